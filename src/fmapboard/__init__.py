@@ -1,0 +1,73 @@
+"""fmapboard: feature maps of a PyTorch model in TensorBoard, at each logged step.
+
+Importing it is cheap: torch is imported when the first name below is used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fmapboard.errors import (
+        CaptureError,
+        CheckpointError,
+        ConfigurationError,
+        FmapboardError,
+        ImageError,
+        LayerNotFound,
+        MissingExtra,
+        NoConvolution,
+        WriteError,
+    )
+    from fmapboard.extraction import LayerGradients, extract, extract_gradients
+    from fmapboard.layers import kernel_groups
+    from fmapboard.logger import FeatureMapLogger, watch
+    from fmapboard.records import KernelShape
+    from fmapboard.registry import HookRegistry
+
+__version__ = "0.1.0"
+
+_ROOMS = {
+    "errors": (
+        "CaptureError", "CheckpointError", "ConfigurationError", "FmapboardError", "ImageError",
+        "LayerNotFound", "MissingExtra", "NoConvolution", "WriteError",
+    ),
+    "extraction": ("LayerGradients", "extract", "extract_gradients"),
+    "layers": ("kernel_groups",),
+    "logger": ("FeatureMapLogger", "watch"),
+    "records": ("KernelShape",),
+    "registry": ("HookRegistry",),
+}  # fmt: skip
+_ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
+
+__all__ = [
+    "CaptureError",
+    "CheckpointError",
+    "ConfigurationError",
+    "FeatureMapLogger",
+    "FmapboardError",
+    "HookRegistry",
+    "ImageError",
+    "KernelShape",
+    "LayerGradients",
+    "LayerNotFound",
+    "MissingExtra",
+    "NoConvolution",
+    "WriteError",
+    "extract",
+    "extract_gradients",
+    "kernel_groups",
+    "watch",
+]
+
+
+def __getattr__(name: str) -> Any:
+    room = _ROOM_OF.get(name)
+    if room is None:
+        raise AttributeError(f"module 'fmapboard' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"fmapboard.{room}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

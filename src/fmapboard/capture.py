@@ -1,0 +1,155 @@
+"""What one logged step collects on the training thread."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from fmapboard.activations import floor_of
+from fmapboard.observe import aside, first_tensor, is_observable, tensors
+from fmapboard.records import Photograph, Role, Site
+from fmapboard.reduce import Pending, Reducer, shrink, to_numpy
+from fmapboard.registry import Side
+
+MAX_INPUT_SIDE = 256
+"""The network's input is averaged down to this many px a side."""
+
+Failed = Callable[[str, Exception], None]
+
+
+class Stopwatch:
+    """Adds up the milliseconds that fmapboard spends on the training thread."""
+
+    def __init__(self) -> None:
+        self.ms = 0.0
+        self._running = False
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        """Time a block; a block inside a timed block is not counted twice."""
+        if self._running:
+            yield
+            return
+        self._running, begun = True, time.perf_counter()
+        try:
+            yield
+        finally:
+            self._running = False
+            self.ms += (time.perf_counter() - begun) * 1e3
+
+
+@dataclass(slots=True)
+class Collection:
+    """The sink of a registry: reduces what it is told and keeps the little that remains.
+
+    Attributes:
+        reduce: the reducer.
+        failed: is told of a layer's label and what went wrong; nothing is raised here.
+        disabled: labels of layers that are passed over.
+        pictures: draw maps (False where a probe supplies the pictures).
+        numbers: statistics and histogram samples (False in a probe's pass).
+        gradients: also follow the outputs' gradients.
+        inputs_drawn: how many samples of the network's input are kept.
+        start_over: asked at a later forward pass whether the first one is void.
+    """
+
+    reduce: Reducer
+    failed: Failed
+    disabled: set[str]
+    stopwatch: Stopwatch
+    pictures: bool = True
+    numbers: bool = True
+    gradients: bool = False
+    inputs_drawn: int = 1
+    mean: tuple[float, ...] | None = None
+    std: tuple[float, ...] | None = None
+    start_over: Callable[[], bool] = bool
+    pending: list[Pending] = field(default_factory=list)
+    photographs: list[Photograph] = field(default_factory=list)
+    _generation: int = 0
+
+    def void(self) -> None:
+        """Ignore gradients that are still to come."""
+        self._generation += 1
+
+    def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Forget what a broken pass left, and keep the network's input."""
+        self._generation += 1
+        self.pending.clear()
+        self.photographs.clear()
+        with self._observing("network input"):
+            if self.inputs_drawn:
+                self._keep_input((*args, *kwargs.values()))
+
+    def again(self) -> bool:
+        """A later pass begins."""
+        return self.start_over()
+
+    def captured(self, site: Site, side: Side, value: Any, module: nn.Module) -> None:
+        """Reduce a layer's output or input at once: the next operation may overwrite it."""
+        if site.layer in self.disabled:
+            return
+        with self._observing(site.layer):
+            tensor = first_tensor(value)
+            if tensor is None or not is_observable(tensor):
+                return
+            role: Role = "feature_maps" if side == "output" else "inputs"
+            if side == "output":
+                site = replace(site, floor=floor_of(module))
+            self._keep(site, role, tensor, module, pictures=self.pictures)
+            if self.gradients and side == "output" and site.pictures and tensor.requires_grad:
+                self._follow(site, tensor, module)
+
+    def _keep(
+        self, site: Site, role: Role, tensor: Tensor, module: nn.Module, *, pictures: bool
+    ) -> None:
+        with aside(tensor.device.type):
+            reduced = self.reduce(
+                site, role, tensor, module, pictures=pictures, numbers=self.numbers
+            )
+        self.pending.append(reduced)
+
+    def _follow(self, site: Site, tensor: Tensor, module: nn.Module) -> None:
+        """Reduce the gradient of an output when the backward pass reaches it, once."""
+        site = replace(site, floor=None)
+        generation, seen = self._generation, False
+
+        def hook(gradient: Tensor) -> None:
+            nonlocal seen
+            if seen or generation != self._generation:
+                return
+            seen = True
+            with self._observing(site.layer):
+                if is_observable(gradient):
+                    self._keep(site, "gradients_of_maps", gradient, module, pictures=True)
+
+        tensor.register_hook(hook)  # type: ignore[no-untyped-call]  # torch has no types here
+
+    def _keep_input(self, values: tuple[Any, ...]) -> None:
+        image = next(tensors(values), None)
+        if image is None or not is_observable(image) or image.is_complex():
+            return
+        batch = image[None] if image.dim() == 3 else image
+        if batch.dim() != 4 or batch.shape[1] not in (1, 3) or batch.dtype == torch.bool:
+            return
+        known = self.mean if self.mean is not None and len(self.mean) == batch.shape[1] else None
+        with aside(image.device.type):
+            drawn, _ = shrink(batch[: self.inputs_drawn].detach().float(), MAX_INPUT_SIDE)
+            for number, sample in enumerate(to_numpy(drawn)):
+                std = self.std if known is not None else None
+                self.photographs.append(Photograph(number, sample, known, std))
+
+    @contextmanager
+    def _observing(self, layer: str) -> Iterator[None]:
+        """Time a block, and hand its exceptions on instead of raising them."""
+        with self.stopwatch():
+            try:
+                yield
+            except Exception as error:
+                self.failed(layer, error)

@@ -1,0 +1,264 @@
+"""From what was measured to what is written: pictures, histograms, scalars and tab records."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from fmapboard import png
+from fmapboard.histogram import histogram
+from fmapboard.palettes import LEGEND, Palette, palette
+from fmapboard.records import (
+    Floats,
+    Histogram,
+    Kernels,
+    LoggedStep,
+    Measured,
+    Parameter,
+    Photograph,
+    Picture,
+    Role,
+    Scale,
+    StepData,
+    TabRecord,
+)
+from fmapboard.render import (
+    KERNEL_PADDING,
+    PADDING,
+    columns,
+    draw_kernels,
+    draw_maps,
+    draw_photograph,
+)
+from fmapboard.schema import FIRST_PREFIX, RECORD_PREFIX, pack
+
+_HISTOGRAM_GROUP: dict[Role, str] = {
+    "feature_maps": "activations",
+    "inputs": "inputs",
+    "gradients_of_maps": "activation_gradients",
+}
+_SCALE_TEXT: dict[Scale, str] = {
+    "channel": "each channel scaled between its own extremes",
+    "layer": "one scale for all channels of the layer",
+    "locked": "scale locked to the first logged step",
+}
+_STATISTICS = (
+    "minimum", "maximum", "mean", "std",
+    "nan", "positive_infinity", "negative_infinity", "constant", "dead",
+)  # fmt: skip
+
+
+class Composer:
+    """Turns one `StepData` after the other into `LoggedStep`; used by one thread.
+
+    Args:
+        colormap: a palette's name.
+        scale: how the planes were scaled, for the descriptions.
+        name: stands in front of every tag, as ``name.``, to keep two models apart.
+        max_kernels: at most this many outputs and inputs of a convolution are drawn.
+    """
+
+    def __init__(
+        self,
+        *,
+        colormap: str = "grey",
+        scale: Scale = "channel",
+        name: str | None = None,
+        max_kernels: int | None = 64,
+    ) -> None:
+        self._palette: Palette = palette(colormap)
+        self._scale = scale
+        self._prefix = f"{name}." if name else ""
+        self._max_kernels = max_kernels
+        self._written: defaultdict[str, int] = defaultdict(int)
+
+    def __call__(self, data: StepData) -> LoggedStep:
+        """Everything of one step, ready to be stored."""
+        pictures = [self._maps(m) for m in data.measured if m.planes is not None]
+        kernels = [self._kernels(k) for k in data.kernels]
+        peaks = {k.site.label: peak for k, (_, peak) in zip(data.kernels, kernels, strict=True)}
+        drawn = [*pictures, *(picture for picture, _ in kernels)]
+        return LoggedStep(
+            data.step,
+            data.wall_time,
+            pictures=(*drawn, *map(self._photograph, data.photographs)),
+            histograms=tuple(self._histograms(data)),
+            scalars=self._scalars(data),
+            records=tuple(self._records(data, drawn, peaks)),
+            statistics=data.measured,
+        )
+
+    def _maps(self, measured: Measured) -> Picture:
+        planes, site = measured.planes, measured.site
+        assert planes is not None  # the caller asked for pictures of what has planes
+        dead = None if measured.statistics is None else measured.statistics.dead
+        rasters = tuple(
+            draw_maps(planes, sample, self._palette, dead) for sample in range(len(planes.pixels))
+        )
+        tag = f"{self._prefix}{measured.role}_{site.group}/{site.label}"
+        return Picture(tag, measured.role, rasters, site, self._describe(measured))
+
+    def _describe(self, measured: Measured) -> str:
+        planes, site = measured.planes, measured.site
+        assert planes is not None
+        drawn, (height, width) = planes.pixels.shape[1], planes.pixels.shape[2:]
+        said = [
+            f"{measured.role.replace('_', ' ')} of `{_plain(site.label)}` ({site.type}), shape "
+            f"{list(planes.shape)}, channels 0…{drawn - 1}, {columns(drawn)} in a row",
+            _SCALE_TEXT[self._scale],
+        ]
+        if drawn < planes.channels:
+            said.append(f"{planes.channels - drawn} of {planes.channels} channels left out")
+        if planes.block > 1:
+            block = f"{planes.block}×{planes.block}"
+            said.append(f"averaged down: a pixel is the mean of {block}, a tile {height}×{width}")
+        if planes.view:
+            said.append(planes.view)
+        return "; ".join([*said, LEGEND])
+
+    def _kernels(self, kernels: Kernels) -> tuple[Picture, float]:
+        raster, peak = draw_kernels(kernels, self._max_kernels)
+        site, most = kernels.site, self._max_kernels
+        kind = "RGB, grey is 0" if raster.palette is None else "a row an input, a column an output"
+        said = [f"kernels of `{_plain(site.layer)}` ({site.type}): {kind}; one scale for the layer"]
+        if most is not None and max((site.kernel_shape or (0,))[:2]) > most:
+            said.append(f"at most {most} outputs and inputs of {site.group}")
+        if kernels.view:
+            said.append(kernels.view)
+        tag = f"{self._prefix}kernels_{site.group}/{site.layer}"
+        return Picture(tag, "kernels", (raster,), site, "; ".join(said)), peak
+
+    def _photograph(self, photograph: Photograph) -> Picture:
+        raster, how = draw_photograph(photograph)
+        tag = f"{self._prefix}network_input/sample_{photograph.sample}"
+        return Picture(tag, "network_input", (raster,), None, f"the network's input; {how}")
+
+    def _histograms(self, data: StepData) -> Iterator[Histogram]:
+        for measured in data.measured:
+            if measured.sample is not None:
+                group = _HISTOGRAM_GROUP[measured.role]
+                yield histogram(f"{self._prefix}{group}/{measured.site.label}", measured.sample)
+        for parameter in data.parameters:
+            for group, sample in (("weights", parameter.weight), ("gradients", parameter.gradient)):
+                if sample is not None:
+                    yield histogram(f"{self._prefix}{group}/{parameter.name}", sample)
+
+    def _scalars(self, data: StepData) -> dict[str, float]:
+        scalars = {
+            **_norms(data.parameters),
+            **_fractions(data.measured),
+            **data.scalars,
+            "fmapboard/logged_step_ms": data.training_thread_ms,
+        }
+        return {self._prefix + tag: value for tag, value in scalars.items()}
+
+    def _records(
+        self, data: StepData, drawn: list[Picture], peaks: dict[str, float]
+    ) -> Iterator[TabRecord]:
+        """One small record a layer, and at a layer's first step a second one with its grids."""
+        of_site: defaultdict[str, list[Picture]] = defaultdict(list)
+        for picture in drawn:
+            assert picture.site is not None  # `drawn` holds no network input
+            of_site[picture.site.label].append(picture)
+        measured = {(m.site.label, m.role): m for m in data.measured}
+        for label, pictures in of_site.items():
+            parts = [(picture, measured.get((label, picture.role))) for picture in pictures]
+            arrays: dict[str, Floats] = {}
+            for picture, part in parts:
+                if part is not None:
+                    arrays.update(_arrays(picture.role, part))
+            header = self._header(data, parts, peaks.get(label))
+            yield TabRecord(f"{self._prefix}{RECORD_PREFIX}{label}", pack(header, arrays))
+            if self._written[label] == 1:
+                grids = [png.encode(raster) for p in pictures for raster in p.rasters]
+                tag = f"{self._prefix}{FIRST_PREFIX}{label}"
+                yield TabRecord(tag, pack(header, arrays, grids))
+
+    def _header(
+        self, data: StepData, parts: list[tuple[Picture, Measured | None]], peak: float | None
+    ) -> dict[str, Any]:
+        site = parts[0][0].site
+        assert site is not None
+        self._written[site.label] += 1
+        return {
+            "layer": site.layer,
+            "type": site.type,
+            "kernel_shape": list(site.kernel_shape) if site.kernel_shape else None,
+            "call": site.call,
+            "position": site.position,
+            "step": data.step,
+            "steps_written": self._written[site.label],
+            "training_thread_ms": round(data.training_thread_ms, 3),
+            "pictures": [self._picture_header(picture, part, peak) for picture, part in parts],
+        }
+
+    def _picture_header(
+        self, picture: Picture, part: Measured | None, peak: float | None
+    ) -> dict[str, Any]:
+        header: dict[str, Any] = {"role": picture.role, "tag": picture.tag}
+        if part is None or part.planes is None:
+            colours = "rgb" if picture.rasters[0].palette is None else "signed"
+            return {**header, "peak": peak, "palette": colours, "padding": KERNEL_PADDING}
+        samples, drawn, height, width = part.planes.pixels.shape
+        return {
+            **header,
+            "shape": list(part.planes.shape),
+            "channels": part.planes.channels,
+            "drawn": drawn,
+            "samples": samples,
+            "tile": [height, width],
+            "columns": columns(drawn),
+            "padding": PADDING,
+            "block": part.planes.block,
+            "view": part.planes.view,
+            "palette": self._palette.name,
+            "scale": self._scale,
+        }
+
+
+def _plain(name: str) -> str:
+    """A name that stays inside its code quotes in a markdown description."""
+    return name.replace("`", "'").replace("\n", " ")
+
+
+def _norms(parameters: tuple[Parameter, ...]) -> dict[str, float]:
+    norms = {p.name: p.norm for p in parameters if p.norm is not None}
+    if not norms:
+        return {}
+    total = math.hypot(*norms.values())
+    return {
+        "gradient_norm/total": total,
+        **{f"gradient_norm/{name}": norm for name, norm in norms.items()},
+    }
+
+
+def _fractions(measured: tuple[Measured, ...]) -> dict[str, float]:
+    fractions: dict[str, float] = {}
+    for part in measured:
+        if part.role != "feature_maps" or part.statistics is None:
+            continue
+        label, statistics = part.site.label, part.statistics
+        fractions[f"constant_channels/{label}"] = float(statistics.constant.mean())
+        fractions[f"nonfinite/{label}"] = float(statistics.nonfinite.mean())
+        if statistics.dead is not None:
+            fractions[f"dead_channels/{label}"] = float(statistics.dead.mean())
+    return fractions
+
+
+def _arrays(role: Role, part: Measured) -> dict[str, Floats]:
+    """The per-channel arrays of one picture; counts and flags that are all 0 are left out."""
+    planes, statistics = part.planes, part.statistics
+    assert planes is not None
+    drawn = planes.pixels.shape[1]
+    arrays: dict[str, Floats] = {f"{role}.lo": planes.lo, f"{role}.hi": planes.hi}
+    if planes.flat.any():
+        arrays[f"{role}.flat"] = planes.flat.astype(np.float32)
+    for name in _STATISTICS if statistics is not None else ():
+        values = getattr(statistics, name)
+        if values is not None and (values.dtype.kind == "f" or values.any()):
+            arrays[f"{role}.{name}"] = values[:drawn].astype(np.float32)
+    return arrays

@@ -1,0 +1,247 @@
+"""The true outputs, inputs and gradients of any layers, from one forward pass."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.graph import GradientEdge, get_gradient_edge
+from torch.utils.hooks import RemovableHandle
+
+from fmapboard.errors import ConfigurationError
+from fmapboard.layers import Layers, unwrap
+from fmapboard.observe import map_tensors, tensors
+from fmapboard.probe import untouched
+from fmapboard.records import Site
+from fmapboard.registry import HookRegistry, Side
+
+
+def extract(
+    model: nn.Module,
+    x: Any,
+    layers: Layers = None,
+    *,
+    side: Side = "output",
+    forward_kwargs: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Each layer's true output (or input) in one forward pass, cloned.
+
+    What ``forward`` of the layer returned, before an in-place operation behind it could change it.
+    The model runs in the mode it is in, without gradients; its buffers, its parameters and all
+    random states come back as they were, and no hook stays.
+
+    >>> net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(inplace=True))
+    >>> {name: tuple(out.shape) for name, out in extract(net, torch.zeros(1, 3, 8, 8)).items()}
+    {'0': (1, 8, 6, 6)}
+
+    Args:
+        model: any module.
+        x: what the model is called with: anything but a tuple is its one argument, a tuple its
+            positional arguments.
+        layers: which (see `Layers`), any module; None is every `Conv2d`.
+        side: ``"output"`` or ``"input"``. The input of a layer with one positional argument is
+            that argument; otherwise a tuple of them, keyword arguments behind.
+        forward_kwargs: keyword arguments of the call.
+
+    Returns:
+        Layer name -> tensor (or tuple, list, dict of tensors, as the layer returned it), in call
+        order; a layer's second call in the pass stands under ``name.call2``.
+
+    Raises:
+        LayerNotFound, NoConvolution, ConfigurationError: as `layers.select` does.
+    """
+    if side not in ("output", "input"):
+        raise ConfigurationError(f"side={side!r}: wanted 'output' or 'input'")
+    collector = _Collector()
+    registry = HookRegistry(model, layers)
+    registry.arm(collector, sides=(side,))
+    try:
+        with untouched(registry.model), torch.no_grad():
+            unwrap(model)(*_arguments(x), **(forward_kwargs or {}))
+    finally:
+        registry.disarm()
+    return collector.values
+
+
+class _Collector:
+    """A sink that clones what it is told."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, Any] = {}
+
+    def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.values.clear()
+
+    def again(self) -> bool:
+        return False
+
+    def captured(self, site: Site, side: Side, value: Any, module: nn.Module) -> None:
+        self.values[site.label] = map_tensors(
+            _input(value) if side == "input" else value, lambda tensor: tensor.detach().clone()
+        )
+
+
+def _input(value: tuple[tuple[Any, ...], dict[str, Any]]) -> Any:
+    args, kwargs = value
+    whole = (*args, *kwargs.values())
+    return whole[0] if len(whole) == 1 else whole
+
+
+def _arguments(x: Any) -> tuple[Any, ...]:
+    return x if isinstance(x, tuple) else (x,)
+
+
+@dataclass(frozen=True, slots=True)
+class LayerGradients:
+    """What a backward hook of the layer would get; None where no gradient flows.
+
+    ``grad_output`` has an entry for each tensor that the layer returned, ``grad_input`` for each
+    tensor among its positional arguments, each with the shape of its tensor.
+    """
+
+    grad_output: tuple[Tensor | None, ...]
+    grad_input: tuple[Tensor | None, ...]
+
+
+def extract_gradients(
+    model: nn.Module,
+    x: Any,
+    loss: Callable[[Any], Tensor],
+    layers: Layers = None,
+    *,
+    forward_kwargs: Mapping[str, Any] | None = None,
+) -> dict[str, LayerGradients]:
+    """The gradients of a loss with respect to each layer's outputs and inputs.
+
+    Right behind in-place operations too, where a backward hook of the module would raise. The
+    parameters' ``.grad``, buffers, modes and random states stay as they are. The network's own
+    input counts as requiring gradients, so the first layer has a ``grad_input`` as well.
+
+    >>> net = nn.Sequential(nn.Conv2d(1, 2, 1, bias=False), nn.ReLU(inplace=True))
+    >>> gradients = extract_gradients(net, torch.ones(1, 1, 2, 2), loss=lambda out: out.sum())
+    >>> tuple(gradients["0"].grad_output[0].shape)
+    (1, 2, 2, 2)
+
+    Args:
+        model: any module.
+        x: what the model is called with, as in `extract`.
+        loss: from the model's output to a tensor of one element.
+        layers: which (see `Layers`), any module; None is every `Conv2d`.
+        forward_kwargs: keyword arguments of the call.
+
+    Returns:
+        Layer name -> its gradients, in call order; later calls under ``name.call2``.
+
+    Raises:
+        ConfigurationError: the loss is no tensor of one element, or needs no gradient.
+        LayerNotFound, NoConvolution: as `layers.select` does.
+    """
+    registry = HookRegistry(model, layers)
+    edges = _Edges()
+    with contextlib.ExitStack() as stack:
+        registry.arm(edges)
+        stack.callback(registry.disarm)
+        for name, module in registry.layers.items():
+            stack.callback(edges.isolate(name, module).remove)
+        stack.enter_context(untouched(registry.model))
+        stack.enter_context(torch.enable_grad())
+        arguments = map_tensors(_arguments(x), _requiring_gradient)
+        value = loss(registry.model(*arguments, **(forward_kwargs or {})))
+        return edges.gradients(_checked(value))
+
+
+def _requiring_gradient(tensor: Tensor) -> Tensor:
+    """A copy inside a graph, no leaf: the first layer may work in place."""
+    if not (tensor.is_floating_point() or tensor.is_complex()):
+        return tensor
+    return tensor.detach().requires_grad_().clone()
+
+
+def _checked(value: Any) -> Tensor:
+    if not isinstance(value, Tensor) or value.numel() != 1:
+        what = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
+        raise ConfigurationError(f"loss returned {what}: wanted a tensor of one element")
+    if not value.requires_grad:
+        raise ConfigurationError("the loss needs no gradient: is the output detached in it?")
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """One tensor that goes into a layer.
+
+    ``alone`` is the edge of a view that only this layer sees, so its gradient is the layer's share
+    where others use the tensor too. ``all_uses`` is the tensor's own edge, the one that holds
+    where the layer overwrites its input: that cuts the view off.
+    """
+
+    seen: Tensor
+    version: int
+    alone: GradientEdge | None
+    all_uses: GradientEdge | None
+
+
+class _Edges:
+    """A sink that remembers the graph's edges: they survive in-place operations behind them."""
+
+    def __init__(self) -> None:
+        self._outputs: dict[str, list[GradientEdge | None]] = {}
+        self._inputs: dict[str, list[GradientEdge | None]] = {}
+        self._waiting: dict[str, list[_Entry]] = {}
+
+    def isolate(self, name: str, module: nn.Module) -> RemovableHandle:
+        """Hand the layer views of its inputs, and remember their edges for `captured`."""
+
+        def hook(_: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...]:
+            entries: list[_Entry] = []
+
+            def view(tensor: Tensor) -> Tensor:
+                seen = tensor.view_as(tensor) if tensor.requires_grad else tensor
+                entries.append(_Entry(seen, seen._version, _edge(seen), _edge(tensor)))
+                return seen
+
+            viewed: tuple[Any, ...] = map_tensors(args, view)
+            self._waiting[name] = entries
+            return viewed
+
+        return module.register_forward_pre_hook(hook)
+
+    def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self._outputs.clear()
+        self._inputs.clear()
+
+    def again(self) -> bool:
+        return False
+
+    def captured(self, site: Site, side: Side, value: Any, module: nn.Module) -> None:
+        self._outputs[site.label] = [_edge(tensor) for tensor in tensors(value)]
+        self._inputs[site.label] = [
+            entry.alone if entry.seen._version == entry.version else entry.all_uses
+            for entry in self._waiting.pop(site.layer, [])
+        ]
+
+    def gradients(self, loss: Tensor) -> dict[str, LayerGradients]:
+        lists = [*self._outputs.values(), *self._inputs.values()]
+        known = [edge for edges in lists for edge in edges if edge is not None]
+        found = torch.autograd.grad(loss, known, allow_unused=True) if known else ()
+        of_edge = dict(zip(map(_key, known), found, strict=True))
+
+        def row(edges: list[GradientEdge | None]) -> tuple[Tensor | None, ...]:
+            return tuple(None if edge is None else of_edge[_key(edge)] for edge in edges)
+
+        return {
+            label: LayerGradients(row(edges), row(self._inputs.get(label, [])))
+            for label, edges in self._outputs.items()
+        }
+
+
+def _edge(tensor: Tensor) -> GradientEdge | None:
+    return get_gradient_edge(tensor) if tensor.requires_grad else None
+
+
+def _key(edge: GradientEdge) -> tuple[int, int]:
+    return id(edge.node), edge.output_nr

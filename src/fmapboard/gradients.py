@@ -1,0 +1,170 @@
+"""Norms and histograms of parameter gradients, read at the moment the optimizer uses them."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim.optimizer import Optimizer, register_optimizer_step_pre_hook
+from torch.utils.hooks import RemovableHandle
+
+from fmapboard.layers import clean_name, unwrap
+from fmapboard.observe import aside
+from fmapboard.records import Parameter
+from fmapboard.reduce import PendingSample, sample
+
+
+class GradientReader:
+    """Reads a model's parameters once, when an optimizer is about to step on them.
+
+    It finds the moment through torch's global optimizer pre-hook while it is armed, and looks only
+    at the model's own parameters, so two models in one process stay apart. Of several optimizers
+    on one model each is read when it steps. The gradient is the one that the optimizer uses:
+    accumulated, reduced, unscaled, clipped. With a closure (LBFGS) it is that of the closure's
+    first evaluation.
+
+    Args:
+        model: its parameters, by clean name.
+        histograms: names of the parameters that get histograms of weight and gradient.
+    """
+
+    def __init__(self, model: nn.Module, histograms: Iterable[str]) -> None:
+        self._names = {id(p): clean_name(name) for name, p in unwrap(model).named_parameters()}
+        self._wanted = frozenset(histograms)
+        self._handle: RemovableHandle | None = None
+        self._norms: dict[str, Tensor] = {}
+        self._samples: dict[str, tuple[PendingSample, PendingSample | None]] = {}
+        self._failed: Callable[[Exception], None] = _reraise
+        self._about_to_step: Callable[[], None] = _nothing
+        self.stepped = False
+
+    def arm(
+        self,
+        failed: Callable[[Exception], None],
+        about_to_step: Callable[[], None] | None = None,
+    ) -> None:
+        """Wait for optimizer steps.
+
+        Args:
+            failed: is told of an error, which never reaches the optimizer.
+            about_to_step: called once, before the first step on the model's parameters.
+        """
+        self.disarm()
+        self._norms, self._samples, self.stepped = {}, {}, False
+        self._failed, self._about_to_step = failed, about_to_step or _nothing
+        reader = weakref.WeakMethod(self._before_step)
+
+        def hook(optimizer: Optimizer, args: Any, kwargs: Any) -> tuple[Any, Any] | None:
+            method = reader()
+            return None if method is None else method(optimizer, args, kwargs)
+
+        self._handle = register_optimizer_step_pre_hook(hook)
+
+    def disarm(self) -> None:
+        """Stop waiting."""
+        if self._handle is not None:
+            self._handle.remove()
+            self._handle = None
+
+    def to_host(self) -> tuple[Parameter, ...]:
+        """What was read since `arm`, in the model's order; one host sync for all norms."""
+        norms = _stacked(list(self._norms.values()))
+        of_name = dict(zip(self._norms, norms, strict=True))
+        parameters = []
+        for name in self._names.values():
+            weight, gradient = self._samples.get(name, (None, None))
+            if weight is not None or name in of_name:
+                parameters.append(
+                    Parameter(
+                        name,
+                        None if weight is None else weight.to_host(),
+                        None if gradient is None else gradient.to_host(),
+                        of_name.get(name),
+                    )
+                )
+        return tuple(parameters)
+
+    def _before_step(
+        self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Any, Any] | None:
+        if not self.stepped and self._concerns(optimizer):
+            self.stepped = True
+            self._about_to_step()
+        closure = args[1] if len(args) > 1 else kwargs.get("closure")
+        if not callable(closure):
+            self._read_safely(optimizer)
+            return None
+        done = False
+
+        def observed() -> Any:
+            nonlocal done
+            result = closure()
+            if not done:
+                done = True
+                self._read_safely(optimizer)
+            return result
+
+        if len(args) > 1:
+            return (args[0], observed, *args[2:]), kwargs
+        return args, {**kwargs, "closure": observed}
+
+    def _concerns(self, optimizer: Optimizer) -> bool:
+        groups = optimizer.param_groups
+        return any(id(p) in self._names for group in groups for p in group["params"])
+
+    def _read_safely(self, optimizer: Optimizer) -> None:
+        try:
+            self._read(optimizer)
+        except Exception as error:
+            self._failed(error)
+
+    def _read(self, optimizer: Optimizer) -> None:
+        scale = getattr(optimizer, "grad_scale", None)  # a fused optimizer unscales in its kernel
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                name = self._names.get(id(parameter))
+                if name is None:
+                    continue
+                if name not in self._norms and name not in self._samples:
+                    with aside(parameter.device.type):
+                        self._read_one(name, parameter, scale)
+
+    def _read_one(self, name: str, parameter: Tensor, scale: Tensor | None) -> None:
+        gradient = parameter.grad
+        if gradient is not None:
+            gradient = gradient.detach()
+            if gradient.is_sparse:
+                gradient = gradient.coalesce().values()
+            self._norms[name] = _norm(gradient, scale)
+        if name in self._wanted:
+            scaled = gradient if gradient is None or scale is None else gradient / scale
+            self._samples[name] = (sample(parameter), None if scaled is None else sample(scaled))
+
+
+def _norm(gradient: Tensor, scale: Tensor | None) -> Tensor:
+    """The 2-norm, f32 or f64 [], on the gradient's device."""
+    if gradient.is_complex():
+        gradient = torch.view_as_real(gradient)
+    dtype = torch.float64 if gradient.dtype == torch.float64 else torch.float32
+    norm: Tensor = torch.linalg.vector_norm(gradient, dtype=dtype)
+    return norm if scale is None else norm / scale.to(norm.device)
+
+
+def _stacked(norms: list[Tensor]) -> list[float]:
+    """Scalars of any device as floats: one transfer for each device that holds some."""
+    if not norms:
+        return []
+    home = norms[0].device
+    values: list[float] = torch.stack([norm.to(home).double() for norm in norms]).tolist()
+    return values
+
+
+def _nothing() -> None:
+    return
+
+
+def _reraise(error: Exception) -> None:
+    raise error

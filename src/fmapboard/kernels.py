@@ -1,0 +1,51 @@
+"""Copies of convolution kernels, laid out to be drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
+
+from fmapboard.layers import kernel_shape
+from fmapboard.probe import untouched
+from fmapboard.records import Kernels, Site
+from fmapboard.reduce import to_numpy
+
+_TRANSPOSED = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
+
+
+def read_kernels(layers: Mapping[str, nn.Module], most: int | None) -> tuple[Kernels, ...]:
+    """The weights of the convolutions among the layers, as (out, in / groups, height, width).
+
+    Args:
+        layers: by name, in order; other modules are passed over.
+        most: at most this many outputs and inputs are copied; None copies all.
+    """
+    found = []
+    for position, (name, module) in enumerate(layers.items()):
+        shape = kernel_shape(module)
+        if shape is None or any(is_lazy(parameter) for parameter in module.parameters()):
+            continue
+        # A parametrized weight is computed when it is read, which may change its buffers.
+        with untouched(module, training=False), torch.no_grad():
+            weight = module.weight
+            if not isinstance(weight, Tensor) or weight.is_complex():
+                continue
+            site = Site(name, type(module).__name__, shape, position=position)
+            flat, said = _two_dimensional(weight.detach())
+            if isinstance(module, _TRANSPOSED):
+                flat = flat.transpose(0, 1)  # stored as (in, out / groups)
+            found.append(Kernels(site, to_numpy(flat[:most, :most]), said))
+    return tuple(found)
+
+
+def _two_dimensional(weight: Tensor) -> tuple[Tensor, str]:
+    """A kernel [a, b, *spatial] as [a, b, height, width]."""
+    if weight.dim() == 3:
+        return weight.unsqueeze(2), "one axis, drawn as a line"
+    if weight.dim() == 5:
+        depth_aside = weight.permute(0, 1, 3, 2, 4).flatten(3)  # [a, b, h, d * w]
+        return depth_aside, "depth slices side by side"
+    return weight, ""

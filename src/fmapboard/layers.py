@@ -1,0 +1,168 @@
+"""Choose layers of a model, name them cleanly, and group convolutions by kernel shape."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any, TypeAlias
+
+from torch import nn
+
+from fmapboard.errors import ConfigurationError, LayerNotFound, NoConvolution, closest
+from fmapboard.records import KernelShape
+
+CONVOLUTIONS = (
+    nn.Conv1d,
+    nn.Conv2d,
+    nn.Conv3d,
+    nn.ConvTranspose1d,
+    nn.ConvTranspose2d,
+    nn.ConvTranspose3d,
+)
+_TRANSPOSED = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
+_WRAPPER_SEGMENTS = frozenset({"_orig_mod", "_checkpoint_wrapped_module", "_fsdp_wrapped_module"})
+
+Predicate = Callable[[str, nn.Module], bool]
+Layers: TypeAlias = (
+    "str | re.Pattern[str] | type[nn.Module] | Predicate"
+    " | Sequence[str | re.Pattern[str] | type[nn.Module]] | None"
+)
+"""How layers are chosen. None: every `Conv2d`. A glob (``"layer1.*"``, where ``*`` crosses dots)
+or a compiled regular expression (searched) selects the convolutions whose name it matches, of any
+dimension; where it matches none, every module that it matches. A module type selects its
+instances. A list joins them; a glob that starts with ``!`` takes away. A predicate
+``(name, module) -> bool`` decides alone."""
+
+
+def unwrap(model: nn.Module) -> nn.Module:
+    """The user's own module inside DistributedDataParallel, DataParallel or a compiled wrapper."""
+    while True:
+        if isinstance(model, (nn.DataParallel, nn.parallel.DistributedDataParallel)):
+            model = model.module
+        elif isinstance(getattr(model, "_orig_mod", None), nn.Module):
+            model = model._orig_mod  # type: ignore[assignment]  # checked in the line above
+        else:
+            return model
+
+
+def clean_name(name: str) -> str:
+    """A module's or parameter's name without what wrappers put into it."""
+    return ".".join(part for part in name.split(".") if part not in _WRAPPER_SEGMENTS)
+
+
+def named_layers(model: nn.Module) -> dict[str, nn.Module]:
+    """Every module of the unwrapped model by its clean name, in definition order, each once.
+
+    A model that is itself one layer is named after its type.
+    """
+    root = unwrap(model)
+    return {clean_name(name) or type(root).__name__: m for name, m in root.named_modules()}
+
+
+def kernel_shape(module: nn.Module) -> KernelShape | None:
+    """The shape of a convolution's weight, from the module's attributes; None for other modules.
+
+    The weight itself is not touched: reading a spectral-norm weight changes its buffers.
+    """
+    if not isinstance(module, CONVOLUTIONS):
+        return None
+    outs, ins, groups = module.out_channels, module.in_channels, module.groups
+    if isinstance(module, _TRANSPOSED):
+        return KernelShape((ins, outs // groups, *module.kernel_size))
+    return KernelShape((outs, ins // groups, *module.kernel_size))
+
+
+def kernel_groups(model: nn.Module, layers: Layers = None) -> dict[KernelShape, list[str]]:
+    """The model's convolutions by kernel shape, both in definition order.
+
+    >>> from torch import nn
+    >>> kernel_groups(nn.Sequential(nn.Conv2d(3, 8, 5), nn.ReLU(), nn.Conv2d(8, 8, 3)))
+    {KernelShape(8x3x5x5): ['0'], KernelShape(8x8x3x3): ['2']}
+
+    Raises:
+        LayerNotFound: a pattern of ``layers`` matches nothing.
+        NoConvolution: ``layers`` is None and the model has no `Conv2d`.
+    """
+    groups: dict[KernelShape, list[str]] = {}
+    for name, module in select(model, layers).items():
+        shape = kernel_shape(module)
+        if shape is not None:
+            groups.setdefault(shape, []).append(name)
+    return groups
+
+
+def select(model: nn.Module, layers: Layers = None) -> dict[str, nn.Module]:
+    """The chosen layers by name, in definition order (see `Layers`).
+
+    Raises:
+        LayerNotFound: a pattern matches nothing; the text lists the closest names.
+        NoConvolution: ``layers`` is None and the model has no `Conv2d`.
+        ConfigurationError: ``layers`` is none of the kinds that are understood.
+    """
+    named = named_layers(model)
+    if layers is None:
+        return _default(model, named)
+    if callable(layers) and not isinstance(layers, type):
+        return _by_predicate(layers, named)
+    choices = [layers] if isinstance(layers, (str, re.Pattern, type)) else _listed(layers)
+    away = [c[1:] for c in choices if isinstance(c, str) and c.startswith("!")]
+    wanted = [c for c in choices if not (isinstance(c, str) and c.startswith("!"))]
+    chosen: set[str] = set() if wanted else set(_default(model, named))
+    for choice in wanted:
+        chosen |= _matching(choice, named)
+    kept = {
+        name: module
+        for name, module in named.items()
+        if name in chosen and not any(fnmatchcase(name, glob) for glob in away)
+    }
+    if not kept:
+        raise LayerNotFound(f"layers={layers!r} leaves no layer: everything is taken away by '!'")
+    return kept
+
+
+def _listed(layers: Any) -> list[Any]:
+    wanted = "wanted a glob, a compiled regex, a module type, a list of these, or a predicate"
+    if isinstance(layers, Mapping) or not isinstance(layers, Iterable):
+        raise ConfigurationError(f"layers={layers!r}: {wanted}")
+    choices = list(layers)
+    for choice in choices:
+        if not isinstance(choice, (str, re.Pattern, type)):
+            raise ConfigurationError(f"layers contains {choice!r}: {wanted}")
+    if not choices:
+        raise ConfigurationError("layers=[] selects nothing; leave it out for every Conv2d")
+    return choices
+
+
+def _default(model: nn.Module, named: Mapping[str, nn.Module]) -> dict[str, nn.Module]:
+    found: dict[str, nn.Module] = {n: m for n, m in named.items() if isinstance(m, nn.Conv2d)}
+    if found:
+        return found
+    others = sorted({type(m).__name__ for n, m in named.items() if not list(m.children())})
+    raise NoConvolution(
+        f"{type(unwrap(model)).__name__} has no Conv2d to watch; it has "
+        f"{', '.join(others) or 'no modules'}. Choose with layers=, such as layers=nn.Linear"
+    )
+
+
+def _by_predicate(wanted: Predicate, named: Mapping[str, nn.Module]) -> dict[str, nn.Module]:
+    chosen = {name: module for name, module in named.items() if wanted(name, module)}
+    if not chosen:
+        raise LayerNotFound(f"the predicate layers={wanted!r} accepts none of {len(named)} modules")
+    return chosen
+
+
+def _matching(choice: str | re.Pattern[str] | type, named: Mapping[str, nn.Module]) -> set[str]:
+    if isinstance(choice, type):
+        matching = {name for name, module in named.items() if isinstance(module, choice)}
+    elif isinstance(choice, str):
+        matching = {name for name in named if fnmatchcase(name, choice)}
+    else:
+        matching = {name for name in named if choice.search(name)}
+    if not matching:
+        pattern = choice.__name__ if isinstance(choice, type) else choice
+        near = closest(str(getattr(pattern, "pattern", pattern)), named)
+        raise LayerNotFound(f"no layer matches {pattern!r} among {len(named)}; closest: {near}")
+    if isinstance(choice, type):
+        return matching
+    return {name for name in matching if isinstance(named[name], CONVOLUTIONS)} or matching

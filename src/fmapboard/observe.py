@@ -1,0 +1,92 @@
+"""A place to compute inside somebody else's forward pass without leaving a trace."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import _disable_current_modes
+
+
+@contextlib.contextmanager
+def aside(device_type: str) -> Iterator[None]:
+    """Compute beside the user's pass: no graph, no autocast, none of the user's dispatch modes.
+
+    Selective checkpointing records every operation that it sees, even without gradients; with the
+    modes disabled it sees none of ours.
+    """
+    with (
+        _disable_current_modes(),
+        torch.no_grad(),
+        torch.autocast(device_type, enabled=False, cache_enabled=False),
+    ):
+        yield
+
+
+def is_observable(tensor: Tensor) -> bool:
+    """Does the tensor hold numbers that can be read now (not meta, fake, empty or in vmap)?"""
+    if tensor.numel() == 0 or tensor.is_meta or type(tensor).__name__ == "FakeTensor":
+        return False
+    return not torch._C._functorch.is_functorch_wrapped_tensor(tensor)
+
+
+def first_tensor(value: Any) -> Tensor | None:
+    """The first floating-point or complex tensor in a value; no generator is consumed."""
+    for tensor in tensors(value):
+        if tensor.is_floating_point() or tensor.is_complex():
+            return tensor
+    return None
+
+
+def tensors(value: Any) -> Iterator[Tensor]:
+    """All tensors inside tuples, lists, dicts and dataclasses, in order."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from tensors(item)
+    elif isinstance(value, (tuple, list)):
+        for item in value:
+            yield from tensors(item)
+    elif is_dataclass(value) and not isinstance(value, type):
+        for field in fields(value):
+            yield from tensors(getattr(value, field.name, None))
+
+
+def map_tensors(value: Any, change: Callable[[Tensor], Any]) -> Any:
+    """The same structure with every tensor changed: tuples, named tuples, lists and dicts.
+
+    Anything else comes back as it is.
+    """
+    if isinstance(value, Tensor):
+        return change(value)
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*(map_tensors(item, change) for item in value))
+    if isinstance(value, (tuple, list)):
+        return type(value)(map_tensors(item, change) for item in value)
+    if isinstance(value, dict):
+        return _rebuilt(value, change)
+    if is_dataclass(value) and not isinstance(value, type):
+        return _replaced(value, change)
+    return value
+
+
+def _rebuilt(value: dict[Any, Any], change: Callable[[Tensor], Any]) -> Any:
+    """A dict of the same kind: HF's ModelOutput, OrderedDict and plain dicts build from pairs."""
+    changed = {key: map_tensors(item, change) for key, item in value.items()}
+    try:
+        return type(value)(**changed) if is_dataclass(value) else type(value)(changed)
+    except TypeError:
+        return changed
+
+
+def _replaced(value: Any, change: Callable[[Tensor], Any]) -> Any:
+    twin = copy.copy(value)
+    for field in fields(value):
+        object.__setattr__(twin, field.name, map_tensors(getattr(value, field.name), change))
+    return twin

@@ -1,0 +1,103 @@
+"""The slow half of a logged step, in a worker thread: compose, then write."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from fmapboard.background import Worker
+from fmapboard.compose import Composer
+from fmapboard.errors import CaptureError, WriteError
+from fmapboard.records import StepData
+from fmapboard.settings import OnError, Settings
+from fmapboard.writers import Writer
+
+log = logging.getLogger("fmapboard")
+
+
+class Complaints:
+    """Says each thing once: in the log, or raised later where the user asked for it.
+
+    A thing is what it is about (a layer's name, ``"writing"``) and the kind of error.
+    """
+
+    def __init__(self, on_error: OnError) -> None:
+        self._on_error = on_error
+        self._said: set[tuple[str, str]] = set()
+        self._first: str | None = None
+
+    def error(self, about: str, error: Exception, consequence: str) -> None:
+        """Report an error of ours; only its text is kept, since its traceback pins tensors."""
+        text = f"{about}: {type(error).__name__}: {error}; {consequence}"
+        self._first = self._first or text
+        self.warn(about, text, kind=type(error).__name__)
+
+    def warn(self, about: str, text: str, kind: str = "") -> None:
+        """Say something once."""
+        if (about, kind) not in self._said:
+            self._said.add((about, kind))
+            log.warning("%s", text)
+
+    def raise_first(self) -> None:
+        """With ``on_error="raise"``: raise the first error that was reported, once.
+
+        Raises:
+            CaptureError: there was one.
+        """
+        text, self._first = self._first, None
+        if text is not None and self._on_error == "raise":
+            raise CaptureError(text)
+
+
+class Pipeline:
+    """Owns the worker, the composer and the writer of one logger; knows nothing of torch."""
+
+    def __init__(self, writer: Writer, settings: Settings, complaints: Complaints) -> None:
+        self._compose = Composer(
+            colormap=settings.colormap,
+            scale=settings.scale,
+            name=settings.name,
+            max_kernels=settings.max_channels,
+        )
+        self._writer, self._complaints = writer, complaints
+        self._worker: Worker[StepData] = Worker(
+            self._work,
+            self._failed,
+            max_bytes=settings.max_queue_bytes,
+            when_full=settings.when_full,
+        )
+        self._closed = False
+
+    @property
+    def dropped(self) -> int:
+        """Steps that were dropped because the queue was full."""
+        return self._worker.dropped
+
+    def put(self, data: StepData) -> None:
+        """Queue a step."""
+        self._worker.put(data, data.nbytes)
+
+    def flush(self) -> None:
+        """Return when every queued step is written and readable."""
+        self._worker.flush()
+        self._guarded(self._writer.flush)
+
+    def close(self) -> None:
+        """Flush, end the worker and close the writer; a second call does nothing."""
+        if not self._closed:
+            self._closed = True
+            self._worker.close()
+            self._guarded(self._writer.close)
+
+    def _work(self, data: StepData) -> None:
+        self._writer.write(self._compose(data))
+
+    def _failed(self, error: Exception) -> None:
+        what = "this step is lost, training goes on"
+        self._complaints.error("writing", error, what)
+
+    def _guarded(self, act: Callable[[], None]) -> None:
+        try:
+            act()
+        except (WriteError, OSError) as error:
+            self._failed(error)

@@ -1,0 +1,278 @@
+"""The frozen records that pass between rooms.
+
+Axis letters, used in every shape comment: N samples, C channels, H height, W width of a map,
+S values of a plane flattened, K histogram buckets. All arrays here are numpy arrays on the host
+that alias nothing in the user's model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+Bytes8 = npt.NDArray[np.uint8]
+Floats = npt.NDArray[np.floating[Any]]
+Role = Literal["feature_maps", "inputs", "gradients_of_maps", "kernels", "network_input"]
+Scale = Literal["channel", "layer", "locked"]
+
+
+class Mark(IntEnum):
+    """What a pixel is when it is not a value."""
+
+    PADDING = 250
+    NAN = 251
+    POSITIVE_INFINITY = 252
+    NEGATIVE_INFINITY = 253
+    CONSTANT = 254
+    DEAD = 255
+
+
+class KernelShape(tuple[int, ...]):
+    """The shape of a convolution's weight, printed as ``64x3x7x7``.
+
+    Regular convolutions: (out, in / groups, *kernel); transposed ones: (in, out / groups, *kernel).
+    """
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "x".join(map(str, self))
+
+    def __repr__(self) -> str:
+        return f"KernelShape({self})"
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """One call of one watched layer in the observed forward pass.
+
+    ``call`` counts from 1; ``position`` is the layer's place in the order of calls, from 0.
+    ``pictures`` is False where numbers alone are wanted (activation modules by default).
+    ``floor`` is the value at which an activation module is off; None for every other module.
+    """
+
+    layer: str
+    type: str
+    kernel_shape: KernelShape | None = None
+    call: int = 1
+    position: int = 0
+    pictures: bool = True
+    floor: float | None = None
+
+    @property
+    def label(self) -> str:
+        """The layer's name, with ``.call2`` and so on behind it for later calls."""
+        return self.layer if self.call == 1 else f"{self.layer}.call{self.call}"
+
+    @property
+    def group(self) -> str:
+        """What the Images dashboard groups by: the kernel shape, else the module's type."""
+        return str(self.kernel_shape) if self.kernel_shape else self.type
+
+
+@dataclass(frozen=True, slots=True)
+class Planes:
+    """The drawn samples and channels of one tensor, quantised.
+
+    Attributes:
+        pixels: u8 [N, C, H, W]; value = lo + (hi - lo) * pixel / 255, rounded down.
+        marks: u8 [N, C, H, W], a `Mark` where a pixel is no finite value and 0 elsewhere;
+            None when every value is finite.
+        flat: bool [N, C], the plane has more than one pixel and one single finite value.
+        lo: f64 [N, C], the value drawn as 0.
+        hi: f64 [N, C], the value drawn as 255.
+        shape: the tensor's own shape, before anything was left out.
+        channels: how many channels the tensor has in all.
+        block: side in px of the square blocks that were averaged into one pixel; 1 for none.
+        view: how the tensor was read as maps, where that is not plain [N, C, H, W].
+    """
+
+    pixels: Bytes8
+    marks: Bytes8 | None
+    flat: npt.NDArray[np.bool_]
+    lo: Floats
+    hi: Floats
+    shape: tuple[int, ...]
+    channels: int
+    block: int = 1
+    view: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """Numbers of each channel over the whole batch and plane; every array is [C].
+
+    ``minimum``, ``maximum``, ``mean`` and ``std`` (population) are of the finite values, NaN for a
+    channel that has none. ``constant``: more than one value, all of them equal and finite.
+    ``dead``: more than one value, all of them at the activation's floor; None for other modules.
+    """
+
+    minimum: Floats
+    maximum: Floats
+    mean: Floats
+    std: Floats
+    nan: npt.NDArray[np.int64]
+    positive_infinity: npt.NDArray[np.int64]
+    negative_infinity: npt.NDArray[np.int64]
+    constant: npt.NDArray[np.bool_]
+    dead: npt.NDArray[np.bool_] | None = None
+
+    @property
+    def nonfinite(self) -> npt.NDArray[np.bool_]:
+        """bool [C]: the channel holds at least one NaN or infinity."""
+        counts: npt.NDArray[np.int64] = self.nan + self.positive_infinity + self.negative_infinity
+        return counts > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Values drawn from a tensor for a histogram: f32 or f64 [S], out of ``total`` values.
+
+    ``lo`` and ``hi`` are the extremes of the finite values of the whole tensor where they are
+    known, else NaN (then the sample's own are used).
+    """
+
+    values: Floats
+    total: int
+    lo: float = float("nan")
+    hi: float = float("nan")
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Everything kept of one tensor at one site in one role."""
+
+    site: Site
+    role: Role
+    planes: Planes | None = None
+    statistics: Statistics | None = None
+    sample: Sample | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter at a logged step: samples for histograms, and its gradient's 2-norm.
+
+    ``norm`` is None where the parameter had no gradient.
+    """
+
+    name: str
+    weight: Sample | None = None
+    gradient: Sample | None = None
+    norm: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Kernels:
+    """The weight of one convolution as (out, in / groups, height, width), f32, a copy."""
+
+    site: Site
+    weight: Floats
+    view: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Photograph:
+    """An image that went into the network: f32 [C, H, W], as the network got it.
+
+    ``mean`` and ``std`` undo the normalization where they are known.
+    """
+
+    sample: int
+    values: Floats
+    mean: tuple[float, ...] | None = None
+    std: tuple[float, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StepData:
+    """What the training thread hands to the worker for one logged step.
+
+    ``training_thread_ms`` is what the step cost the training thread, in milliseconds.
+    """
+
+    step: int
+    wall_time: float
+    measured: tuple[Measured, ...] = ()
+    parameters: tuple[Parameter, ...] = ()
+    kernels: tuple[Kernels, ...] = ()
+    photographs: tuple[Photograph, ...] = ()
+    scalars: Mapping[str, float] = field(default_factory=dict)
+    training_thread_ms: float = 0.0
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes the step's arrays hold, for the queue's bound."""
+        arrays: list[Any] = [kernels.weight for kernels in self.kernels]
+        arrays += [photograph.values for photograph in self.photographs]
+        for measured in self.measured:
+            if measured.planes is not None:
+                arrays += [measured.planes.pixels, measured.planes.marks]
+            if measured.sample is not None:
+                arrays.append(measured.sample.values)
+        for parameter in self.parameters:
+            arrays += [s.values for s in (parameter.weight, parameter.gradient) if s is not None]
+        return sum(array.nbytes for array in arrays if array is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Raster:
+    """One picture: u8 [H, W] (grey, or palette indices) or u8 [H, W, 3] (RGB).
+
+    ``palette`` is u8 [256, 3] where pixels are indices. ``tile`` is (height, width) in px of one
+    map inside the picture.
+    """
+
+    pixels: Bytes8
+    palette: Bytes8 | None = None
+    tile: tuple[int, int] = (0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """The pictures of one site in one role at one step, one `Raster` a sample."""
+
+    tag: str
+    role: Role
+    rasters: tuple[Raster, ...]
+    site: Site | None = None
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """Counts of finite values: edges f64 [K + 1] ascending, counts f64 [K].
+
+    Counts of a sample are scaled up to the whole tensor. ``nonfinite`` values are not in them.
+    """
+
+    tag: str
+    edges: Floats
+    counts: Floats
+    nonfinite: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TabRecord:
+    """One record of the Feature maps tab: a blob sequence under ``tag`` (see `schema`)."""
+
+    tag: str
+    blobs: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedStep:
+    """What writers get: everything of one step, ready to be stored."""
+
+    step: int
+    wall_time: float
+    pictures: tuple[Picture, ...] = ()
+    histograms: tuple[Histogram, ...] = ()
+    scalars: Mapping[str, float] = field(default_factory=dict)
+    records: tuple[TabRecord, ...] = ()
+    statistics: tuple[Measured, ...] = ()

@@ -1,0 +1,40 @@
+"""When to log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from fmapboard.errors import ConfigurationError
+
+Schedule = Callable[[int], bool]
+"""A schedule: the number of completed optimizer steps -> is this step logged? Pure and fast."""
+
+
+@dataclass(frozen=True, slots=True)
+class Every:
+    """Log each step whose number is divisible by ``every``, so step 0 is logged.
+
+    >>> [step for step in range(25) if Every(10)(step)]
+    [0, 10, 20]
+
+    Raises:
+        ConfigurationError: ``every`` is not a whole number above 0.
+    """
+
+    every: int
+
+    def __post_init__(self) -> None:
+        if isinstance(self.every, bool) or not isinstance(self.every, int) or self.every < 1:
+            raise ConfigurationError(
+                f"every={self.every!r}: wanted a whole number of steps, at least 1"
+            )
+
+    def __call__(self, step: int) -> bool:
+        """Is this step logged?"""
+        return step % self.every == 0
+
+
+def as_schedule(every: int | Schedule) -> Schedule:
+    """The schedule that ``every`` names: a number of steps, or a schedule of the user's own."""
+    return every if callable(every) else Every(every)

@@ -1,0 +1,274 @@
+"""Between the opening and the closing of one logged step: what is armed, read and collected."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from torch import nn
+
+from fmapboard.activations import activations
+from fmapboard.capture import Collection, Stopwatch
+from fmapboard.gradients import GradientReader
+from fmapboard.kernels import read_kernels
+from fmapboard.layers import Layers
+from fmapboard.pipeline import Complaints
+from fmapboard.probe import run_probe
+from fmapboard.records import Kernels, Photograph, StepData
+from fmapboard.reduce import Pending, Reducer
+from fmapboard.registry import HookRegistry, Side
+from fmapboard.settings import Settings
+
+ERRORS_UNTIL_DISABLED = 3
+_ALL = 1 << 30
+
+
+@dataclass(slots=True)
+class _Window:
+    """The logged step that is open."""
+
+    step: int
+    live: Collection
+    stopwatch: Stopwatch
+    scale: float | None
+    probed: list[Pending] = field(default_factory=list)
+    kernels: tuple[Kernels, ...] = ()
+    photographs: tuple[Photograph, ...] = ()
+
+
+class Observer:
+    """Watches one model for the length of one logged step at a time.
+
+    Args:
+        model: the unwrapped model.
+        layers: what to watch.
+        settings: what to collect.
+        scaler: a GradScaler whose skipped steps are counted, or None.
+        complaints: where errors go, since none may reach the user's training.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        layers: Layers,
+        settings: Settings,
+        scaler: Any,
+        complaints: Complaints,
+    ) -> None:
+        self.registry = HookRegistry(model, layers, also=activations(model))
+        self._model, self._settings = model, settings
+        self._scaler, self._complaints = scaler, complaints
+        self._reducer = _reducer(model, settings)
+        self._gradients = GradientReader(model, _own_parameters(self.registry.layers))
+        self._window: _Window | None = None
+        self._errors: dict[str, int] = {}
+        self._disabled: set[str] = set()
+        self._closed_windows = 0
+        self._skipped = 0
+        self._sides: tuple[Side, ...] = ("output", "input") if settings.inputs else ("output",)
+
+    @property
+    def is_open(self) -> bool:
+        """Is a logged step under way?"""
+        return self._window is not None
+
+    def open(self, step: int, *, training_only: bool, probe_now: bool) -> None:
+        """Begin a logged step: hooks go in.
+
+        Args:
+            step: its number.
+            training_only: a forward pass counts only while the model is in training mode.
+            probe_now: draw the probe now, not when the optimizer is about to step.
+        """
+        self.abandon()
+        stopwatch = Stopwatch()
+        window = _Window(step, self._live(stopwatch), stopwatch, self._scale())
+        self._window = window
+        with stopwatch():
+            try:
+                if probe_now:
+                    self._draw_probe(window)
+                accept = self._is_training if training_only else None
+                self.registry.arm(window.live, sides=self._sides, accept=accept)
+                self._gradients.arm(lambda error: self._failed("gradients", error), self._act)
+            except Exception as error:
+                self._failed("arming", error)
+
+    def close(self) -> StepData | None:
+        """End the logged step: hooks go, and what was collected comes to the host.
+
+        Returns:
+            None where nothing could be collected.
+        """
+        window = self._window
+        assert window is not None  # callers ask `is_open` first
+        data = None
+        with window.stopwatch():
+            try:
+                self.registry.disarm()
+                self._gradients.disarm()
+                self._read_kernels(window)
+                self._explain(window)
+                data = self._data(window)
+            except Exception as error:
+                self._failed("logged step", error)
+        self.abandon()
+        if data is None:
+            return None
+        self._closed_windows += 1
+        return replace(data, training_thread_ms=window.stopwatch.ms)
+
+    def abandon(self) -> None:
+        """Remove every hook and forget what was collected; without a window this does nothing."""
+        self.registry.disarm()
+        self._gradients.disarm()
+        window, self._window = self._window, None
+        if window is not None:
+            window.live.void()
+
+    def _live(self, stopwatch: Stopwatch) -> Collection:
+        settings = self._settings
+        return Collection(
+            self._reducer,
+            self._failed,
+            self._disabled,
+            stopwatch,
+            pictures=settings.probe is None,
+            gradients=settings.activation_gradients,
+            inputs_drawn=settings.samples if settings.probe is None else 0,
+            mean=settings.input_mean,
+            std=settings.input_std,
+            start_over=self._was_skipped,
+        )
+
+    def _act(self) -> None:
+        """Right before the optimizer changes the weights: the last moment to see them."""
+        window = self._window
+        if window is not None:
+            with window.stopwatch():
+                self._draw_probe(window)
+                self._read_kernels(window)
+
+    def _draw_probe(self, window: _Window) -> None:
+        """The maps of the fixed images, in a forward pass of their own."""
+        if self._settings.probe is None or window.probed:
+            return
+        seen = Collection(
+            replace(self._reducer, samples=None),
+            self._failed,
+            self._disabled,
+            window.stopwatch,
+            numbers=False,
+            inputs_drawn=_ALL,
+            mean=self._settings.input_mean,
+            std=self._settings.input_std,
+        )
+        layers = self.registry.layers
+        registry = HookRegistry(self._model, lambda name, _: name in layers)
+        try:
+            with self.registry.paused():
+                registry.arm(seen, sides=self._sides)
+                run_probe(self._model, self._settings.probe)
+        except Exception as error:
+            self._failed("probe", error)
+        finally:
+            registry.disarm()
+        window.probed, window.photographs = seen.pending, tuple(seen.photographs)
+
+    def _read_kernels(self, window: _Window) -> None:
+        every = self._settings.kernels_every
+        if not every or self._closed_windows % every or window.kernels:
+            return
+        try:
+            window.kernels = read_kernels(self.registry.layers, self._settings.max_channels)
+        except Exception as error:
+            self._failed("kernels", error)
+
+    def _data(self, window: _Window) -> StepData | None:
+        pending = [*window.live.pending, *window.probed]
+        parameters = self._gradients.to_host()
+        if not pending and not parameters:
+            return None
+        skipped = {} if self._scaler is None else {"fmapboard/skipped_steps": float(self._skipped)}
+        return StepData(
+            window.step,
+            time.time(),
+            measured=_joined(pending),
+            parameters=parameters,
+            kernels=window.kernels,
+            photographs=window.photographs or tuple(window.live.photographs),
+            scalars=skipped,
+        )
+
+    def _explain(self, window: _Window) -> None:
+        """Say once what a user would wonder about."""
+        ran = bool(window.live.pending)
+        if not ran and not self._errors:
+            self._complaints.warn(
+                "nothing ran",
+                f"step {window.step}: no watched layer ran; was the model itself called (no "
+                "scripted or traced copy of it), and in train() mode where fmapboard counts steps?",
+            )
+        if not ran or self._gradients.stepped or self._was_skipped():
+            return
+        self._complaints.warn(
+            "no optimizer step",
+            f"step {window.step}: no optimizer stepped on the model's parameters inside the "
+            "window, so there are no gradient norms; put optimizer.step() inside board.step()",
+        )
+
+    def _was_skipped(self) -> bool:
+        """Did the scaler skip the step that the window's first forward pass was for?"""
+        window, scale = self._window, self._scale()
+        if window is None or scale is None or window.scale is None or scale >= window.scale:
+            return False
+        window.scale = scale
+        self._skipped += 1
+        return True
+
+    def _scale(self) -> float | None:
+        return None if self._scaler is None else float(self._scaler.get_scale())
+
+    def _is_training(self) -> bool:
+        return self._model.training
+
+    def _failed(self, about: str, error: Exception) -> None:
+        count = self._errors[about] = self._errors.get(about, 0) + 1
+        if count >= ERRORS_UNTIL_DISABLED:
+            self._disabled.add(about)
+        self._complaints.error(about, error, "it is left out, training goes on")
+
+
+def _joined(pending: list[Pending]) -> tuple[Any, ...]:
+    """Everything on the host, in the network's order; a probe's planes beside the live numbers."""
+    by_key: dict[tuple[str, str], Any] = {}
+    for part in pending:
+        key = (part.site.label, part.role)
+        measured, known = part.to_host(), by_key.get(key)
+        if known is not None and measured.planes is not None:
+            measured = replace(known, planes=measured.planes)
+        by_key[key] = measured
+    return tuple(sorted(by_key.values(), key=lambda measured: measured.site.position))
+
+
+def _reducer(model: nn.Module, settings: Settings) -> Reducer:
+    has_sequences = any(isinstance(m, (nn.Conv1d, nn.ConvTranspose1d)) for m in model.modules())
+    return Reducer(
+        samples=settings.samples,
+        max_channels=settings.max_channels,
+        max_tile=settings.max_tile,
+        scale=settings.scale,
+        zero_centred=settings.colormap == "signed",
+        channels_last_sequences=not has_sequences,
+    )
+
+
+def _own_parameters(layers: Mapping[str, nn.Module]) -> set[str]:
+    """Names of the parameters that belong to the watched layers themselves."""
+    return {
+        f"{layer}.{name}"
+        for layer, module in layers.items()
+        for name, _ in module.named_parameters(recurse=False)
+    }

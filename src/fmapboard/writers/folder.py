@@ -1,0 +1,89 @@
+"""PNG files in a folder, small maps enlarged."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fmapboard import png
+from fmapboard.errors import WriteError
+from fmapboard.records import LoggedStep, Picture
+from fmapboard.render import enlarge
+
+_UNSAFE = re.compile(r"[^\w.-]")
+
+
+@dataclass(slots=True)
+class FolderWriter:
+    """Writes every picture as ``<layer>.png``; maps under 32 px are enlarged by whole factors.
+
+    Pictures of another role get it in front (``kernels_<layer>.png``), samples after the first
+    their number behind (``<layer>_sample1.png``), so files of one step never collide. A later step
+    overwrites the files of the one before, unless ``per_step`` puts each into a folder of its own.
+
+    Attributes:
+        folder: is made where it is missing.
+        per_step: write below ``folder/step<number>``.
+        files: tag -> the files of the last written step.
+
+    Raises:
+        WriteError: the folder cannot be made.
+    """
+
+    folder: Path
+    per_step: bool = False
+    files: dict[str, list[Path]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _make(self.folder)
+
+    def write(self, step: LoggedStep) -> None:
+        """Write the step's pictures."""
+        folder = self.folder / f"step{step.step}" if self.per_step else self.folder
+        _make(folder)
+        self.files = {}
+        taken: set[str] = set()
+        for picture in step.pictures:
+            self.files[picture.tag] = self._write(folder, picture, taken)
+
+    def flush(self) -> None:
+        """Files are complete when `write` returns."""
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    def _write(self, folder: Path, picture: Picture, taken: set[str]) -> list[Path]:
+        paths = []
+        for number, raster in enumerate(picture.rasters):
+            suffix = f"_sample{number}" if number else ""
+            path = folder / f"{_free(_stem(picture) + suffix, taken)}.png"
+            try:
+                path.write_bytes(png.encode(enlarge(raster)))
+            except OSError as error:
+                raise WriteError(f"cannot write {path}: {error.strerror or error}") from error
+            paths.append(path)
+        return paths
+
+
+def _stem(picture: Picture) -> str:
+    """A file name from the tag's layer; anything but letters, digits, ``_ . -`` becomes ``_``."""
+    layer = picture.tag.partition("/")[2]
+    role = "" if picture.role == "feature_maps" else f"{picture.role}_"
+    return _UNSAFE.sub("_", role + layer).lstrip(".")[:150] or "layer"
+
+
+def _free(stem: str, taken: set[str]) -> str:
+    """The stem, numbered where another layer has it (file systems may not tell case apart)."""
+    candidate, number = stem, 2
+    while candidate.lower() in taken:
+        candidate, number = f"{stem}-{number}", number + 1
+    taken.add(candidate.lower())
+    return candidate
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise WriteError(f"cannot write to {folder}: {error.strerror or error}") from error

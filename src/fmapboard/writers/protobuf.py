@@ -1,0 +1,142 @@
+"""A logged step as one of TensorBoard's Summary protocol buffers.
+
+Images, histograms and scalars are in the second format of TensorBoard's plugins (tensors with
+explicit data classes), which both of its loaders read. Numbers go in as packed bytes, never value
+by value: building a protocol buffer that way holds the interpreter lock for milliseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from tensorboard.compat.proto import summary_pb2, tensor_pb2, tensor_shape_pb2, types_pb2
+from tensorboard.plugins.custom_scalar import layout_pb2
+from tensorboard.plugins.custom_scalar import metadata as custom_scalar_metadata
+from tensorboard.plugins.histogram import metadata as histogram_metadata
+from tensorboard.plugins.image import metadata as image_metadata
+from tensorboard.plugins.scalar import metadata as scalar_metadata
+
+from fmapboard import png
+from fmapboard.records import Floats, Histogram, LoggedStep, Picture, TabRecord
+from fmapboard.schema import PLUGIN_NAME
+
+_EMPTY = np.zeros((1, 3))
+GRADIENT_NORM_CHART = {"Gradient norms": {"all layers": r".*gradient_norm/.*"}}
+
+
+class Encoder:
+    """Encodes the steps of one run; a tag's metadata goes with its first value only.
+
+    TensorBoard reads a tag's metadata from the first event that has it, so the description that it
+    shows is that of the first logged step.
+    """
+
+    def __init__(self) -> None:
+        self._described: set[str] = set()
+
+    def __call__(self, step: LoggedStep) -> summary_pb2.Summary:
+        """Everything of one step in one Summary, so a step is stored whole or not at all."""
+        first = not self._described
+        values = [
+            *(self._image(picture) for picture in step.pictures),
+            *(self._histogram(h) for h in step.histograms),
+            *(self._scalar(tag, number) for tag, number in step.scalars.items()),
+            *(self._record(record) for record in step.records),
+        ]
+        return summary_pb2.Summary(value=[*values, *_layout()] if first else values)
+
+    def _image(self, picture: Picture) -> summary_pb2.Summary.Value:
+        height, width = picture.rasters[0].pixels.shape[:2]
+        sides = [str(width).encode(), str(height).encode()]
+        tensor = _strings([*sides, *map(png.encode, picture.rasters)])
+        value = summary_pb2.Summary.Value(tag=picture.tag, tensor=tensor)
+        if self._is_new(picture.tag):
+            value.metadata.CopyFrom(
+                image_metadata.create_summary_metadata(
+                    display_name="", description=picture.description
+                )
+            )
+            value.metadata.data_class = summary_pb2.DATA_CLASS_BLOB_SEQUENCE
+        return value
+
+    def _histogram(self, histogram: Histogram) -> summary_pb2.Summary.Value:
+        edges, counts = histogram.edges, histogram.counts
+        # A tensor without finite values keeps its place in the series with one empty bucket.
+        rows = np.stack([edges[:-1], edges[1:], counts], axis=1) if counts.size else _EMPTY
+        value = summary_pb2.Summary.Value(tag=histogram.tag, tensor=_doubles(rows))
+        if self._is_new(histogram.tag):
+            value.metadata.CopyFrom(
+                histogram_metadata.create_summary_metadata(display_name="", description="")
+            )
+            value.metadata.data_class = summary_pb2.DATA_CLASS_TENSOR
+        return value
+
+    def _scalar(self, tag: str, number: float) -> summary_pb2.Summary.Value:
+        tensor = tensor_pb2.TensorProto(
+            dtype=types_pb2.DT_FLOAT, tensor_content=np.float32(number).tobytes()
+        )
+        value = summary_pb2.Summary.Value(tag=tag, tensor=tensor)
+        if self._is_new(tag):
+            value.metadata.CopyFrom(
+                scalar_metadata.create_summary_metadata(display_name="", description="")
+            )
+            value.metadata.data_class = summary_pb2.DATA_CLASS_SCALAR
+        return value
+
+    def _record(self, record: TabRecord) -> summary_pb2.Summary.Value:
+        value = summary_pb2.Summary.Value(tag=record.tag, tensor=_strings(record.blobs))
+        if self._is_new(record.tag):
+            value.metadata.plugin_data.plugin_name = PLUGIN_NAME
+            value.metadata.data_class = summary_pb2.DATA_CLASS_BLOB_SEQUENCE
+        return value
+
+    def _is_new(self, tag: str) -> bool:
+        new = tag not in self._described
+        self._described.add(tag)
+        return new
+
+
+def _strings(items: tuple[bytes, ...] | list[bytes]) -> tensor_pb2.TensorProto:
+    """A rank-1 tensor of byte strings."""
+    return tensor_pb2.TensorProto(
+        dtype=types_pb2.DT_STRING, string_val=items, tensor_shape=_shape(len(items))
+    )
+
+
+def _doubles(rows: Floats) -> tensor_pb2.TensorProto:
+    return tensor_pb2.TensorProto(
+        dtype=types_pb2.DT_DOUBLE,
+        tensor_content=np.ascontiguousarray(rows, "<f8").tobytes(),
+        tensor_shape=_shape(*rows.shape),
+    )
+
+
+def _shape(*sides: int) -> tensor_shape_pb2.TensorShapeProto:
+    dimensions = [tensor_shape_pb2.TensorShapeProto.Dim(size=side) for side in sides]
+    return tensor_shape_pb2.TensorShapeProto(dim=dimensions)
+
+
+def _layout() -> Iterator[summary_pb2.Summary.Value]:
+    """The Custom Scalars dashboard: all gradient norms in one chart."""
+    layout = layout_pb2.Layout(
+        category=[
+            layout_pb2.Category(
+                title=title,
+                chart=[
+                    layout_pb2.Chart(
+                        title=chart, multiline=layout_pb2.MultilineChartContent(tag=[pattern])
+                    )
+                    for chart, pattern in charts.items()
+                ],
+            )
+            for title, charts in GRADIENT_NORM_CHART.items()
+        ]
+    )
+    yield summary_pb2.Summary.Value(
+        tag=custom_scalar_metadata.CONFIG_SUMMARY_TAG,
+        metadata=custom_scalar_metadata.create_summary_metadata(),
+        tensor=tensor_pb2.TensorProto(
+            dtype=types_pb2.DT_STRING, string_val=[layout.SerializeToString()]
+        ),
+    )
