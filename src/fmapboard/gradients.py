@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.optim.optimizer import Optimizer, register_optimizer_step_pre_hook
-from torch.utils.hooks import RemovableHandle
 
 from fmapboard.layers import clean_name, unwrap
 from fmapboard.observe import aside
 from fmapboard.records import Parameter
 from fmapboard.reduce import PendingSample, sample
+
+_RUN = 4096
+# Beyond these, squares of float32 may overflow or vanish.
+_LARGE, _SMALL = 1e15, 1e-15
 
 
 class GradientReader:
@@ -32,9 +36,10 @@ class GradientReader:
     """
 
     def __init__(self, model: nn.Module, histograms: Iterable[str]) -> None:
-        self._names = {id(p): clean_name(name) for name, p in unwrap(model).named_parameters()}
+        self._model = unwrap(model)
+        self._names: dict[int, str] = {}
         self._wanted = frozenset(histograms)
-        self._handle: RemovableHandle | None = None
+        self._remove: Callable[[], object] = _nothing
         self._norms: dict[str, Tensor] = {}
         self._samples: dict[str, tuple[PendingSample, PendingSample | None]] = {}
         self._failed: Callable[[Exception], None] = _reraise
@@ -54,6 +59,8 @@ class GradientReader:
         """
         self.disarm()
         self._norms, self._samples, self.stepped = {}, {}, False
+        # Anew each time: parameters may have been replaced since.
+        self._names = {id(p): clean_name(name) for name, p in self._model.named_parameters()}
         self._failed, self._about_to_step = failed, about_to_step or _nothing
         reader = weakref.WeakMethod(self._before_step)
 
@@ -61,13 +68,11 @@ class GradientReader:
             method = reader()
             return None if method is None else method(optimizer, args, kwargs)
 
-        self._handle = register_optimizer_step_pre_hook(hook)
+        self._remove = weakref.finalize(self, register_optimizer_step_pre_hook(hook).remove)
 
     def disarm(self) -> None:
         """Stop waiting."""
-        if self._handle is not None:
-            self._handle.remove()
-            self._handle = None
+        self._remove()
 
     def to_host(self) -> tuple[Parameter, ...]:
         """What was read since `arm`, in the model's order; one host sync for all norms."""
@@ -92,10 +97,10 @@ class GradientReader:
     ) -> tuple[Any, Any] | None:
         if not self.stepped and self._concerns(optimizer):
             self.stepped = True
-            self._about_to_step()
+            self._safely(self._about_to_step)
         closure = args[1] if len(args) > 1 else kwargs.get("closure")
         if not callable(closure):
-            self._read_safely(optimizer)
+            self._safely(lambda: self._read(optimizer))
             return None
         done = False
 
@@ -104,7 +109,7 @@ class GradientReader:
             result = closure()
             if not done:
                 done = True
-                self._read_safely(optimizer)
+                self._safely(lambda: self._read(optimizer))
             return result
 
         if len(args) > 1:
@@ -115,9 +120,9 @@ class GradientReader:
         groups = optimizer.param_groups
         return any(id(p) in self._names for group in groups for p in group["params"])
 
-    def _read_safely(self, optimizer: Optimizer) -> None:
+    def _safely(self, act: Callable[[], None]) -> None:
         try:
-            self._read(optimizer)
+            act()
         except Exception as error:
             self._failed(error)
 
@@ -140,16 +145,34 @@ class GradientReader:
                 gradient = gradient.coalesce().values()
             self._norms[name] = _norm(gradient, scale)
         if name in self._wanted:
-            scaled = gradient if gradient is None or scale is None else gradient / scale
-            self._samples[name] = (sample(parameter), None if scaled is None else sample(scaled))
+            self._samples[name] = (
+                sample(parameter),
+                None if gradient is None else _unscaled(sample(gradient), scale),
+            )
+
+
+def _unscaled(sampled: PendingSample, scale: Tensor | None) -> PendingSample:
+    if scale is None:
+        return sampled
+    return replace(sampled, values=sampled.values / scale.to(sampled.values.device))
 
 
 def _norm(gradient: Tensor, scale: Tensor | None) -> Tensor:
-    """The 2-norm, f32 or f64 [], on the gradient's device."""
+    """The 2-norm, f64 [], on the gradient's device.
+
+    Float32 sums over runs of values and float64 sums over the runs: one float32 sum of 25 million
+    squares is wrong in the third digit.
+    """
     if gradient.is_complex():
         gradient = torch.view_as_real(gradient)
     dtype = torch.float64 if gradient.dtype == torch.float64 else torch.float32
-    norm: Tensor = torch.linalg.vector_norm(gradient, dtype=dtype)
+    flat = gradient.reshape(-1)
+    whole = flat.numel() // _RUN * _RUN
+    runs = torch.linalg.vector_norm(flat[:whole].view(-1, _RUN), dim=1, dtype=dtype)
+    rest = torch.linalg.vector_norm(flat[whole:], dtype=dtype)
+    norm: Tensor = torch.linalg.vector_norm(torch.cat([runs, rest[None]]).double())
+    if norm.device.type == "cpu" and not _SMALL < norm.item() < _LARGE:
+        norm = torch.linalg.vector_norm(flat, dtype=torch.float64)  # squares left float32
     return norm if scale is None else norm / scale.to(norm.device)
 
 

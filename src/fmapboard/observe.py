@@ -59,7 +59,7 @@ def tensors(value: Any) -> Iterator[Tensor]:
 
 
 def map_tensors(value: Any, change: Callable[[Tensor], Any]) -> Any:
-    """The same structure with every tensor changed: tuples, named tuples, lists and dicts.
+    """The same structure with every tensor changed: tuples, lists, mappings and dataclasses.
 
     Anything else comes back as it is.
     """
@@ -69,18 +69,19 @@ def map_tensors(value: Any, change: Callable[[Tensor], Any]) -> Any:
         return type(value)(*(map_tensors(item, change) for item in value))
     if isinstance(value, (tuple, list)):
         return type(value)(map_tensors(item, change) for item in value)
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         return _rebuilt(value, change)
     if is_dataclass(value) and not isinstance(value, type):
         return _replaced(value, change)
     return value
 
 
-def _rebuilt(value: dict[Any, Any], change: Callable[[Tensor], Any]) -> Any:
-    """A dict of the same kind: HF's ModelOutput, OrderedDict and plain dicts build from pairs."""
+def _rebuilt(value: Mapping[Any, Any], change: Callable[[Tensor], Any]) -> Any:
+    """A mapping of the same kind, or a dict where that kind is not built from another mapping."""
     changed = {key: map_tensors(item, change) for key, item in value.items()}
     try:
-        return type(value)(**changed) if is_dataclass(value) else type(value)(changed)
+        kind: Any = type(value)
+        return kind(**changed) if is_dataclass(value) else kind(changed)
     except TypeError:
         return changed
 

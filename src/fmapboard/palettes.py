@@ -35,7 +35,7 @@ PIXEL_OF_LEVEL: Bytes8 = np.searchsorted(LEVEL_OF_PIXEL, np.arange(VALUES)).asty
 
 _ANCHORS: dict[str, tuple[tuple[int, int, int], ...]] = {
     "viridis": (
-        (68, 1, 84), (72, 40, 120), (62, 73, 137), (49, 104, 142), (38, 130, 142),
+        (68, 1, 84), (72, 40, 120), (62, 73, 137), (49, 104, 142), (37, 130, 142),
         (31, 158, 137), (53, 183, 121), (109, 205, 89), (180, 222, 44), (253, 231, 37),
     ),
     "magma": (

@@ -26,9 +26,10 @@ def untouched(model: nn.Module, *, training: bool | None = None) -> Iterator[Non
     """
     modules = list(model.modules())
     modes = [module.training for module in modules]
+    slots = [(module._buffers, dict(module._buffers)) for module in modules]
     buffers = [(buffer, buffer.detach().clone()) for buffer in model.buffers()]
     try:
-        with _random_states(_devices(model)):
+        with _random_states(_devices(model)), _no_autocast_cache():
             if training is not None:
                 for module in modules:
                     module.training = training
@@ -36,8 +37,12 @@ def untouched(model: nn.Module, *, training: bool | None = None) -> Iterator[Non
     finally:
         for module, mode in zip(modules, modes, strict=True):
             module.training = mode
-        for buffer, before in buffers:
-            buffer.data.copy_(before)  # .data: no version bump between a forward and its backward
+        for slot, held in slots:
+            for name, buffer in held.items():
+                if slot[name] is not buffer:  # a forward pass put another tensor in its place
+                    slot[name] = buffer
+        for saved, before in buffers:
+            saved.data.copy_(before)  # .data: no version bump between a forward and its backward
 
 
 @contextlib.contextmanager
@@ -49,6 +54,20 @@ def _random_states(devices: list[int]) -> Iterator[None]:
     finally:
         random.setstate(python)
         np.random.set_state(legacy)
+
+
+@contextlib.contextmanager
+def _no_autocast_cache() -> Iterator[None]:
+    """Weights cast inside leave nothing to the user's own autocast region.
+
+    Up to torch 2.7 one that was cast without a graph would lose its gradient there.
+    """
+    enabled = torch.is_autocast_cache_enabled()
+    torch.set_autocast_cache_enabled(False)
+    try:
+        yield
+    finally:
+        torch.set_autocast_cache_enabled(enabled)
 
 
 def _devices(model: nn.Module) -> list[int]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from fmapboard.palettes import PIXEL_OF_LEVEL, Palette
 from fmapboard.records import Bytes8, Floats, Mark
 from fmapboard.render import PADDING, columns
+
+_SHIFTS = np.array([16, 8, 0], np.uint32)
 
 
 def read_maps(
@@ -24,6 +27,9 @@ def read_maps(
     Returns:
         values f64 [C, h, w], NaN where there is a mark, each within 2 of 255 of the channel's
         range below the true value; marks u8 [C, h, w], a `Mark` or 0.
+
+    Raises:
+        ValueError: a colour is none of the palette's.
     """
     levels, marks = _levels(pixels, colours)
     cut_levels, cut_marks = (_cut(plane, len(lo), tile) for plane in (levels, marks))
@@ -37,13 +43,27 @@ def _levels(pixels: Bytes8, colours: Palette) -> tuple[Bytes8, Bytes8]:
     """Pixel values 0…255 and marks of a decoded picture, both u8 [H, W]."""
     if pixels.ndim == 2:
         return pixels, np.zeros_like(pixels)
-    packed = (pixels.astype(np.uint32) << np.array([16, 8, 0], np.uint32)).sum(-1)
-    table = (colours.table.astype(np.uint32) << np.array([16, 8, 0], np.uint32)).sum(-1)
+    packed, table = _packed(pixels), _packed(colours.table)
     order = np.argsort(table)
-    index = order[np.searchsorted(table[order], packed)].astype(np.uint8)  # [H, W]
+    place = np.searchsorted(table[order], packed).clip(max=len(table) - 1)
+    index = order[place].astype(np.uint8)  # [H, W]
     is_mark = index >= Mark.PADDING
     level = PIXEL_OF_LEVEL[np.where(is_mark, 0, index)]
+    unknown = table[index] != packed
+    if unknown.any():
+        # A plain grey picture holds all 256 greys, six more than the palette.
+        if colours.name != "grey" or np.ptp(pixels[unknown], axis=-1).any():
+            raise ValueError(
+                f"the picture holds colours that are not of the palette {colours.name!r}"
+            )
+        level[unknown], is_mark[unknown] = pixels[unknown, 0], False
     return level, np.where(is_mark, index, 0).astype(np.uint8)
+
+
+def _packed(colours: Bytes8) -> npt.NDArray[np.uint32]:
+    """Colours [..., 3] as one number each."""
+    packed: npt.NDArray[np.uint32] = (colours.astype(np.uint32) << _SHIFTS).sum(-1, dtype=np.uint32)
+    return packed
 
 
 def _cut(picture: Bytes8, count: int, tile: tuple[int, int]) -> Bytes8:

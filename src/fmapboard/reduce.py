@@ -129,7 +129,7 @@ class Reducer:
         A site that wants numbers alone gets neither planes nor a sample for a histogram.
         """
         view = as_maps(tensor, module, channels_last_sequences=self.channels_last_sequences)
-        counted = statistics(view.maps, site.floor) if numbers else None
+        counted = statistics(view.maps, _rounded(site.floor, tensor.dtype)) if numbers else None
         planes = sampled = None
         if counted is not None and site.pictures:
             sampled = sample(view.maps, counted.extremes)
@@ -140,17 +140,20 @@ class Reducer:
     def _draw(
         self, site: Site, role: Role, maps: Tensor, shape: tuple[int, ...], said: str
     ) -> PendingPlanes:
-        drawn, how = as_pictures(maps[: self.samples, : self.max_channels])
-        drawn, block = shrink(drawn, self.max_tile)  # [n, c, h, w]
+        whole, how = as_pictures(maps[: self.samples, : self.max_channels])
+        drawn, block = shrink(whole, self.max_tile)  # [n, c, h, w]
         one_pixel = drawn.shape[2] * drawn.shape[3] == 1
         own_lo, own_hi, finite = extremes(drawn)
+        flat = own_lo == own_hi
+        if block > 1:
+            own_lo, own_hi, flat = _unrounded(whole, own_lo, own_hi)
         lo, hi = self._limits(own_lo, own_hi, one_pixel)
         if self.scale == "locked":
             lo, hi = self._lock(site, role, lo, hi)
         return PendingPlanes(
             quantise(drawn, lo, hi),
             None if finite else mark(drawn),
-            flat=(own_lo == own_hi) & (not one_pixel),
+            flat=flat & (not one_pixel),
             lo=lo,
             hi=hi,
             shape=shape,
@@ -209,6 +212,20 @@ def shrink(maps: Tensor, max_tile: int | None) -> tuple[Tensor, int]:
     return means, block
 
 
+def _unrounded(whole: Tensor, lo: Tensor, hi: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Extremes of averaged planes, f64 [n, c], and bool [n, c]: the plane itself is constant.
+
+    A mean of equal values may be one rounding off: drawn between its extremes, a constant map
+    would be noise from black to white.
+    """
+    nearly = hi - lo <= 1e-5 * torch.maximum(lo.abs(), hi.abs())
+    if whole.device.type == "cpu" and not bool(nearly.any()):
+        return lo, hi, nearly
+    true_lo, true_hi, _ = extremes(whole)
+    flat = true_lo == true_hi
+    return torch.where(flat, true_lo, lo), torch.where(flat, true_hi, hi), flat
+
+
 def extremes(drawn: Tensor) -> tuple[Tensor, Tensor, bool]:
     """Finite extremes of each plane, f64 [n, c], and whether all values are known to be finite.
 
@@ -226,7 +243,7 @@ def extremes(drawn: Tensor) -> tuple[Tensor, Tensor, bool]:
 def quantise(drawn: Tensor, lo: Tensor, hi: Tensor) -> Tensor:
     """u8 [n, c, h, w]: floor(255 * (x - lo) / (hi - lo)), as make_grid and add_image have it.
 
-    Values outside the limits are drawn as the limit, non-finite ones as 0; a plane without a range
+    Values outside the limits are drawn as the limit, NaN as 0; a plane without a range
     is 0 throughout. Each plane is first scaled by a power of two, exactly, so that neither 3e38
     overflows nor 1e-44 vanishes.
     """
@@ -253,16 +270,25 @@ def mark(drawn: Tensor) -> Tensor:
 def sample(tensor: Tensor, extremes: Tensor | None = None) -> PendingSample:
     """At most `SAMPLE_SIZE` values for a histogram, a copy: all of a small tensor.
 
+    Of complex numbers the absolute values.
+
     Of a larger one every k-th in memory order, k having no factor in common with any side, so that
     the sample walks through all rows, columns and channels. No random number is drawn.
     """
-    flat = _in_memory_order(tensor.detach())
+    flat = _in_memory_order(tensor.detach().abs() if tensor.is_complex() else tensor.detach())
     total = flat.numel()
     stride = -(-total // SAMPLE_SIZE)
     while any(math.gcd(stride, side) > 1 for side in tensor.shape) and stride > 1:
         stride += 1
-    dtype = torch.float64 if tensor.dtype == torch.float64 else torch.float32
+    dtype = torch.float64 if flat.dtype == torch.float64 else torch.float32
     return PendingSample(flat[::stride].to(dtype, copy=True), total, extremes)
+
+
+def _rounded(floor: float | None, dtype: torch.dtype) -> float | None:
+    """An activation's floor as the type of its output has it: bfloat16 has no -1.758099."""
+    if floor is None or not dtype.is_floating_point:
+        return floor
+    return float(torch.tensor(floor, dtype=dtype, device="cpu"))
 
 
 def _in_memory_order(tensor: Tensor) -> Tensor:

@@ -73,11 +73,35 @@ def _inert() -> Hook:
 
 
 def _unobservable() -> bool:
-    """Tracing, compiling, or a checkpoint's second forward pass inside a backward pass."""
+    """Tracing, compiling, capturing a CUDA graph, or a checkpoint's second forward pass."""
     if torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None:
         return True
     in_backward = getattr(torch._C, "_current_graph_task_id", None)
-    return in_backward is not None and in_backward() != -1
+    if in_backward is not None and in_backward() != -1:
+        return True
+    if not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]  # torch has no types here
+        return False
+    return torch.cuda.is_current_stream_capturing()
+
+
+class _Stance:
+    """Compiled code runs eager while any registry is armed; they may end in any order."""
+
+    holders = 0
+    kept = contextlib.ExitStack()
+
+
+@contextlib.contextmanager
+def _force_eager() -> Iterator[None]:
+    if _Stance.holders == 0:
+        _Stance.kept.enter_context(torch.compiler.set_stance("force_eager"))
+    _Stance.holders += 1
+    try:
+        yield
+    finally:
+        _Stance.holders -= 1
+        if _Stance.holders == 0:
+            _Stance.kept.close()
 
 
 class HookRegistry:
@@ -158,7 +182,7 @@ class HookRegistry:
         window = contextlib.ExitStack()
         try:
             if "torch._dynamo" in sys.modules:
-                window.enter_context(torch.compiler.set_stance("force_eager"))
+                window.enter_context(_force_eager())
             self._hook_root(window)
             for name, module in {**self.layers, **self._numbers_only}.items():
                 self._hook_layer(window, name, module, sides)
@@ -206,7 +230,11 @@ class HookRegistry:
             _remove_with(window, handle)
 
     def _root_begins(self, name: str, module: nn.Module, args: Any, kwargs: Any, _: Any) -> None:
-        if self._sink is None or self._paused or not self._accept():
+        if self._sink is None or self._paused:
+            return
+        if not self._accept():
+            if self._phase == "inside":
+                self._phase = "waiting"  # the pass before it broke off; this one is not its end
             return
         if self._phase != "done" or self._sink.again():
             self._phase = "inside"

@@ -44,7 +44,7 @@ class PendingStatistics:
         """f64 [2]: the smallest and the largest finite value of all channels, NaN for none."""
         lo = torch.nan_to_num(self.rows[0], nan=torch.inf).amin()
         hi = torch.nan_to_num(self.rows[1], nan=-torch.inf).amax()
-        return torch.stack([lo, hi])
+        return torch.stack([lo, hi]).masked_fill(lo > hi, torch.nan)
 
 
 def statistics(maps: Tensor, floor: float | None = None) -> PendingStatistics:
@@ -53,7 +53,8 @@ def statistics(maps: Tensor, floor: float | None = None) -> PendingStatistics:
     Args:
         maps: [N, C, ...] float32 or float64, not empty; read before this returns on the CPU, in
             stream order elsewhere, and never kept.
-        floor: the value at which an activation is off; gives the `dead` row.
+        floor: the value at which an activation is off, as the type of the activation's own
+            output rounds it; gives the `dead` row.
     """
     planes = maps.flatten(2) if maps.dim() > 2 else maps.unsqueeze(2)  # [N, C, S]
     if planes.device.type == "cpu":
@@ -66,21 +67,27 @@ def statistics(maps: Tensor, floor: float | None = None) -> PendingStatistics:
 def _fast(planes: Tensor) -> Tensor | None:
     """f64 [7, C] for finite values of ordinary size, in vectorised float32 passes; None if not."""
     lo, hi = planes.amin(2).double(), planes.amax(2).double()  # [N, C]
-    largest = torch.maximum(lo.abs().amax(), hi.abs().amax()).item()
-    ordinary = largest == 0.0 or _SMALL < largest < _LARGE  # False for NaN and infinities
-    if not ordinary:
+    largest = torch.maximum(lo.abs(), hi.abs())  # [N, C]
+    # False for NaN and infinities.
+    ordinary = (largest == 0.0) | ((largest > _SMALL) & (largest < _LARGE))
+    if not bool(ordinary.all()):
         return None
     count = planes.shape[2]
     means = planes.sum(2).double() / count  # [N, C]
     squares = torch.linalg.vector_norm(planes, dim=2).double().square() / count
-    spreads = (squares - means.square()).clamp_(min=0.0).masked_fill_(lo == hi, 0.0)
+    spreads = (squares - means.square()).clamp_(min=0.0)
     if bool(((spreads < _CANCELLATION * means.square()) & (lo != hi)).any()):
-        centred = planes - means.to(planes.dtype).unsqueeze(2)
+        near = means.to(planes.dtype)
+        centred = planes - near.unsqueeze(2)
+        rest = centred.sum(2).double() / count  # what rounding left of the mean
         spreads = torch.linalg.vector_norm(centred, dim=2).double().square() / count
-    mean = means.mean(0)
+        means, spreads = near.double() + rest, (spreads - rest.square()).clamp_(min=0.0)
+    lowest, highest, mean = lo.amin(0), hi.amax(0), means.mean(0)
     variance = (spreads + (means - mean).square()).mean(0)
+    one_value = lowest == highest
+    mean, std = torch.where(one_value, lowest, mean), variance.sqrt().masked_fill(one_value, 0.0)
     zeros = torch.zeros_like(mean)
-    return torch.stack([lo.amin(0), hi.amax(0), mean, variance.sqrt(), zeros, zeros, zeros])
+    return torch.stack([lowest, highest, mean, std, zeros, zeros, zeros])
 
 
 def _masked(planes: Tensor) -> Tensor:
@@ -108,7 +115,7 @@ def _with_flags(rows: Tensor, planes: Tensor, floor: float | None) -> PendingSta
     constant = (rows[0] == rows[1]) & all_finite & several
     flags = [constant.double()]
     if floor is not None:
-        # The floor as the tensor's own type rounds it: an SELU's is no float32 number.
+        # An SELU's floor is no float32 number.
         at_floor = torch.full_like(rows[1], floor).to(planes.dtype).double()
-        flags.append((constant & (rows[1] <= at_floor)).double())
+        flags.append((constant & (rows[1] == at_floor)).double())
     return PendingStatistics(torch.cat([rows, torch.stack(flags)]))

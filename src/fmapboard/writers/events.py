@@ -38,7 +38,6 @@ class EventFile:
         self.directory = directory
         self._users = 1
         self._lock = threading.Lock()
-        resumed = directory.is_dir() and any(directory.glob("*tfevents*"))
         try:
             directory.mkdir(parents=True, exist_ok=True)
             self.path = directory / _file_name(suffix)
@@ -46,15 +45,15 @@ class EventFile:
         except OSError as error:
             raise WriteError(f"cannot write to {directory}: {error.strerror or error}") from error
         self._append(event_pb2.Event(wall_time=time.time(), file_version="brain.Event:2"))
-        if resumed:
-            # Tells readers to forget what an earlier process logged from this step on.
-            self._append(
-                event_pb2.Event(
-                    wall_time=time.time(),
-                    step=start_step,
-                    session_log=event_pb2.SessionLog(status=event_pb2.SessionLog.START),
-                )
+        # The second such mark in a run tells TensorBoard's Python loader to forget what an earlier
+        # process logged from this step on; the first one means nothing, so every file has one.
+        self._append(
+            event_pb2.Event(
+                wall_time=time.time(),
+                step=start_step,
+                session_log=event_pb2.SessionLog(status=event_pb2.SessionLog.START),
             )
+        )
 
     @staticmethod
     def open(directory: Path, suffix: str = "", start_step: int = 0) -> EventFile:

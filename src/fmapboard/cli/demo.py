@@ -1,0 +1,114 @@
+"""``fmapboard demo``: train on the bundled photographs, watched, and look at the result."""
+
+from __future__ import annotations
+
+import time
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from torch import nn
+from torch.optim import Optimizer
+
+from fmapboard.bundled import bundled
+from fmapboard.cli.directories import new_directory, to_paste
+from fmapboard.cli.images import read_image
+from fmapboard.cli.models import demo_preprocessing
+from fmapboard.cli.serve import run_server
+from fmapboard.cli.table import console, layer_table
+from fmapboard.compose import Composer
+from fmapboard.demo.network import MEAN, STD, DemoNetwork
+from fmapboard.demo.photographs import Photographs
+from fmapboard.demo.training import STEPS, Result, train
+from fmapboard.logger import watch
+from fmapboard.records import LoggedStep
+from fmapboard.reduce import Reducer
+from fmapboard.snapshot import snapshot
+from fmapboard.writers.folder import FolderWriter
+from fmapboard.writers.tensorboard import TensorBoardWriter
+
+PHOTOGRAPH = "chelsea"
+
+
+def run_demo(logdir: Path, steps: int | None, every: int, serve: bool, port: int) -> None:
+    """Train, log, measure, draw one photograph, and say how to look at it all.
+
+    Raises:
+        FmapboardError: the run directory cannot be written to.
+    """
+    run = new_directory(logdir)
+    out = console()
+    photographs = Photographs.load()
+    names = ", ".join(photographs.names)
+    out.print(
+        f"Training a small network to tell {len(photographs.names)} photographs apart: {names}"
+    )
+    network = DemoNetwork()
+    result = _train(network, photographs, run, steps or STEPS, every)
+    out.print(
+        f"Trained {result.steps} steps in {result.seconds:.1f} s, logged every {every}. "
+        f"Validation accuracy on held-out regions: {result.accuracy:.1%} "
+        f"(guessing: {result.chance:.1%})."
+    )
+    _draw(network, run)
+    out.print(f"\nLook at it:\n  {to_paste('serve', run)}", markup=False, soft_wrap=True)
+    if serve:
+        run_server(run, port)
+
+
+def _train(
+    network: nn.Module, photographs: Photographs, run: Path, steps: int, every: int
+) -> Result:
+    curves = TensorBoardWriter(run)  # shares its file with the one that `watch` opens
+
+    def scalar(tag: str, value: float, step: int) -> None:
+        curves.write(LoggedStep(step, time.time(), scalars={tag: value}))
+
+    def watched(model: nn.Module, optimizer: Optimizer) -> AbstractContextManager[Any]:
+        return watch(model, run, optimizer=optimizer, every=every, input_mean=MEAN, input_std=STD)
+
+    with _progress() as progress:
+        task = progress.add_task("training", total=steps, loss="")
+
+        def advance(step: int, loss: float) -> None:
+            progress.update(task, completed=step + 1, loss=f"loss {loss:.2f}")
+
+        try:
+            return train(
+                network, photographs, steps=steps, watch=watched, on_step=advance, scalars=scalar
+            )
+        finally:
+            curves.close()
+
+
+def _progress() -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[loss]}"),
+        TimeRemainingColumn(),
+        console=console(stderr=True),
+    )
+
+
+def _draw(network: nn.Module, run: Path) -> None:
+    """Visualize one photograph with the network just trained: a run of its own, and PNG files."""
+    path = bundled("photographs") / f"{PHOTOGRAPH}.jpg"
+    batch = demo_preprocessing()(read_image(path))[None]  # [1, 3, H, W]
+    reducer = Reducer(max_channels=None, max_tile=None)
+    step = Composer()(snapshot(network, batch, reducer, mean=MEAN, std=STD, kernels=True))
+    board = TensorBoardWriter(run / "photograph")
+    board.write(step)
+    board.close()
+    folder = FolderWriter(run / "photograph" / "png")
+    folder.write(step)
+    maps = {
+        p.site.label: folder.files[p.tag]
+        for p in step.pictures
+        if p.site and p.role == "feature_maps"
+    }
+    out = console()
+    out.print(f"\nWhat the trained network makes of {path.name}:")
+    out.print(layer_table(step, maps))

@@ -1,0 +1,46 @@
+"""Run directories that do not mix with what is there, and commands to paste."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shlex
+import shutil
+import sys
+from pathlib import Path
+
+from fmapboard.errors import WriteError
+
+
+def new_directory(wanted: Path) -> Path:
+    """Make ``wanted``, or ``wanted-2``, ``wanted-3``, … where it exists and is not empty.
+
+    Raises:
+        WriteError: it cannot be made.
+    """
+    for number in itertools.count(1):
+        path = wanted if number == 1 else wanted.with_name(f"{wanted.name}-{number}")
+        try:
+            path.mkdir(parents=True)
+        except FileExistsError:
+            if path.is_dir() and not any(path.iterdir()):
+                return path
+            continue
+        except OSError as error:
+            raise WriteError(f"cannot write to {path}: {error.strerror or error}") from error
+        return path
+    raise AssertionError  # itertools.count does not end
+
+
+def to_paste(*words: str | Path) -> str:
+    """A command line that starts fmapboard the way this process was started."""
+    return shlex.join([_program(), *map(str, words)])
+
+
+def _program() -> str:
+    """``fmapboard`` where that finds this very installation, else the path that was typed."""
+    beside = Path(sys.argv[0]).with_name("fmapboard")
+    found = shutil.which("fmapboard")
+    if found and beside.exists() and os.path.realpath(found) == os.path.realpath(beside):
+        return "fmapboard"
+    return str(beside) if beside.exists() else "fmapboard"

@@ -1,0 +1,183 @@
+"""Reads photographs: any mode that Pillow knows, as upright 8-bit RGB."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, UnidentifiedImageError
+
+from fmapboard.errors import ImageError, closest
+
+IMAGE_SUFFIXES = (
+    *(".avif", ".bmp", ".gif", ".j2k", ".jfif", ".jp2", ".jpe", ".jpeg", ".jpg", ".mpo", ".pbm"),
+    *(".pgm", ".png", ".pnm", ".ppm", ".qoi", ".tga", ".tif", ".tiff", ".webp"),
+)
+"""What a file in a folder ends with to count as an image; a file named by itself may end in any."""
+
+_PROGRAMS = frozenset({"EPS", "WMF"})
+"""Formats that Pillow draws by running another program on the file."""
+
+_ORIENTATION = 0x0112
+_UPRIGHT = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+"""EXIF orientation -> what turns the stored pixels upright."""
+
+
+def find_images(paths: Iterable[Path]) -> list[Path]:
+    """The image files that ``paths`` mean, in the order given.
+
+    A file stands for itself, whatever it is called. A folder stands for its own image files,
+    those whose name ends as in `IMAGE_SUFFIXES`, without hidden ones and without sub-folders,
+    in natural order: ``photo2`` before ``photo10``.
+
+    Raises:
+        ImageError: a path does not exist, or a folder holds no image.
+    """
+    return [image for path in paths for image in _expand(path)]
+
+
+def read_image(path: Path) -> Image.Image:
+    """The picture in a file, upright, as 8-bit RGB; of an animation, the first frame.
+
+    What each mode becomes is told at `to_rgb`. The file is closed when this returns.
+
+    Raises:
+        ImageError: there is no such file, or it is empty, truncated, damaged, too large, or no
+            image.
+    """
+    _check_file(path)
+    try:
+        # Decoders warn about odd metadata, which is no concern of who looks at the picture; the
+        # one warning that matters is half a decompression bomb.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            return _decode(path)
+    except ImageError:
+        raise
+    except (Image.DecompressionBombWarning, Image.DecompressionBombError) as error:
+        limit = (Image.MAX_IMAGE_PIXELS or 0) / 1e6
+        raise ImageError(
+            f"{str(path)!r} has more than {limit:.0f} million pixels; make it smaller first"
+        ) from error
+    except UnidentifiedImageError as error:
+        raise ImageError(f"{str(path)!r} is not an image that Pillow can read") from error
+    except Exception as error:  # damaged files make Pillow's decoders raise nearly anything
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise ImageError(f"cannot read the image {str(path)!r}: {reason}") from error
+
+
+def to_rgb(image: Image.Image) -> Image.Image:
+    """A loaded picture as 8-bit RGB.
+
+    Transparency is laid on white. 16-bit greys are scaled so that 65535 becomes 255; Pillow
+    calls those ``I;16``, or ``I`` when they come from a PNG or PNM file. Other 32-bit integers
+    and floats have no known white: they are scaled between their own finite extremes, NaN
+    becoming black. CMYK, YCbCr, HSV and LAB are converted as Pillow does.
+
+    Example:
+        >>> to_rgb(Image.new("RGBA", (1, 1), (255, 0, 0, 0))).getpixel((0, 0))
+        (255, 255, 255)
+    """
+    if image.mode.startswith("I;16") or (image.mode == "I" and image.format in ("PNG", "PPM")):
+        greys = np.asarray(image).astype(np.float64) / 257  # [H, W], 65535 -> 255
+        return _grey(greys)
+    if image.mode in ("I", "F"):
+        return _grey(_stretch(np.asarray(image).astype(np.float64)))
+    if image.has_transparency_data:
+        white = Image.new("RGBA", image.size, "white")
+        return Image.alpha_composite(white, image.convert("RGBA")).convert("RGB")
+    return image.convert("RGB")
+
+
+def _expand(path: Path) -> list[Path]:
+    if path.is_dir():
+        return _images_in(path)
+    _check_exists(path)
+    return [path]
+
+
+def _images_in(folder: Path) -> list[Path]:
+    try:
+        entries = list(folder.iterdir())
+    except OSError as error:
+        raise ImageError(f"cannot list the folder {str(folder)!r}: {error.strerror}") from error
+    found = [
+        entry
+        for entry in entries
+        if entry.suffix.lower() in IMAGE_SUFFIXES
+        and not entry.name.startswith(".")
+        and entry.is_file()
+    ]
+    if not found:
+        raise ImageError(
+            f"the folder {str(folder)!r} holds no image; looked for {', '.join(IMAGE_SUFFIXES)}"
+        )
+    return sorted(found, key=_natural)
+
+
+def _natural(path: Path) -> tuple[list[tuple[int, int, str]], str]:
+    """A key that sorts numbers in names by value; digits come before letters, as in ASCII."""
+    parts = re.findall(r"[0-9]+|[^0-9]+", path.name.casefold())
+    return [(0, int(p), "") if p.isdecimal() else (1, 0, p) for p in parts], path.name
+
+
+def _check_exists(path: Path) -> None:
+    if path.exists():
+        return
+    names = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
+    raise ImageError(f"no such file or folder: {str(path)!r}; closest: {closest(path.name, names)}")
+
+
+def _check_file(path: Path) -> None:
+    _check_exists(path)
+    if path.is_dir():
+        raise ImageError(f"{str(path)!r} is a folder, not an image")
+    if path.is_file() and path.stat().st_size == 0:
+        raise ImageError(f"the image {str(path)!r} is empty: 0 bytes")
+
+
+def _decode(path: Path) -> Image.Image:
+    # Opened here, so that no decoder that fails can leave the file open.
+    with path.open("rb") as file, Image.open(file) as image:
+        if image.format in _PROGRAMS:
+            raise ImageError(f"{str(path)!r} is a drawing ({image.format}); save it as PNG first")
+        image.load()
+        if 0 in image.size:
+            raise ImageError(f"the image {str(path)!r} has no pixels: {image.size}")
+        turn = _UPRIGHT.get(_orientation(image))
+        rgb = to_rgb(image)
+        return rgb.copy() if turn is None else rgb.transpose(turn)
+
+
+def _orientation(image: Image.Image) -> int:
+    """The EXIF orientation, 1 … 8; 1 where the file has none that can be read."""
+    try:
+        return int(image.getexif().get(_ORIENTATION, 1))
+    except Exception:  # damaged metadata raises nearly anything, and must not cost the picture
+        return 1
+
+
+def _grey(values: NDArray[np.float64]) -> Image.Image:
+    """Values in 0 … 255 as an RGB picture, rounded to the nearest."""
+    return Image.fromarray(np.rint(values).astype(np.uint8)).convert("RGB")
+
+
+def _stretch(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Values scaled so that the smallest finite one is 0 and the largest is 255."""
+    finite = values[np.isfinite(values)]
+    low, high = (finite.min(), finite.max()) if finite.size else (0.0, 0.0)
+    scaled = np.clip((values - low) / ((high - low) or 1.0), 0, 1) * 255
+    return np.where(np.isnan(scaled), 0.0, scaled)

@@ -1,0 +1,49 @@
+"""TensorBoard on a run, with enough pictures kept to see a whole training."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from fmapboard.errors import FmapboardError
+
+# TensorBoard keeps ten random pictures of a series unless it is told otherwise.
+SAMPLES = "images=200,feature_maps=200,histograms=500"
+
+
+class ServerError(FmapboardError):
+    """TensorBoard ended with an error."""
+
+
+def server_command(logdir: Path, port: int) -> list[str]:
+    """The command line that starts TensorBoard with this very Python."""
+    return [
+        sys.executable,
+        "-m",
+        "tensorboard.main",
+        "--logdir",
+        str(logdir),
+        "--port",
+        str(port),
+        "--samples_per_plugin",
+        SAMPLES,
+    ]
+
+
+def run_server(logdir: Path, port: int) -> None:
+    """Run TensorBoard until it is interrupted.
+
+    Raises:
+        ServerError: the directory is missing, or TensorBoard failed.
+    """
+    if not logdir.is_dir():
+        raise ServerError(f"no such directory: {logdir}")
+    with subprocess.Popen(server_command(logdir, port)) as server:
+        try:
+            code = server.wait()
+        except KeyboardInterrupt:
+            server.terminate()
+            return
+    if code:
+        raise ServerError(f"TensorBoard ended with exit code {code}")

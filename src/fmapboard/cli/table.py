@@ -1,0 +1,94 @@
+"""What was found, as tables in the terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from rich.console import Console
+from rich.table import Table
+
+from fmapboard.records import KernelShape, LoggedStep, Measured
+
+_WIDE = 160
+
+
+def console(*, stderr: bool = False) -> Console:
+    """A console as wide as the terminal; wide enough not to wrap where there is none."""
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() else _WIDE
+    return Console(stderr=stderr, width=width, highlight=False)
+
+
+def layer_table(step: LoggedStep, files: Mapping[str, list[Path]]) -> Table:
+    """A line a watched layer: kernel shape, map size, range, channels that are off, file.
+
+    Args:
+        step: what was recorded of one image.
+        files: label of a site -> the files its maps were written to.
+    """
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("layer", no_wrap=True)
+    table.add_column("kernel shape", no_wrap=True)
+    table.add_column("map size", no_wrap=True)
+    table.add_column("range", no_wrap=True, justify="right")
+    table.add_column("constant", justify="right")
+    table.add_column("dead channels", justify="right")
+    table.add_column("non-finite", justify="right")
+    table.add_column("file", overflow="fold")
+    for measured in sorted(step.statistics, key=lambda measured: measured.site.position):
+        table.add_row(*_cells(measured, files.get(measured.site.label, [])))
+    return table
+
+
+def _cells(measured: Measured, files: list[Path]) -> list[str]:
+    site, statistics = measured.site, measured.statistics
+    assert statistics is not None  # a snapshot always counts
+    channels = statistics.minimum.size
+    size = _size(measured, channels)
+    finite = statistics.minimum[np.isfinite(statistics.minimum)]
+    if finite.size:
+        span = f"{finite.min():.3g} … {np.nanmax(statistics.maximum):.3g}"
+    else:
+        span = "no finite value"
+    dead = "–" if statistics.dead is None else _of(statistics.dead, channels)
+    return [
+        site.label,
+        site.group,
+        size,
+        span,
+        _of(statistics.constant, channels),
+        dead,
+        _of(statistics.nonfinite, channels),
+        str(files[0]) if files else "–",
+    ]
+
+
+def _size(measured: Measured, channels: int) -> str:
+    if measured.planes is None:
+        return f"{channels} channels"
+    return "×".join(map(str, (channels, *measured.planes.shape[2:])))
+
+
+def _of(flags: npt.NDArray[np.bool_], channels: int) -> str:
+    count = int(flags.sum())
+    return f"{count} of {channels}" if count else "0"
+
+
+def group_table(groups: Mapping[KernelShape, list[str]], others: Mapping[str, str]) -> Table:
+    """Layers by kernel shape; other chosen layers by their type."""
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("kernel shape", no_wrap=True)
+    table.add_column("layers", justify="right")
+    table.add_column("names", overflow="fold")
+    for shape, names in groups.items():
+        table.add_row(str(shape), str(len(names)), ", ".join(names))
+    by_type: dict[str, list[str]] = {}
+    for name, kind in others.items():
+        by_type.setdefault(kind, []).append(name)
+    for kind, names in by_type.items():
+        table.add_row(kind, str(len(names)), ", ".join(names))
+    return table

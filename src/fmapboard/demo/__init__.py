@@ -1,0 +1,1 @@
+"""The demonstration: a small network learns real photographs while fmapboard watches."""

@@ -1,0 +1,130 @@
+"""The demonstration's network: small enough to train in seconds, varied enough to look at."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from fmapboard.bundled import bundled
+from fmapboard.errors import CheckpointError
+
+CLASSES = (
+    "astronaut",
+    "brick",
+    "chelsea",
+    "coffee",
+    "grass",
+    "gravel",
+    "retina",
+    "rocket",
+)
+"""The photographs it tells apart, in the order of its outputs."""
+
+INPUT_SIZE = 48
+"""Height and width of a training crop, in px; larger images work too."""
+
+MEAN = (0.51, 0.39, 0.36)
+"""Mean of the training crops per channel R, G, B, on a scale of 0 to 1."""
+
+STD = (0.25, 0.19, 0.20)
+"""Standard deviation of the training crops per channel R, G, B, on a scale of 0 to 1."""
+
+
+class Block(nn.Module):
+    """Two 3 × 3 convolutions around which the input is added: [N, C, H, W] -> [N, C, H, W]."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
+        self.norm1 = nn.BatchNorm2d(channels)
+        self.relu1 = nn.ReLU(inplace=True)
+        self.conv2 = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
+        self.norm2 = nn.BatchNorm2d(channels)
+        self.relu2 = nn.ReLU(inplace=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The block's output, rectified."""
+        y = self.relu1(self.norm1(self.conv1(x)))
+        y = self.norm2(self.conv2(y))
+        out: Tensor = self.relu2(y + x)
+        return out
+
+
+class DemoNetwork(nn.Module):
+    """A plain convolutional network: images [N, 3, H, W] -> logits [N, classes].
+
+    Images are float32, normalized with `MEAN` and `STD`; H and W are at least 8 px. It has six
+    convolutions of five kernel shapes, and each of them has batch normalization and an in-place
+    ReLU behind it. The initial weights depend on ``seed`` alone; the global random number
+    generators are left as they were.
+
+    >>> DemoNetwork()(torch.zeros(2, 3, 48, 48)).shape
+    torch.Size([2, 8])
+    """
+
+    def __init__(self, classes: int = len(CLASSES), *, seed: int = 0) -> None:
+        super().__init__()
+        with torch.random.fork_rng(devices=[]):
+            # torch.manual_seed would reseed every accelerator as well.
+            torch.default_generator.manual_seed(seed)
+            self.conv1 = nn.Conv2d(3, 16, 7, padding=3, bias=False)
+            self.norm1 = nn.BatchNorm2d(16)
+            self.relu1 = nn.ReLU(inplace=True)
+            self.pool1 = nn.MaxPool2d(2)
+            self.conv2 = nn.Conv2d(16, 32, 5, padding=2, bias=False)
+            self.norm2 = nn.BatchNorm2d(32)
+            self.relu2 = nn.ReLU(inplace=True)
+            self.pool2 = nn.MaxPool2d(2)
+            self.block = Block(32)
+            self.conv3 = nn.Conv2d(32, 64, 3, stride=2, padding=1, bias=False)
+            self.norm3 = nn.BatchNorm2d(64)
+            self.relu3 = nn.ReLU(inplace=True)
+            self.conv4 = nn.Conv2d(64, 96, 1, bias=False)
+            self.norm4 = nn.BatchNorm2d(96)
+            self.relu4 = nn.ReLU(inplace=True)
+            self.pool = nn.AdaptiveAvgPool2d(1)
+            self.head = nn.Linear(96, classes)
+            with torch.no_grad():
+                # The normalization behind it undoes the factor, and what the kernels learn soon
+                # stands out against the noise that they start from.
+                self.conv1.weight.mul_(0.1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The logits of each image, one a class."""
+        x = self.pool1(self.relu1(self.norm1(self.conv1(x))))  # [N, 16, H/2, W/2]
+        x = self.pool2(self.relu2(self.norm2(self.conv2(x))))  # [N, 32, H/4, W/4]
+        x = self.block(x)
+        x = self.relu3(self.norm3(self.conv3(x)))  # [N, 64, H/8, W/8]
+        x = self.relu4(self.norm4(self.conv4(x)))  # [N, 96, H/8, W/8]
+        logits: Tensor = self.head(self.pool(x).flatten(1))  # [N, classes]
+        return logits
+
+
+def load_trained(path: str | Path | None = None) -> DemoNetwork:
+    """The trained network in eval mode, on the CPU.
+
+    Args:
+        path: a state dict of a `DemoNetwork` as ``torch.save`` writes it; None is the one that
+            ships with fmapboard. It is read with ``weights_only=True``, so it can run no code.
+
+    Raises:
+        CheckpointError: the file is missing, is no file of weights, or does not fit.
+
+    >>> load_trained().training
+    False
+    """
+    file = bundled("demo_network.pt") if path is None else Path(path)
+    network = DemoNetwork()
+    try:
+        network.load_state_dict(torch.load(file, map_location="cpu", weights_only=True))
+    except FileNotFoundError as error:
+        raise CheckpointError(
+            f"no weights at {file}; the script that makes them is assets/make_demo_network.py"
+        ) from error
+    except (OSError, EOFError, RuntimeError, TypeError, pickle.UnpicklingError) as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise CheckpointError(f"{file} is no state dict of a DemoNetwork: {reason}") from error
+    return network.eval()

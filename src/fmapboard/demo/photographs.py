@@ -1,0 +1,182 @@
+"""Random crops of the bundled photographs, with a held-out region of each for validation."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+from torch import Tensor
+
+from fmapboard.bundled import bundled
+from fmapboard.demo.network import INPUT_SIZE, MEAN, STD
+from fmapboard.errors import ConfigurationError, ImageError, closest
+
+SCALES = (0.7, 0.5)
+"""How much a part is reduced before it is cropped; a crop shows 69 or 96 px of the file."""
+
+GRID = (6, 2)
+"""Rows and columns of the validation crops in a held-out part at one scale."""
+
+LEFT, HELD_OUT, RIGHT = range(3)
+"""The parts of a photograph: its left half, its third quarter, its last quarter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Photographs:
+    """Photographs as a data set: which one does a crop come from?
+
+    The third quarter of each photograph's width is held out for validation; training crops lie in
+    what is left of it or in what is right of it. The parts are cut apart before anything is
+    resized, so they share no pixel, and the cuts lie between two of JPEG's 8 × 8 blocks, so they
+    share no coefficient either.
+
+    >>> photographs = Photographs.load()
+    >>> images, labels = photographs.training_batch(32, torch.Generator().manual_seed(0))
+    >>> images.shape, labels.shape
+    (torch.Size([32, 3, 48, 48]), torch.Size([32]))
+    """
+
+    names: tuple[str, ...]
+    """What the labels mean: file names without ``.jpg``, sorted."""
+    pixels: Tensor
+    """All parts at all scales, each row after row, uint8 [3, P]."""
+    places: Tensor
+    """First pixel, height and width of each in `pixels`, int64 [photographs, 3, scales, 3]."""
+
+    @classmethod
+    def load(cls, folder: str | Path | None = None) -> Photographs:
+        """Read every ``*.jpg`` in a folder; None is the one that ships with fmapboard.
+
+        Raises:
+            ImageError: there is none, or one cannot be read or is too small to be cropped.
+        """
+        place = bundled("photographs") if folder is None else Path(folder)
+        files = sorted(place.glob("*.jpg"))
+        if not files:
+            raise ImageError(f"no photograph (*.jpg) in {place}")
+        planes = [plane for file in files for part in _cut(file) for plane in _scaled(part)]
+        sizes = torch.tensor([plane.shape[:2] for plane in planes])  # [photographs*3*scales, 2]
+        areas = sizes.prod(1)
+        places = torch.column_stack([areas.cumsum(0) - areas, sizes])
+        pixels = np.concatenate([plane.reshape(-1, 3) for plane in planes])  # [P, 3]
+        return cls(
+            names=tuple(file.stem for file in files),
+            pixels=torch.from_numpy(pixels.T.copy()),
+            places=places.view(len(files), 3, len(SCALES), 3),
+        )
+
+    def training_batch(self, size: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Random crops outside the held-out parts, at random scale, mirrored, lighter or darker.
+
+        Args:
+            size: how many, N.
+            generator: the only source of randomness; a CPU generator.
+
+        Returns:
+            Images, float32 [N, 3, 48, 48], normalized with `MEAN` and `STD`, and labels,
+            int64 [N], each an index into `names`.
+        """
+        labels = torch.randint(len(self.names), (size,), generator=generator)
+        scale = torch.randint(len(SCALES), (size,), generator=generator)
+        side, down, across, mirror, gain, lift = torch.rand(6, size, generator=generator)
+        part = torch.where(side < 2 / 3, LEFT, RIGHT)  # the left part is twice as large
+        crops = self._crops(self.places[labels, part, scale], down, across, mirror < 0.5)
+        contrast = (0.8 + 0.4 * gain).view(-1, 1, 1, 1)
+        brightness = (0.4 * lift - 0.2).view(-1, 1, 1, 1)  # in standard deviations
+        return crops.mul_(contrast).add_(brightness), labels
+
+    def validation_crops(self) -> tuple[Tensor, Tensor]:
+        """The same crops every time: an even grid over each held-out part, at each scale.
+
+        Returns:
+            Images, float32 [24 * photographs, 3, 48, 48], and labels, int64, as in
+            `training_batch`; every photograph has as many.
+        """
+        rows, columns = GRID
+        labels, scale, row, column = torch.cartesian_prod(
+            torch.arange(len(self.names)),
+            torch.arange(len(SCALES)),
+            torch.arange(rows),
+            torch.arange(columns),
+        ).T  # [4, 24 * photographs]
+        places = self.places[labels, HELD_OUT, scale]
+        still = torch.zeros(len(labels), dtype=torch.bool)
+        return self._crops(places, row / (rows - 1), column / (columns - 1), still), labels
+
+    def probe(self) -> Tensor:
+        """One held-out crop of each photograph, from its middle, always the same.
+
+        Returns:
+            Images, float32 [photographs, 3, 48, 48], in the order of `names`.
+        """
+        places = self.places[:, HELD_OUT, -1]
+        middle = torch.full((len(places),), 0.5)
+        return self._crops(places, middle, middle, torch.zeros(len(places), dtype=torch.bool))
+
+    def _crops(self, places: Tensor, down: Tensor, across: Tensor, mirror: Tensor) -> Tensor:
+        """One crop in each of N places, float32 [N, 3, 48, 48], normalized.
+
+        Args:
+            places: first pixel, height and width, int64 [N, 3].
+            down: where between the top (0) and the bottom (1), [N].
+            across: where between the left edge (0) and the right edge (1), [N].
+            mirror: whether left and right change places, bool [N].
+        """
+        first, height, width = places.T[:, :, None]  # [N, 1] each
+        top = (down[:, None] * (height - INPUT_SIZE)).round().long()
+        left = (across[:, None] * (width - INPUT_SIZE)).round().long()
+        along = torch.arange(INPUT_SIZE)
+        rows = first + (top + along) * width  # [N, 48]
+        columns = left + torch.where(mirror[:, None], along.flip(0), along)  # [N, 48]
+        which = rows[:, :, None] + columns[:, None, :]  # [N, 48, 48]
+        crops = self.pixels[:, which].transpose(0, 1).float()  # [N, 3, 48, 48]
+        mean, std = torch.tensor([MEAN, STD]).view(2, 3, 1, 1) * 255
+        return crops.sub_(mean).div_(std).contiguous()
+
+
+def photograph(name: str) -> Path:
+    """The file of a bundled photograph.
+
+    Raises:
+        ConfigurationError: there is none of that name; the text lists the closest.
+
+    >>> photograph("chelsea").name
+    'chelsea.jpg'
+    """
+    file = bundled("photographs") / f"{name}.jpg"
+    if not file.is_file():
+        known = sorted(other.stem for other in file.parent.glob("*.jpg"))
+        raise ConfigurationError(
+            f"no bundled photograph {name!r} among {len(known)}; closest: {closest(name, known)}"
+        )
+    return file
+
+
+def _cut(file: Path) -> list[Image.Image]:
+    """The left, the held-out and the right part of one photograph, each RGB."""
+    try:
+        with Image.open(file) as opened:
+            image = opened.convert("RGB")
+    except OSError as error:
+        raise ImageError(f"{file} cannot be read as an image: {error}") from error
+    half, rest = (image.width * quarters // 4 // 8 * 8 for quarters in (2, 3))
+    edges = [(0, half), (half, rest), (rest, image.width)]
+    parts = [image.crop((start, 0, end, image.height)) for start, end in edges]
+    least = math.ceil(INPUT_SIZE / min(SCALES))
+    if min(min(part.size) for part in parts) < least:
+        raise ImageError(
+            f"{file} is {image.width} × {image.height} px; it must be at least {4 * least} px "
+            f"wide and {least} px high, so that each quarter can be cropped"
+        )
+    return parts
+
+
+def _scaled(part: Image.Image) -> list[NDArray[np.uint8]]:
+    """A part at every scale, each uint8 [H, W, 3]."""
+    sizes = [(int(part.width * scale), int(part.height * scale)) for scale in SCALES]
+    return [np.asarray(part.resize(size, Image.Resampling.BOX)) for size in sizes]

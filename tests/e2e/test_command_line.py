@@ -1,0 +1,220 @@
+"""The commands as a person types them, each in a process and a directory of its own."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from PIL import Image
+from tensorboard.backend.event_processing.plugin_event_accumulator import EventAccumulator
+from torch import nn
+
+from fmapboard.bundled import bundled
+from fmapboard.cli.main import run_visualize
+
+BIN = Path(sys.executable).parent
+
+
+def run(tool: str, *arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run one of our commands with one thread, as its users would."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "TORCH_HOME": str(cwd / "torch-home")}
+    return subprocess.run(
+        [BIN / tool, *map(str, arguments)],
+        cwd=cwd,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+
+
+def tags(run_directory: Path) -> list[str]:
+    accumulator = EventAccumulator(str(run_directory))
+    accumulator.Reload()
+    return list(accumulator.Tags()["tensors"])
+
+
+@pytest.fixture
+def photograph(tmp_path: Path) -> Path:
+    path = tmp_path / "photo.jpg"
+    Image.open(bundled("photographs") / "chelsea.jpg").resize((160, 120)).save(path)
+    return path
+
+
+def test_visualize_without_arguments_draws_the_bundled_photograph(tmp_path: Path) -> None:
+    done = run("visualize", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "runs" / "visualize" / "png" / "conv1.png").is_file()
+    assert "feature_maps_16x3x7x7/conv1" in tags(tmp_path / "runs" / "visualize")
+    assert re.search(r"conv1 +16x3x7x7 +16×128×128", done.stdout)
+    assert "serve runs/visualize" in done.stdout
+
+
+def test_visualize_writes_every_layer_as_png_and_for_tensorboard(
+    tmp_path: Path, photograph: Path
+) -> None:
+    done = run(
+        "visualize", photograph, "--model", "resnet18", "--weights", "none", "--logdir", "runs/x",
+        "--out", "maps", "--input-size", "96", "--kernels", cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    maps = {path.stem for path in (tmp_path / "maps").glob("*.png")}
+    layers = {tag.split("/")[1] for tag in tags(tmp_path / "runs" / "x") if "feature_maps_" in tag}
+    assert len(layers) == 20
+    assert {name for name in maps if not name.startswith(("kernels", "network"))} == layers
+    assert "kernels_conv1" in maps
+    assert "network_input_sample_0" in maps
+
+
+def test_small_maps_are_enlarged_in_files_and_in_files_alone(
+    tmp_path: Path, photograph: Path
+) -> None:
+    run("visualize", photograph, "--model", "demo", "--out", "maps", "--input-size", "64",
+        "--layers", "conv4", "--logdir", "runs/x", cwd=tmp_path)  # fmt: skip
+    with Image.open(tmp_path / "maps" / "conv4.png") as picture:
+        assert picture.size == (9 * 4 * 10 + 8, 11 * 4 * 10 + 8)  # 8 px maps, four times as large
+    accumulator = EventAccumulator(str(tmp_path / "runs" / "x"))
+    accumulator.Reload()
+    (event,) = accumulator.Tensors("feature_maps_96x64x1x1/conv4")
+    assert event.tensor_proto.string_val[0] == str(9 * 10 + 2).encode()
+
+
+def test_several_images_are_steps_and_folders(tmp_path: Path, photograph: Path) -> None:
+    other = tmp_path / "more"
+    other.mkdir()
+    for number in range(4):
+        Image.open(photograph).rotate(90 * number).save(other / f"turned{number}.png")
+    done = run("visualize", photograph, "more", "--samples", "4", "--out", "maps", "--logdir",
+               "runs/x", cwd=tmp_path)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert sorted(p.name for p in (tmp_path / "maps").iterdir()) == [
+        "photo", "turned0", "turned1", "turned2",
+    ]  # fmt: skip
+    accumulator = EventAccumulator(str(tmp_path / "runs" / "x"))
+    accumulator.Reload()
+    steps = [event.step for event in accumulator.Tensors("feature_maps_16x3x7x7/conv1")]
+    assert steps == [0, 1, 2, 3]
+
+
+def test_list_shows_layers_by_kernel_shape_and_runs_nothing(tmp_path: Path) -> None:
+    done = run("visualize", "--model", "vgg16", "--weights", "none", "--list", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "512x512x3x3        5  features.19, features.21" in done.stdout
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_model_of_ones_own_and_its_checkpoint_are_found_from_the_current_folder(
+    tmp_path: Path, photograph: Path
+) -> None:
+    (tmp_path / "mine.py").write_text(
+        "from torch import nn\n"
+        "def net():\n    return nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU())\n"
+    )
+    trained = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU())
+    torch.save({"state_dict": {f"module.{k}": v for k, v in trained.state_dict().items()}},
+               tmp_path / "mine.pt")  # fmt: skip
+    done = run("visualize", photograph, "--model", "mine:net", "--checkpoint", "mine.pt", "--out",
+               "maps", cwd=tmp_path)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "maps" / "0.png").is_file()
+
+
+class Exploit:
+    """Pickles as a call that makes a file."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return open, (self._path, "w")
+
+
+CASES = [
+    (["missing.jpg"], 1, "missing.jpg"),
+    (["broken.jpg"], 1, "broken.jpg"),
+    (["empty.png"], 1, "empty.png"),
+    (["photo.jpg", "--model", "resnet43"], 2, "no model 'resnet43'; closest:"),
+    (["photo.jpg", "--model", "timm:convnext_tony"], 2, "closest:"),
+    (["photo.jpg", "--model", "nothing.here:net"], 2, "nothing"),
+    (["photo.jpg", "--layers", "comv1"], 2, "no layer matches 'comv1'"),
+    (["photo.jpg", "--checkpoint", "other.pt"], 1, "other.pt"),
+    (["photo.jpg", "--checkpoint", "evil.pt"], 1, "evil.pt"),
+    (["photo.jpg", "--model", "resnet18"], 1, "--weights FILE"),
+    (["photo.jpg", "--logdir", "photo.jpg/run"], 1, "cannot write to"),
+    (["photo.jpg", "--out", "photo.jpg/maps"], 1, "cannot write to"),
+    (["photo.jpg", "--device", "cuda:99"], 2, "--device 'cuda:99'"),
+    (["photo.jpg", "--samples", "0"], 2, "--samples"),
+    (["photo.jpg", "--colormap", "jet"], 2, "jet"),
+    (["--nonsense"], 2, "--nonsense"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "code", "text"), CASES, ids=lambda v: str(v)[:60])
+def test_what_cannot_be_done_is_one_line_and_an_exit_code(
+    tmp_path: Path,
+    photograph: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    code: int,
+    text: str,
+) -> None:
+    (tmp_path / "broken.jpg").write_bytes(photograph.read_bytes()[:700])
+    (tmp_path / "empty.png").write_bytes(b"")
+    torch.save({"weight": torch.zeros(3)}, tmp_path / "other.pt")
+    torch.save(Exploit(str(tmp_path / "stolen")), tmp_path / "evil.pt")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path / "torch-home"))
+    monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")  # where nobody answers
+    with pytest.raises(SystemExit) as exit_of:
+        run_visualize(arguments)
+    lines = capsys.readouterr().err.strip().splitlines()
+    said = [line for line in lines if not line.startswith("Downloading:")]
+    assert exit_of.value.code == code, lines
+    assert len(said) == 1, lines
+    assert text in said[0]
+    assert not (tmp_path / "stolen").exists()
+
+
+def test_an_error_is_one_line_in_a_process_of_its_own(tmp_path: Path) -> None:
+    done = run("visualize", "missing.jpg", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("visualize: no such file or folder: 'missing.jpg'")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "command", [["fmapboard", "visualize"], ["fmapboard", "demo"], ["visualize"]]
+)
+def test_help_opens_with_a_line_to_paste(tmp_path: Path, command: list[str]) -> None:
+    done = run(*command, "--help", cwd=tmp_path)
+    first = done.stdout.splitlines()[0]
+    assert first.split()[0] in ("fmapboard", "visualize")
+    assert len(first.split()) > 1
+
+
+def test_the_demo_trains_measures_draws_and_starts_a_new_run_each_time(tmp_path: Path) -> None:
+    first = run("fmapboard", "demo", "--steps", "6", "--every", "3", cwd=tmp_path)
+    assert first.returncode == 0, first.stderr
+    assert re.search(r"Validation accuracy on held-out regions: \d+\.\d%", first.stdout)
+    assert "serve runs/demo" in first.stdout
+    found = tags(tmp_path / "runs" / "demo")
+    for tag in ("feature_maps_16x3x7x7/conv1", "gradient_norm/total", "loss/training",
+                "accuracy/validation", "fmapboard/conv1"):  # fmt: skip
+        assert tag in found
+    assert (tmp_path / "runs" / "demo" / "photograph" / "png" / "conv1.png").is_file()
+    second = run("fmapboard", "demo", "--steps", "2", cwd=tmp_path)
+    assert "serve runs/demo-2" in second.stdout
+
+
+def test_a_demo_that_cannot_write_says_so_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    done = run("fmapboard", "demo", "--logdir", "file/run", cwd=tmp_path)
+    assert (done.returncode, done.stderr.strip().count("\n")) == (1, 0)
+    assert "cannot write to file/run" in done.stderr

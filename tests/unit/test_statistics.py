@@ -1,0 +1,229 @@
+"""Per-channel statistics against float64 references in numpy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from fmapboard.activations import activations, floor_of
+from fmapboard.records import Site, Statistics
+from fmapboard.reduce import Reducer
+from fmapboard.statistics import statistics
+
+torch.set_num_threads(1)
+
+
+def _measure(maps: Tensor, floor: float | None = None) -> Statistics:
+    return statistics(maps, floor).to_host()
+
+
+def _assert_right(maps: Tensor, *, relative: float = 2e-6) -> Statistics:
+    """Extremes and counts exact; mean and spread near numpy's in float64, on the spread's scale."""
+    found = _measure(maps)
+    planes = maps.double().numpy().reshape(maps.shape[0], maps.shape[1], -1).swapaxes(0, 1)
+    for channel, values in enumerate(planes.reshape(maps.shape[1], -1)):
+        known = values[np.isfinite(values)]
+        assert found.nan[channel] == np.isnan(values).sum()
+        assert found.positive_infinity[channel] == np.isposinf(values).sum()
+        assert found.negative_infinity[channel] == np.isneginf(values).sum()
+        if not known.size:
+            lone = (found.minimum, found.maximum, found.mean, found.std)
+            assert all(np.isnan(row[channel]) for row in lone)
+            continue
+        assert found.minimum[channel] == known.min()
+        assert found.maximum[channel] == known.max()
+        size = np.abs(known).max()
+        assert abs(found.mean[channel] - known.mean()) <= relative * size
+        assert found.std[channel] == pytest.approx(known.std(), rel=relative * 10, abs=0.0)
+    return found
+
+
+def test_ordinary_maps_have_numpys_statistics() -> None:
+    found = _assert_right(torch.randn(4, 8, 13, 17))
+    assert not found.constant.any()
+    assert not found.nonfinite.any()
+    assert found.dead is None
+
+
+def test_samples_of_different_level_count_into_the_spread() -> None:
+    maps = torch.randn(4, 3, 8, 8) + torch.tensor([0.0, 100.0, -50.0, 7.0])[:, None, None, None]
+    _assert_right(maps)
+
+
+def test_one_nan_leaves_the_rest_of_its_channel_and_all_others_exact() -> None:
+    maps = torch.randn(2, 3, 5, 5)
+    maps[1, 1, 2, 3] = torch.nan
+    found = _assert_right(maps)
+    assert found.nan.tolist() == [0, 1, 0]
+    assert found.nonfinite.tolist() == [False, True, False]
+
+
+def test_infinities_of_both_signs_are_counted_and_left_out_of_the_numbers() -> None:
+    maps = torch.randn(2, 3, 5, 5)
+    maps[0, 0, 0, :3] = torch.inf
+    maps[1, 2, 1, :2] = -torch.inf
+    found = _assert_right(maps)
+    assert found.positive_infinity.tolist() == [3, 0, 0]
+    assert found.negative_infinity.tolist() == [0, 0, 2]
+    assert found.nonfinite.tolist() == [True, False, True]
+
+
+def test_a_channel_without_a_finite_value_has_nan_for_all_its_numbers() -> None:
+    maps = torch.ones(2, 2, 3, 3)
+    maps[:, 0] = torch.nan
+    found = _assert_right(maps)
+    assert found.nan.tolist() == [18, 0]
+    assert found.constant.tolist() == [False, True]
+
+
+def test_extremes_of_a_tensor_without_a_finite_value_are_nan() -> None:
+    assert statistics(torch.full((1, 2, 3, 3), torch.nan)).extremes.isnan().tolist() == [True, True]
+    maps = torch.tensor([[[[1.0, torch.inf], [-2.0, torch.nan]], [[5.0, 6.0], [7.0, 8.0]]]])
+    assert statistics(maps).extremes.tolist() == [-2.0, 8.0]
+
+
+def test_values_of_3e38_do_not_overflow() -> None:
+    maps = torch.full((2, 2, 4, 4), 3e38)
+    maps[:, 1, ::2] = -3e38
+    found = _assert_right(maps)
+    assert found.std[0] == 0.0
+    assert found.std[1] == pytest.approx(3e38)
+
+
+def test_denormals_do_not_vanish() -> None:
+    found = _assert_right(torch.randn(2, 3, 8, 8) * 1e-40, relative=1e-4)
+    assert (found.std > 5e-41).all()
+
+
+def test_a_faint_channel_beside_a_strong_one_keeps_its_spread() -> None:
+    maps = torch.randn(3, 4, 8, 8)
+    maps[:, 1] *= 1e-25
+    maps[:, 2] *= 1e20
+    _assert_right(maps)
+
+
+@pytest.mark.parametrize("batch", [1, 4])
+def test_a_small_spread_around_a_large_mean_is_exact(batch: int) -> None:
+    found = _assert_right(1e4 + 1e-2 * torch.randn(batch, 4, 56, 56))
+    assert found.std == pytest.approx([0.01] * 4, rel=0.1)
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, -3.3, 1e4, 1e-41, 3e38])
+def test_a_constant_channel_has_exactly_its_value_and_no_spread(value: float) -> None:
+    found = _measure(torch.full((3, 1, 7, 9), value))
+    stored = torch.tensor(value, dtype=torch.float32).item()
+    assert found.minimum.tolist() == found.maximum.tolist() == [stored]
+    assert found.mean.tolist() == [pytest.approx(stored, rel=1e-15)]
+    assert found.std.tolist() == [0.0]
+    assert found.constant.tolist() == [True]
+
+
+def test_a_channel_that_differs_between_samples_alone_is_not_constant() -> None:
+    maps = torch.stack([torch.zeros(1, 4, 4), torch.ones(1, 4, 4)])
+    found = _assert_right(maps)
+    assert found.constant.tolist() == [False]
+    assert found.std.tolist() == [0.5]
+
+
+def test_a_constant_channel_with_one_nan_is_not_constant() -> None:
+    maps = torch.ones(1, 1, 4, 4)
+    maps[0, 0, 0, 0] = torch.nan
+    assert _measure(maps).constant.tolist() == [False]
+
+
+def test_one_pixel_of_one_sample_is_neither_constant_nor_dead() -> None:
+    found = _measure(torch.zeros(1, 3, 1, 1), floor=0.0)
+    assert found.constant.tolist() == [False] * 3
+    assert found.dead is not None
+    assert found.dead.tolist() == [False] * 3
+    assert found.std.tolist() == [0.0] * 3
+
+
+def test_one_pixel_planes_are_constant_and_dead_by_their_batch() -> None:
+    maps = torch.zeros(4, 3, 1, 1)
+    maps[:, 1] = 2.0
+    maps[1, 2] = 1.0
+    found = _measure(maps, floor=0.0)
+    assert found.constant.tolist() == [True, True, False]
+    assert found.dead is not None
+    assert found.dead.tolist() == [True, False, False]
+
+
+@pytest.mark.parametrize("shape", [(2, 1, 6, 6), (1, 2048, 3, 3), (5, 7), (3, 4, 11), (2, 3, 2, 4, 5)])
+def test_any_number_of_channels_and_axes_is_reduced(shape: tuple[int, ...]) -> None:
+    found = _assert_right(torch.randn(shape))
+    assert found.mean.shape == (shape[1],)
+
+
+def test_float64_keeps_its_digits() -> None:
+    maps = 1e4 + 1e-9 * torch.randn(2, 3, 8, 8, dtype=torch.float64)
+    _assert_right(maps)
+    assert _measure(maps).std == pytest.approx([1e-9] * 3, rel=0.3)
+
+
+def test_channels_last_and_transposed_maps_have_the_same_statistics() -> None:
+    maps = torch.randn(2, 5, 6, 7)
+    _assert_right(maps.to(memory_format=torch.channels_last))
+    _assert_right(torch.randn(2, 9, 4).transpose(1, 2))
+
+
+# --- constant and dead, per activation
+
+
+_ACTIVATIONS: list[tuple[nn.Module, float]] = [
+    (nn.ReLU(), 0.0),
+    (nn.ReLU(inplace=True), 0.0),
+    (nn.ReLU6(), 0.0),
+    (nn.Hardtanh(-0.3, 2.0), -0.3),
+    (nn.Threshold(0.1, -0.7), -0.7),
+    (nn.Hardsigmoid(), 0.0),
+    (nn.Hardswish(), 0.0),
+    (nn.ELU(1.3), -1.3),
+    (nn.CELU(0.7), -0.7),
+    (nn.SELU(), -1.7580993408473766),
+]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize(("module", "floor"), _ACTIVATIONS, ids=lambda value: str(value))
+def test_a_channel_at_the_floor_of_its_activation_is_dead_in_every_type(
+    module: nn.Module, floor: float, dtype: torch.dtype
+) -> None:
+    x = torch.full((2, 3, 4, 4), -1e4, dtype=dtype)
+    x[:, 1] = 1.0
+    x[0, 2, 0, 0] = 1.0
+    out = module(x)
+    assert floor_of(module) == pytest.approx(floor, rel=1e-12)
+    site = Site("act", type(module).__name__, floor=floor_of(module), pictures=False)
+    pending = Reducer()(site, "feature_maps", out, module)
+    assert pending.statistics is not None
+    found = pending.statistics.to_host()
+    assert found.dead is not None
+    assert found.dead.tolist() == [True, False, False]
+    assert found.constant.tolist() == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("module", "x"),
+    [(nn.Hardswish(), -1.0), (nn.Threshold(1.0, 5.0), 2.0), (nn.ELU(), -1.0)],
+    ids=["Hardswish", "Threshold", "ELU"],
+)
+def test_a_constant_channel_beside_the_floor_is_not_dead(module: nn.Module, x: float) -> None:
+    found = _measure(module(torch.full((2, 1, 3, 3), x)), floor_of(module))
+    assert found.constant.tolist() == [True]
+    assert found.dead is not None
+    assert found.dead.tolist() == [False]
+
+
+@pytest.mark.parametrize(
+    "module", [nn.LeakyReLU(), nn.PReLU(), nn.GELU(), nn.SiLU(), nn.Sigmoid(), nn.Conv2d(1, 1, 1)]
+)
+def test_a_module_that_passes_something_on_everywhere_has_no_floor(module: nn.Module) -> None:
+    assert floor_of(module) is None
+
+
+def test_activation_modules_with_a_floor_are_found_at_any_depth() -> None:
+    inner = nn.Sequential(nn.Conv2d(1, 1, 1), nn.ReLU(), nn.GELU())
+    assert list(activations(nn.Sequential(inner, nn.ELU()))) == ["0.1", "1"]
