@@ -49,7 +49,12 @@ class Worker(Generic[T]):
         self.dropped = 0
 
     def put(self, item: T, nbytes: int) -> None:
-        """Queue an item that holds ``nbytes`` bytes; starts the thread at the first one."""
+        """Queue an item that holds ``nbytes`` bytes; starts the thread at the first one.
+
+        In a forked child of the process that did so, and after `close`, this does nothing.
+        """
+        if self._is_inherited():
+            return
         with self._changed:
             if self._closed:
                 return
@@ -66,6 +71,8 @@ class Worker(Generic[T]):
 
     def flush(self) -> None:
         """Return when everything queued so far has been worked on."""
+        if self._is_inherited():
+            return
         with self._changed:
             if self._alive():
                 self._changed.wait_for(lambda: not self._items and not self._busy)
@@ -73,18 +80,25 @@ class Worker(Generic[T]):
     def close(self) -> None:
         """Flush and end the thread; a second call does nothing."""
         self.flush()
+        if self._is_inherited():
+            return
         with self._changed:
             self._closed = True
             self._changed.notify_all()
-        if self._thread is not None and self._alive():
+        if self._thread is not None:
             self._thread.join()
 
+    def _is_inherited(self) -> bool:
+        """Is this a forked child (a DataLoader worker)? It has the object without its thread, and
+        a lock that the thread may have held at that moment."""
+        return self._thread is not None and self._pid != os.getpid()
+
     def _alive(self) -> bool:
-        # A forked child (a DataLoader worker) inherits the object without its thread.
-        return self._thread is not None and self._thread.is_alive() and self._pid == os.getpid()
+        return self._thread is not None and self._thread.is_alive()
 
     def _start(self) -> None:
         if self._thread is None:
+            self._pid = os.getpid()
             reference = weakref.ref(self)
             self._thread = threading.Thread(
                 target=_loop, args=(reference, self._changed), name="fmapboard", daemon=True

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from fmapboard.records import Floats, Histogram, Sample
@@ -16,7 +18,7 @@ def histogram(tag: str, sample: Sample, buckets: int = BUCKETS) -> Histogram:
     The buckets reach from the tensor's smallest finite value to its largest where these are known
     (`Sample.lo`), else from the sample's. A sample of n values tells the share p of a bucket with a
     relative standard error of sqrt((1 - p) / (n * p)). A tensor of one single value gets one bucket
-    of width 1 around it; one without any finite value gets no bucket at all.
+    of width 1 around it, or as narrow as float64 can; one without any finite value gets no bucket.
 
     Returns:
         edges f64 [K + 1], counts f64 [K]; both empty where there is no finite value.
@@ -29,22 +31,25 @@ def histogram(tag: str, sample: Sample, buckets: int = BUCKETS) -> Histogram:
         return Histogram(tag, np.empty(0), np.empty(0), nonfinite)
     lo, hi = _extremes(finite, sample)
     if lo == hi:
-        lo, hi, buckets = lo - 0.5, hi + 0.5, 1
-    edges = lo + (hi / 2 - lo / 2) * (np.arange(buckets + 1) * (2 / buckets))
-    edges[-1] = hi
-    counts = _count(finite, lo, hi, buckets)
+        buckets = 1
+        lo = min(lo - 0.5, math.nextafter(lo, -math.inf))
+        hi = max(hi + 0.5, math.nextafter(hi, math.inf))
+    edges, counts = _count(finite.astype(np.float64), lo, hi, buckets)
     return Histogram(tag, edges, counts * (sample.total / seen), nonfinite)
+
+
+def _count(finite: Floats, lo: float, hi: float, buckets: int) -> tuple[Floats, Floats]:
+    """Edges f64 [buckets + 1], and how many values lie between each two, f64 [buckets]."""
+    half = 1.0 if math.isfinite(hi - lo) else 0.5  # keeps 1e308 - (-1e308) from overflowing
+    start, span = lo * half, hi * half - lo * half
+    edges = np.minimum((start + span * np.linspace(0, 1, buckets + 1)) / half, hi)
+    edges[-1] = hi
+    place = (finite * half - start) / span * buckets
+    index = np.clip(place.astype(np.int64), 0, buckets - 1)
+    return edges, np.bincount(index, minlength=buckets).astype(np.float64)
 
 
 def _extremes(finite: Floats, sample: Sample) -> tuple[float, float]:
     lo = sample.lo if np.isfinite(sample.lo) else float(finite.min())
     hi = sample.hi if np.isfinite(sample.hi) else float(finite.max())
     return min(lo, float(finite.min())), max(hi, float(finite.max()))
-
-
-def _count(finite: Floats, lo: float, hi: float, buckets: int) -> Floats:
-    """f64 [buckets]: how many values lie in each; halves keep 3e38 - (-3e38) from overflowing."""
-    place = finite.astype(np.float64) / 2 - lo / 2
-    place *= buckets / (hi / 2 - lo / 2)
-    index = np.clip(place.astype(np.int64), 0, buckets - 1)
-    return np.bincount(index, minlength=buckets).astype(np.float64)

@@ -8,7 +8,10 @@ import gc
 import os
 import resource
 import shutil
-from collections.abc import Iterator
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +27,7 @@ from tensorboard.backend.event_processing.event_file_loader import (
 from tensorboard.backend.event_processing.plugin_event_multiplexer import EventMultiplexer
 from tensorboard.context import RequestContext
 from tensorboard.data.provider import RunTagFilter
-from tensorboard.data.server_ingester import SubprocessServerDataIngester, get_server_binary
+from tensorboard.data.server_ingester import ExistingServerDataIngester, get_server_binary
 from tensorboard.util.grpc_util import ChannelCredsType
 from tensorboard.util.tensor_util import make_ndarray
 from torch.utils.tensorboard import SummaryWriter
@@ -201,6 +204,23 @@ def test_a_writer_of_a_directory_that_was_deleted_meanwhile_starts_a_new_file(
     assert steps_in(path) == [0, 1]
 
 
+def test_a_process_that_changes_its_directory_keeps_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    writer = TensorBoardWriter("run")
+    writer.write(step_of(0))
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    twin = TensorBoardWriter(tmp_path / "run")
+    twin.write(step_of(1))
+    twin.close()
+    writer.close()
+    monkeypatch.chdir(tmp_path)
+    write(Path("run"), 2, start_step=2)
+    assert [steps_in(path) for path in event_files(tmp_path)] == [[0, 1], [2]]
+
+
 def test_beside_another_writers_event_file_ours_is_a_run_of_its_own(tmp_path: Path) -> None:
     with SummaryWriter(str(tmp_path)) as foreign:
         foreign.add_scalar("loss", 1.0, 0)
@@ -230,18 +250,34 @@ def provider_of(logdir: Path, loader: str) -> Iterator[Any]:
             multiplexer.AddRunsFromDirectory(str(logdir)).Reload(), str(logdir)
         )
         return
-    ingester = SubprocessServerDataIngester(
-        get_server_binary(),
-        str(logdir),
-        reload_interval=0,
-        channel_creds_type=ChannelCredsType.LOCAL,
-    )
-    ingester.start()
-    try:
-        yield ingester.data_provider
-    finally:
-        ingester._stdin_handle.close()  # the data server ends with it
-        gc.collect()
+    with tempfile.TemporaryDirectory() as scratch:
+        port, said = Path(scratch, "port"), Path(scratch, "stderr")
+        command = [
+            get_server_binary().path, f"--logdir={logdir}", "--reload=once", "--port=0",
+            f"--port-file={port}", "--die-after-stdin", "--verbose",
+        ]  # fmt: skip
+        with (
+            said.open("wb") as stderr,
+            subprocess.Popen(command, stdin=subprocess.PIPE, stderr=stderr) as server,
+        ):
+            try:
+                wait_until(lambda: "Finished load cycle" in said.read_text())
+                wait_until(lambda: port.is_file() and port.read_text().endswith("\n"))
+                address = f"localhost:{int(port.read_text())}"
+                credentials = ChannelCredsType.LOCAL
+                yield ExistingServerDataIngester(
+                    address, channel_creds_type=credentials
+                ).data_provider
+            finally:
+                server.terminate()
+
+
+def wait_until(holds: Callable[[], bool], limit: float = 30.0) -> None:
+    """Poll until it holds; fails after ``limit`` seconds."""
+    end = time.monotonic() + limit
+    while not holds():
+        assert time.monotonic() < end, "the data server did not load the run"
+        time.sleep(0.01)
 
 
 both_loaders = pytest.mark.parametrize("loader", ["fast", "python"])
@@ -349,7 +385,7 @@ def test_a_file_that_may_not_grow_ends_behind_its_last_whole_record(tmp_path: Pa
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (whole + 5000, limits[1]))
     try:
-        with pytest.raises(WriteError, match="cannot write .*: File too large"):
+        with pytest.raises(WriteError, match=r"cannot write .*: File too large"):
             writer.write(step_of(1, side=200))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
@@ -386,13 +422,11 @@ def test_a_directory_that_cannot_be_written_to_is_an_error_at_once(tmp_path: Pat
         TensorBoardWriter(tmp_path / "file")
 
 
-def test_a_file_that_cannot_be_begun_is_let_go_and_taken_away(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_cannot_be_begun_is_let_go_and_taken_away(tmp_path: Path) -> None:
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (10, limits[1]))
     try:
-        with pytest.raises(WriteError, match="cannot write .*: File too large"):
+        with pytest.raises(WriteError, match=r"cannot write .*: File too large"):
             TensorBoardWriter(tmp_path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)

@@ -335,9 +335,7 @@ def _backward_hooks(
     ("name", "kind"),
     [
         ("resnet18", nn.Conv2d),
-        ("resnet18", nn.Module),
-        ("alexnet", nn.Conv2d),
-        ("squeezenet1_1", nn.Conv2d),
+        ("squeezenet1_1", nn.Module),
         ("googlenet", nn.Conv2d),
     ],
 )

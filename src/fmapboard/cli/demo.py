@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from torch import nn
+from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from fmapboard.bundled import bundled
@@ -28,7 +28,8 @@ from fmapboard.snapshot import snapshot
 from fmapboard.writers.folder import FolderWriter
 from fmapboard.writers.tensorboard import TensorBoardWriter
 
-PHOTOGRAPH = "chelsea"
+PHOTOGRAPH = "chelsea.jpg"
+"""Drawn at each logged step, so that steps can be compared, and once more at the end."""
 
 
 def run_demo(logdir: Path, steps: int | None, every: int, serve: bool, port: int) -> None:
@@ -66,7 +67,15 @@ def _train(
         curves.write(LoggedStep(step, time.time(), scalars={tag: value}))
 
     def watched(model: nn.Module, optimizer: Optimizer) -> AbstractContextManager[Any]:
-        return watch(model, run, optimizer=optimizer, every=every, input_mean=MEAN, input_std=STD)
+        return watch(
+            model,
+            run,
+            optimizer=optimizer,
+            every=every,
+            probe=_photograph(),
+            input_mean=MEAN,
+            input_std=STD,
+        )
 
     with _progress() as progress:
         task = progress.add_task("training", total=steps, loss="")
@@ -93,12 +102,15 @@ def _progress() -> Progress:
     )
 
 
+def _photograph() -> Tensor:
+    """The photograph as the network takes it, [1, 3, H, W]."""
+    return demo_preprocessing()(read_image(bundled("photographs") / PHOTOGRAPH))[None]
+
+
 def _draw(network: nn.Module, run: Path) -> None:
     """Visualize one photograph with the network just trained: a run of its own, and PNG files."""
-    path = bundled("photographs") / f"{PHOTOGRAPH}.jpg"
-    batch = demo_preprocessing()(read_image(path))[None]  # [1, 3, H, W]
     reducer = Reducer(max_channels=None, max_tile=None)
-    step = Composer()(snapshot(network, batch, reducer, mean=MEAN, std=STD, kernels=True))
+    step = Composer()(snapshot(network, _photograph(), reducer, mean=MEAN, std=STD, kernels=True))
     board = TensorBoardWriter(run / "photograph")
     board.write(step)
     board.close()
@@ -110,5 +122,5 @@ def _draw(network: nn.Module, run: Path) -> None:
         if p.site and p.role == "feature_maps"
     }
     out = console()
-    out.print(f"\nWhat the trained network makes of {path.name}:")
+    out.print(f"\nWhat the trained network makes of {PHOTOGRAPH}:")
     out.print(layer_table(step, maps))

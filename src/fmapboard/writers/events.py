@@ -8,6 +8,7 @@ faster.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import struct
@@ -35,7 +36,8 @@ class EventFile:
     """
 
     def __init__(self, directory: Path, suffix: str, start_step: int) -> None:
-        self.directory = directory
+        directory = directory.absolute()  # the process may go to another directory meanwhile
+        self._key = directory.resolve()
         self._users = 1
         self._lock = threading.Lock()
         try:
@@ -44,6 +46,14 @@ class EventFile:
             self._file = self.path.open("xb", buffering=0)
         except OSError as error:
             raise WriteError(f"cannot write to {directory}: {error.strerror or error}") from error
+        try:
+            self._begin(start_step)
+        except WriteError:
+            self._file.close()
+            self.path.unlink(missing_ok=True)
+            raise
+
+    def _begin(self, start_step: int) -> None:
         self._append(event_pb2.Event(wall_time=time.time(), file_version="brain.Event:2"))
         # The second such mark in a run tells TensorBoard's Python loader to forget what an earlier
         # process logged from this step on; the first one means nothing, so every file has one.
@@ -65,7 +75,8 @@ class EventFile:
         key = directory.resolve()
         with _LOCK:
             shared = _OPEN.get(key)
-            if shared is not None:
+            # A directory may have been deleted under an open file: a notebook's cell run again.
+            if shared is not None and shared.path.exists():
                 shared._users += 1
                 return shared
             _OPEN[key] = EventFile(directory, suffix, start_step)
@@ -85,7 +96,8 @@ class EventFile:
         with _LOCK:
             self._users -= 1
             if self._users == 0:
-                _OPEN.pop(self.directory.resolve(), None)
+                if _OPEN.get(self._key) is self:
+                    del _OPEN[self._key]
                 self._file.close()
 
     def _append(self, event: event_pb2.Event) -> None:
@@ -97,7 +109,8 @@ class EventFile:
                 while written < len(record):
                     written += self._file.write(memoryview(record)[written:])
             except (OSError, ValueError) as error:
-                self._cut(end)
+                with contextlib.suppress(OSError):  # a medium that is gone
+                    self._cut(end)
                 why = getattr(error, "strerror", None) or error
                 raise WriteError(f"cannot write {self.path}: {why}") from error
 

@@ -73,9 +73,9 @@ class Encoder:
         return value
 
     def _scalar(self, tag: str, number: float) -> summary_pb2.Summary.Value:
-        tensor = tensor_pb2.TensorProto(
-            dtype=types_pb2.DT_FLOAT, tensor_content=np.float32(number).tobytes()
-        )
+        with np.errstate(over="ignore"):  # the norm of all parameters may exceed float32
+            content = np.float32(number).tobytes()
+        tensor = tensor_pb2.TensorProto(dtype=types_pb2.DT_FLOAT, tensor_content=content)
         value = summary_pb2.Summary.Value(tag=tag, tensor=tensor)
         if self._is_new(tag):
             value.metadata.CopyFrom(

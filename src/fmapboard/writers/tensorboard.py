@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from fmapboard.errors import ConfigurationError, WriteError
+from fmapboard.errors import ConfigurationError
 from fmapboard.records import LoggedStep
 from fmapboard.writers import Writer
 from fmapboard.writers.events import EventFile, has_foreign_events
@@ -47,7 +47,7 @@ class TensorBoardWriter:
             return
         try:
             self._file.add(self._encode(step), step.step, step.wall_time)
-        except WriteError:
+        except Exception:
             self._encode = Encoder()  # what was lost may have described the tags
             raise
 

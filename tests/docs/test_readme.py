@@ -1,0 +1,94 @@
+"""What the README shows is what happens."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import click
+import pytest
+
+import fmapboard
+from fmapboard.cli import main
+from fmapboard.logger import watch
+from fmapboard.palettes import PALETTES
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+
+
+def test_the_two_commands_are_there_and_ci_runs_the_second() -> None:
+    install = "python3 -m venv .venv && .venv/bin/pip install"
+    assert f"{install} . && .venv/bin/fmapboard demo\n" in README
+    assert f"{install} '.[test]' && .venv/bin/pytest\n" in README
+    script = (ROOT / ".ci" / "run").read_text()
+    for part in (
+        "python3 -m venv .venv",
+        ".venv/bin/pip install --quiet '.[test]'",
+        ".venv/bin/pytest",
+    ):
+        assert part in script
+
+
+def test_the_quickstart_and_the_extraction_example_run_as_they_stand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    scope: dict[str, object] = {}
+    for block in blocks("python"):
+        exec(compile(block, "README.md", "exec"), scope)
+    assert list((tmp_path / "runs" / "exp1").glob("*tfevents*"))
+    assert list(scope["maps"]) == [f"layer1.{b}.conv{c}" for b in (0, 1) for c in (1, 2)]
+    assert len(blocks("python")[0].strip().splitlines()) <= 10
+
+
+def test_every_option_in_the_table_is_one_of_watch_with_that_default() -> None:
+    options = watch.__kwdefaults__
+    table = README.split("| option of `watch` |")[1].split("\n\n")[0]
+    named = re.findall(
+        r"`(\w+)=([^`]*)`", " ".join(row.split("|")[1] for row in table.splitlines()[2:])
+    )
+    assert len(named) >= 18
+    for name, _ in named:
+        assert name in options, name
+    assert [options[n] for n in ("every", "max_channels", "max_tile", "scale", "colormap")] == [
+        100, 64, 64, "channel", "grey",
+    ]  # fmt: skip
+    for palette in PALETTES:
+        assert f'"{palette}"' in README
+
+
+def test_every_flag_in_an_example_is_one_of_visualize() -> None:
+    known = {
+        flag
+        for parameter in main.visualize.params
+        if isinstance(parameter, click.Option)
+        for flag in parameter.opts
+    }
+    examples = [block for block in blocks("sh") if block.startswith("visualize")]
+    used = set(re.findall(r"(--[a-z-]+)", "".join(examples)))
+    assert used <= known
+    assert {"--model", "--logdir", "--out", "--list", "--checkpoint"} <= used
+
+
+def test_linked_files_exist() -> None:
+    for target in re.findall(r"\]\(([^)h][^)]*)\)", README):
+        assert (ROOT / target).exists(), target
+
+
+def test_the_rooms_in_the_picture_are_the_rooms_of_the_package() -> None:
+    picture = README.split("## How it works")[1].split("```")[1]
+    package = ROOT / "src" / "fmapboard"
+    rooms = {p.stem for p in package.glob("*.py")} | {
+        p.parent.name for p in package.glob("*/__init__.py")
+    }
+    missing = {room for room in rooms - {"__init__"} if not re.search(rf"\b{room}\b", picture)}
+    assert missing == set()
+
+
+def test_the_version_is_the_projects() -> None:
+    assert f'version = "{fmapboard.__version__}"' in (ROOT / "pyproject.toml").read_text()

@@ -1,0 +1,104 @@
+"""Our PNG files are what every other program takes them to be."""
+
+from __future__ import annotations
+
+import io
+import re
+import struct
+import zlib
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from fmapboard import png
+from fmapboard.palettes import PALETTES, palette
+from fmapboard.records import Raster
+
+SIZES = [(1, 1), (1, 5000), (5000, 1), (7, 13), (224, 224), (2, 40_000)]
+
+
+def noise(*shape: int) -> np.ndarray:
+    return np.random.default_rng(0).integers(0, 256, shape, np.uint8)
+
+
+def decoded(data: bytes) -> Image.Image:
+    with Image.open(io.BytesIO(data)) as image:
+        image.verify()  # checks every chunk's CRC
+    with Image.open(io.BytesIO(data)) as image:
+        image.load()
+        return image
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_grey_decodes_bit_exactly(size: tuple[int, int]) -> None:
+    pixels = noise(*size)
+    image = decoded(png.encode(Raster(pixels)))
+    assert image.mode == "L"
+    assert np.array_equal(np.array(image), pixels)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_rgb_decodes_bit_exactly(size: tuple[int, int]) -> None:
+    pixels = noise(*size, 3)
+    image = decoded(png.encode(Raster(pixels)))
+    assert image.mode == "RGB"
+    assert np.array_equal(np.array(image), pixels)
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("name", PALETTES)
+def test_palette_pictures_decode_bit_exactly_as_indices_and_as_colours(
+    size: tuple[int, int], name: str
+) -> None:
+    indices, table = noise(*size), palette(name).table
+    image = decoded(png.encode(Raster(indices, table)))
+    assert image.mode == "P"
+    assert np.array_equal(np.array(image), indices)
+    assert np.array_equal(np.array(image.convert("RGB")), table[indices])
+
+
+@pytest.mark.parametrize("value", [0, 255])
+def test_pictures_of_one_value_decode_bit_exactly(value: int) -> None:
+    pixels = np.full((30, 40), value, np.uint8)
+    assert np.array_equal(np.array(decoded(png.encode(Raster(pixels)))), pixels)
+
+
+def test_views_that_are_not_contiguous_are_encoded_as_they_look() -> None:
+    pixels = noise(40, 60)[::2, ::-3]
+    assert np.array_equal(np.array(decoded(png.encode(Raster(pixels)))), pixels)
+    colour = noise(3, 9, 11).transpose(1, 2, 0)
+    assert np.array_equal(np.array(decoded(png.encode(Raster(colour)))), colour)
+
+
+def test_the_file_has_the_chunks_of_the_format_and_nothing_else() -> None:
+    data = png.encode(Raster(noise(3, 5), palette("magma").table))
+    assert data[:8] == b"\x89PNG\r\n\x1a\n"
+    kinds, at = [], 8
+    while at < len(data):
+        (length,) = struct.unpack_from(">I", data, at)
+        kinds.append(data[at + 4 : at + 8])
+        (checksum,) = struct.unpack_from(">I", data, at + 8 + length)
+        assert checksum == zlib.crc32(data[at + 4 : at + 8 + length])
+        at += 12 + length
+    assert kinds == [b"IHDR", b"PLTE", b"IDAT", b"IEND"]
+
+
+def test_colour_by_palette_costs_no_bytes_but_its_table() -> None:
+    pixels = noise(100, 100) % 250
+    grey, coloured = (
+        len(png.encode(Raster(pixels, table))) for table in (None, palette("viridis").table)
+    )
+    assert coloured - grey == 12 + 3 * 256
+
+
+def test_noise_costs_about_one_byte_a_pixel_and_black_next_to_none() -> None:
+    assert len(png.encode(Raster(noise(200, 200)))) < 1.02 * 200 * 200
+    assert len(png.encode(Raster(np.zeros((200, 200), np.uint8)))) < 500
+
+
+@pytest.mark.parametrize("size", [(0, 3), (3, 0)])
+def test_a_picture_without_pixels_is_refused(size: tuple[int, int]) -> None:
+    wanted = re.escape(f"a picture of {size[0]}×{size[1]} px cannot be a PNG")
+    with pytest.raises(ValueError, match=wanted):
+        png.encode(Raster(np.empty(size, np.uint8)))

@@ -1,0 +1,33 @@
+"""When a step is logged."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fmapboard.errors import ConfigurationError
+from fmapboard.schedule import Every, as_schedule
+
+
+def test_every_step_whose_number_it_divides_is_logged_and_so_is_step_0() -> None:
+    assert [step for step in range(31) if Every(10)(step)] == [0, 10, 20, 30]
+    assert all(Every(1)(step) for step in range(5))
+
+
+@pytest.mark.parametrize("every", [0, -1, 2.5, True, "10", None])
+def test_anything_but_a_whole_number_above_0_is_refused(every: Any) -> None:
+    with pytest.raises(ConfigurationError) as error:
+        Every(every)
+    assert str(error.value) == f"every={every!r}: wanted a whole number of steps, at least 1"
+
+
+def test_a_number_names_a_schedule_and_a_function_is_one() -> None:
+    def powers(step: int) -> bool:
+        return step & (step - 1) == 0
+
+    assert as_schedule(100) == Every(100)
+    assert as_schedule(powers) is powers
+    assert as_schedule(Every(3)) == Every(3)
+    with pytest.raises(ConfigurationError, match="every=0"):
+        as_schedule(0)
