@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import re
+import socket
 import subprocess
 import sys
+import time
+import urllib.error
+import urllib.request
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -218,3 +225,39 @@ def test_a_demo_that_cannot_write_says_so_in_one_line(tmp_path: Path) -> None:
     done = run("fmapboard", "demo", "--logdir", "file/run", cwd=tmp_path)
     assert (done.returncode, done.stderr.strip().count("\n")) == (1, 0)
     assert "cannot write to file/run" in done.stderr
+
+
+def test_serve_starts_tensorboard_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    run("visualize", "--logdir", "runs/x", cwd=tmp_path)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    server = subprocess.Popen(
+        [BIN / "fmapboard", "serve", "runs/x", "--port", str(port)],
+        cwd=tmp_path,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        runs = poll(f"http://127.0.0.1:{port}/data/plugin/images/tags")
+        assert "feature_maps_16x3x7x7/conv1" in runs["."]
+    finally:
+        server.terminate()
+        server.wait(timeout=30)
+    with pytest.raises(urllib.error.URLError):
+        urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=5)
+
+
+def poll(url: str) -> dict[str, Any]:
+    """The JSON of a route of a server that is still starting and reading."""
+    for _ in range(200):
+        with contextlib.suppress(urllib.error.URLError), urllib.request.urlopen(url) as answer:
+            found: dict[str, Any] = json.load(answer)
+            if found:
+                return found
+        time.sleep(0.1)
+    raise TimeoutError(url)
+
+
+def test_serve_of_a_missing_directory_is_one_line(tmp_path: Path) -> None:
+    done = run("fmapboard", "serve", "nowhere", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (1, "fmapboard: no such directory: nowhere\n")

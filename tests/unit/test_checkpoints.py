@@ -65,6 +65,9 @@ NESTINGS: dict[str, Callable[[], dict[str, Any]]] = {
     "Lightning": lambda: {"state_dict": {**prefixed("model."), "loss.weight": torch.ones(3)}},
     "Lightning's net": lambda: {"state_dict": prefixed("net."), "hyper_parameters": {"lr": 0.1}},
     "Lightning, compiled, parallel": lambda: {"state_dict": prefixed("module.model._orig_mod.")},
+    "Lightning, compiled inside": lambda: {
+        f"model.{name.replace('.', '._orig_mod.')}": tensor for name, tensor in state().items()
+    },
     "an unusual name": lambda: {"teacher": prefixed("backbone.")},
     "compiled inside": lambda: {
         name.replace("0.", "0._orig_mod.").replace("1.", "1.module."): tensor
@@ -311,6 +314,13 @@ def test_other_files_are_no_checkpoints(tmp_path: Path, content: bytes) -> None:
     with pytest.raises(CheckpointError, match=r"a\.pt' is not a checkpoint") as caught:
         read_state_dict(path)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("content", [b"hello, I am a text", b"\x80\x02\xff"])
+def test_what_torch_says_of_no_pickle_is_left_out(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "a.pt").write_bytes(content)
+    with pytest.raises(CheckpointError, match=r"damaged \(not a file of torch\.save\)$"):
+        read_state_dict(tmp_path / "a.pt")
 
 
 def test_an_empty_file_is_said_to_be_empty(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ import timm
 import timm.data
 import torch
 import torchvision.models
+from huggingface_hub import constants
 from PIL import Image
 from torch import nn
 
@@ -338,6 +339,35 @@ def test_a_failed_timm_download_says_the_ways_out(monkeypatch: pytest.MonkeyPatc
     text = r"could not download the weights of 'timm:mobilenetv3_small_050' .*--weights none"
     with pytest.raises(DownloadError, match=text):
         load_model("timm:mobilenetv3_small_050")
+
+
+@pytest.mark.parametrize("reachable", [True, False])
+def test_the_hub_is_asked_only_if_it_can_be_reached(
+    monkeypatch: pytest.MonkeyPatch, reachable: bool
+) -> None:
+    offline: list[bool] = []
+
+    def create(*args: Any, **kwargs: Any) -> None:
+        offline.append(constants.HF_HUB_OFFLINE)
+        raise OSError("no network in tests")
+
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(timm, "create_model", create)
+    monkeypatch.setattr(pretrained, "getproxies", dict)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        monkeypatch.setattr(constants, "ENDPOINT", f"http://127.0.0.1:{port}")
+        if not reachable:
+            server.close()
+        with pytest.raises(DownloadError):
+            load_model("timm:resnet18")
+    assert offline == [not reachable]
+    assert constants.HF_HUB_OFFLINE is False
+
+
+def test_a_timm_tag_is_part_of_the_name() -> None:
+    loaded = load_model("timm:mobilenetv3_small_050.lamb_in1k", weights="none")
+    assert loaded.name == "timm:mobilenetv3_small_050.lamb_in1k"
 
 
 def test_a_timm_model_without_pretrained_weights_says_so() -> None:

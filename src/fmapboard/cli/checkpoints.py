@@ -169,10 +169,9 @@ def _read_torch(path: Path) -> Any:
 
 
 def _not_a_checkpoint(path: Path, error: Exception) -> CheckpointError:
-    if isinstance(error, pickle.UnpicklingError):  # torch's text is a page about trust
-        reason = "not a file of torch.save"
-    else:
-        reason = one_line(error)
+    # Of a stream that is no pickle, torch tells a page about trust, or a bare "KeyError: 101".
+    tells_little = isinstance(error, (pickle.UnpicklingError, LookupError, ValueError))
+    reason = "not a file of torch.save" if tells_little else one_line(error)
     return CheckpointError(
         f"{str(path)!r} is not a checkpoint, or is truncated or damaged ({reason})"
     )

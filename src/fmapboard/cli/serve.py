@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -32,18 +33,17 @@ def server_command(logdir: Path, port: int) -> list[str]:
 
 
 def run_server(logdir: Path, port: int) -> None:
-    """Run TensorBoard until it is interrupted.
+    """Become TensorBoard (where the system can), until it is interrupted.
 
     Raises:
         ServerError: the directory is missing, or TensorBoard failed.
     """
     if not logdir.is_dir():
         raise ServerError(f"no such directory: {logdir}")
-    with subprocess.Popen(server_command(logdir, port)) as server:
-        try:
-            code = server.wait()
-        except KeyboardInterrupt:
-            server.terminate()
-            return
+    command = server_command(logdir, port)
+    sys.stdout.flush()
+    if os.name == "posix":
+        os.execv(command[0], command)  # signals reach the server itself; nothing is left behind
+    code = subprocess.call(command)
     if code:
         raise ServerError(f"TensorBoard ended with exit code {code}")
