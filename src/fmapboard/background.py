@@ -71,7 +71,7 @@ class Worker(Generic[T]):
 
     def flush(self) -> None:
         """Return when everything queued so far has been worked on."""
-        if self._is_inherited():
+        if self._is_inherited() or self._is_own_thread():
             return
         with self._changed:
             if self._alive():
@@ -85,13 +85,17 @@ class Worker(Generic[T]):
         with self._changed:
             self._closed = True
             self._changed.notify_all()
-        if self._thread is not None:
+        if self._thread is not None and not self._is_own_thread():
             self._thread.join()
 
     def _is_inherited(self) -> bool:
         """Is this a forked child (a DataLoader worker)? It has the object without its thread, and
         a lock that the thread may have held at that moment."""
         return self._thread is not None and self._pid != os.getpid()
+
+    def _is_own_thread(self) -> bool:
+        """Is this the worker thread? The collector may end an owner there, amid an item."""
+        return self._thread is threading.current_thread()
 
     def _alive(self) -> bool:
         return self._thread is not None and self._thread.is_alive()

@@ -135,6 +135,8 @@ class Collection:
         image = next(tensors(values), None)
         if image is None or not is_observable(image) or image.is_complex():
             return
+        if image.dim() == 3 and not self.reduce.channels_last_sequences:
+            return  # [N, C, L] of a model that works on sequences is no image [C, H, W]
         batch = image[None] if image.dim() == 3 else image
         if batch.dim() != 4 or batch.shape[1] not in (1, 3) or batch.dtype == torch.bool:
             return

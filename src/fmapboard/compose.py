@@ -260,5 +260,5 @@ def _arrays(role: Role, part: Measured) -> dict[str, Floats]:
     for name in _STATISTICS if statistics is not None else ():
         values = getattr(statistics, name)
         if values is not None and (values.dtype.kind == "f" or values.any()):
-            arrays[f"{role}.{name}"] = values[:drawn].astype(np.float32)
+            arrays[f"{role}.{name}"] = values[:drawn]
     return arrays

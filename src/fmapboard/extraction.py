@@ -148,6 +148,7 @@ def extract_gradients(
         for name, module in registry.layers.items():
             stack.callback(edges.isolate(name, module).remove)
         stack.enter_context(untouched(registry.model))
+        stack.enter_context(torch.inference_mode(False))
         stack.enter_context(torch.enable_grad())
         arguments = map_tensors(_arguments(x), _requiring_gradient)
         value = loss(registry.model(*arguments, **(forward_kwargs or {})))
@@ -155,10 +156,14 @@ def extract_gradients(
 
 
 def _requiring_gradient(tensor: Tensor) -> Tensor:
-    """A copy inside a graph, no leaf: the first layer may work in place."""
+    """A copy inside a graph, no leaf: the first layer may work in place.
+
+    A tensor made in inference mode can enter no graph, a clone of it can.
+    """
     if not (tensor.is_floating_point() or tensor.is_complex()):
         return tensor
-    return tensor.detach().requires_grad_().clone()
+    source = tensor.detach().clone() if tensor.is_inference() else tensor.detach()
+    return source.requires_grad_().clone()
 
 
 def _checked(value: Any) -> Tensor:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
 from fmapboard.layers import unwrap
 from fmapboard.observe import map_tensors
@@ -27,7 +28,8 @@ def untouched(model: nn.Module, *, training: bool | None = None) -> Iterator[Non
     modules = list(model.modules())
     modes = [module.training for module in modules]
     slots = [(module._buffers, dict(module._buffers)) for module in modules]
-    buffers = [(buffer, buffer.detach().clone()) for buffer in model.buffers()]
+    # A lazy buffer has no values yet.
+    buffers = [(b, b.detach().clone()) for b in model.buffers() if not is_lazy(b)]
     try:
         with _random_states(_devices(model)), _no_autocast_cache():
             if training is not None:

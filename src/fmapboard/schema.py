@@ -13,12 +13,14 @@ px), ``columns``, ``padding``, ``block`` (px averaged into one), ``view``, ``pal
 A picture of kernels has ``peak`` (the largest magnitude: its scale is -peak … peak) instead.
 An array: ``name``, ``shape``. Names: ``<role>.lo`` and ``<role>.hi`` [samples, drawn];
 ``<role>.flat`` [samples, drawn] 0 or 1; ``<role>.<statistic>`` [drawn], the statistics of
-`records.Statistics` (counts are float32 too: exact up to 2^24).
+`records.Statistics` (counts are float32 too: exact up to 2^24). Flags and counts that are 0
+throughout are left out; so is ``dead`` where the layer is no activation module.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -48,7 +50,8 @@ def pack(
     listed = [{"name": name, "shape": list(array.shape)} for name, array in arrays.items()]
     whole = {"format": FORMAT, **header, "arrays": listed}
     text = json.dumps(whole, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    numbers = b"".join(np.ascontiguousarray(a, "<f4").tobytes() for a in arrays.values())
+    with np.errstate(over="ignore"):  # a float64 model's values beyond float32 become infinite
+        numbers = b"".join(np.ascontiguousarray(a, "<f4").tobytes() for a in arrays.values())
     return (text.encode(), numbers, *more)
 
 
@@ -67,10 +70,12 @@ def unpack(blobs: Sequence[bytes]) -> tuple[dict[str, Any], dict[str, Floats]]:
             )
         arrays, offset = {}, 0
         for entry in header["arrays"]:
-            count = int(np.prod(entry["shape"], dtype=np.int64))
-            flat = np.frombuffer(blobs[1], "<f4", count, offset)
-            arrays[entry["name"]] = flat.reshape(entry["shape"])
+            shape = entry["shape"]
+            if not all(isinstance(side, int) and side >= 0 for side in shape):
+                raise ValueError(f"an array of shape {shape}")
+            flat = np.frombuffer(blobs[1], "<f4", math.prod(shape), offset)
+            arrays[entry["name"]] = flat.reshape(shape)
             offset += flat.nbytes
-    except (IndexError, KeyError, TypeError, ValueError) as error:
+    except (LookupError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
         raise FormatError(f"a record that is not in fmapboard's format: {error}") from error
     return header, arrays

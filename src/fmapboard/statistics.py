@@ -115,7 +115,5 @@ def _with_flags(rows: Tensor, planes: Tensor, floor: float | None) -> PendingSta
     constant = (rows[0] == rows[1]) & all_finite & several
     flags = [constant.double()]
     if floor is not None:
-        # An SELU's floor is no float32 number.
-        at_floor = torch.full_like(rows[1], floor).to(planes.dtype).double()
-        flags.append((constant & (rows[1] == at_floor)).double())
+        flags.append((constant & (rows[1] == floor)).double())
     return PendingStatistics(torch.cat([rows, torch.stack(flags)]))

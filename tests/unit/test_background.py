@@ -80,14 +80,17 @@ def test_no_thread_is_started_before_the_first_item() -> None:
 def test_flush_returns_when_everything_is_worked_on(desk: Desk) -> None:
     worker = desk.worker()
     desk.hold_at_first(worker)
-    worker.put("second", 10)
-    flushed = threading.Thread(target=worker.flush)
-    flushed.start()
-    assert desk.done == []
-    assert flushed.is_alive()
+
+    def flush() -> None:
+        worker.flush()
+        desk.done.append("flushed")
+
+    caller = threading.Thread(target=flush)
+    caller.start()
+    caller.join(0.05)  # long enough for a flush that does not wait
     desk.let_go()
-    flushed.join(LIMIT)
-    assert desk.done == ["first", "second"]
+    caller.join(LIMIT)
+    assert desk.done == ["first", "flushed"]
     worker.close()
 
 
@@ -120,11 +123,21 @@ def test_a_full_queue_drops_the_oldest_waiting_items_and_counts_them(desk: Desk)
     for name in ("a", "b", "c"):
         worker.put(name, 40)
     assert worker.dropped == 1
-    worker.put("large", 100)
-    assert worker.dropped == 3
     desk.let_go()
     worker.close()
-    assert desk.done == ["first", "large"]
+    assert desk.done == ["first", "b", "c"]
+
+
+def test_a_large_item_drops_as_many_as_it_needs_room_for(desk: Desk) -> None:
+    worker = desk.worker(max_bytes=100, when_full="drop_oldest")
+    desk.hold_at_first(worker)
+    for name in ("a", "b", "c"):
+        worker.put(name, 30)
+    worker.put("large", 70)
+    desk.let_go()
+    worker.close()
+    assert worker.dropped == 2
+    assert desk.done == ["first", "c", "large"]
 
 
 def test_an_item_larger_than_the_bound_is_let_in_alone(desk: Desk) -> None:
@@ -174,6 +187,7 @@ def test_what_comes_after_close_is_ignored(desk: Desk) -> None:
     worker.put("b", 1)
     worker.flush()
     assert desk.done == ["a"]
+    assert not worker._items
 
 
 def test_the_thread_of_an_owner_that_is_collected_ends(desk: Desk) -> None:
@@ -200,6 +214,28 @@ def test_an_item_is_not_kept_once_it_is_worked_on(desk: Desk) -> None:
     del item
     worker.close()
     assert gone() is None
+
+
+def test_closing_from_inside_the_work_neither_hangs_nor_loses_what_waits(desk: Desk) -> None:
+    closed = threading.Event()
+
+    def work(item: str) -> None:
+        desk.work(item)
+        if item == "closes":
+            worker.flush()
+            worker.close()
+            closed.set()
+
+    worker: Worker[str] = Worker(work, desk.failures.append)
+    desk.hold_at_first(worker)  # type: ignore[arg-type]
+    worker.put("closes", 1)
+    worker.put("last", 1)
+    desk.let_go()
+    assert closed.wait(LIMIT)
+    assert worker._thread is not None
+    worker._thread.join(LIMIT)
+    assert desk.done == ["first", "closes", "last"]
+    assert desk.failures == []
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")

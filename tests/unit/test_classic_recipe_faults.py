@@ -32,9 +32,9 @@ torch.set_num_threads(1)
 
 def _log_one_step(model: nn.Module, x: Tensor, **options: Any) -> LoggedStep:
     writer = MemoryWriter()
-    with fmapboard.watch(model, writer=writer, on_error="raise", **options) as board:
-        with board.step(0):
-            model(x)
+    board = fmapboard.watch(model, writer=writer, on_error="raise", **options)
+    with board, board.step(0):
+        model(x)
     return writer.steps[0]
 
 

@@ -421,6 +421,21 @@ def test_the_users_input_is_neither_changed_nor_made_to_require_a_gradient() -> 
     assert x.grad is None
 
 
+def test_gradients_are_to_be_had_inside_the_users_inference_mode() -> None:
+    model = _Residual()
+    with torch.inference_mode():
+        gradients = extract_gradients(model, torch.tensor([[[[1.0, -1.0]]]]), loss=Tensor.sum)
+        assert torch.is_inference_mode_enabled()
+    assert gradients["stem"].grad_input[0].tolist() == [[[[26.0, 0.0]]]]
+
+
+def test_a_lazy_network_is_extracted_as_its_first_forward_pass() -> None:
+    model = nn.Sequential(nn.LazyConv2d(4, 3), nn.LazyBatchNorm2d())
+    maps = extract(model, _image(8))
+    assert maps["0"].shape == (2, 4, 6, 6)
+    assert not any(module._forward_hooks for module in model)
+
+
 @pytest.mark.parametrize(
     ("loss", "said"),
     [

@@ -338,10 +338,12 @@ def test_a_shallow_copy_of_a_layers_hook_is_inert() -> None:
     model, sink = _model(), _Sink()
     registry = HookRegistry(model)
     registry.arm(sink)
-    hook = copy.copy(next(iter(model[0]._forward_hooks.values())))
-    registry.disarm()
-    assert hook(model[0], (X,), {}, X) is None
+    own = next(iter(model[0]._forward_hooks.values()))
+    assert copy.copy(own)(model[0], (X,), {}, X) is None
     assert sink.told == []
+    assert own(model[0], (X,), {}, X) is None
+    registry.disarm()
+    assert sink.told == [("output", "0")]
 
 
 _WITHOUT_FMAPBOARD = """

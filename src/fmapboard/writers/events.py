@@ -25,7 +25,7 @@ MARKER = ".fmapboard"
 """Stands in the names of our event files, which so differ from those of other writers."""
 
 _OPEN: dict[Path, EventFile] = {}
-_LOCK = threading.Lock()
+_LOCK = threading.RLock()  # the collector may close one file while another is being opened
 
 
 class EventFile:

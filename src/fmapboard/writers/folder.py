@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -58,12 +59,21 @@ class FolderWriter:
         for number, raster in enumerate(picture.rasters):
             suffix = f"_sample{number}" if number else ""
             path = folder / f"{_free(_stem(picture) + suffix, taken)}.png"
-            try:
-                path.write_bytes(png.encode(enlarge(raster)))
-            except OSError as error:
-                raise WriteError(f"cannot write {path}: {error.strerror or error}") from error
+            _store(path, png.encode(enlarge(raster)))
             paths.append(path)
         return paths
+
+
+def _store(path: Path, data: bytes) -> None:
+    """Write a file whole; where that fails, one that stood there before still does."""
+    part = path.with_name(f"{path.name}.part")
+    try:
+        part.write_bytes(data)
+        part.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
+        raise WriteError(f"cannot write {path}: {error.strerror or error}") from error
 
 
 def _stem(picture: Picture) -> str:

@@ -81,9 +81,14 @@ class SummaryWriterAdapter:
 
     def write(self, step: LoggedStep) -> None:
         """Queue the step in the user's writer."""
-        self._writer._get_file_writer().add_summary(
-            self._encode(step), global_step=step.step, walltime=step.wall_time
-        )
+        try:
+            summary = self._encode(step)
+            self._writer._get_file_writer().add_summary(
+                summary, global_step=step.step, walltime=step.wall_time
+            )
+        except Exception:
+            self._encode = Encoder()  # what was lost may have described the tags
+            raise
 
     def flush(self) -> None:
         """Flush the user's writer."""
