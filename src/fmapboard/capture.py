@@ -142,10 +142,10 @@ class Collection:
             return
         known = self.mean if self.mean is not None and len(self.mean) == batch.shape[1] else None
         with aside(image.device.type):
-            drawn, _ = shrink(batch[: self.inputs_drawn].detach().float(), MAX_INPUT_SIDE)
+            drawn, block = shrink(batch[: self.inputs_drawn].detach().float(), MAX_INPUT_SIDE)
             for number, sample in enumerate(to_numpy(drawn)):
                 std = self.std if known is not None else None
-                self.photographs.append(Photograph(number, sample, known, std))
+                self.photographs.append(Photograph(number, sample, known, std, block))
 
     @contextmanager
     def _observing(self, layer: str) -> Iterator[None]:

@@ -75,9 +75,11 @@ class Composer:
         self._prefix = f"{name}." if name else ""
         self._max_kernels = max_kernels
         self._written: defaultdict[str, int] = defaultdict(int)
+        self._last: list[str] = []
 
     def __call__(self, data: StepData) -> LoggedStep:
         """Everything of one step, ready to be stored."""
+        self._last = []
         pictures = [self._maps(m) for m in data.measured if m.planes is not None]
         kernels = [self._kernels(k) for k in data.kernels]
         peaks = {k.site.label: peak for k, (_, peak) in zip(data.kernels, kernels, strict=True)}
@@ -91,6 +93,12 @@ class Composer:
             records=tuple(self._records(data, drawn, peaks)),
             statistics=data.measured,
         )
+
+    def undo(self) -> None:
+        """The last step could not be stored: count as if it had not been composed."""
+        for label in self._last:
+            self._written[label] -= 1
+        self._last = []
 
     def _maps(self, measured: Measured) -> Picture:
         planes, site = measured.planes, measured.site
@@ -135,7 +143,10 @@ class Composer:
     def _photograph(self, photograph: Photograph) -> Picture:
         raster, how = draw_photograph(photograph)
         tag = f"{self._prefix}network_input/sample_{photograph.sample}"
-        return Picture(tag, "network_input", (raster,), None, f"the network's input; {how}")
+        said = f"the network's input; {how}"
+        if photograph.block > 1:
+            said += f"; a pixel is the mean of {photograph.block}×{photograph.block}"
+        return Picture(tag, "network_input", (raster,), None, said)
 
     def _histograms(self, data: StepData) -> Iterator[Histogram]:
         for measured in data.measured:
@@ -184,6 +195,7 @@ class Composer:
         site = parts[0][0].site
         assert site is not None
         self._written[site.label] += 1
+        self._last.append(site.label)
         return {
             "layer": site.layer,
             "type": site.type,

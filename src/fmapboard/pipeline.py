@@ -90,7 +90,11 @@ class Pipeline:
             self._guarded(self._writer.close)
 
     def _work(self, data: StepData) -> None:
-        self._writer.write(self._compose(data))
+        try:
+            self._writer.write(self._compose(data))
+        except Exception:
+            self._compose.undo()
+            raise
 
     def _failed(self, error: Exception) -> None:
         what = "this step is lost, training goes on"

@@ -145,13 +145,14 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Everything kept of one tensor at one site in one role."""
+    """Everything kept of one tensor, of the ``shape`` given, at one site in one role."""
 
     site: Site
     role: Role
     planes: Planes | None = None
     statistics: Statistics | None = None
     sample: Sample | None = None
+    shape: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,13 +181,15 @@ class Kernels:
 class Photograph:
     """An image that went into the network: f32 [C, H, W], as the network got it.
 
-    ``mean`` and ``std`` undo the normalization where they are known.
+    ``mean`` and ``std`` undo the normalization where they are known. ``block`` is the side in px of
+    the square blocks that were averaged into one pixel; 1 for none.
     """
 
     sample: int
     values: Floats
     mean: tuple[float, ...] | None = None
     std: tuple[float, ...] | None = None
+    block: int = 1
 
 
 @dataclass(frozen=True, slots=True)

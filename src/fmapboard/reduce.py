@@ -78,6 +78,7 @@ class Pending:
     planes: PendingPlanes | None = None
     statistics: PendingStatistics | None = None
     sample: PendingSample | None = None
+    shape: tuple[int, ...] = ()
 
     def to_host(self) -> Measured:
         """Wait for the device and copy."""
@@ -87,6 +88,7 @@ class Pending:
             None if self.planes is None else self.planes.to_host(),
             None if self.statistics is None else self.statistics.to_host(),
             None if self.sample is None else self.sample.to_host(),
+            self.shape,
         )
 
 
@@ -135,7 +137,7 @@ class Reducer:
             sampled = sample(view.maps, counted.extremes)
         if pictures and site.pictures and view.drawable:
             planes = self._draw(site, role, view.maps, tuple(tensor.shape), view.said)
-        return Pending(site, role, planes, counted, sampled)
+        return Pending(site, role, planes, counted, sampled, tuple(tensor.shape))
 
     def _draw(
         self, site: Site, role: Role, maps: Tensor, shape: tuple[int, ...], said: str

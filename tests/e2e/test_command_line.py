@@ -60,6 +60,7 @@ def test_visualize_without_arguments_draws_the_bundled_photograph(tmp_path: Path
     assert (tmp_path / "runs" / "visualize" / "png" / "conv1.png").is_file()
     assert "feature_maps_16x3x7x7/conv1" in tags(tmp_path / "runs" / "visualize")
     assert re.search(r"conv1 +16x3x7x7 +16×128×128", done.stdout)
+    assert re.search(r"relu1 +ReLU +16×128×128", done.stdout)
     assert "serve runs/visualize" in done.stdout
 
 

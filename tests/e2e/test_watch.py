@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 import fmapboard
+import fmapboard.schema
 from fmapboard.records import LoggedStep
 from fmapboard.writers.memory import MemoryWriter
 
@@ -522,3 +523,36 @@ def test_two_samples_of_one_dataloader_worker_do_not_wait_for_the_thread(tmp_pat
                 functional.cross_entropy(model(x), y).backward()
                 optimizer.step()
     assert steps_of(read(tmp_path), "gradient_norm/total") == [0, 1, 2, 3]
+
+
+class OnceFullWriter(MemoryWriter):
+    """Fails at its very first step."""
+
+    def write(self, step: LoggedStep) -> None:
+        if step.step == 0:
+            raise OSError(28, "No space left on device")
+        super().write(step)
+
+
+def test_the_first_step_that_could_be_stored_counts_as_the_first() -> None:
+    model, kept = Net(), OnceFullWriter()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1):
+        for _ in range(3):
+            train_step(model, optimizer)
+    assert numbers(kept.steps) == [1, 2]
+    first = [[r.tag for r in s.records if r.tag == "fmapboard_first/stem"] for s in kept.steps]
+    assert first == [["fmapboard_first/stem"], []]
+    header, _ = fmapboard.schema.unpack(kept.steps[1].records[0].blobs)
+    assert header["steps_written"] == 2
+
+
+def test_a_large_network_input_is_averaged_down_and_says_so() -> None:
+    model, kept = Net(), MemoryWriter()
+    board = fmapboard.watch(model, writer=kept, every=1)
+    with board.step(0):
+        model(torch.rand(1, 3, 600, 300))
+    board.close()
+    picture = next(p for p in kept.steps[0].pictures if p.role == "network_input")
+    assert picture.rasters[0].pixels.shape == (200, 100, 3)
+    assert picture.description.endswith("a pixel is the mean of 3×3")

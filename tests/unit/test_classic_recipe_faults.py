@@ -251,8 +251,9 @@ class _Remembers(nn.Module):
         self.modes: list[tuple[bool, bool]] = []
 
     def forward(self, x: Tensor) -> Tensor:
-        out: Tensor = self.norm(self.conv(x))
-        self.seen.append(weakref.ref(out))
+        maps = self.conv(x)
+        out: Tensor = self.norm(maps)
+        self.seen += [weakref.ref(maps), weakref.ref(out)]
         self.modes.append((self.training, torch.is_grad_enabled()))
         return out
 
@@ -263,7 +264,7 @@ def test_s9_extracting_and_probing_keep_no_graph_and_no_hook() -> None:
     gradients = fmapboard.extract_gradients(model, x, loss=Tensor.sum)
     run_probe(model, x)
     gc.collect()
-    assert [reference() for reference in model.seen] == [None] * 3
+    assert [reference() for reference in model.seen] == [None] * 6
     assert maps["conv"].grad_fn is None
     assert not maps["conv"].requires_grad
     assert gradients["conv"].grad_output[0] is not None
@@ -284,7 +285,7 @@ def test_s9_a_logged_step_keeps_no_output_alive_and_no_hook_behind() -> None:
             optimizer.zero_grad()
     gc.collect()
     assert [step.step for step in writer.steps] == [0, 2]
-    assert [reference() for reference in model.seen] == [None] * 4
+    assert [reference() for reference in model.seen] == [None] * 8
     assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
     assert not _global_optimizer_pre_hooks
     assert not optimizer._optimizer_step_post_hooks

@@ -142,7 +142,7 @@ def _state(model: nn.Module) -> list[Any]:
         *(torch.zeros(0) if p.grad is None else p.grad.clone() for p in model.parameters()),
         torch.get_rng_state(),
         torch.tensor([m.training for m in model.modules()]),
-        torch.tensor(np.random.get_state()[1].astype(np.int64)),
+        torch.tensor([*np.random.get_state()[1].tolist(), np.random.get_state()[2]]),
         torch.tensor(list(random.getstate()[1]), dtype=torch.int64),
     ]
 

@@ -48,7 +48,7 @@ def _cells(measured: Measured, files: list[Path]) -> list[str]:
     site, statistics = measured.site, measured.statistics
     assert statistics is not None  # a snapshot always counts
     channels = statistics.minimum.size
-    size = _size(measured, channels)
+    size = _size(measured)
     finite = statistics.minimum[np.isfinite(statistics.minimum)]
     if finite.size:
         span = f"{finite.min():.3g} … {np.nanmax(statistics.maximum):.3g}"
@@ -67,10 +67,9 @@ def _cells(measured: Measured, files: list[Path]) -> list[str]:
     ]
 
 
-def _size(measured: Measured, channels: int) -> str:
-    if measured.planes is None:
-        return f"{channels} channels"
-    return "×".join(map(str, (channels, *measured.planes.shape[2:])))
+def _size(measured: Measured) -> str:
+    """Channels × height × width, as the layer returned it."""
+    return "×".join(map(str, measured.shape[1:] or measured.shape))
 
 
 def _of(flags: npt.NDArray[np.bool_], channels: int) -> str:
