@@ -31,8 +31,9 @@ from fmapboard.writers.tensorboard import TensorBoardWriter, as_writer, default_
 class FeatureMapLogger:
     """Logs feature maps, histograms and gradient norms of a model while it trains.
 
-    Made by `watch`; a context manager that closes itself. Between logged steps nothing is installed
-    on the model, and no error of ours reaches the user's forward, backward or optimizer step.
+    Made by `watch`; a context manager that closes itself. With an optimizer it lives as long as
+    that does, and what waits is written when the interpreter ends. Between logged steps nothing is
+    installed on the model, and no error of ours reaches the user's forward, backward or step.
 
     Args:
         model: any module with a convolution, or with what ``layers`` names.
@@ -151,12 +152,11 @@ class FeatureMapLogger:
                 f"optimizer={type(optimizer).__name__}: wanted a torch.optim.Optimizer; "
                 "mark steps with board.step(i) instead"
             )
-        reference = weakref.ref(self)
 
         def after_step(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
-            logger = reference()
-            if logger is not None and not logger._by_hand:
-                logger._stepped()
+            # The optimizer holds the logger, so one line without a name for it is enough.
+            if not self._by_hand:
+                self._stepped()
 
         return optimizer.register_step_post_hook(after_step)
 

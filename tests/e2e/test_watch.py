@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import logging
 import math
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -303,13 +305,45 @@ def test_an_interrupt_inside_the_context_manager_leaves_no_hooks(tmp_path: Path)
     assert steps_of(read(tmp_path), "gradient_norm/total") == [0]
 
 
-def test_a_logger_that_is_forgotten_lets_go_of_everything(tmp_path: Path) -> None:
+def test_one_line_without_a_name_is_enough(tmp_path: Path) -> None:
     model = Net()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     fmapboard.watch(model, tmp_path, optimizer=optimizer, every=1)
     gc.collect()
+    train_step(model, optimizer)
+    train_step(model, optimizer)
+    del optimizer
+    gc.collect()
     assert hooks(model) == 0
-    assert len(optimizer._optimizer_step_post_hooks) == 0
+    assert steps_of(read(tmp_path), "gradient_norm/total") == [0, 1]
+
+
+@pytest.mark.parametrize("end", ["", "raise SystemExit(3)", "1 / 0"])
+def test_a_script_that_just_ends_leaves_everything_on_disk(tmp_path: Path, end: str) -> None:
+    script = f"""
+import torch, fmapboard
+model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.Flatten(), torch.nn.LazyLinear(2))
+model(torch.zeros(1, 3, 8, 8))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+fmapboard.watch(model, "run", optimizer=optimizer, every=1)
+for _ in range(3):
+    model(torch.randn(1, 3, 8, 8)).sum().backward()
+    optimizer.step()
+{end}
+"""
+    subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=False, capture_output=True)
+    assert steps_of(read(tmp_path / "run"), "feature_maps_8x3x3x3/0") == [0, 1, 2]
+
+
+def test_a_logger_marked_by_hand_that_is_forgotten_lets_go_of_everything(tmp_path: Path) -> None:
+    model = Net()
+    board = fmapboard.watch(model, tmp_path, every=1)
+    window = board.step(0)
+    window.__enter__()
+    assert hooks(model) > 0
+    del board, window
+    gc.collect()
+    assert hooks(model) == 0
 
 
 def test_resuming_continues_the_run_and_voids_what_came_after(tmp_path: Path) -> None:
