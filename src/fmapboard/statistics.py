@@ -14,6 +14,8 @@ from fmapboard.records import Statistics
 _LARGE, _SMALL = 1e15, 1e-15
 # Below this ratio of variance to squared mean, E[x²] - E[x]² loses digits in float32.
 _CANCELLATION = 0.01
+# A float32 sum of many like squares drifts; so many at most are summed before float64 takes over.
+_RUN = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,20 +76,28 @@ def _fast(planes: Tensor) -> Tensor | None:
         return None
     count = planes.shape[2]
     means = planes.sum(2).double() / count  # [N, C]
-    squares = torch.linalg.vector_norm(planes, dim=2).double().square() / count
-    spreads = (squares - means.square()).clamp_(min=0.0)
+    spreads = (_squares(planes) / count - means.square()).clamp_(min=0.0)
     if bool(((spreads < _CANCELLATION * means.square()) & (lo != hi)).any()):
         near = means.to(planes.dtype)
         centred = planes - near.unsqueeze(2)
         rest = centred.sum(2).double() / count  # what rounding left of the mean
-        spreads = torch.linalg.vector_norm(centred, dim=2).double().square() / count
-        means, spreads = near.double() + rest, (spreads - rest.square()).clamp_(min=0.0)
+        spreads = (_squares(centred) / count - rest.square()).clamp_(min=0.0)
+        means = near.double() + rest
     lowest, highest, mean = lo.amin(0), hi.amax(0), means.mean(0)
     variance = (spreads + (means - mean).square()).mean(0)
     one_value = lowest == highest
     mean, std = torch.where(one_value, lowest, mean), variance.sqrt().masked_fill(one_value, 0.0)
     zeros = torch.zeros_like(mean)
     return torch.stack([lowest, highest, mean, std, zeros, zeros, zeros])
+
+
+def _squares(planes: Tensor) -> Tensor:
+    """f64 [N, C]: the sum of the squares of each plane."""
+    runs = planes.shape[2] // _RUN
+    whole, rest = planes[..., : runs * _RUN], planes[..., runs * _RUN :]
+    norms = torch.linalg.vector_norm(whole.unflatten(2, (runs, _RUN)), dim=3)  # [N, C, runs]
+    last = torch.linalg.vector_norm(rest, dim=2, keepdim=True)
+    return torch.cat([norms, last], 2).double().square().sum(2)
 
 
 def _masked(planes: Tensor) -> Tensor:

@@ -293,10 +293,12 @@ def test_maps_of_every_floating_type_are_reduced(dtype: torch.dtype) -> None:
 
 
 def test_a_float16_sum_does_not_overflow() -> None:
-    found = _reduce(torch.full((1, 1, 64, 64), 60000.0, dtype=torch.float16)).statistics
+    maps = torch.full((1, 1, 64, 64), 60000.0, dtype=torch.float16)
+    maps[0, 0, ::2] = 40000.0
+    found = _reduce(maps).statistics
     assert found is not None
-    assert found.mean.tolist() == [60000.0]
-    assert found.std.tolist() == [0.0]
+    assert found.mean.tolist() == [pytest.approx(50000.0)]
+    assert found.std.tolist() == [pytest.approx(10000.0)]
 
 
 def test_channels_last_maps_give_the_same_pixels() -> None:

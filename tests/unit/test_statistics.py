@@ -104,6 +104,14 @@ def test_a_faint_or_a_loud_channel_beside_ordinary_ones_keeps_its_spread(size: f
     _assert_right(maps)
 
 
+@pytest.mark.parametrize("side", [7, 64, 112, 300])
+def test_many_like_values_are_summed_without_drift(side: int) -> None:
+    maps = torch.full((1, 2, side, side), 60000.0)
+    maps[:, :, ::2] = 40000.0
+    _assert_right(maps)
+    _assert_right(maps.to(memory_format=torch.channels_last))
+
+
 @pytest.mark.parametrize("batch", [1, 4])
 def test_a_small_spread_around_a_large_mean_is_exact(batch: int) -> None:
     found = _assert_right(1e4 + 1e-2 * torch.randn(batch, 4, 56, 56))
