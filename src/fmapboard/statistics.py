@@ -13,7 +13,7 @@ from fmapboard.records import Statistics
 # Beyond these, squares and sums of float32 may overflow or vanish.
 _LARGE, _SMALL = 1e15, 1e-15
 # Below this ratio of variance to squared mean, E[x²] - E[x]² loses digits in float32.
-_CANCELLATION = 0.01
+_CANCELLATION = 0.1
 # A float32 sum of many like squares drifts; so many at most are summed before float64 takes over.
 _RUN = 512
 
@@ -95,7 +95,8 @@ def _squares(planes: Tensor) -> Tensor:
     """f64 [N, C]: the sum of the squares of each plane."""
     runs = planes.shape[2] // _RUN
     whole, rest = planes[..., : runs * _RUN], planes[..., runs * _RUN :]
-    norms = torch.linalg.vector_norm(whole.unflatten(2, (runs, _RUN)), dim=3)  # [N, C, runs]
+    cut = whole.view(*planes.shape[:2], runs, _RUN)  # [N, C, runs, _RUN]
+    norms = torch.linalg.vector_norm(cut, dim=3)  # [N, C, runs]
     last = torch.linalg.vector_norm(rest, dim=2, keepdim=True)
     return torch.cat([norms, last], 2).double().square().sum(2)
 
