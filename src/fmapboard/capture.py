@@ -44,6 +44,10 @@ class Stopwatch:
             self.ms += (time.perf_counter() - begun) * 1e3
 
 
+def _unscaled() -> None:
+    return None
+
+
 @dataclass(slots=True)
 class Collection:
     """The sink of a registry: reduces what it is told and keeps the little that remains.
@@ -57,6 +61,7 @@ class Collection:
         gradients: also follow the outputs' gradients.
         inputs_drawn: how many samples of the network's input are kept.
         start_over: asked at a later forward pass whether the first one is void.
+        loss_scale: what a GradScaler multiplies the loss by, or None; read when a pass begins.
     """
 
     reduce: Reducer
@@ -70,6 +75,8 @@ class Collection:
     mean: tuple[float, ...] | None = None
     std: tuple[float, ...] | None = None
     start_over: Callable[[], bool] = bool
+    loss_scale: Callable[[], float | None] = _unscaled
+    scale_then: float | None = None
     pending: list[Pending] = field(default_factory=list)
     photographs: list[Photograph] = field(default_factory=list)
     _generation: int = 0
@@ -83,6 +90,8 @@ class Collection:
         self._generation += 1
         self.pending.clear()
         self.photographs.clear()
+        with self._observing("loss scale"):
+            self.scale_then = self.loss_scale()
         with self._observing("network input"):
             if self.inputs_drawn:
                 self._keep_input((*args, *kwargs.values()))
@@ -127,9 +136,18 @@ class Collection:
             seen = True
             with self._observing(site.layer):
                 if is_observable(gradient):
-                    self._keep(site, "gradients_of_maps", gradient, module, pictures=True)
+                    true = self._unscale(gradient)
+                    self._keep(site, "gradients_of_maps", true, module, pictures=True)
 
         tensor.register_hook(hook)  # type: ignore[no-untyped-call]  # torch has no types here
+
+    def _unscale(self, gradient: Tensor) -> Tensor:
+        """The gradient of the loss itself, at least float32 where there was a scale."""
+        if self.scale_then is None:
+            return gradient
+        with aside(gradient.device.type):
+            wide = gradient if gradient.dtype == torch.float64 else gradient.detach().float()
+            return wide / self.scale_then
 
     def _keep_input(self, values: tuple[Any, ...]) -> None:
         image = next(tensors(values), None)

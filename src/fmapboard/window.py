@@ -13,7 +13,7 @@ from fmapboard.activations import activations
 from fmapboard.capture import Collection, Stopwatch
 from fmapboard.gradients import GradientReader
 from fmapboard.kernels import read_kernels
-from fmapboard.layers import Layers
+from fmapboard.layers import Layers, clean_name
 from fmapboard.pipeline import Complaints
 from fmapboard.probe import run_probe
 from fmapboard.records import Kernels, Photograph, StepData
@@ -32,7 +32,6 @@ class _Window:
     step: int
     live: Collection
     stopwatch: Stopwatch
-    scale: float | None
     probed: list[Pending] = field(default_factory=list)
     kernels: tuple[Kernels, ...] = ()
     photographs: tuple[Photograph, ...] = ()
@@ -61,7 +60,7 @@ class Observer:
         self._model, self._settings = model, settings
         self._scaler, self._complaints = scaler, complaints
         self._reducer = _reducer(model, settings)
-        self._gradients = GradientReader(model, _own_parameters(self.registry.layers))
+        self._gradients = GradientReader(model, _own_parameters(model, self.registry.layers))
         self._window: _Window | None = None
         self._errors: dict[str, int] = {}
         self._disabled: set[str] = set()
@@ -84,7 +83,7 @@ class Observer:
         """
         self.abandon()
         stopwatch = Stopwatch()
-        window = _Window(step, self._live(stopwatch), stopwatch, self._scale())
+        window = _Window(step, self._live(stopwatch), stopwatch)
         self._window = window
         with stopwatch():
             try:
@@ -141,6 +140,7 @@ class Observer:
             mean=settings.input_mean,
             std=settings.input_std,
             start_over=self._was_skipped,
+            loss_scale=self._scale,
         )
 
     def _act(self) -> None:
@@ -220,11 +220,11 @@ class Observer:
         )
 
     def _was_skipped(self) -> bool:
-        """Did the scaler skip the step that the window's first forward pass was for?"""
-        window, scale = self._window, self._scale()
-        if window is None or scale is None or window.scale is None or scale >= window.scale:
+        """Did the scaler skip the step that the window's forward pass was for? It halves then."""
+        scale = self._scale()
+        before = None if self._window is None else self._window.live.scale_then
+        if scale is None or before is None or scale >= before:
             return False
-        window.scale = scale
         self._skipped += 1
         return True
 
@@ -265,10 +265,10 @@ def _reducer(model: nn.Module, settings: Settings) -> Reducer:
     )
 
 
-def _own_parameters(layers: Mapping[str, nn.Module]) -> set[str]:
-    """Names of the parameters that belong to the watched layers themselves."""
-    return {
-        f"{layer}.{name}"
-        for layer, module in layers.items()
-        for name, _ in module.named_parameters(recurse=False)
-    }
+def _own_parameters(model: nn.Module, layers: Mapping[str, nn.Module]) -> set[str]:
+    """Names of the parameters of the watched layers themselves, parametrized ones included."""
+    own: set[int] = set()
+    for module in layers.values():
+        own |= {id(p) for p in module.parameters(recurse=False)}
+        own |= {id(p) for p in getattr(module, "parametrizations", nn.Module()).parameters()}
+    return {clean_name(name) for name, p in model.named_parameters() if id(p) in own}

@@ -191,6 +191,7 @@ def regional(model: nn.Module) -> nn.Module:
     return model
 
 
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")  # dynamo's own, on inputs
 @pytest.mark.parametrize("called_before", [False, True])
 @pytest.mark.parametrize("wrap", [wrapped, in_place, regional])
 def test_compiled_training_is_captured_without_a_recompilation(

@@ -406,18 +406,65 @@ def test_without_a_place_the_run_is_named_as_summary_writer_names_it(
 def test_scaler_counts_the_steps_that_it_skips() -> None:
     model, kept = Net(), MemoryWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
+    scaler = torch.amp.GradScaler("cpu", init_scale=8.0, growth_interval=1)
     with fmapboard.watch(model, writer=kept, optimizer=optimizer, scaler=scaler, every=1):
-        for bad in (False, True, False):
+        for bad in (False, True, False, False, True, True, False):
             x, y = batch()
             optimizer.zero_grad()
             loss = functional.cross_entropy(model(x), y) * (math.inf if bad else 1.0)
             scaler.scale(loss).backward()
             scaler.step(optimizer)
             scaler.update()
-    assert numbers(kept.steps) == [0, 1]
-    assert [s.scalars["fmapboard/skipped_steps"] for s in kept.steps] == [0.0, 1.0]
+    assert numbers(kept.steps) == [0, 1, 2, 3]
+    assert [s.scalars["fmapboard/skipped_steps"] for s in kept.steps] == [0.0, 1.0, 1.0, 3.0]
     assert all(math.isfinite(s.scalars["gradient_norm/total"]) for s in kept.steps)
+
+
+def test_a_step_marked_by_hand_that_the_scaler_skips_is_counted() -> None:
+    model, kept = Net(), MemoryWriter()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
+    board = fmapboard.watch(model, writer=kept, scaler=scaler, every=1)
+    for number, bad in enumerate((False, True, False)):
+        with board.step(number):
+            optimizer.zero_grad()
+            loss = model(batch()[0]).sum() * (math.inf if bad else 1.0)
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
+    board.close()
+    assert [s.scalars["fmapboard/skipped_steps"] for s in kept.steps] == [0.0, 1.0, 1.0]
+    assert ["gradient_norm/total" in s.scalars for s in kept.steps] == [True, False, True]
+
+
+def test_gradients_of_maps_are_those_of_the_loss_and_not_of_the_scaled_loss() -> None:
+    model, kept = Net(), MemoryWriter()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+    x = batch()[0]
+    true = fmapboard.extract_gradients(model, x, loss=torch.sum)["stem"].grad_output[0]
+    with fmapboard.watch(
+        model, writer=kept, optimizer=optimizer, scaler=scaler, activation_gradients=True
+    ):
+        scaler.scale(model(x).sum()).backward()
+        scaler.step(optimizer)
+    role = "gradients_of_maps"
+    found = next(m for m in kept.steps[0].statistics if (m.site.label, m.role) == ("stem", role))
+    assert found.statistics.maximum.max() == pytest.approx(true.max().item(), rel=1e-5)
+
+
+def test_parametrized_and_lone_convolutions_have_histograms_of_their_weights() -> None:
+    lone, kept = nn.Conv2d(3, 4, 3), MemoryWriter()
+    nn.utils.parametrizations.weight_norm(lone)
+    optimizer = torch.optim.SGD(lone.parameters(), lr=0.1)
+    with fmapboard.watch(lone, writer=kept, optimizer=optimizer):
+        lone(torch.randn(1, 3, 8, 8)).sum().backward()
+        optimizer.step()
+    assert {h.tag for h in kept.steps[0].histograms if h.tag.startswith("weights/")} == {
+        "weights/bias",
+        "weights/parametrizations.weight.original0",
+        "weights/parametrizations.weight.original1",
+    }
 
 
 @pytest.mark.parametrize(
