@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim.optimizer import Optimizer, register_optimizer_step_pre_hook
 
+from fmapboard.distributed import Sharding, local, sharding, summed
 from fmapboard.layers import clean_name, unwrap
 from fmapboard.observe import aside
 from fmapboard.records import Parameter
@@ -41,6 +42,7 @@ class GradientReader:
         self._wanted = frozenset(histograms)
         self._remove: Callable[[], object] = _nothing
         self._norms: dict[str, Tensor] = {}
+        self._cuts: dict[str, Sharding | None] = {}
         self._samples: dict[str, tuple[PendingSample, PendingSample | None]] = {}
         self._failed: Callable[[Exception], None] = _reraise
         self._about_to_step: Callable[[], None] = _nothing
@@ -58,7 +60,7 @@ class GradientReader:
             about_to_step: called once, before the first step on the model's parameters.
         """
         self.disarm()
-        self._norms, self._samples, self.stepped = {}, {}, False
+        self._norms, self._cuts, self._samples, self.stepped = {}, {}, {}, False
         # Anew each time: parameters may have been replaced since.
         self._names = {id(p): clean_name(name) for name, p in self._model.named_parameters()}
         self._failed, self._about_to_step = failed, about_to_step or _nothing
@@ -75,8 +77,13 @@ class GradientReader:
         self._remove()
 
     def to_host(self) -> tuple[Parameter, ...]:
-        """What was read since `arm`, in the model's order; one host sync for all norms."""
-        norms = _stacked(list(self._norms.values()))
+        """What was read since `arm`, in the model's order; one host sync for all norms.
+
+        Where parameters are sharded all ranks must call this: norms are of the whole gradient.
+        Samples for histograms are of this process's part.
+        """
+        whole = summed(list(self._norms.values()), [self._cuts[name] for name in self._norms])
+        norms = _stacked(whole)
         of_name = dict(zip(self._norms, norms, strict=True))
         parameters = []
         for name in self._names.values():
@@ -140,15 +147,16 @@ class GradientReader:
     def _read_one(self, name: str, parameter: Tensor, scale: Tensor | None) -> None:
         gradient = parameter.grad
         if gradient is not None:
-            gradient = gradient.detach()
+            self._cuts[name] = sharding(gradient)
+            gradient = local(gradient.detach())
             if gradient.is_sparse:
                 gradient = gradient.coalesce().values()
             self._norms[name] = _norm(gradient, scale)
         if name in self._wanted:
-            self._samples[name] = (
-                sample(parameter),
-                None if gradient is None else _unscaled(sample(gradient), scale),
-            )
+            part = local(parameter.detach())
+            if part.numel():
+                of_gradient = None if gradient is None else _unscaled(sample(gradient), scale)
+                self._samples[name] = (sample(part), of_gradient)
 
 
 def _unscaled(sampled: PendingSample, scale: Tensor | None) -> PendingSample:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
+from fmapboard.distributed import whole
 from fmapboard.layers import kernel_shape
 from fmapboard.probe import untouched
 from fmapboard.records import Kernels, Site
@@ -34,7 +35,7 @@ def read_kernels(layers: Mapping[str, nn.Module], most: int | None) -> tuple[Ker
             if not isinstance(weight, Tensor) or weight.is_complex():
                 continue
             site = Site(name, type(module).__name__, shape, position=position)
-            flat, said = _two_dimensional(weight.detach())
+            flat, said = _two_dimensional(whole(weight.detach()))
             if isinstance(module, _TRANSPOSED):
                 flat = flat.transpose(0, 1)  # stored as (in, out / groups)
             found.append(Kernels(site, to_numpy(flat[:most, :most]), said))

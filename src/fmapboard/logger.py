@@ -15,6 +15,7 @@ from torch.optim.optimizer import Optimizer
 from torch.utils.hooks import RemovableHandle
 
 from fmapboard.background import WhenFull
+from fmapboard.distributed import is_sharded, rank
 from fmapboard.errors import ConfigurationError
 from fmapboard.layers import Layers, unwrap
 from fmapboard.observe import tensors
@@ -25,6 +26,7 @@ from fmapboard.schedule import Schedule, as_schedule
 from fmapboard.settings import OnError, Settings
 from fmapboard.window import Observer
 from fmapboard.writers import Writer
+from fmapboard.writers.memory import MemoryWriter
 from fmapboard.writers.tensorboard import TensorBoardWriter, as_writer, default_log_dir
 
 
@@ -60,14 +62,17 @@ class FeatureMapLogger:
         scaler: Any = None,
     ) -> None:
         self._model = unwrap(model)
-        self._schedule = as_schedule(settings.every)
+        schedule = as_schedule(settings.every)
+        self._writes = rank() == 0
+        self._schedule = schedule if self._writes or is_sharded(self._model) else _never
         self._complaints = Complaints(settings.on_error)
         self._observer = Observer(self._model, layers, settings, scaler, self._complaints)
         _try_probe(self._model, settings.probe)
         self._next = settings.start_step
         self._logged = 0
         self._by_hand = optimizer is None
-        self._pipeline = Pipeline(open_writer(), settings, self._complaints)
+        writer = open_writer() if self._writes else MemoryWriter()
+        self._pipeline = Pipeline(writer, settings, self._complaints)
         handles = [] if optimizer is None else [self._count_steps_of(optimizer)]
         self._finalizer = weakref.finalize(self, _let_go, self._pipeline, handles)
         if not self._by_hand:
@@ -174,7 +179,7 @@ class FeatureMapLogger:
         if not self._observer.is_open:
             return
         data = self._observer.close()
-        if data is not None:
+        if data is not None and self._writes:
             self._logged += 1
             self._pipeline.put(data)
         self._complaints.raise_first()
@@ -307,6 +312,10 @@ def _try_probe(model: nn.Module, probe: Any) -> None:
         raise ConfigurationError(
             f"probe of shape {shapes} does not go through the model: {reason}"
         ) from error
+
+
+def _never(step: int) -> bool:
+    return False
 
 
 def _let_go(pipeline: Pipeline, handles: list[RemovableHandle]) -> None:

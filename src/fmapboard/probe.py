@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
+from fmapboard.distributed import reshard
 from fmapboard.layers import unwrap
 from fmapboard.observe import map_tensors
 
@@ -96,7 +97,10 @@ def run_probe(model: nn.Module, probe: Any) -> Any:
         torch.no_grad(),
         torch.autocast(like.device.type, enabled=False, cache_enabled=False),
     ):
-        return inner(*moved)
+        try:
+            return inner(*moved)
+        finally:
+            reshard(inner)
 
 
 def _moved(tensor: Tensor, like: Tensor) -> Tensor:

@@ -263,7 +263,7 @@ class HookRegistry:
         position = self._order.setdefault((name, call), len(self._order))
         site = Site(
             layer=name,
-            type=type(module).__name__,
+            type=type(module).__name__.removeprefix("FSDP"),
             kernel_shape=kernel_shape(module),
             call=call,
             position=position,

@@ -16,7 +16,7 @@ FLOORS: dict[int, str] = {
     1: "schedule background",
     2: "palettes png render readback histogram compose",
     3: "layers registry activations observe views statistics reduce gradients probe kernels "
-    "capture extraction",
+    "capture extraction distributed",
     4: "writers writers.protobuf writers.events writers.tensorboard writers.folder writers.memory",
     5: "settings pipeline snapshot window logger",
     6: "demo demo.network demo.photographs demo.training "

@@ -1,0 +1,87 @@
+"""One of two processes that train a network together; started by test_distributed.
+
+Arguments: kind (ddp, fsdp), rank, port, folder, watched (0 or 1). Writes what it saw as JSON.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.nn import functional
+
+import fmapboard
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Conv2d(3, 8, 3)
+        self.relu = nn.ReLU(inplace=True)
+        self.deep = nn.Conv2d(8, 9, 3)
+        self.head = nn.Linear(9, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.relu(self.deep(self.relu(self.stem(x)))).mean((2, 3)))
+
+
+def wrapped(model: nn.Module, kind: str) -> nn.Module:
+    if kind == "ddp":
+        return nn.parallel.DistributedDataParallel(model)
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    mesh = init_device_mesh("cpu", (2,))
+    fully_shard(model.deep, mesh=mesh)
+    return fully_shard(model, mesh=mesh)
+
+
+def full(tensor: Tensor) -> Tensor:
+    return tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
+
+
+def main(kind: str, rank: int, port: str, folder: Path, watched: bool) -> None:
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", rank=rank, world_size=2)
+    torch.manual_seed(0)
+    model = wrapped(Net(), kind)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    board = None
+    if watched:
+        board = fmapboard.watch(
+            model,
+            folder / f"run{rank}",
+            optimizer=optimizer,
+            every=2,
+            kernels=1,
+            activation_gradients=True,
+            probe=torch.zeros(1, 3, 8, 8),
+            on_error="raise",
+        )
+    torch.manual_seed(rank)
+    norms = []
+    for _ in range(5):
+        optimizer.zero_grad()
+        loss = functional.cross_entropy(model(torch.randn(2, 3, 8, 8)), torch.tensor([0, 1]))
+        loss.backward()
+        gradients = [full(p.grad).double() for p in model.parameters()]
+        norms.append(torch.stack([g.norm() for g in gradients]).norm().item())
+        optimizer.step()
+    if board is not None:
+        board.close()
+    state = b"".join(full(p.detach()).numpy().tobytes() for p in model.parameters())
+    seen = {"norms": norms, "state": hashlib.sha256(state).hexdigest()}
+    (folder / f"seen{rank}.json").write_text(json.dumps(seen))
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    kind, rank, port, folder, watched = sys.argv[1:]
+    main(kind, int(rank), port, Path(folder), watched == "1")

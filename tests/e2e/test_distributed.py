@@ -1,0 +1,70 @@
+"""Two gloo processes that train one network: rank 0 writes, norms are of the true gradient."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tensorboard.backend.event_processing.plugin_event_accumulator import EventAccumulator
+from tensorboard.util import tensor_util
+
+SCRIPT = Path(__file__).with_name("distributed_training.py")
+
+
+def train(kind: str, folder: Path, watched: bool) -> list[dict[str, Any]]:
+    """Train in two processes; what each of them saw."""
+    folder.mkdir()
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = str(probe.getsockname()[1])
+    started = [
+        subprocess.Popen(
+            [sys.executable, SCRIPT, kind, str(rank), port, folder, str(int(watched))],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    try:
+        for process in started:
+            _, errors = process.communicate(timeout=120)  # a deadlock ends here
+            assert process.returncode == 0, errors
+    finally:
+        for process in started:
+            process.kill()
+    return [json.loads((folder / f"seen{rank}.json").read_text()) for rank in range(2)]
+
+
+@pytest.mark.skipif(not torch.distributed.is_available(), reason="torch without distributed")
+@pytest.mark.parametrize("kind", ["ddp", "fsdp"])
+def test_ranks_train_on_as_if_unwatched_and_rank_0_writes_the_true_norms(
+    tmp_path: Path, kind: str
+) -> None:
+    bare = train(kind, tmp_path / "bare", watched=False)
+    seen = train(kind, tmp_path / "seen", watched=True)
+    assert [rank["state"] for rank in seen] == [rank["state"] for rank in bare]
+    assert seen[0]["state"] == seen[1]["state"]
+    assert not (tmp_path / "seen" / "run1").exists()
+    accumulator = EventAccumulator(str(tmp_path / "seen" / "run0"))
+    accumulator.Reload()
+    logged = accumulator.Tensors("gradient_norm/total")
+    assert [event.step for event in logged] == [0, 2, 4]
+    for event in logged:
+        norm = float(tensor_util.make_ndarray(event.tensor_proto))
+        assert norm == pytest.approx(seen[0]["norms"][event.step], rel=1e-5)
+    tags = accumulator.Tags()["tensors"]
+    for tag in (
+        "feature_maps_8x3x3x3/stem",
+        "feature_maps_9x8x3x3/deep",
+        "gradients_of_maps_9x8x3x3/deep",
+        "kernels_9x8x3x3/deep",
+        "gradient_norm/deep.weight",
+        "dead_channels/relu.call2",
+    ):
+        assert tag in tags
