@@ -211,6 +211,7 @@ def watch(
     kernels: bool | int = True,
     max_channels: int | None = 64,
     max_tile: int | None = 64,
+    max_bytes_per_step: int | None = None,
     scale: Scale = "channel",
     colormap: str = "grey",
     input_mean: Sequence[float] | None = None,
@@ -248,6 +249,8 @@ def watch(
             such logged step, False never.
         max_channels: draw at most so many channels; None draws all.
         max_tile: average larger maps down to at most so many px a side; None keeps the size.
+        max_bytes_per_step: on disk; kept by shrinking tiles, then by leaving channels out. A limit
+            once needed stays for the rest of the run.
         scale: ``"channel"``: each on its own; ``"layer"``: one for all channels of a layer;
             ``"locked"``: per channel, as at the first logged step.
         colormap: ``"grey"``, ``"viridis"``, ``"magma"`` or the zero-centred ``"signed"``.
@@ -280,6 +283,7 @@ def watch(
         kernels=kernels,
         max_channels=max_channels,
         max_tile=max_tile,
+        max_bytes_per_step=max_bytes_per_step,
         scale=scale,
         colormap=colormap,
         input_mean=None if input_mean is None else tuple(input_mean),

@@ -6,11 +6,16 @@ import logging
 from collections.abc import Callable
 
 from fmapboard.background import Worker
+from fmapboard.budget import Budget
 from fmapboard.compose import Composer
 from fmapboard.errors import CaptureError, WriteError
-from fmapboard.records import StepData
+from fmapboard.records import LoggedStep, StepData
 from fmapboard.settings import OnError, Settings
 from fmapboard.writers import Writer
+from fmapboard.writers.protobuf import Encoder
+
+_FRAME = 64
+"""Bytes of an event besides its summary, at most: framing, checksums, step and time."""
 
 log = logging.getLogger("fmapboard")
 
@@ -49,6 +54,11 @@ class Complaints:
             raise CaptureError(text)
 
 
+def _size(step: LoggedStep) -> int:
+    """Bytes of the step in an event file, at most: each tag's metadata is counted every time."""
+    return int(Encoder()(step).ByteSize()) + _FRAME
+
+
 class Pipeline:
     """Owns the worker, the composer and the writer of one logger; knows nothing of torch."""
 
@@ -66,6 +76,8 @@ class Pipeline:
             max_bytes=settings.max_queue_bytes,
             when_full=settings.when_full,
         )
+        self._max_bytes = settings.max_bytes_per_step
+        self._budget = Budget()
         self._closed = False
 
     @property
@@ -91,10 +103,22 @@ class Pipeline:
 
     def _work(self, data: StepData) -> None:
         try:
-            self._writer.write(self._compose(data))
+            self._writer.write(self._composed(data))
         except Exception:
             self._compose.undo()
             raise
+
+    def _composed(self, data: StepData) -> LoggedStep:
+        """The step, within the bytes that it may have."""
+        step = self._compose(self._budget.applied(data))
+        while self._max_bytes is not None and _size(step) > self._max_bytes:
+            if not self._budget.tighten():
+                text = f"max_bytes_per_step={self._max_bytes}: numbers alone take {_size(step)}"
+                self._complaints.warn("max_bytes_per_step", text)
+                break
+            self._compose.undo()
+            step = self._compose(self._budget.applied(data))
+        return step
 
     def _failed(self, error: Exception) -> None:
         what = "this step is lost, training goes on"

@@ -39,12 +39,15 @@ class Settings:
     colormap: str = "grey"
     input_mean: tuple[float, ...] | None = None
     input_std: tuple[float, ...] | None = None
+    max_bytes_per_step: int | None = None
     when_full: WhenFull = "wait"
     max_queue_bytes: int = 256 * 2**20
     on_error: OnError = "warn"
 
     def __post_init__(self) -> None:
-        self._need_positive("samples", "max_channels", "max_tile", "max_queue_bytes")
+        self._need_positive(
+            "samples", "max_channels", "max_tile", "max_bytes_per_step", "max_queue_bytes"
+        )
         self._need_one_of("scale", Scale)
         self._need_one_of("when_full", WhenFull)
         self._need_one_of("on_error", OnError)

@@ -1,0 +1,102 @@
+"""Keeps a logged step within a number of bytes: tiles shrink first, then channels are left out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from fmapboard.records import Bytes8, Kernels, Measured, Planes, StepData
+
+_SIDES = (48, 32, 24, 16, 12, 8, 4)
+_CHANNELS = (32, 16, 8, 4, 2, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How small pictures are made: largest side of a tile in px, most channels; None for no limit.
+
+    ``pictures`` is False where even the smallest are too much.
+    """
+
+    side: int | None = None
+    channels: int | None = None
+    pictures: bool = True
+
+
+_LEVELS = (
+    Limits(),
+    *(Limits(side) for side in _SIDES),
+    *(Limits(_SIDES[-1], channels) for channels in _CHANNELS),
+    Limits(_SIDES[-1], _CHANNELS[-1], pictures=False),
+)
+
+
+class Budget:
+    """The limits that hold now. They only get tighter, so that steps of one run compare."""
+
+    def __init__(self) -> None:
+        self._level = 0
+
+    @property
+    def limits(self) -> Limits:
+        """What holds now."""
+        return _LEVELS[self._level]
+
+    def tighten(self) -> bool:
+        """Go on to the next tighter limits; False where there are none."""
+        if self._level + 1 == len(_LEVELS):
+            return False
+        self._level += 1
+        return True
+
+    def applied(self, data: StepData) -> StepData:
+        """The step with its pictures made as small as the limits say."""
+        limits = self.limits
+        if limits == Limits():
+            return data
+        return replace(
+            data,
+            measured=tuple(_smaller(measured, limits) for measured in data.measured),
+            kernels=tuple(_fewer(k, limits) for k in data.kernels) if limits.pictures else (),
+            photographs=data.photographs if limits.pictures else (),
+        )
+
+
+def _smaller(measured: Measured, limits: Limits) -> Measured:
+    if measured.planes is None or not limits.pictures:
+        return replace(measured, planes=None)
+    planes = _cut(measured.planes, limits.channels)
+    side = max(planes.pixels.shape[2:])
+    block = 1 if limits.side is None else -(-side // limits.side)
+    return replace(measured, planes=_averaged(planes, block) if block > 1 else planes)
+
+
+def _cut(planes: Planes, channels: int | None) -> Planes:
+    return replace(
+        planes,
+        pixels=planes.pixels[:, :channels],
+        marks=None if planes.marks is None else planes.marks[:, :channels],
+        flat=planes.flat[:, :channels],
+        lo=planes.lo[:, :channels],
+        hi=planes.hi[:, :channels],
+    )
+
+
+def _averaged(planes: Planes, block: int) -> Planes:
+    """Means over square blocks of pixels; a block that holds a mark becomes that mark."""
+    means = _blocks(planes.pixels, block).mean((3, 5)).astype(np.uint8)  # [N, C, h, w]
+    marks = None if planes.marks is None else _blocks(planes.marks, block).max((3, 5))
+    return replace(planes, pixels=means, marks=marks, block=planes.block * block)
+
+
+def _blocks(pixels: Bytes8, block: int) -> Bytes8:
+    """[N, C, h, block, w, block]; the last row and column are repeated to fill their blocks."""
+    down, right = (-side % block for side in pixels.shape[2:])
+    padded = np.pad(pixels, [(0, 0), (0, 0), (0, down), (0, right)], mode="edge")
+    height, width = (side // block for side in padded.shape[2:])
+    return padded.reshape(*pixels.shape[:2], height, block, width, block)
+
+
+def _fewer(kernels: Kernels, limits: Limits) -> Kernels:
+    return replace(kernels, weight=kernels.weight[: limits.channels, : limits.channels])

@@ -1,0 +1,115 @@
+"""`max_bytes_per_step` is kept, on disk, for every step after the header of the file."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tensorboard.backend.event_processing.event_file_loader import RawEventFileLoader
+from tensorboard.compat.proto import event_pb2
+from torchvision.models import resnet18
+
+import fmapboard
+from fmapboard.budget import Budget
+from fmapboard.records import Mark, Measured, Planes, Site, StepData
+from fmapboard.schema import unpack
+
+FRAMING = 16
+
+
+def sizes(run: Path) -> list[int]:
+    """Bytes on disk of each logged step."""
+    (file,) = run.glob("*tfevents*")
+    raw = list(RawEventFileLoader(str(file)).Load())
+    return [len(r) + FRAMING for r in raw if event_pb2.Event.FromString(r).HasField("summary")]
+
+
+def log(run: Path, budget: int | None) -> list[int]:
+    model = resnet18(num_classes=10)
+    board = fmapboard.watch(model, run, every=1, max_bytes_per_step=budget, on_error="raise")
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for number in range(3):
+        with board.step(number):
+            model(torch.randn(2, 3, 96, 96)).sum().backward()
+            optimizer.step()
+    board.close()
+    return sizes(run)
+
+
+@pytest.mark.parametrize("budget", [600_000, 300_000])
+def test_no_step_is_larger_than_its_budget(tmp_path: Path, budget: int) -> None:
+    free = log(tmp_path / "free", None)
+    kept = log(tmp_path / "kept", budget)
+    assert max(free) > 700_000
+    assert max(kept) <= budget
+    assert len(kept) == 3
+
+
+def test_a_budget_that_numbers_alone_exceed_leaves_pictures_out_and_says_so_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING, "fmapboard"):
+        kept = log(tmp_path, 10_000)
+    assert max(kept) < 120_000
+    (said,) = (r.message for r in caplog.records)
+    assert said.startswith("max_bytes_per_step=10000: numbers alone take ")
+
+
+def planes(side: int, channels: int) -> Planes:
+    pixels = np.arange(channels * side * side, dtype=np.int64).reshape(1, channels, side, side)
+    marks = np.zeros((1, channels, side, side), np.uint8)
+    marks[0, 0, 0, 0] = Mark.NAN
+    flat = np.zeros((1, channels), bool)
+    limits = np.zeros((1, channels)), np.ones((1, channels))
+    shape = (1, channels, side, side)
+    return Planes((pixels % 251).astype(np.uint8), marks, flat, *limits, shape, channels)
+
+
+def test_tiles_shrink_by_area_before_channels_are_left_out() -> None:
+    site = Site("conv", "Conv2d")
+    data = StepData(0, 0.0, measured=(Measured(site, "feature_maps", planes(64, 40)),))
+    budget = Budget()
+    found = []
+    while True:
+        shown = budget.applied(data).measured[0].planes
+        found.append(None if shown is None else (shown.pixels.shape[1], shown.pixels.shape[2]))
+        if not budget.tighten():
+            break
+    assert found == [
+        (40, 64), (40, 32), (40, 32), (40, 22), (40, 16), (40, 11), (40, 8), (40, 4),
+        (32, 4), (16, 4), (8, 4), (4, 4), (2, 4), (1, 4), None,
+    ]  # fmt: skip
+
+
+def test_a_shrunken_tile_is_the_mean_of_its_blocks_and_keeps_its_marks() -> None:
+    site = Site("conv", "Conv2d")
+    whole = planes(64, 2)
+    data = StepData(0, 0.0, measured=(Measured(site, "feature_maps", whole),))
+    budget = Budget()
+    budget.tighten()
+    shown = budget.applied(data).measured[0].planes
+    assert shown is not None
+    assert shown.block == 2
+    assert shown.pixels[0, 1, 5, 7] == int(whole.pixels[0, 1, 10:12, 14:16].mean())
+    assert shown.marks is not None
+    assert np.argwhere(shown.marks).tolist() == [[0, 0, 0, 0]]
+
+
+def test_the_header_says_what_was_left_out(tmp_path: Path) -> None:
+    from fmapboard.writers.memory import MemoryWriter
+
+    model, kept = resnet18(num_classes=10), MemoryWriter()
+    board = fmapboard.watch(model, writer=kept, every=1, max_bytes_per_step=300_000)
+    with board.step(0):
+        model(torch.randn(2, 3, 96, 96))
+    board.close()
+    header, arrays = unpack(
+        next(r for r in kept.steps[0].records if r.tag.endswith("/conv1")).blobs
+    )
+    (maps,) = (p for p in header["pictures"] if p["role"] == "feature_maps")
+    assert maps["block"] > 1
+    assert max(maps["tile"]) <= 48 // maps["block"] * 2
+    assert arrays["feature_maps.lo"].shape == (1, maps["drawn"])
