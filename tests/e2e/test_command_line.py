@@ -262,3 +262,13 @@ def poll(url: str) -> dict[str, Any]:
 def test_serve_of_a_missing_directory_is_one_line(tmp_path: Path) -> None:
     done = run("fmapboard", "serve", "nowhere", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (1, "fmapboard: no such directory: nowhere\n")
+
+
+def test_images_of_one_name_get_folders_of_their_own(tmp_path: Path, photograph: Path) -> None:
+    for folder, name in (("a", "cat.jpg"), ("b", "cat.jpg"), ("c", "cat-2.jpg")):
+        (tmp_path / folder).mkdir()
+        Image.open(photograph).save(tmp_path / folder / name)
+    done = run("visualize", "a", "b", "c", "--out", "maps", "--layers", "conv4", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    folders = sorted(p.name for p in (tmp_path / "maps").iterdir())
+    assert folders == ["cat", "cat-2", "cat-2-2"]

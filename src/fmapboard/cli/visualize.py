@@ -20,7 +20,7 @@ from fmapboard.layers import Layers, kernel_groups, kernel_shape, select
 from fmapboard.records import LoggedStep, Scale
 from fmapboard.reduce import Reducer
 from fmapboard.snapshot import snapshot
-from fmapboard.writers.folder import FolderWriter
+from fmapboard.writers.folder import FolderWriter, free_name
 from fmapboard.writers.tensorboard import TensorBoardWriter
 
 TABLES = 3
@@ -92,9 +92,10 @@ def _run(request: Request, loaded: LoadedModel, paths: list[Path]) -> None:
     if len(paths) > TABLES:
         progress = console(stderr=True)
         steps = track(steps, "visualizing", len(paths), console=progress)
+    folders = _folders(folder, paths)
     try:
         for number, (path, step) in enumerate(steps):
-            files = _write_files(_folder_of(folder, paths, number), step)
+            files = _write_files(folders[number], step)
             if board is not None:
                 board.write(step)
             if number == 0 or len(paths) <= TABLES:
@@ -139,13 +140,12 @@ def _places(request: Request) -> tuple[Path | None, Path | None]:
     return request.logdir, request.out
 
 
-def _folder_of(folder: Path | None, paths: list[Path], number: int) -> Path | None:
+def _folders(folder: Path | None, paths: list[Path]) -> list[Path | None]:
     """One image's files go into the folder itself, several images' each into one of their own."""
     if folder is None or len(paths) == 1:
-        return folder
-    stem = paths[number].stem
-    earlier = sum(path.stem == stem for path in paths[:number])
-    return folder / (f"{stem}-{earlier + 1}" if earlier else stem)
+        return [folder] * len(paths)
+    taken: set[str] = set()
+    return [folder / free_name(path.stem, taken) for path in paths]
 
 
 def _write_files(folder: Path | None, step: LoggedStep) -> dict[str, list[Path]]:

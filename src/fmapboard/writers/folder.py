@@ -58,7 +58,7 @@ class FolderWriter:
         paths = []
         for number, raster in enumerate(picture.rasters):
             suffix = f"_sample{number}" if number else ""
-            path = folder / f"{_free(_stem(picture) + suffix, taken)}.png"
+            path = folder / f"{free_name(_stem(picture) + suffix, taken)}.png"
             _store(path, png.encode(enlarge(raster)))
             paths.append(path)
         return paths
@@ -83,8 +83,8 @@ def _stem(picture: Picture) -> str:
     return _UNSAFE.sub("_", role + layer).lstrip(".")[:150] or "layer"
 
 
-def _free(stem: str, taken: set[str]) -> str:
-    """The stem, numbered where another layer has it (file systems may not tell case apart)."""
+def free_name(stem: str, taken: set[str]) -> str:
+    """The stem, numbered where it is taken (file systems may not tell case apart); now taken."""
     candidate, number = stem, 2
     while candidate.lower() in taken:
         candidate, number = f"{stem}-{number}", number + 1
