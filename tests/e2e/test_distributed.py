@@ -38,6 +38,7 @@ def train(kind: str, folder: Path, watched: bool) -> list[dict[str, Any]]:
     finally:
         for process in started:
             process.kill()
+            process.communicate()
     return [json.loads((folder / f"seen{rank}.json").read_text()) for rank in range(2)]
 
 
@@ -46,6 +47,8 @@ def train(kind: str, folder: Path, watched: bool) -> list[dict[str, Any]]:
 def test_ranks_train_on_as_if_unwatched_and_rank_0_writes_the_true_norms(
     tmp_path: Path, kind: str
 ) -> None:
+    if kind == "fsdp" and torch.__version__ < "2.7":
+        pytest.skip("fully_shard of torch 2.6 cannot run on a CPU at all")
     bare = train(kind, tmp_path / "bare", watched=False)
     seen = train(kind, tmp_path / "seen", watched=True)
     assert [rank["state"] for rank in seen] == [rank["state"] for rank in bare]

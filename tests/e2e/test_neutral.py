@@ -277,4 +277,4 @@ def test_no_tensor_outlives_its_step() -> None:
             gc.collect()
             alive.append(sum(issubclass(type(item), Tensor) for item in gc.get_objects()))
     board.close()
-    assert alive[0] == alive[1]
+    assert alive[1] <= alive[0]
