@@ -150,10 +150,10 @@ def test_a_cmyk_jpeg_of_adobes_is_stored_inverted_and_read_right(tmp_path: Path)
 
 
 @pytest.mark.parametrize("mode", ["YCbCr", "LAB"])
-def test_other_colour_spaces_are_converted(tmp_path: Path, mode: str) -> None:
+def test_other_colour_spaces_are_converted(mode: str) -> None:
     grey = {"YCbCr": (200, 128, 128), "LAB": (205, 128, 128)}[mode]
-    path = saved(Image.new(mode, (2, 2), grey), tmp_path / "a.tif")  # 1×1: a fault of Pillow 12.0
-    red, green, blue = pixels(path)[0]
+    # No file in between: Pillow before 13 cannot read back a YCbCr TIFF of its own.
+    red, green, blue = to_rgb(Image.new(mode, (1, 1), grey)).getpixel((0, 0))
     assert max(red, green, blue) - min(red, green, blue) <= 2
     assert 195 <= red <= 205
 
