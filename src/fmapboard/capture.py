@@ -44,7 +44,7 @@ class Stopwatch:
             self.ms += (time.perf_counter() - begun) * 1e3
 
 
-def _unscaled() -> None:
+def _nothing() -> None:
     return None
 
 
@@ -61,6 +61,7 @@ class Collection:
         gradients: also follow the outputs' gradients.
         inputs_drawn: how many samples of the network's input are kept.
         start_over: asked at a later forward pass whether the first one is void.
+        begun: is told that the pass that is recorded begins.
         loss_scale: what a GradScaler multiplies the loss by, or None; read when a pass begins.
     """
 
@@ -75,7 +76,8 @@ class Collection:
     mean: tuple[float, ...] | None = None
     std: tuple[float, ...] | None = None
     start_over: Callable[[], bool] = bool
-    loss_scale: Callable[[], float | None] = _unscaled
+    begun: Callable[[], None] = _nothing
+    loss_scale: Callable[[], float | None] = _nothing
     scale_then: float | None = None
     pending: list[Pending] = field(default_factory=list)
     photographs: list[Photograph] = field(default_factory=list)
@@ -90,6 +92,8 @@ class Collection:
         self._generation += 1
         self.pending.clear()
         self.photographs.clear()
+        with self._observing("forward pass"):
+            self.begun()
         with self._observing("loss scale"):
             self.scale_then = self.loss_scale()
         with self._observing("network input"):

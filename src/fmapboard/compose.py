@@ -11,6 +11,7 @@ import numpy as np
 
 from fmapboard import png
 from fmapboard.histogram import histogram
+from fmapboard.nonfinite import first_nonfinite, plain
 from fmapboard.palettes import LEGEND, Palette, palette
 from fmapboard.records import (
     Floats,
@@ -34,7 +35,7 @@ from fmapboard.render import (
     draw_maps,
     draw_photograph,
 )
-from fmapboard.schema import FIRST_PREFIX, RECORD_PREFIX, pack
+from fmapboard.schema import FIRST_PREFIX, NONFINITE_TAG, RECORD_PREFIX, pack
 
 _HISTOGRAM_GROUP: dict[Role, str] = {
     "feature_maps": "activations",
@@ -76,10 +77,11 @@ class Composer:
         self._max_kernels = max_kernels
         self._written: defaultdict[str, int] = defaultdict(int)
         self._last: list[str] = []
+        self._nonfinite_said = self._said_now = False
 
     def __call__(self, data: StepData) -> LoggedStep:
         """Everything of one step, ready to be stored."""
-        self._last = []
+        self._last, self._said_now = [], False
         pictures = [self._maps(m) for m in data.measured if m.planes is not None]
         kernels = [self._kernels(k) for k in data.kernels]
         peaks = {k.site.label: peak for k, (_, peak) in zip(data.kernels, kernels, strict=True)}
@@ -92,6 +94,7 @@ class Composer:
             scalars=self._scalars(data),
             records=tuple(self._records(data, drawn, peaks)),
             statistics=data.measured,
+            texts=self._texts(data),
         )
 
     def undo(self) -> None:
@@ -99,6 +102,15 @@ class Composer:
         for label in self._last:
             self._written[label] -= 1
         self._last = []
+        self._nonfinite_said &= not self._said_now
+
+    def _texts(self, data: StepData) -> dict[str, str]:
+        """What happens once: the first value that is not finite."""
+        said = None if self._nonfinite_said else first_nonfinite(data)
+        if said is None:
+            return {}
+        self._nonfinite_said = self._said_now = True
+        return {f"{self._prefix}{NONFINITE_TAG}": said}
 
     def _maps(self, measured: Measured) -> Picture:
         planes, site = measured.planes, measured.site
@@ -115,7 +127,7 @@ class Composer:
         assert planes is not None
         drawn, (height, width) = planes.pixels.shape[1], planes.pixels.shape[2:]
         said = [
-            f"{measured.role.replace('_', ' ')} of `{_plain(site.label)}` ({site.type}), shape "
+            f"{measured.role.replace('_', ' ')} of `{plain(site.label)}` ({site.type}), shape "
             f"{list(planes.shape)}, channels 0…{drawn - 1}, {columns(drawn)} in a row",
             _SCALE_TEXT[self._scale],
         ]
@@ -132,7 +144,7 @@ class Composer:
         raster, peak = draw_kernels(kernels, self._max_kernels)
         site, most = kernels.site, self._max_kernels
         kind = "RGB, grey is 0" if raster.palette is None else "a row an input, a column an output"
-        said = [f"kernels of `{_plain(site.layer)}` ({site.type}): {kind}; one scale for the layer"]
+        said = [f"kernels of `{plain(site.layer)}` ({site.type}): {kind}; one scale for the layer"]
         if most is not None and max((site.kernel_shape or (0,))[:2]) > most:
             said.append(f"at most {most} outputs and inputs of {site.group}")
         if kernels.view:
@@ -230,11 +242,6 @@ class Composer:
             "palette": self._palette.name,
             "scale": self._scale,
         }
-
-
-def _plain(name: str) -> str:
-    """A name that stays inside its code quotes in a markdown description."""
-    return name.replace("`", "'").replace("\n", " ")
 
 
 def _norms(parameters: tuple[Parameter, ...]) -> dict[str, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,11 +14,13 @@ from torch.autograd.graph import GradientEdge, get_gradient_edge
 from torch.utils.hooks import RemovableHandle
 
 from fmapboard.errors import ConfigurationError
-from fmapboard.layers import Layers, unwrap
+from fmapboard.layers import Layers, scripted_warning, unwrap
 from fmapboard.observe import map_tensors, tensors
 from fmapboard.probe import untouched
 from fmapboard.records import Site
 from fmapboard.registry import HookRegistry, Side
+
+log = logging.getLogger("fmapboard")
 
 
 def extract(
@@ -57,7 +60,7 @@ def extract(
     if side not in ("output", "input"):
         raise ConfigurationError(f"side={side!r}: wanted 'output' or 'input'")
     collector = _Collector()
-    registry = HookRegistry(model, layers)
+    registry = _registry(model, layers)
     registry.arm(collector, sides=(side,))
     try:
         with untouched(registry.model), torch.no_grad():
@@ -65,6 +68,14 @@ def extract(
     finally:
         registry.disarm()
     return collector.values
+
+
+def _registry(model: nn.Module, layers: Layers) -> HookRegistry:
+    registry = HookRegistry(model, layers)
+    scripted = scripted_warning(registry.model)
+    if scripted is not None:
+        log.warning("%s", scripted)
+    return registry
 
 
 class _Collector:
@@ -140,7 +151,7 @@ def extract_gradients(
         ConfigurationError: the loss is no tensor of one element, or needs no gradient.
         LayerNotFound, NoConvolution: as `layers.select` does.
     """
-    registry = HookRegistry(model, layers)
+    registry = _registry(model, layers)
     edges = _Edges()
     with contextlib.ExitStack() as stack:
         registry.arm(edges)

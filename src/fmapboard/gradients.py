@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -14,7 +15,7 @@ from torch.optim.optimizer import Optimizer, register_optimizer_step_pre_hook
 from fmapboard.distributed import Sharding, local, sharding, summed
 from fmapboard.layers import clean_name, unwrap
 from fmapboard.observe import aside
-from fmapboard.records import Parameter
+from fmapboard.records import NONE, Nonfinite, Parameter
 from fmapboard.reduce import PendingSample, sample
 
 _RUN = 4096
@@ -44,9 +45,12 @@ class GradientReader:
         self._norms: dict[str, Tensor] = {}
         self._cuts: dict[str, Sharding | None] = {}
         self._samples: dict[str, tuple[PendingSample, PendingSample | None]] = {}
+        self._nonfinite: dict[str, Nonfinite] = {}
         self._failed: Callable[[Exception], None] = _reraise
         self._about_to_step: Callable[[], None] = _nothing
         self.stepped = False
+        self.void = False
+        self._in_closure = False
 
     def arm(
         self,
@@ -60,7 +64,7 @@ class GradientReader:
             about_to_step: called once, before the first step on the model's parameters.
         """
         self.disarm()
-        self._norms, self._cuts, self._samples, self.stepped = {}, {}, {}, False
+        self.forget()
         # Anew each time: parameters may have been replaced since.
         self._names = {id(p): clean_name(name) for name, p in self._model.named_parameters()}
         self._failed, self._about_to_step = failed, about_to_step or _nothing
@@ -75,6 +79,22 @@ class GradientReader:
     def disarm(self) -> None:
         """Stop waiting."""
         self._remove()
+
+    def pass_begins(self) -> bool:
+        """The observed forward pass begins: what was read before it belongs to the step before.
+
+        Returns:
+            Was there such a thing? A closure (LBFGS) runs its passes inside the step.
+        """
+        if self._in_closure or not self.stepped:
+            return False
+        self.forget()
+        return True
+
+    def forget(self) -> None:
+        """Begin anew: nothing was read, no optimizer has stepped."""
+        self._norms, self._cuts, self._samples, self._nonfinite = {}, {}, {}, {}
+        self.stepped = self.void = False
 
     def to_host(self) -> tuple[Parameter, ...]:
         """What was read since `arm`, in the model's order; one host sync for all norms.
@@ -95,6 +115,7 @@ class GradientReader:
                         None if weight is None else weight.to_host(),
                         None if gradient is None else gradient.to_host(),
                         of_name.get(name),
+                        self._nonfinite.get(name, NONE),
                     )
                 )
         return tuple(parameters)
@@ -102,9 +123,13 @@ class GradientReader:
     def _before_step(
         self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[Any, Any] | None:
-        if not self.stepped and self._concerns(optimizer):
-            self.stepped = True
-            self._safely(self._about_to_step)
+        if self._concerns(optimizer):
+            self.void = is_void(optimizer)
+            if self.void:
+                return None
+            if not self.stepped:
+                self.stepped = True
+                self._safely(self._about_to_step)
         closure = args[1] if len(args) > 1 else kwargs.get("closure")
         if not callable(closure):
             self._safely(lambda: self._read(optimizer))
@@ -113,7 +138,11 @@ class GradientReader:
 
         def observed() -> Any:
             nonlocal done
-            result = closure()
+            self._in_closure = True
+            try:
+                result = closure()
+            finally:
+                self._in_closure = False
             if not done:
                 done = True
                 self._safely(lambda: self._read(optimizer))
@@ -135,22 +164,33 @@ class GradientReader:
 
     def _read(self, optimizer: Optimizer) -> None:
         scale = getattr(optimizer, "grad_scale", None)  # a fused optimizer unscales in its kernel
+        new: dict[str, Tensor] = {}
         for group in optimizer.param_groups:
             for parameter in group["params"]:
                 name = self._names.get(id(parameter))
                 if name is None:
                     continue
                 if name not in self._norms and name not in self._samples:
+                    new[name] = parameter
                     with aside(parameter.device.type):
                         self._read_one(name, parameter, scale)
+        self._count_nonfinite(new)
+
+    def _count_nonfinite(self, parameters: dict[str, Tensor]) -> None:
+        """Name what is wrong with the gradients whose norm is not finite; waits for the device."""
+        names = [name for name in parameters if name in self._norms]
+        norms = _stacked([self._norms[name] for name in names])
+        for name, norm in zip(names, norms, strict=True):
+            gradient = parameters[name].grad
+            if not math.isfinite(norm) and gradient is not None:
+                with aside(gradient.device.type):
+                    self._nonfinite[name] = _count(_dense(gradient))
 
     def _read_one(self, name: str, parameter: Tensor, scale: Tensor | None) -> None:
         gradient = parameter.grad
         if gradient is not None:
             self._cuts[name] = sharding(gradient)
-            gradient = local(gradient.detach())
-            if gradient.is_sparse:
-                gradient = gradient.coalesce().values()
+            gradient = _dense(gradient)
             self._norms[name] = _norm(gradient, scale)
         if name in self._wanted:
             part = local(parameter.detach())
@@ -159,10 +199,33 @@ class GradientReader:
                 self._samples[name] = (sample(part), of_gradient)
 
 
+def is_void(optimizer: Optimizer) -> bool:
+    """Will a fused optimizer leave everything as it is, because its GradScaler found infinities?
+
+    Waits for the device where a scaler has left its finding on the optimizer, as it does with fused
+    ones alone: any other is not called at all.
+    """
+    found = getattr(optimizer, "found_inf", None)
+    return found is not None and bool(found)
+
+
 def _unscaled(sampled: PendingSample, scale: Tensor | None) -> PendingSample:
     if scale is None:
         return sampled
     return replace(sampled, values=sampled.values / scale.to(sampled.values.device))
+
+
+def _dense(gradient: Tensor) -> Tensor:
+    """This process's part of a gradient; of a sparse one the rows that it has, each once."""
+    part = local(gradient.detach())
+    return part.coalesce().values() if part.is_sparse else part
+
+
+def _count(gradient: Tensor) -> Nonfinite:
+    """How many values of a gradient are NaN, +Inf and -Inf, real and imaginary parts apart."""
+    flat = torch.view_as_real(gradient) if gradient.is_complex() else gradient
+    infinite = (int((flat == end).sum()) for end in (torch.inf, -torch.inf))
+    return Nonfinite(int(torch.isnan(flat).sum()), *infinite)
 
 
 def _norm(gradient: Tensor, scale: Tensor | None) -> Tensor:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, TypeAlias
 
+import torch
 from torch import nn
 
 from fmapboard.errors import ConfigurationError, LayerNotFound, NoConvolution, closest
@@ -100,17 +101,17 @@ def select(model: nn.Module, layers: Layers = None) -> dict[str, nn.Module]:
         NoConvolution: ``layers`` is None and the model has no `Conv2d`.
         ConfigurationError: ``layers`` is none of the kinds that are understood.
     """
-    named = named_layers(model)
+    named, hint = _capturable(model)
     if layers is None:
-        return _default(model, named)
+        return _default(model, named, hint)
     if callable(layers) and not isinstance(layers, type):
-        return _by_predicate(layers, named)
+        return _by_predicate(layers, named, hint)
     choices = [layers] if isinstance(layers, (str, re.Pattern, type)) else _listed(layers)
     away = [c[1:] for c in choices if isinstance(c, str) and c.startswith("!")]
     wanted = [c for c in choices if not (isinstance(c, str) and c.startswith("!"))]
-    chosen: set[str] = set() if wanted else set(_default(model, named))
+    chosen: set[str] = set() if wanted else set(_default(model, named, hint))
     for choice in wanted:
-        chosen |= _matching(choice, named)
+        chosen |= _matching(choice, named, hint)
     kept = {
         name: module
         for name, module in named.items()
@@ -119,6 +120,36 @@ def select(model: nn.Module, layers: Layers = None) -> dict[str, nn.Module]:
     if not kept:
         raise LayerNotFound(f"layers={layers!r} leaves no layer: everything is taken away by '!'")
     return kept
+
+
+def scripted_parts(model: nn.Module) -> list[str]:
+    """Names of the outermost scripted and traced modules: no Python hook runs inside them."""
+    names = [n for n, m in named_layers(model).items() if isinstance(m, torch.jit.ScriptModule)]
+    return [n for n in names if not any(n.startswith(f"{outer}.") for outer in names)]
+
+
+def scripted_warning(model: nn.Module) -> str | None:
+    """What a user should hear about the scripted and traced parts of a model; None without any."""
+    parts = ", ".join(scripted_parts(model))
+    return f"{_SCRIPTED}: {parts}" if parts else None
+
+
+_SCRIPTED = "scripted or traced, so nothing inside can be captured"
+
+
+def _capturable(model: nn.Module) -> tuple[dict[str, nn.Module], str]:
+    """The layers that hooks can see, and what an error should say about the others."""
+    root = unwrap(model)
+    if isinstance(root, torch.jit.ScriptModule):
+        raise ConfigurationError(
+            f"the model is scripted or traced ({type(root).__name__}): nothing inside it can be "
+            "captured; give the nn.Module that it was made from"
+        )
+    named = named_layers(root)
+    if not any(isinstance(module, torch.jit.ScriptModule) for module in named.values()):
+        return named, ""
+    kept = {n: m for n, m in named.items() if not isinstance(m, torch.jit.ScriptModule)}
+    return kept, f"; {scripted_warning(root)}"
 
 
 def _listed(layers: Any) -> list[Any]:
@@ -134,25 +165,31 @@ def _listed(layers: Any) -> list[Any]:
     return choices
 
 
-def _default(model: nn.Module, named: Mapping[str, nn.Module]) -> dict[str, nn.Module]:
+def _default(model: nn.Module, named: Mapping[str, nn.Module], hint: str) -> dict[str, nn.Module]:
     found: dict[str, nn.Module] = {n: m for n, m in named.items() if isinstance(m, nn.Conv2d)}
     if found:
         return found
     others = sorted({type(m).__name__ for n, m in named.items() if not list(m.children())})
     raise NoConvolution(
         f"{type(unwrap(model)).__name__} has no Conv2d to watch; it has "
-        f"{', '.join(others) or 'no modules'}. Choose with layers=, such as layers=nn.Linear"
+        f"{', '.join(others) or 'no modules'}. Choose with layers=, such as layers=nn.Linear{hint}"
     )
 
 
-def _by_predicate(wanted: Predicate, named: Mapping[str, nn.Module]) -> dict[str, nn.Module]:
+def _by_predicate(
+    wanted: Predicate, named: Mapping[str, nn.Module], hint: str
+) -> dict[str, nn.Module]:
     chosen = {name: module for name, module in named.items() if wanted(name, module)}
     if not chosen:
-        raise LayerNotFound(f"the predicate layers={wanted!r} accepts none of {len(named)} modules")
+        raise LayerNotFound(
+            f"the predicate layers={wanted!r} accepts none of {len(named)} modules{hint}"
+        )
     return chosen
 
 
-def _matching(choice: str | re.Pattern[str] | type, named: Mapping[str, nn.Module]) -> set[str]:
+def _matching(
+    choice: str | re.Pattern[str] | type, named: Mapping[str, nn.Module], hint: str
+) -> set[str]:
     if isinstance(choice, type):
         matching = {name for name, module in named.items() if isinstance(module, choice)}
     elif isinstance(choice, str):
@@ -162,7 +199,9 @@ def _matching(choice: str | re.Pattern[str] | type, named: Mapping[str, nn.Modul
     if not matching:
         pattern = choice.__name__ if isinstance(choice, type) else choice
         near = closest(str(getattr(pattern, "pattern", pattern)), named)
-        raise LayerNotFound(f"no layer matches {pattern!r} among {len(named)}; closest: {near}")
+        raise LayerNotFound(
+            f"no layer matches {pattern!r} among {len(named)}; closest: {near}{hint}"
+        )
     if isinstance(choice, type):
         return matching
     return {name for name in matching if isinstance(named[name], CONVOLUTIONS)} or matching

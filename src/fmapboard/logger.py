@@ -9,6 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 from torch.optim.optimizer import Optimizer
@@ -64,7 +65,8 @@ class FeatureMapLogger:
         self._model = unwrap(model)
         schedule = as_schedule(settings.every)
         self._writes = rank() == 0
-        self._schedule = schedule if self._writes or is_sharded(self._model) else _never
+        takes_part = settings.reduce_statistics or is_sharded(self._model)
+        self._schedule = schedule if self._writes or takes_part else _never
         self._complaints = Complaints(settings.on_error)
         self._observer = Observer(self._model, layers, settings, scaler, self._complaints)
         _try_probe(self._model, settings.probe)
@@ -160,10 +162,12 @@ class FeatureMapLogger:
 
         def after_step(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
             # The optimizer holds the logger, so one line without a name for it is enough.
-            if not self._by_hand:
+            if not self._by_hand and not self._observer.was_void(optimizer):
                 self._stepped()
 
-        return optimizer.register_step_post_hook(after_step)
+        # In a compiled step function it is called for real, not traced once.
+        untraced = torch.compiler.disable(after_step)  # type: ignore[no-untyped-call]  # torch
+        return optimizer.register_step_post_hook(untraced)
 
     def _stepped(self) -> None:
         """The optimizer has stepped: end a window that is open, begin one that is due."""
@@ -212,6 +216,7 @@ def watch(
     max_channels: int | None = 64,
     max_tile: int | None = 64,
     max_bytes_per_step: int | None = None,
+    reduce_statistics: bool = False,
     scale: Scale = "channel",
     colormap: str = "grey",
     input_mean: Sequence[float] | None = None,
@@ -233,7 +238,8 @@ def watch(
             it is ``runs/<time>_<host><comment>``.
         writer: instead of ``log_dir``: your `torch.utils.tensorboard.SummaryWriter`, which stays
             open, or any `writers.Writer`, which is closed at the end.
-        optimizer: its completed steps are counted; without it mark steps: ``with board.step(i):``.
+        optimizer: its completed steps are counted (of several optimizers give the one that steps
+            last); without it mark steps: ``with board.step(i):``.
         scaler: your `torch.amp.GradScaler`, to have the steps that it skips counted.
         every: log each step whose number it divides, or a function from step number to bool.
         start_step: steps done before, on resume; what the directory holds from there on is void.
@@ -251,6 +257,9 @@ def watch(
         max_tile: average larger maps down to at most so many px a side; None keeps the size.
         max_bytes_per_step: on disk; kept by shrinking tiles, then by leaving channels out. A limit
             once needed stays for the rest of the run.
+        reduce_statistics: with several ranks, make the numbers of channels (extremes, mean, spread,
+            fractions) those of all ranks' batches; every rank must watch. Pictures and histograms
+            stay those of rank 0.
         scale: ``"channel"``: each on its own; ``"layer"``: one for all channels of a layer;
             ``"locked"``: per channel, as at the first logged step.
         colormap: ``"grey"``, ``"viridis"``, ``"magma"`` or the zero-centred ``"signed"``.
@@ -284,6 +293,7 @@ def watch(
         max_channels=max_channels,
         max_tile=max_tile,
         max_bytes_per_step=max_bytes_per_step,
+        reduce_statistics=reduce_statistics,
         scale=scale,
         colormap=colormap,
         input_mean=None if input_mean is None else tuple(input_mean),

@@ -36,9 +36,9 @@ def is_observable(tensor: Tensor) -> bool:
 
 
 def first_tensor(value: Any) -> Tensor | None:
-    """The first floating-point or complex tensor in a value; no generator is consumed."""
+    """The first floating-point, complex or quantized tensor; no generator is consumed."""
     for tensor in tensors(value):
-        if tensor.is_floating_point() or tensor.is_complex():
+        if tensor.is_floating_point() or tensor.is_complex() or tensor.is_quantized:
             return tensor
     return None
 

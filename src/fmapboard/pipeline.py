@@ -103,7 +103,10 @@ class Pipeline:
 
     def _work(self, data: StepData) -> None:
         try:
-            self._writer.write(self._composed(data))
+            step = self._composed(data)
+            for tag, text in step.texts.items():
+                self._complaints.warn(tag, f"{text} (TensorBoard's Text dashboard: {tag})")
+            self._writer.write(step)
         except Exception:
             self._compose.undo()
             raise

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -103,6 +103,21 @@ class Planes:
     view: str = ""
 
 
+class Nonfinite(NamedTuple):
+    """How many values are not finite, by kind."""
+
+    nan: int = 0
+    positive_infinity: int = 0
+    negative_infinity: int = 0
+
+    def __str__(self) -> str:
+        kinds = zip(("NaN", "+Inf", "-Inf"), self, strict=True)
+        return ", ".join(f"{count:,} {kind}" for kind, count in kinds if count)
+
+
+NONE = Nonfinite()
+
+
 @dataclass(frozen=True, slots=True)
 class Statistics:
     """Numbers of each channel over the whole batch and plane; every array is [C].
@@ -159,13 +174,15 @@ class Measured:
 class Parameter:
     """One parameter at a logged step: samples for histograms, and its gradient's 2-norm.
 
-    ``norm`` is None where the parameter had no gradient.
+    ``norm`` is None where the parameter had no gradient; ``nonfinite`` counts the gradient's values
+    that are no numbers.
     """
 
     name: str
     weight: Sample | None = None
     gradient: Sample | None = None
     norm: float | None = None
+    nonfinite: Nonfinite = NONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +287,10 @@ class TabRecord:
 
 @dataclass(frozen=True, slots=True)
 class LoggedStep:
-    """What writers get: everything of one step, ready to be stored."""
+    """What writers get: everything of one step, ready to be stored.
+
+    ``texts`` are markdown by tag: what happens once and is to be found again.
+    """
 
     step: int
     wall_time: float
@@ -279,3 +299,4 @@ class LoggedStep:
     scalars: Mapping[str, float] = field(default_factory=dict)
     records: tuple[TabRecord, ...] = ()
     statistics: tuple[Measured, ...] = ()
+    texts: Mapping[str, str] = field(default_factory=dict)

@@ -106,6 +106,7 @@ class Reducer:
             channel, as at the first logged step at which the channel had a range.
         zero_centred: scales reach from -m to m, m the largest magnitude.
         channels_last_sequences: three axes of a module that is no convolution are [N, L, C].
+        tokens_are_patches: sequences that fill a square are drawn as maps.
     """
 
     samples: int | None = 1
@@ -114,6 +115,7 @@ class Reducer:
     scale: Scale = "channel"
     zero_centred: bool = False
     channels_last_sequences: bool = True
+    tokens_are_patches: bool = False
     _locked: dict[tuple[str, Role], tuple[Tensor, Tensor]] = field(default_factory=dict)
 
     def __call__(
@@ -130,13 +132,19 @@ class Reducer:
 
         A site that wants numbers alone gets neither planes nor a sample for a histogram.
         """
-        view = as_maps(tensor, module, channels_last_sequences=self.channels_last_sequences)
+        view = as_maps(
+            tensor,
+            module,
+            channels_last_sequences=self.channels_last_sequences,
+            tokens_are_patches=self.tokens_are_patches,
+        )
         counted = statistics(view.maps, _rounded(site.floor, tensor.dtype)) if numbers else None
         planes = sampled = None
         if counted is not None and site.pictures:
             sampled = sample(view.maps, counted.extremes)
         if pictures and site.pictures and view.drawable:
-            planes = self._draw(site, role, view.maps, tuple(tensor.shape), view.said)
+            drawn = view.maps if view.patches is None else view.patches
+            planes = self._draw(site, role, drawn, tuple(tensor.shape), view.said)
         return Pending(site, role, planes, counted, sampled, tuple(tensor.shape))
 
     def _draw(

@@ -18,6 +18,7 @@ from torch import nn
 from torch.utils.hooks import RemovableHandle
 
 from fmapboard.layers import Layers, kernel_shape, select, unwrap
+from fmapboard.observe import tensors
 from fmapboard.records import KernelShape, Site
 
 Side = Literal["output", "input"]
@@ -55,7 +56,9 @@ class _LayerHook:
 
     def __call__(self, module: nn.Module, args: Any, kwargs: Any, output: Any = None) -> None:
         registry = self._registry()
-        if registry is not None and not _unobservable():
+        if registry is None or _unobservable():
+            return
+        if not registry.elsewhere(module, (args, kwargs, output)):
             getattr(registry, self._event)(self._name, module, args, kwargs, output)
 
     def __copy__(self) -> Hook:
@@ -138,6 +141,7 @@ class HookRegistry:
         self._accept: Callable[[], bool] = _always
         self._phase: Literal["waiting", "inside", "done"] = "waiting"
         self._paused = False
+        self._home: torch.device | None = None
         self._calls: dict[tuple[str, str], int] = {}
         self._order: dict[tuple[str, int], int] = {}
 
@@ -177,6 +181,7 @@ class HookRegistry:
         """
         self.disarm()
         self._sink, self._accept = sink, accept or _always
+        self._home = next((p.device for p in self.model.parameters()), None)
         self._phase = "waiting"
         self._forget()
         window = contextlib.ExitStack()
@@ -207,6 +212,16 @@ class HookRegistry:
             yield
         finally:
             self._paused = False
+
+    def elsewhere(self, module: nn.Module, values: Any) -> bool:
+        """Is the module a replica of DataParallel on another device than the model's own?
+
+        Replicas share the hooks and run in threads of their own; the first device's is observed.
+        """
+        if not getattr(module, "_is_replica", False):
+            return False
+        tensor = next(tensors(values), None)
+        return tensor is not None and tensor.device != self._home
 
     def _hook_root(self, window: contextlib.ExitStack) -> None:
         before = _LayerHook(self, "_root_begins", "")

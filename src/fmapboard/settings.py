@@ -40,6 +40,7 @@ class Settings:
     input_mean: tuple[float, ...] | None = None
     input_std: tuple[float, ...] | None = None
     max_bytes_per_step: int | None = None
+    reduce_statistics: bool = False
     when_full: WhenFull = "wait"
     max_queue_bytes: int = 256 * 2**20
     on_error: OnError = "warn"

@@ -107,11 +107,15 @@ def _masked(planes: Tensor) -> Tensor:
     count = finite.sum((0, 2)).double()  # [C]
     lo = planes.masked_fill(~finite, torch.inf).amin((0, 2)).double()
     hi = planes.masked_fill(~finite, -torch.inf).amax((0, 2)).double()
-    known = planes.masked_fill(~finite, 0.0).double()
+    # Each channel near 1, so that the squares of 1e300 do not overflow nor those of 1e-200 vanish.
+    exponent = torch.frexp(torch.maximum(lo.abs(), hi.abs())).exponent.clamp(-1000, 1000)
+    unit = torch.exp2(-exponent.double())  # [C]
+    known = planes.masked_fill(~finite, 0.0).double() * unit[None, :, None]
     mean = known.sum((0, 2)) / count
     # NaN only where a channel has no finite value, and nothing there is counted.
     centred = (known - mean[None, :, None].nan_to_num()).masked_fill_(~finite, 0.0)
-    std = (centred.square().sum((0, 2)) / count).sqrt()
+    std = (centred.square().sum((0, 2)) / count).sqrt() / unit
+    mean = mean / unit
     none = count == 0
     nan = torch.isnan(planes).sum((0, 2)).double()
     up, down = ((planes == end).sum((0, 2)).double() for end in (torch.inf, -torch.inf))

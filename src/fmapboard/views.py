@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from fmapboard.axes import as_patches, last_axis_is_channels
+
 _SPATIAL = {
     nn.Conv1d: 1, nn.ConvTranspose1d: 1,
     nn.Conv2d: 2, nn.ConvTranspose2d: 2,
@@ -23,35 +25,61 @@ class MapsView:
             the layer's live tensor.
         drawable: False where the axes have no meaning as a picture (a token sequence).
         said: what was done to get there, for the picture's description; empty for plain maps.
+        patches: of tokens, the part that is drawn: [N, C, H, W].
     """
 
     maps: Tensor
     drawable: bool = True
     said: str = ""
+    patches: Tensor | None = None
 
 
-def as_maps(tensor: Tensor, module: nn.Module, *, channels_last_sequences: bool) -> MapsView:
+def as_maps(
+    tensor: Tensor,
+    module: nn.Module,
+    *,
+    channels_last_sequences: bool,
+    tokens_are_patches: bool = False,
+) -> MapsView:
     """Read a layer's input or output as maps.
 
     Convolutions know their number of axes, so an unbatched tensor gets a batch of one. Of other
-    modules: [C] and [N, C] are maps of one pixel; [N, C, H, W] and [N, C, D, H, W] are maps; three
-    axes are [N, L, C] (tokens) where ``channels_last_sequences``, else [N, C, L].
+    modules: [C] and [N, C] are maps of one pixel; [N, C, H, W] and [N, C, D, H, W] are maps, or
+    [N, H, W, C] and [N, D, H, W, C] where the module's type tells (`axes.last_axis_is_channels`);
+    three axes are [N, L, C] (tokens) where ``channels_last_sequences``, else [N, C, L]. With
+    ``tokens_are_patches``, as many tokens as fill a square are drawn as maps (`axes.as_patches`).
     """
-    said = []
-    if tensor.is_complex():
-        tensor, said = tensor.detach().abs(), ["absolute values of complex numbers"]
-    tensor = tensor.detach()
-    if tensor.dtype not in (torch.float32, torch.float64):
-        tensor = tensor.to(torch.float32)
+    tensor, said = _real(tensor.detach())
     spatial = next((n for kind, n in _SPATIAL.items() if isinstance(module, kind)), None)
     if spatial is not None:
         maps = tensor if tensor.dim() == spatial + 2 else tensor.unsqueeze(0)
-        return MapsView(maps, said="; ".join(said))
-    if tensor.dim() == 3 and channels_last_sequences:
-        return MapsView(tensor.transpose(1, 2), drawable=False, said="; ".join(said))
+        return MapsView(maps, said=said)
+    turned, why = last_axis_is_channels(module, tensor.shape)
+    if tensor.dim() == 3 and (turned or channels_last_sequences):
+        tokens = tensor.transpose(1, 2)  # [N, C, L]
+        found = as_patches(tokens) if tokens_are_patches else None
+        if found is None:
+            return MapsView(tokens, drawable=False, said=said)
+        return MapsView(tokens, said=_joined(said, found[1]), patches=found[0])
     if tensor.dim() < 2:
         tensor = tensor.reshape(1, -1)
-    return MapsView(tensor, drawable=tensor.dim() <= 5, said="; ".join(said))
+    maps = tensor.movedim(-1, 1) if turned else tensor  # [N, C, *spatial]
+    return MapsView(maps, drawable=maps.dim() <= 5, said=_joined(said, why))
+
+
+def _real(tensor: Tensor) -> tuple[Tensor, str]:
+    """Any tensor as float32 or float64, and what was done where that is more than a wider type."""
+    said = ""
+    if tensor.is_complex():
+        tensor, said = tensor.abs(), "absolute values of complex numbers"
+    elif tensor.is_quantized:
+        tensor, said = tensor.dequantize(), f"dequantized from {tensor.dtype}"
+    wide = tensor.dtype in (torch.float32, torch.float64)
+    return tensor if wide else tensor.to(torch.float32), said
+
+
+def _joined(*parts: str) -> str:
+    return "; ".join(filter(None, parts))
 
 
 def as_pictures(maps: Tensor) -> tuple[Tensor, str]:

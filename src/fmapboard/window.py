@@ -8,14 +8,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from torch import nn
+from torch.optim.optimizer import Optimizer
 
 from fmapboard.activations import activations
+from fmapboard.axes import may_hold_patches
 from fmapboard.capture import Collection, Stopwatch
-from fmapboard.gradients import GradientReader
+from fmapboard.gradients import GradientReader, is_void
 from fmapboard.kernels import read_kernels
-from fmapboard.layers import Layers, clean_name
+from fmapboard.layers import Layers, clean_name, scripted_warning
 from fmapboard.pipeline import Complaints
 from fmapboard.probe import run_probe
+from fmapboard.ranks import over_ranks
 from fmapboard.records import Kernels, Photograph, StepData
 from fmapboard.reduce import Pending, Reducer
 from fmapboard.registry import HookRegistry, Side
@@ -35,6 +38,7 @@ class _Window:
     probed: list[Pending] = field(default_factory=list)
     kernels: tuple[Kernels, ...] = ()
     photographs: tuple[Photograph, ...] = ()
+    void: bool = False
 
 
 class Observer:
@@ -58,6 +62,9 @@ class Observer:
     ) -> None:
         self.registry = HookRegistry(model, layers, also=activations(model))
         self._model, self._settings = model, settings
+        scripted = scripted_warning(model)
+        if scripted is not None:
+            complaints.warn("scripted", scripted)
         self._scaler, self._complaints = scaler, complaints
         self._reducer = _reducer(model, settings)
         self._gradients = GradientReader(model, _own_parameters(model, self.registry.layers))
@@ -119,6 +126,17 @@ class Observer:
         self._closed_windows += 1
         return replace(data, training_thread_ms=window.stopwatch.ms)
 
+    def was_void(self, optimizer: Optimizer) -> bool:
+        """Was the step that the optimizer has just done none, in the window that is open?
+
+        A fused optimizer is called by its GradScaler even when there are infinities. Such a step is
+        one that the scaler skips: the window waits for the next.
+        """
+        if self._window is None or not is_void(optimizer):
+            return False
+        self._window.void = True
+        return True
+
     def abandon(self) -> None:
         """Remove every hook and forget what was collected; without a window this does nothing."""
         self.registry.disarm()
@@ -140,7 +158,21 @@ class Observer:
             mean=settings.input_mean,
             std=settings.input_std,
             start_over=self._was_skipped,
+            begun=self._pass_begins,
             loss_scale=self._scale,
+        )
+
+    def _pass_begins(self) -> None:
+        """What was read before this pass was read too early."""
+        window = self._window
+        if window is None or not self._gradients.pass_begins():
+            return
+        window.probed, window.kernels, window.photographs = [], (), ()
+        self._complaints.warn(
+            "steps last",
+            f"step {window.step}: an optimizer stepped on the model's parameters after the one "
+            "that was given; give optimizer= the one that steps last, or mark steps with "
+            "board.step(i): norms are of what steps inside the window",
         )
 
     def _act(self) -> None:
@@ -191,11 +223,12 @@ class Observer:
         parameters = self._gradients.to_host()
         if not pending and not parameters:
             return None
+        measured = _joined(pending)
         skipped = {} if self._scaler is None else {"fmapboard/skipped_steps": float(self._skipped)}
         return StepData(
             window.step,
             time.time(),
-            measured=_joined(pending),
+            measured=over_ranks(measured) if self._settings.reduce_statistics else measured,
             parameters=parameters,
             kernels=window.kernels,
             photographs=window.photographs or tuple(window.live.photographs),
@@ -211,7 +244,7 @@ class Observer:
                 f"step {window.step}: no watched layer ran; was the model itself called (no "
                 "scripted or traced copy of it), and in train() mode where fmapboard counts steps?",
             )
-        if not ran or self._gradients.stepped or self._was_skipped():
+        if not ran or self._gradients.stepped or self._was_skipped() or self._gradients.void:
             return
         self._complaints.warn(
             "no optimizer step",
@@ -221,6 +254,11 @@ class Observer:
 
     def _was_skipped(self) -> bool:
         """Did the scaler skip the step that the window's forward pass was for? It halves then."""
+        window = self._window
+        if window is not None and window.void:
+            window.void = False
+            self._skipped += 1
+            return True
         scale = self._scale()
         before = None if self._window is None else self._window.live.scale_then
         if scale is None or before is None or scale >= before:
@@ -262,6 +300,7 @@ def _reducer(model: nn.Module, settings: Settings) -> Reducer:
         scale=settings.scale,
         zero_centred=settings.colormap == "signed",
         channels_last_sequences=not has_sequences,
+        tokens_are_patches=may_hold_patches(model),
     )
 
 

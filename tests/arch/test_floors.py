@@ -14,9 +14,9 @@ PACKAGE = Path(__file__).parents[2] / "src" / "fmapboard"
 FLOORS: dict[int, str] = {
     0: "errors records schema bundled",
     1: "schedule background",
-    2: "palettes png render readback histogram compose budget",
-    3: "layers registry activations observe views statistics reduce gradients probe kernels "
-    "capture extraction distributed",
+    2: "palettes png render readback histogram nonfinite compose budget",
+    3: "layers registry activations observe axes views statistics reduce gradients probe kernels "
+    "capture extraction distributed ranks",
     4: "writers writers.protobuf writers.events writers.tensorboard writers.folder writers.memory",
     5: "settings pipeline snapshot window logger",
     6: "demo demo.network demo.photographs demo.training "

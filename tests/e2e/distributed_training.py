@@ -64,12 +64,16 @@ def main(kind: str, rank: int, port: str, folder: Path, watched: bool) -> None:
             activation_gradients=True,
             probe=torch.zeros(1, 3, 8, 8),
             on_error="raise",
+            reduce_statistics=kind == "ddp",
         )
     torch.manual_seed(rank)
-    norms = []
+    norms, stems = [], []
     for _ in range(5):
         optimizer.zero_grad()
-        loss = functional.cross_entropy(model(torch.randn(2, 3, 8, 8)), torch.tensor([0, 1]))
+        x = torch.randn(2, 3, 8, 8)
+        if kind == "ddp":
+            stems.append(model.module.stem(x).detach().double().transpose(0, 1).flatten(1))
+        loss = functional.cross_entropy(model(x), torch.tensor([0, 1]))
         loss.backward()
         gradients = [full(p.grad).double() for p in model.parameters()]
         norms.append(torch.stack([g.norm() for g in gradients]).norm().item())
@@ -77,7 +81,11 @@ def main(kind: str, rank: int, port: str, folder: Path, watched: bool) -> None:
     if board is not None:
         board.close()
     state = b"".join(full(p.detach()).numpy().tobytes() for p in model.parameters())
-    seen = {"norms": norms, "state": hashlib.sha256(state).hexdigest()}
+    seen = {
+        "stem": [stem.tolist() for stem in stems],
+        "norms": norms,
+        "state": hashlib.sha256(state).hexdigest(),
+    }
     (folder / f"seen{rank}.json").write_text(json.dumps(seen))
     dist.destroy_process_group()
 

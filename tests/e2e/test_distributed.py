@@ -9,10 +9,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from tensorboard.backend.event_processing.plugin_event_accumulator import EventAccumulator
 from tensorboard.util import tensor_util
+
+from fmapboard.schema import unpack
 
 SCRIPT = Path(__file__).with_name("distributed_training.py")
 
@@ -61,6 +64,8 @@ def test_ranks_train_on_as_if_unwatched_and_rank_0_writes_the_true_norms(
     for event in logged:
         norm = float(tensor_util.make_ndarray(event.tensor_proto))
         assert norm == pytest.approx(seen[0]["norms"][event.step], rel=1e-5)
+    if kind == "ddp":
+        assert_statistics_are_of_both_batches(accumulator, seen)
     tags = accumulator.Tags()["tensors"]
     for tag in (
         "feature_maps_8x3x3x3/stem",
@@ -71,3 +76,16 @@ def test_ranks_train_on_as_if_unwatched_and_rank_0_writes_the_true_norms(
         "dead_channels/relu.call2",
     ):
         assert tag in tags
+
+
+def assert_statistics_are_of_both_batches(
+    accumulator: EventAccumulator, seen: list[dict[str, Any]]
+) -> None:
+    for event in accumulator.Tensors("fmapboard/stem"):
+        _, arrays = unpack(event.tensor_proto.string_val)
+        both = np.concatenate([rank["stem"][event.step] for rank in seen], axis=1)  # [C, N*S]
+        for name, wanted in (
+            ("minimum", both.min(1)), ("maximum", both.max(1)),
+            ("mean", both.mean(1)), ("std", both.std(1)),
+        ):  # fmt: skip
+            assert arrays[f"feature_maps.{name}"] == pytest.approx(wanted, rel=1e-4, abs=1e-6)

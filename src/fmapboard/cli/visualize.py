@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 from rich.progress import track
 
+from fmapboard.axes import may_hold_patches
 from fmapboard.bundled import bundled
 from fmapboard.cli.directories import new_directory, to_paste
 from fmapboard.cli.images import find_images, read_image
@@ -115,6 +116,7 @@ def _steps(request: Request, loaded: LoadedModel, paths: list[Path]) -> Iterator
         max_tile=None,
         scale=request.scale,
         zero_centred=request.colormap == "signed",
+        tokens_are_patches=may_hold_patches(loaded.model),
     )
     prepare = loaded.preprocessing
     for number, path in enumerate(paths):

@@ -16,6 +16,7 @@ from tensorboard.plugins.custom_scalar import metadata as custom_scalar_metadata
 from tensorboard.plugins.histogram import metadata as histogram_metadata
 from tensorboard.plugins.image import metadata as image_metadata
 from tensorboard.plugins.scalar import metadata as scalar_metadata
+from tensorboard.plugins.text import metadata as text_metadata
 
 from fmapboard import png
 from fmapboard.records import Floats, Histogram, LoggedStep, Picture, TabRecord
@@ -43,6 +44,7 @@ class Encoder:
             *(self._histogram(h) for h in step.histograms),
             *(self._scalar(tag, number) for tag, number in step.scalars.items()),
             *(self._record(record) for record in step.records),
+            *(self._text(tag, text) for tag, text in step.texts.items()),
         ]
         return summary_pb2.Summary(value=[*values, *_layout()] if first else values)
 
@@ -89,6 +91,19 @@ class Encoder:
         if self._is_new(record.tag):
             value.metadata.plugin_data.plugin_name = PLUGIN_NAME
             value.metadata.data_class = summary_pb2.DATA_CLASS_BLOB_SEQUENCE
+        return value
+
+    def _text(self, tag: str, text: str) -> summary_pb2.Summary.Value:
+        # Of rank 0: the dashboard draws anything else as a table.
+        tensor = tensor_pb2.TensorProto(
+            dtype=types_pb2.DT_STRING, string_val=[text.encode()], tensor_shape=_shape()
+        )
+        value = summary_pb2.Summary.Value(tag=tag, tensor=tensor)
+        if self._is_new(tag):
+            value.metadata.CopyFrom(
+                text_metadata.create_summary_metadata(display_name="", description="")
+            )
+            value.metadata.data_class = summary_pb2.DATA_CLASS_TENSOR
         return value
 
     def _is_new(self, tag: str) -> bool:

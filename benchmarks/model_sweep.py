@@ -1,0 +1,143 @@
+"""Every torchvision model and many timm families: is what fmapboard records what ran?
+
+    python benchmarks/model_sweep.py --timm                 # all, the table in benchmarks/results/
+    python benchmarks/model_sweep.py --only 'resnet*'       # some, the table on the screen
+
+Each model is checked by `model_checks.sweep`, in a process of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import multiprocessing
+import platform
+import shlex
+import sys
+import time
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from fnmatch import fnmatchcase
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import torch
+from model_checks import Outcome, sweep
+from model_zoo import Case, cases
+
+RESULTS = Path(__file__).parent / "results" / "model_sweep.md"
+PRELOADED = ["torch", "torchvision", "timm", "fmapboard.logger", "fmapboard.writers.memory"]
+
+
+def _child(case: Case, answer: Any) -> None:
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    try:
+        outcome = sweep(case)
+    except Exception as error:
+        reason = " ".join(str(error).split()) or "no reason given"
+        outcome = Outcome(wrong=[f"{type(error).__name__}: {reason[:200]}"])
+    answer.send(outcome)
+
+
+def in_a_process(case: Case, limit: float) -> Outcome:
+    """`sweep` in a process of its own, so that memory comes back and a hang ends."""
+    context = multiprocessing.get_context("forkserver")
+    here, there = context.Pipe(duplex=False)
+    process = context.Process(target=_child, args=(case, there))
+    process.start()
+    there.close()
+    try:
+        if not here.poll(limit):
+            return Outcome(wrong=[f"not done after {limit:.0f} s"])
+        outcome: Outcome = here.recv()
+        return outcome
+    except EOFError:
+        process.join()
+        return Outcome(wrong=[f"the process died (exit code {process.exitcode})"])
+    finally:
+        process.kill()
+        process.join()
+
+
+def table(results: list[tuple[Case, Outcome]], command: str, seconds: float) -> str:
+    """The results as Markdown."""
+    failed = [case.name for case, outcome in results if outcome.wrong]
+    calls = sum(outcome.calls for _, outcome in results)
+    equal_records = sum(outcome.records for _, outcome in results)
+    lines = [
+        "# Every model, against what really ran",
+        "",
+        f"`{command}` · {versions()} · one thread, CPU · {seconds / 60:.0f} min",
+        "",
+        f"{len(results)} models, {len(failed)} with a fault; {calls} calls of convolutions, "
+        f"{equal_records} records of `extract` equal to a clone taken inside `forward`; "
+        f"{sum(outcome.same is True for _, outcome in results)} watched training steps bitwise "
+        "the unwatched one.",
+        "",
+        "Random weights, a batch of two, train mode unless the note says otherwise. *Pictures*: "
+        "calls of a `Conv2d` that are drawn, with their histogram and extremes checked. *Training "
+        "the same*: loss, gradients, parameters and buffers after the step, and the random state.",
+        "",
+        "| model | task | convolutions | calls | records equal | pictures | training the same "
+        "| s | note |",
+        "|---|---|--:|--:|--:|--:|---|--:|---|",
+    ]
+    for case, outcome in results:
+        same = {True: "yes", False: "**no**", None: "–"}[outcome.same]
+        notes = [f"**{wrong}**" for wrong in outcome.wrong[:3]] + outcome.said
+        if len(outcome.wrong) > 3:
+            notes.insert(3, f"**{len(outcome.wrong) - 3} more**")
+        lines.append(
+            f"| {case.name} | {case.task} | {outcome.convolutions} | {outcome.calls} "
+            f"| {outcome.records} | {outcome.pictures} of {outcome.drawable} | {same} "
+            f"| {outcome.seconds:.0f} | {'; '.join(notes).replace('|', '/')} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def versions() -> str:
+    """Of everything that the result depends on."""
+    found = [f"Python {platform.python_version()}"]
+    for package in ("fmapboard", "torch", "torchvision", "timm"):
+        with contextlib.suppress(PackageNotFoundError):
+            found.append(f"{package} {version(package)}")
+    return ", ".join(found)
+
+
+def main() -> int:
+    """Sweep, and write the table. Exit code 1 where a model has a fault."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", metavar="PATTERN", help="a glob on the models' names")
+    parser.add_argument("--timm", action="store_true", help="timm families too")
+    parser.add_argument("--jobs", type=int, default=1, help="models at a time (default 1)")
+    parser.add_argument("--limit", type=float, default=180, help="seconds a model (default 180)")
+    parser.add_argument("--out", type=Path, help=f"the table (default {RESULTS.name}, all models)")
+    options = parser.parse_args()
+    chosen = [c for c in cases(timm=options.timm) if fnmatchcase(c.name, options.only or "*")]
+    if not chosen:
+        parser.error(f"no model matches {options.only!r}")
+    begun = time.perf_counter()
+    results = []
+    with ThreadPoolExecutor(options.jobs) as threads:
+        outcomes = threads.map(lambda case: in_a_process(case, options.limit), chosen)
+        for case, outcome in zip(chosen, outcomes, strict=True):
+            results.append((case, outcome))
+            state = "; ".join(outcome.wrong[:2]) or f"{outcome.records} records, all the same"
+            print(f"{case.task:15}{case.name:42}{outcome.seconds:6.1f} s  {state}", flush=True)
+    command = f"python benchmarks/model_sweep.py {shlex.join(sys.argv[1:])}".strip()
+    text = table(results, command, time.perf_counter() - begun)
+    out = options.out or (None if options.only else RESULTS)
+    if out is None:
+        print(text)
+    else:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(text)
+        print(out)
+    return int(any(outcome.wrong for _, outcome in results))
+
+
+if __name__ == "__main__":
+    multiprocessing.get_context("forkserver").set_forkserver_preload(PRELOADED)
+    sys.exit(main())

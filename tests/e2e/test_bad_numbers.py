@@ -1,0 +1,270 @@
+"""Numbers that break naive code, through a whole logged step: right, counted, and named."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tensorboard.backend.event_processing.plugin_event_accumulator import EventAccumulator
+from tensorboard.plugins.text import metadata as text_metadata
+from tensorboard.util import tensor_util
+from torch import Tensor, nn
+
+import fmapboard
+from fmapboard.records import LoggedStep, Statistics
+from fmapboard.writers.memory import MemoryWriter
+
+INF, NAN = math.inf, math.nan
+
+
+class Same(nn.Module):
+    """Returns what it gets, so the maps are the test's own."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x
+
+
+def model_of(*modules: nn.Module) -> nn.Module:
+    return nn.Sequential(*modules)
+
+
+def log(x: Tensor, **options: Any) -> LoggedStep:
+    kept = MemoryWriter()
+    board = fmapboard.watch(
+        model_of(Same()), writer=kept, layers=[Same], on_error="raise", inputs=True, **options
+    )
+    with warnings.catch_warnings(), board.step(0):
+        warnings.simplefilter("error")  # divisions by 0 and empty slices in numpy
+        board._observer._model(x)
+    board.close()
+    return kept.steps[0]
+
+
+def statistics(step: LoggedStep, label: str = "0") -> Statistics:
+    found = next(m.statistics for m in step.statistics if m.site.label == label)
+    assert found is not None
+    return found
+
+
+def with_values(*values: float) -> Tensor:
+    """Maps [2, 3, 4, 4] whose first values of channel 1 are these."""
+    x = torch.randn(2, 3, 4, 4)
+    x[0, 1].view(-1)[: len(values)] = torch.tensor(values)
+    return x
+
+
+CASES = {
+    "constant": torch.full((2, 3, 4, 4), 0.1),
+    "zero": torch.zeros(2, 3, 4, 4),
+    "1x1": torch.randn(2, 3, 1, 1),
+    "1x1 of one sample": torch.randn(1, 3, 1, 1),
+    "one channel": torch.randn(2, 1, 4, 4),
+    "2048 channels": torch.randn(1, 2048, 2, 2),
+    "one NaN": with_values(NAN),
+    "infinities": with_values(INF, -INF, INF),
+    "all kinds": with_values(NAN, INF, -INF, 3e38),
+    "all NaN": torch.full((2, 3, 4, 4), NAN),
+    "all infinite": torch.full((2, 3, 4, 4), -INF),
+    "3e38": torch.full((2, 3, 4, 4), 3e38) * torch.tensor([1.0, -1.0, 0.5, 1.0]),
+    "denormal": torch.randn(2, 3, 4, 4) * 1e-41,
+    "a large mean": torch.randn(2, 3, 16, 16) * 1e-3 + 1e4,
+    "float16 overflow in sums": torch.full((2, 3, 16, 16), 6e4).half(),
+    "bfloat16 3e38": torch.full((2, 3, 4, 4), 3e38).bfloat16(),
+    "float64 1e300": torch.randn(2, 3, 4, 4, dtype=torch.float64) * 1e300,
+    "float64 1e-200": torch.randn(2, 3, 4, 4, dtype=torch.float64) * 1e-200,
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_statistics_are_those_of_float64(name: str) -> None:
+    x = CASES[name]
+    step = log(x)
+    kept = statistics(step)
+    for channel in range(x.shape[1]):
+        values = x[:, channel].double().numpy().ravel()
+        known = values[np.isfinite(values)].astype(np.longdouble)
+        size = np.max(np.abs(known), initial=0)
+        for number, function in (
+            (kept.minimum, np.min), (kept.maximum, np.max), (kept.mean, np.mean), (kept.std, np.std)
+        ):  # fmt: skip
+            true = float(function(known)) if known.size else NAN
+            spread = 1e-4 * float(known.std()) if known.size else 0.0
+            assert number[channel] == pytest.approx(
+                true, rel=1e-4, abs=max(spread, float(size) * 1e-6), nan_ok=True
+            )
+        counts = (np.isnan(values).sum(), (values == INF).sum(), (values == -INF).sum())
+        found = (kept.nan, kept.positive_infinity, kept.negative_infinity)
+        assert tuple(row[channel] for row in found) == counts
+        assert kept.constant[channel] == (
+            known.size == values.size > 1 and known.min() == known.max()
+        )
+
+
+@pytest.mark.parametrize("colormap", ["grey", "signed"])
+@pytest.mark.parametrize("name", CASES)
+def test_histograms_hold_every_finite_value_and_pictures_are_drawn(
+    name: str, colormap: str
+) -> None:
+    x = CASES[name]
+    step = log(x, colormap=colormap)
+    histogram = next(h for h in step.histograms if h.tag == "activations/0")
+    finite = int(torch.isfinite(x).sum())
+    assert histogram.counts.sum() == finite
+    assert histogram.nonfinite == x.numel() - finite
+    assert np.isfinite(histogram.edges).all()
+    assert (np.diff(histogram.edges) >= 0).all()
+    (maps,) = (p for p in step.pictures if p.role == "feature_maps")
+    assert maps.rasters[0].pixels.size > 0
+
+
+@pytest.mark.parametrize("shape", [(0, 3, 4, 4), (2, 3, 0, 4), (2, 0, 4, 4)])
+def test_an_empty_batch_is_passed_over_and_the_next_step_is_logged(shape: tuple[int, ...]) -> None:
+    model, kept = model_of(Same()), MemoryWriter()
+    board = fmapboard.watch(model, writer=kept, layers=[Same], every=1, on_error="raise")
+    for number, x in enumerate((torch.zeros(shape), torch.randn(2, 3, 4, 4))):
+        with board.step(number):
+            model(x)
+    board.close()
+    assert [[m.site.label for m in step.statistics] for step in kept.steps][-1] == ["0"]
+    assert kept.steps[-1].step == 1
+
+
+def test_an_empty_batch_in_training_keeps_its_norms() -> None:
+    model, kept = model_of(nn.Conv2d(3, 4, 3)), MemoryWriter()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with fmapboard.watch(model, writer=kept, optimizer=optimizer, on_error="raise"):
+        model(torch.zeros(0, 3, 8, 8)).sum().backward()
+        optimizer.step()
+    assert kept.steps[0].scalars["gradient_norm/total"] == 0.0
+
+
+class Breaks(nn.Module):
+    """Two layers; from its third pass on the second one's output holds bad values."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Conv2d(3, 4, 3), nn.Conv2d(4, 4, 3)
+        self.bad = Same()
+        self.passes = 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.passes += 1
+        maps = self.bad(self.bad(self.first(x)))
+        if self.passes > 2:
+            maps = maps.clone()
+            maps[0, 0, 0, :3] = torch.tensor([NAN, NAN, INF])
+            maps = self.bad(maps)
+        return self.second(maps)
+
+
+def texts(run: Path) -> dict[str, list[tuple[int, str]]]:
+    """What the Text dashboard's reader finds in a run."""
+    accumulator = EventAccumulator(str(run))
+    accumulator.Reload()
+    found = accumulator.PluginTagToContent(text_metadata.PLUGIN_NAME)
+    return {
+        tag: [
+            (event.step, tensor_util.make_ndarray(event.tensor_proto)[()].decode())  # rank 0
+            for event in accumulator.Tensors(tag)
+        ]
+        for tag in found
+    }
+
+
+def test_the_first_bad_activation_is_named_once_in_the_log_and_as_text(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = Breaks()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    with fmapboard.watch(
+        model, tmp_path, optimizer=optimizer, every=1, layers=["first", "second", Same]
+    ):
+        for _ in range(5):
+            model(torch.randn(2, 3, 8, 8)).sum().backward()
+            optimizer.step()
+    said = (
+        "step 2: first values that are not finite: 2 NaN, 1 +Inf of 288 in the activations of "
+        "layer `bad` (Same, call 3)"
+    )
+    tag = "fmapboard/first_nonfinite"
+    assert texts(tmp_path) == {tag: [(2, said)]}
+    assert [r.message for r in caplog.records if r.levelname == "WARNING"] == [
+        f"{said} (TensorBoard's Text dashboard: {tag})"
+    ]
+
+
+def test_a_bad_gradient_of_a_parameter_is_named_where_all_activations_are_finite(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    model, kept = model_of(nn.Conv2d(3, 4, 3), nn.Conv2d(4, 4, 3)), MemoryWriter()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1, name="net"):
+        for _ in range(2):
+            model(torch.randn(2, 3, 8, 8)).sum().backward()
+            model[1].bias.grad[:3] = torch.tensor([NAN, -INF, -INF])
+            optimizer.step()
+    said = "first values that are not finite: 1 NaN, 2 -Inf in the gradient of parameter `1.bias`"
+    assert [step.texts for step in kept.steps] == [
+        {"net.fmapboard/first_nonfinite": f"step 0: {said}"},
+        {},
+    ]
+    assert len(caplog.records) == 1
+
+
+def test_the_norm_of_huge_finite_gradients_is_not_called_bad() -> None:
+    model, kept = model_of(nn.Conv2d(3, 4, 3).double()), MemoryWriter()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    with fmapboard.watch(model, writer=kept, optimizer=optimizer):
+        model(torch.randn(2, 3, 8, 8).double()).sum().backward()
+        model[0].weight.grad.fill_(1e300)
+        optimizer.step()
+    assert kept.steps[0].texts == {}
+
+
+def test_the_gradient_of_a_map_is_named_from_the_last_layer_back() -> None:
+    class Bad(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Tensor) -> Tensor:
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx: Any, gradient: Tensor) -> Tensor:
+            return gradient * INF
+
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second = nn.Conv2d(3, 4, 3), nn.Conv2d(4, 4, 3)
+            self.last = nn.Conv2d(4, 4, 1)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.last(Bad.apply(self.second(self.first(x))))
+
+    model, kept = Net(), MemoryWriter()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    with fmapboard.watch(model, writer=kept, optimizer=optimizer, activation_gradients=True):
+        model(torch.randn(2, 3, 8, 8)).abs().sum().backward()
+        optimizer.step()
+    (text,) = kept.steps[0].texts.values()
+    assert "in the gradient of the activations of layer `second` (Conv2d, call 1)" in text
+
+
+def test_a_step_that_could_not_be_stored_names_the_bad_value_again() -> None:
+    class OnceFull(MemoryWriter):
+        def write(self, step: LoggedStep) -> None:
+            if step.step == 0:
+                raise OSError(28, "No space left on device")
+            super().write(step)
+
+    model, kept = model_of(Same()), OnceFull()
+    board = fmapboard.watch(model, writer=kept, layers=[Same], every=1)
+    for number in range(3):
+        with board.step(number):
+            model(with_values(NAN))
+    board.close()
+    assert [bool(step.texts) for step in kept.steps] == [True, False]

@@ -1,0 +1,167 @@
+"""Token sequences of vision transformers and channels-last maps of Swin, drawn as maps."""
+
+from __future__ import annotations
+
+import pytest
+import timm
+import torch
+from torch import Tensor, nn
+from torchvision.models.swin_transformer import SwinTransformer
+from torchvision.models.vision_transformer import VisionTransformer
+
+import fmapboard
+from fmapboard.axes import last_axis_is_channels
+from fmapboard.layers import Layers
+from fmapboard.records import LoggedStep, Measured, Picture
+from fmapboard.render import grid
+from fmapboard.writers.memory import MemoryWriter
+
+
+def log(model: nn.Module, x: Tensor, layers: Layers) -> LoggedStep:
+    kept = MemoryWriter()
+    board = fmapboard.watch(model.eval(), writer=kept, layers=layers, on_error="raise")
+    with board.step(0):
+        model(x)
+    board.close()
+    return kept.steps[0]
+
+
+def of(step: LoggedStep, label: str) -> tuple[Measured, Picture | None]:
+    kept = next(m for m in step.statistics if m.site.label == label)
+    drawn = (p for p in step.pictures if p.role == "feature_maps" and p.site == kept.site)
+    return kept, next(drawn, None)
+
+
+def levels(maps: Tensor) -> Tensor:
+    """u8 [C, H, W]: each channel of [C, H, W] between its own extremes."""
+    lo, hi = maps.amin((1, 2), keepdim=True), maps.amax((1, 2), keepdim=True)
+    return ((maps - lo) / (hi - lo) * 255).to(torch.uint8)
+
+
+def assert_drawn(picture: Picture | None, maps: Tensor) -> None:
+    """The picture is the grid of these maps [C, H, W], within one grey level."""
+    assert picture is not None
+    pixels = picture.rasters[0].pixels.astype(int)
+    expected = grid(levels(maps).numpy(), 4, 2, 0).astype(int)
+    assert pixels.shape == expected.shape
+    assert abs(pixels - expected).max() <= 1
+
+
+def vit() -> nn.Module:
+    return VisionTransformer(
+        image_size=32, patch_size=8, num_layers=1, num_heads=2, hidden_dim=16, mlp_dim=32,
+        num_classes=3,
+    )  # fmt: skip
+
+
+X = torch.randn(2, 3, 32, 32, generator=torch.Generator().manual_seed(0))
+
+
+def test_tokens_of_a_vit_are_drawn_as_patches_without_the_class_token() -> None:
+    model = vit()
+    name = "encoder.layers.encoder_layer_0"
+    step = log(model, X, [name, f"{name}.ln_1"])
+    true = fmapboard.extract(model, X, layers=name)[name]  # [N, 17, 16]
+    kept, picture = of(step, name)
+    assert_drawn(picture, true[0, 1:].T.reshape(16, 4, 4))
+    assert "16 tokens drawn as 4×4 patches, the first 1 left out" in picture.description
+    assert kept.statistics.maximum.tolist() == pytest.approx(true.amax((0, 1)).tolist())
+    assert of(step, f"{name}.ln_1")[1] is not None
+
+
+@pytest.mark.parametrize(("name", "left_out"), [("deit_tiny_distilled_patch16_224", 2),
+                                                ("vit_small_patch14_reg4_dinov2", 5)])  # fmt: skip
+def test_prefix_tokens_of_timm_are_left_out(name: str, left_out: int) -> None:
+    size, side = (42, 3) if "14" in name else (32, 2)
+    model = timm.create_model(name, img_size=size, num_classes=3, depth=1)
+    step = log(model, torch.randn(1, 3, size, size), "blocks.0")
+    picture = of(step, "blocks.0")[1]
+    said = f"{side**2} tokens drawn as {side}×{side} patches, the first {left_out} left out"
+    assert said in picture.description
+
+
+@pytest.mark.parametrize("length", [3, 7, 15])
+def test_tokens_that_fill_no_square_have_numbers_alone(length: int) -> None:
+    class Sequences(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv, self.norm = nn.Conv2d(3, length, 1), nn.LayerNorm(64)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.norm(self.conv(x).flatten(2))
+
+    kept, picture = of(log(Sequences(), torch.randn(2, 3, 8, 8), "norm"), "norm")
+    assert picture is None
+    assert kept.statistics.mean.shape == (64,)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [nn.Embedding(4, 8), nn.Conv1d(1, 1, 1), nn.TransformerEncoderLayer(8, 1)],
+    ids=["no Conv2d", "a Conv1d", "batch second"],
+)
+def test_sequences_of_a_network_that_cuts_up_no_image_are_not_drawn(other: nn.Module) -> None:
+    model = nn.Sequential(nn.LayerNorm(8))
+    model.other = other
+    if not isinstance(other, nn.Embedding):
+        model.patches = nn.Conv2d(3, 4, 1)
+    model.forward = lambda x: model[0](x)
+    assert of(log(model, torch.randn(2, 16, 8), "0"), "0")[1] is None
+
+
+def test_channels_last_maps_of_swin_are_drawn_and_measured_by_channel() -> None:
+    model = SwinTransformer(
+        patch_size=[4, 4], embed_dim=16, depths=[2, 2], num_heads=[2, 2], window_size=[2, 2],
+        num_classes=3,
+    )  # fmt: skip
+    layers = ["features.1", "features.1.0", "features.1.0.norm1", "features.1.0.mlp.0",
+              "features.1.0.attn", "features.0", "features.2"]  # fmt: skip
+    step = log(model, X, layers)
+    true = fmapboard.extract(model, X, layers=layers)
+    for name, output in true.items():
+        channels = output.shape[-1]  # [N, H, W, C]
+        kept, picture = of(step, name)
+        assert kept.statistics.maximum.tolist() == pytest.approx(output.amax((0, 1, 2)).tolist())
+        assert "the last axis holds the channels" in picture.description, name
+        if channels == 16:
+            assert_drawn(picture, output[0].movedim(-1, 0))
+
+
+def test_maps_of_convnext_stay_plain() -> None:
+    model = timm.create_model("convnext_atto", num_classes=3, depths=(1, 1, 1, 1))
+    step = log(model, torch.randn(1, 3, 64, 64), ["stages.0.blocks.0", "stem", "stem.1"])
+    for name in ("stages.0.blocks.0", "stem", "stem.1"):
+        kept, picture = of(step, name)
+        assert kept.statistics.mean.shape == (40,)
+        assert "last axis" not in picture.description
+
+
+class _Block(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(16)
+
+
+@pytest.mark.parametrize(
+    ("module", "shape", "expected"),
+    [
+        (nn.Linear(8, 16), (2, 16, 16, 16), True),
+        (nn.LayerNorm(16), (2, 5, 5, 16), True),
+        (nn.LayerNorm([5, 5, 16]), (2, 5, 5, 16), False),
+        (_Block(), (2, 5, 5, 16), True),
+        (_Block(), (2, 16, 5, 5), False),
+        (_Block(), (2, 16, 5, 16), False),
+        (nn.GELU(), (2, 5, 5, 16), False),
+        (nn.Sequential(nn.Conv2d(3, 5, 1), _Block()), (2, 5, 5, 16), False),
+    ],
+)
+def test_the_type_of_a_module_tells_which_axis_its_channels_are(
+    module: nn.Module, shape: tuple[int, ...], expected: bool
+) -> None:
+    assert last_axis_is_channels(module, shape)[0] == expected
+
+
+def test_a_shape_that_fits_both_readings_is_read_plainly_and_says_so() -> None:
+    read, said = last_axis_is_channels(_Block(), (2, 16, 5, 16))
+    assert not read
+    assert said == "the second or the last axis may hold the channels; the second is taken"
