@@ -637,3 +637,35 @@ def test_a_large_network_input_is_averaged_down_and_says_so() -> None:
     picture = next(p for p in kept.steps[0].pictures if p.role == "network_input")
     assert picture.rasters[0].pixels.shape == (200, 100, 3)
     assert picture.description.endswith("a pixel is the mean of 3×3")
+
+
+def test_a_fault_of_ours_in_one_layer_is_said_once_and_the_rest_goes_on(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import fmapboard.reduce
+
+    real, tries = fmapboard.reduce.statistics, []
+
+    def faulty(maps: Tensor, floor: float | None = None) -> object:
+        if maps.shape[1] == 16:
+            tries.append(maps.shape)
+            raise ZeroDivisionError("a bug")
+        return real(maps, floor)
+
+    monkeypatch.setattr(fmapboard.reduce, "statistics", faulty)
+    model, kept = Net(), MemoryWriter()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with (
+        caplog.at_level(logging.WARNING, "fmapboard"),
+        fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1),
+    ):
+        for _ in range(6):
+            train_step(model, optimizer)
+    assert [r.message for r in caplog.records] == [
+        "inner.0.0: ZeroDivisionError: a bug; it is left out, training goes on"
+    ]
+    assert len(tries) == 3  # then the layer is passed over
+    assert numbers(kept.steps) == list(range(6))
+    assert {"feature_maps_8x3x5x5/stem"} == {
+        p.tag for p in kept.steps[-1].pictures if p.role == "feature_maps"
+    }
