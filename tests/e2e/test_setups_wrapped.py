@@ -92,7 +92,10 @@ def test_a_compiled_step_function_is_captured_and_not_recompiled(by_hand: bool) 
 
     bare, recompiled, _ = train(False)
     seen, recompiled_too, steps = train(True)
-    assert all(torch.equal(bare[name], seen[name]) for name in bare)
+    # By itself torch 2.6's compiled step differs from its uncompiled one in the last digit.
+    last_digit = 1e-7 if torch.__version__ < "2.7" else 0.0
+    for name, value in bare.items():
+        torch.testing.assert_close(seen[name], value, rtol=0.0, atol=last_digit)
     assert recompiled_too == recompiled
     assert [step.step for step in steps] == [0, 2, 4]
     assert all("feature_maps_4x3x3x3/conv" in pictures(step) for step in steps)
