@@ -81,6 +81,13 @@ def fmapboard() -> None:
 @click.option("--input-size", type=click.IntRange(min=1), help="Side of the square input in px.")
 @click.option("--samples", type=click.IntRange(min=1), help="Draw at most so many of the images.")
 @click.option(
+    "--batch-size",
+    type=click.IntRange(min=1),
+    default=8,
+    show_default=True,
+    help="At most so many images a forward pass; what is drawn of each does not depend on it.",
+)
+@click.option(
     "--colormap",
     type=click.Choice(["grey", "viridis", "magma", "signed"]),
     default="grey",
@@ -136,6 +143,14 @@ def serve(logdir: Path, port: int) -> None:
     from fmapboard.cli.serve import run_server
 
     run_server(logdir, port)
+
+
+@fmapboard.command(cls=_command("fmapboard doctor"), context_settings=_HELP)
+def doctor() -> None:
+    """Say whether TensorBoard has the Feature maps tab, and what is wrong where it has not."""
+    from fmapboard.cli.doctor import run_doctor
+
+    run_doctor()
 
 
 def run(arguments: Sequence[str] | None = None) -> None:

@@ -1,4 +1,8 @@
-"""TensorBoard on a run, with enough pictures kept to see a whole training."""
+"""TensorBoard on a run, with the Python that fmapboard is installed in.
+
+So the Feature maps tab is there, and it has TensorBoard keep enough pictures to see a whole
+training.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +12,6 @@ import sys
 from pathlib import Path
 
 from fmapboard.errors import FmapboardError
-
-# TensorBoard keeps ten random pictures of a series unless it is told otherwise.
-SAMPLES = "images=200,feature_maps=200,histograms=500"
 
 
 class ServerError(FmapboardError):
@@ -27,8 +28,6 @@ def server_command(logdir: Path, port: int) -> list[str]:
         str(logdir),
         "--port",
         str(port),
-        "--samples_per_plugin",
-        SAMPLES,
     ]
 
 

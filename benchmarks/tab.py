@@ -1,0 +1,196 @@
+"""How fast the Feature maps tab is: time to usable and to a drawn step, in a real browser.
+
+    python benchmarks/tab.py                 # ResNet-50, 53 layers, 50 steps, at most 64 channels
+    python benchmarks/tab.py --all-channels  # the same with all channels, up to 2048 of them
+
+Trains ResNet-50 with random weights for 50 logged steps (or takes --run), starts TensorBoard on it
+and drives headless Chromium. Needs `pip install playwright` and Debian's chromium.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import re
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+STEPS = 50
+LAYERS = ("conv1", "layer1.0.conv3", "layer4.2.conv3")
+FLAGS = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
+    "--disable-background-networking", "--disable-component-update",
+]  # fmt: skip
+PATIENCE_MS = 120_000
+READY = "() => document.documentElement.dataset.ready === 'true'"
+# From the slider's event to the frame in which the canvas is drawn.
+CHANGE = """async (index) => {
+  const slider = document.querySelector("input[aria-label=Step]");
+  const at = document.documentElement;
+  const drawn = at.dataset.drawn;
+  const started = performance.now();
+  slider.value = String(index);
+  slider.dispatchEvent(new Event("input"));
+  await new Promise((done) => {
+    const look = () => {
+      if (at.dataset.drawn !== drawn && Number(at.dataset.step) === index) done();
+    };
+    new MutationObserver(look).observe(at, { attributes: true });
+  });
+  return performance.now() - started;
+}"""
+QUIET = "() => document.documentElement.dataset.busy === 'false'"
+
+
+def train(run: Path, all_channels: bool) -> None:
+    """Log 50 steps of ResNet-50 on noise: how maps look does not matter here."""
+    import torch
+    from torchvision.models import resnet50
+
+    import fmapboard
+
+    torch.manual_seed(0)
+    model = resnet50()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    most = None if all_channels else 64
+    with fmapboard.watch(model, run, every=1, max_channels=most) as board:
+        for step in range(STEPS):
+            with board.step(step):
+                model(torch.randn(2, 3, 224, 224)).square().mean().backward()
+                optimizer.step()
+                optimizer.zero_grad()
+
+
+@contextmanager
+def serve(logdir: Path) -> Iterator[str]:
+    """TensorBoard on the directory; its address."""
+    command = [sys.executable, "-m", "tensorboard.main", "--logdir", str(logdir), "--port", "0"]
+    server = subprocess.Popen(
+        [*command, "--host", "127.0.0.1"],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+    )  # fmt: skip
+    try:
+        assert server.stdout is not None
+        for line in server.stdout:
+            found = re.search(r"http://127\.0\.0\.1:\d+/", line)
+            if found:
+                yield found[0]
+                return
+        raise SystemExit("TensorBoard ended before it said its address")
+    finally:
+        os.killpg(server.pid, signal.SIGTERM)
+        server.wait(20)
+
+
+def alone(browser: Any, address: str, layer: str = "") -> Any:
+    """The tab without TensorBoard around it, in a browser that has nothing cached."""
+    page = browser.new_context(viewport={"width": 1600, "height": 1000}).new_page()
+    state = f"#p.feature_maps.layer=fmapboard%2F{layer}" if layer else ""
+    page.goto(f"{address}data/plugin_entry.html?name=feature_maps{state}")
+    page.wait_for_function(READY, timeout=PATIENCE_MS)
+    return page
+
+
+def usable(browser: Any, address: str) -> float:
+    """Milliseconds from opening the tab until a person can use it."""
+    page = alone(browser, address)
+    took = float(page.evaluate("performance.getEntriesByName('usable')[0].startTime"))
+    page.context.close()
+    return took
+
+
+def in_tensorboard(browser: Any, address: str) -> float:
+    """Milliseconds from a click on the tab inside TensorBoard."""
+    page = browser.new_context(viewport={"width": 1600, "height": 1000}).new_page()
+    page.goto(f"{address}#images")
+    tab = page.get_by_role("tab", name="Feature maps")
+    tab.wait_for(timeout=PATIENCE_MS)
+    started = time.perf_counter()
+    tab.click()
+    page.wait_for_selector("iframe").content_frame().wait_for_function(READY, timeout=PATIENCE_MS)
+    took = 1000 * (time.perf_counter() - started)
+    page.context.close()
+    return took
+
+
+def step_changes(browser: Any, address: str, layer: str) -> tuple[list[float], list[float]]:
+    """Milliseconds to a step that is new to the browser, and to the step after it."""
+    page = alone(browser, address, layer)
+    new, after = [], []
+    for index in range(0, STEPS - 10, 17):
+        for offset in (0, 9):  # further than the tab looks ahead
+            page.wait_for_function(QUIET)
+            new.append(float(page.evaluate(CHANGE, index + offset)))
+            page.wait_for_timeout(600)  # a person looks
+            after.append(float(page.evaluate(CHANGE, index + offset + 1)))
+    page.context.close()
+    return new, after
+
+
+def measure(address: str, rounds: int) -> list[tuple[str, list[float], float]]:
+    """Rows: what, milliseconds, the aim."""
+    from playwright.sync_api import sync_playwright
+
+    program = shutil.which("chromium") or shutil.which("google-chrome")
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=program, args=FLAGS)
+        first = usable(browser, address)
+        rows = [
+            ("usable, first visit of a fresh server", [first], 2000.0),
+            ("usable, opened alone", [usable(browser, address) for _ in range(rounds)], 2000.0),
+            (
+                "usable, click inside TensorBoard",
+                [in_tensorboard(browser, address) for _ in range(rounds)],
+                2000.0,
+            ),
+        ]
+        for layer in LAYERS:
+            new, after = step_changes(browser, address, layer)
+            rows += [
+                (f"step never seen, {layer}", new, 100.0),
+                (f"the step after, {layer}", after, 100.0),
+            ]
+        browser.close()
+    return rows
+
+
+def report(rows: list[tuple[str, list[float], float]], what: str) -> None:
+    table = Table(title=f"{what}; {platform.machine()}, {os.cpu_count()} cores")
+    for name in ("", "median ms", "slowest ms", "runs", "aim ms"):
+        table.add_column(name, justify="left" if not name else "right")
+    for name, took, aim in rows:
+        median = statistics.median(took)
+        table.add_row(name, f"{median:.0f}", f"{max(took):.0f}", str(len(took)), f"{aim:.0f}")
+    Console().print(table)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--run", type=Path, help="a log directory with such a run already in it")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--all-channels", action="store_true")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        logdir = options.run or Path(folder)
+        if options.run is None:
+            train(logdir / "resnet50", options.all_channels)
+        with serve(logdir) as address:
+            rows = measure(address, options.rounds)
+    report(rows, "Feature maps tab, ResNet-50, 53 layers, 50 steps")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+"""The tab as TensorBoard sees it: its name, its front end and its routes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tensorboard.plugins import base_plugin
+
+from fmapboard.plugin.answers import Answer, Query, app, missing
+from fmapboard.plugin.health import overview
+from fmapboard.plugin.history import history
+from fmapboard.plugin.layers import layers, runs
+from fmapboard.plugin.maps import maps, network_input
+from fmapboard.plugin.numbers import numbers
+from fmapboard.plugin.source import Reader, Source
+from fmapboard.plugin.static import ENTRY, static_routes
+from fmapboard.schema import PLUGIN_NAME
+
+Question = Callable[[Reader, Query], Answer]
+
+
+class FeatureMapsPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # tensorboard has no types
+    """Serves the front end and its questions; every route is exact and thread safe.
+
+    Raises:
+        FileNotFoundError: the front end's files are not installed.
+    """
+
+    plugin_name = PLUGIN_NAME
+
+    def __init__(self, context: Any) -> None:
+        self._logdir = context.logdir or ""
+        self._source = None
+        if context.data_provider is not None:
+            in_process = context.multiplexer is not None
+            self._source = Source(context.data_provider, in_process=in_process)
+        self._routes = {**static_routes(), **self._questions()}
+
+    def get_plugin_apps(self) -> dict[str, Any]:
+        """Route -> WSGI application."""
+        return self._routes
+
+    def is_active(self) -> bool:
+        """TensorBoard itself shows the tab as soon as there is a record of ours."""
+        return False
+
+    def frontend_metadata(self) -> Any:
+        """Where the front end begins, and what the tab is called."""
+        return base_plugin.FrontendMetadata(es_module_path=ENTRY, tab_name="Feature maps")
+
+    def _questions(self) -> dict[str, Any]:
+        def all_runs(reader: Reader, query: Query) -> Answer:
+            return runs(reader, query, self._logdir)
+
+        questions: dict[str, Question] = {
+            "runs": all_runs,
+            "layers": layers,
+            "overview": overview,
+            "maps": maps,
+            "history": history,
+            "numbers": numbers,
+            "input": network_input,
+        }
+        return {f"/data/{name}": app(self._asked(q)) for name, q in questions.items()}
+
+    def _asked(self, question: Question) -> Callable[[Any, Query], Answer]:
+        def handle(environ: Any, query: Query) -> Answer:
+            if self._source is None:
+                raise missing("this TensorBoard gives plugins no data")
+            return question(self._source.reader(environ), query)
+
+        return handle

@@ -1,0 +1,286 @@
+// @ts-check
+/** Holds the parts together: a change of state, or an answer, leads to one drawing. */
+
+import { firstOther, mainSide } from "./compare.js";
+import { h } from "./dom.js";
+import * as host from "./host.js";
+import { installKeys } from "./keys.js";
+import { Source } from "./model.js";
+import { START, fromEntries, toEntries } from "./state.js";
+import { indexOf, neighbours, walk } from "./steps.js";
+import { Store } from "./store.js";
+import { createBarView } from "./view_bar.js";
+import { createChannel } from "./view_channel.js";
+import { createCharts } from "./view_charts.js";
+import { createEmpty } from "./view_empty.js";
+import { createGrid } from "./view_grid.js";
+import { createHead } from "./view_head.js";
+import { createHelp } from "./view_help.js";
+import { createLayers } from "./view_layers.js";
+import { createLegend } from "./view_legend.js";
+import { createTime } from "./view_time.js";
+
+/** @typedef {import("./model.js").Model} Model */
+
+const LIVE_EVERY_MS = 10000;
+const EMPTY_EVERY_MS = 3000;
+const FRAME_MS = 200;
+const CALM_MS = 120;
+const REACH = 6;
+
+export class App {
+  constructor() {
+    this.state = { ...START };
+    this.source = new Source(new Store(() => this.redraw()));
+    /** @type {Model|null} */
+    this.model = null;
+    this.playing = false;
+    this.live = false;
+    this.direction = 1;
+    this.scheduled = false;
+    /** @type {number|null} */
+    this.hovered = null;
+    this.steppedAt = -Infinity;
+    this.reloadedAt = performance.now();
+    this.missed = false; // a reload while the tab was hidden
+    /** @type {Set<string>} */
+    this.relisted = new Set();
+    this.bar = createBarView(this);
+    this.time = createTime(this);
+    this.layers = createLayers(this);
+    this.head = createHead(this);
+    this.legend = createLegend();
+    this.grid = createGrid(this);
+    this.channel = createChannel(this);
+    this.charts = createCharts(this);
+    this.empty = createEmpty(this);
+    this.help = createHelp();
+    const main = h("main", {}, this.head.element, this.legend.element, this.grid.element);
+    const aside = h("aside", { "aria-label": "Channel and layer over steps" }, this.channel.element, this.charts.element);
+    this.body = h("div", { class: "body" }, this.layers.element, main, aside);
+    this.root = h("div", { class: "app" }, this.bar.element, this.time.element, this.body, this.empty.element, this.help.element);
+  }
+
+  /** Puts the page together and follows the world around it. */
+  start() {
+    this.state = fromEntries(host.readAddress());
+    document.body.replaceChildren(this.root);
+    host.followTheme(() => this.redraw());
+    host.listen(() => this.reload());
+    host.onAddress(() => this.follow());
+    installKeys(this);
+    window.addEventListener("resize", () => this.redraw());
+    window.setInterval(() => this.tick(), 1000);
+    window.focus(); // so that the arrow keys work without a first click
+    this.redraw();
+  }
+
+  /** Someone pasted another address. */
+  follow() {
+    const asked = host.readAddress();
+    if (host.hidden() || !asked.length) return;
+    this.state = fromEntries(asked);
+    this.redraw();
+  }
+
+  /** @param {Partial<import("./state.js").State>} patch */
+  update(patch) {
+    const before = this.state;
+    this.state = { ...before, ...patch };
+    if ("step" in patch) {
+      this.direction = (patch.step ?? Infinity) >= (before.step ?? Infinity) ? 1 : -1;
+      this.steppedAt = performance.now();
+      window.setTimeout(() => this.redraw(), CALM_MS + 10);
+    }
+    if (this.state.compare === "run" && this.state.other === this.state.run) this.state.other = before.run;
+    this.redraw();
+  }
+
+  redraw() {
+    if (this.scheduled) return;
+    this.scheduled = true;
+    window.requestAnimationFrame(() => {
+      this.scheduled = false;
+      if (!host.hidden()) this.draw();
+    });
+  }
+
+  /** Ask again for what may have grown; the place stays. */
+  reload() {
+    if (host.hidden()) {
+      this.missed = true; // when the tab is shown again, the next tick asks
+      return;
+    }
+    this.missed = false;
+    this.reloadedAt = performance.now();
+    this.source.epoch += 1;
+    this.source.store.retry();
+    this.redraw();
+  }
+
+  tick() {
+    if (host.hidden()) return;
+    const since = performance.now() - this.reloadedAt;
+    const empty = this.model?.listed && !this.model.layers.length;
+    if (this.missed || (this.live && since > LIVE_EVERY_MS) || (empty && since > EMPTY_EVERY_MS)) this.reload();
+  }
+
+  draw() {
+    const model = this.look();
+    this.model = model;
+    host.writeAddress(toEntries(this.state));
+    const nothing = model.listed && !model.layers.length && !this.source.store.busy;
+    this.body.hidden = nothing;
+    this.time.element.hidden = nothing;
+    this.empty.draw(model, nothing);
+    this.bar.draw(model, this.source.store.busy, this.live);
+    if (nothing) {
+      this.announce(model);
+      return;
+    }
+    this.time.draw(model);
+    this.layers.draw(model);
+    this.head.draw(model);
+    this.legend.draw(model, this.hovered);
+    this.grid.draw(model);
+    this.channel.draw(model);
+    this.charts.draw(model);
+    this.announce(model);
+    if (!model.stale && model.scene) this.prefetch(model);
+  }
+
+  /** Everything that is known of what the state asks for. @returns {Model} */
+  look() {
+    const { source } = this;
+    source.store.begin();
+    const listed = source.runs();
+    const runs = listed.value?.runs ?? [];
+    if (runs.length && !runs.some((/** @type {any} */ each) => each.run === this.state.run) && !listed.loading) {
+      this.state = { ...this.state, run: runs[0].run };
+    }
+    const { state } = this;
+    const answer = runs.length ? source.layers(state.run) : null;
+    /** @type {import("./tree.js").Layer[]} */
+    const layers = answer?.value?.layers ?? [];
+    if (layers.length && !layers.some((each) => each.key === state.layer)) state.layer = layers[0].key;
+    const layer = layers.find((each) => each.key === state.layer);
+    if (layer && !layer.roles.includes(state.role)) state.role = layer.roles[0] ?? state.role;
+    const steps = answer?.value?.steps ?? [];
+    const calm = performance.now() - this.steppedAt > CALM_MS && !this.playing;
+    const step = steps[indexOf(steps, state.step)];
+    const history = layer ? source.history(state.run, layer) : null;
+    const shown = source.show(state, layer, history);
+    if (/** @type {any} */ (shown.error)?.status === 404) this.relist(state.layer + state.step);
+    const inputs = answer?.value?.inputs ?? [];
+    const input = inputs.find((/** @type {any} */ each) => each.sample === state.sample) ?? inputs[0];
+    const wantsInput = state.overlay > 0 && state.channel !== null;
+    const model = {
+      state, runs, logdir: listed.value?.logdir ?? "", listed: Boolean(listed.value || listed.error), layers, layer, steps,
+      written: answer?.value?.steps_written ?? 0,
+      overview: step === undefined ? new Map() : source.health(state.run, step, calm, `${steps.length}/${steps[steps.length - 1]}`),
+      scene: shown.scene, stale: shown.stale, history,
+      numbers: layer ? source.numbers(state.run, layer) : null,
+      input: wantsInput ? source.input(state.run, input, state.step)?.value ?? null : null, hasInput: Boolean(input),
+      problem: (listed.error ?? answer?.error ?? shown.error)?.message ?? layer?.error ?? "",
+      playing: this.playing,
+    };
+    source.store.end();
+    return model;
+  }
+
+  /** TensorBoard let a step go since we listed them: list again, once. @param {string} what */
+  relist(what) {
+    if (this.relisted.has(what)) return;
+    this.relisted.add(what);
+    window.setTimeout(() => this.reload(), 0);
+  }
+
+  /** For tests and for the eye of a script: what is on the screen. @param {Model} model */
+  announce(model) {
+    const { dataset } = document.documentElement;
+    const done = !model.stale && !this.source.store.busy;
+    if (model.scene && !model.stale) {
+      dataset.step = String(model.scene.question.step);
+      dataset.layer = model.scene.question.key;
+      dataset.drawn = String(Number(dataset.drawn ?? 0) + 1);
+    }
+    const usable = model.problem || (model.listed && (model.scene || !model.layers.length));
+    if (done && usable && !dataset.ready) performance.mark("usable");
+    if (done && usable) dataset.ready = "true";
+    else if (!usable) delete dataset.ready;
+    dataset.busy = String(!done);
+  }
+
+  /** The steps that are likely next, one at a time, and only when nothing else is asked. @param {Model} model */
+  prefetch(model) {
+    const { layer, state } = model;
+    if (!layer || this.source.store.pending.size) return;
+    const at = indexOf(layer.steps, state.step);
+    for (const i of neighbours(layer.steps.length, at, this.direction, REACH)) {
+      const question = mainSide({ ...state, step: layer.steps[i] }, layer);
+      if (question && !this.source.knows(question)) {
+        this.source.maps(question, true);
+        return; // its answer leads to a drawing, and that to the next one
+      }
+    }
+  }
+
+  // What people do.
+
+  shownStep() {
+    return this.model?.scene?.question.step ?? this.state.step;
+  }
+
+  /** @param {number} by */
+  stepBy(by) {
+    this.update({ step: walk(this.model?.steps ?? [], this.state.step, by) });
+  }
+
+  /** @param {"first"|"last"} end */
+  stepTo(end) {
+    this.update({ step: end === "last" ? null : this.model?.steps[0] ?? null });
+  }
+
+  play() {
+    this.playing = !this.playing;
+    const steps = this.model?.steps ?? [];
+    if (this.playing && indexOf(steps, this.state.step) === steps.length - 1) this.stepTo("first");
+    if (this.playing) window.setTimeout(() => this.advance(), FRAME_MS);
+    this.redraw();
+  }
+
+  /** The next picture of the film, once this one is drawn. */
+  advance() {
+    if (!this.playing) return;
+    const steps = this.model?.steps ?? [];
+    if (host.hidden() || indexOf(steps, this.state.step) >= steps.length - 1) {
+      this.playing = false;
+      this.update({ step: this.state.step });
+      return;
+    }
+    if (!this.model?.stale) this.stepBy(1);
+    window.setTimeout(() => this.advance(), FRAME_MS);
+  }
+
+  /** @param {number|null} channel under the mouse */
+  hover(channel) {
+    this.hovered = channel;
+    if (this.model) this.legend.draw(this.model, channel);
+  }
+
+  /** @param {string} kind */
+  compare(kind) {
+    const runs = this.model?.runs.map((each) => each.run) ?? [];
+    const other = firstOther(kind, this.state, this.model?.layer, runs);
+    this.update(other === null ? { compare: "off", other: "" } : { compare: kind, other });
+  }
+
+  /** @param {number} by */
+  moveChannel(by) {
+    this.grid.move(by, false);
+  }
+
+  toggleOverlay() {
+    this.update({ overlay: this.state.overlay > 0 ? 0 : 60 });
+  }
+}

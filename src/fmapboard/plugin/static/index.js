@@ -1,0 +1,29 @@
+// @ts-check
+/** What TensorBoard imports and calls; an error is drawn, never a blank tab. */
+
+/** Draws the tab into this frame. */
+export async function render() {
+  try {
+    const [{ App }] = await Promise.all([import("./app.js"), style()]);
+    new App().start();
+  } catch (error) {
+    const said = document.createElement("pre");
+    said.textContent = `The Feature maps tab could not start: ${error}\n\nReload the page; if it ` +
+      "comes back, please report it with the browser's name and version.";
+    document.body.replaceChildren(said);
+    document.documentElement.dataset.ready = "failed";
+  }
+}
+
+/** The style sheet, before the first paint; without it the tab is plain but works. */
+function style() {
+  const link = document.createElement("link");
+  link.rel = "stylesheet";
+  link.href = new URL("./style.css", import.meta.url).href;
+  const done = new Promise((resolve) => {
+    link.addEventListener("load", resolve);
+    link.addEventListener("error", resolve);
+  });
+  document.head.append(link);
+  return done;
+}

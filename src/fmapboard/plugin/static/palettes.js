@@ -1,0 +1,99 @@
+// @ts-check
+/** Colours: the stored palettes (250 values and 6 marks) and the ones that values are drawn in. */
+
+export const VALUES = 250;
+
+/** Codes of what is no value, as stored. */
+export const MARK = Object.freeze({
+  PADDING: 250, NAN: 251, POSITIVE_INFINITY: 252, NEGATIVE_INFINITY: 253, CONSTANT: 254, DEAD: 255,
+});
+
+/** @typedef {readonly [number, number, number]} Rgb */
+
+/** @type {Readonly<Record<number, Rgb>>} */
+export const MARK_COLOURS = Object.freeze({
+  250: [0, 0, 32], 251: [255, 0, 255], 252: [255, 0, 0], 253: [0, 0, 255],
+  254: [0, 225, 225], 255: [255, 128, 0],
+});
+
+export const LEGEND = Object.freeze([
+  { code: MARK.NAN, name: "NaN", what: "not a number" },
+  { code: MARK.POSITIVE_INFINITY, name: "+Inf", what: "positive infinity" },
+  { code: MARK.NEGATIVE_INFINITY, name: "−Inf", what: "negative infinity" },
+  { code: MARK.CONSTANT, name: "constant", what: "one single value in the whole channel" },
+  { code: MARK.DEAD, name: "dead", what: "the activation is off everywhere" },
+]);
+
+/** @type {Readonly<Record<string, readonly Rgb[]>>} */
+const ANCHORS = Object.freeze({
+  grey: [[0, 0, 0], [255, 255, 255]],
+  viridis: [
+    [68, 1, 84], [72, 40, 120], [62, 73, 137], [49, 104, 142], [37, 130, 142],
+    [31, 158, 137], [53, 183, 121], [109, 205, 89], [180, 222, 44], [253, 231, 37],
+  ],
+  magma: [
+    [0, 0, 4], [24, 15, 61], [68, 15, 118], [114, 31, 129], [158, 47, 127],
+    [205, 64, 113], [241, 96, 93], [253, 150, 104], [254, 202, 141], [252, 253, 191],
+  ],
+  signed: [
+    [8, 48, 107], [33, 102, 172], [67, 147, 195], [146, 197, 222], [209, 229, 240],
+    [247, 247, 247],
+    [253, 219, 199], [244, 165, 130], [214, 96, 77], [178, 24, 43], [110, 0, 30],
+  ],
+});
+
+/** Half goes to the even neighbour, as numpy rounds. @param {number} x */
+function round(x) {
+  const down = Math.floor(x);
+  const rest = x - down;
+  return rest > 0.5 || (rest === 0.5 && down % 2 === 1) ? down + 1 : down;
+}
+
+/**
+ * A palette's colours at `count` even places.
+ * @param {string} name @param {number} count @returns {Rgb[]}
+ */
+export function ramp(name, count) {
+  const anchors = ANCHORS[name];
+  if (!anchors) throw new Error(`no palette ${name}; there are ${Object.keys(ANCHORS).join(", ")}`);
+  return Array.from({ length: count }, (_, i) => {
+    const at = (i * (anchors.length - 1)) / (count - 1);
+    const low = Math.min(Math.floor(at), anchors.length - 2);
+    const mix = (/** @type {number} */ c) =>
+      round(anchors[low][c] + (anchors[low + 1][c] - anchors[low][c]) * (at - low));
+    return /** @type {Rgb} */ ([mix(0), mix(1), mix(2)]);
+  });
+}
+
+/** The pixel value that each of the 250 stored levels stands for. */
+export const PIXEL_OF_LEVEL = Uint8Array.from({ length: VALUES }, (_, level) =>
+  Math.ceil((level * 256) / VALUES),
+);
+
+/** The 250 value colours of a stored picture. @param {string} name @returns {Rgb[]} */
+export function stored(name) {
+  if (name !== "grey") return ramp(name, VALUES);
+  return Array.from(PIXEL_OF_LEVEL, (grey) => /** @type {Rgb} */ ([grey, grey, grey]));
+}
+
+/** As ImageData holds a pixel on little-endian machines. @param {Rgb} rgb */
+export function packed([red, green, blue]) {
+  return ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
+}
+
+/** 256 drawn colours, packed. @param {string} name */
+export function table(name) {
+  return Uint32Array.from(ramp(name, 256), packed);
+}
+
+/** Colours of all mark codes, packed, at their own index; transparent elsewhere. */
+export const MARK_TABLE = (() => {
+  const colours = new Uint32Array(256);
+  for (const [code, rgb] of Object.entries(MARK_COLOURS)) colours[Number(code)] = packed(rgb);
+  return colours;
+})();
+
+/** For CSS and canvas. @param {Rgb} rgb */
+export function css([red, green, blue]) {
+  return `rgb(${red} ${green} ${blue})`;
+}

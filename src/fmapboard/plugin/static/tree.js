@@ -1,0 +1,136 @@
+// @ts-check
+/** Layers as a list of rows: a tree in network order, or groups of one kernel shape. */
+
+/**
+ * @typedef {object} Layer one of `data/layers`
+ * @property {string} key
+ * @property {string} name of the watch, "" for the only one
+ * @property {string} layer
+ * @property {string} label
+ * @property {number} call
+ * @property {string} type
+ * @property {number[]|null} kernel_shape
+ * @property {number} position
+ * @property {number} channels
+ * @property {number} drawn
+ * @property {number} samples
+ * @property {string[]} roles
+ * @property {string|null} [activation]
+ * @property {number[]} steps
+ * @property {number[]} wall_times
+ * @property {number} steps_written
+ * @property {boolean} [step_from_first]
+ * @property {string|null} [error] why its records cannot be read
+ */
+
+/**
+ * @typedef {object} Row
+ * @property {"group"|"layer"} kind
+ * @property {string} id
+ * @property {string} text what stands in the row
+ * @property {number} depth from 0
+ * @property {Layer[]} layers the layer, or all of the group
+ */
+
+/** Does a layer match what was typed: every word somewhere in name, type or kernel shape. @param {Layer} layer @param {string} filter */
+export function matches(layer, filter) {
+  const shape = layer.kernel_shape ? layer.kernel_shape.join("x") : "";
+  const hay = `${layer.name} ${layer.label} ${layer.type} ${shape}`.toLowerCase();
+  return filter.toLowerCase().split(/\s+/).every((word) => hay.includes(word));
+}
+
+/** @param {Layer} layer */
+function path(layer) {
+  const parts = layer.label.split(".");
+  const call = layer.call > 1 && parts.length > 1 ? parts.pop() : null;
+  if (call) parts[parts.length - 1] += `.${call}`;
+  return layer.name ? [layer.name, ...parts] : parts;
+}
+
+/**
+ * @typedef {{children: Map<string, Node>, layers: Layer[]}} Node
+ */
+
+/** @returns {Node} */
+const node = () => ({ children: new Map(), layers: [] });
+
+/**
+ * Rows of a tree: names split at dots, groups of one child written in one row.
+ * @param {Layer[]} layers in network order @returns {Row[]}
+ */
+export function networkRows(layers) {
+  const root = node();
+  for (const layer of layers) {
+    let at = root;
+    for (const part of path(layer)) {
+      let next = at.children.get(part);
+      if (!next) at.children.set(part, (next = node()));
+      at = next;
+    }
+    at.layers.push(layer);
+  }
+  /** @type {Row[]} */
+  const rows = [];
+  walk(root, "", 0, rows);
+  return rows;
+}
+
+/** @param {Node} of @returns {Layer[]} */
+function below(of) {
+  return [...of.layers, ...[...of.children.values()].flatMap(below)];
+}
+
+/** @param {Node} of @param {string} prefix @param {number} depth @param {Row[]} rows */
+function walk(of, prefix, depth, rows) {
+  for (let [text, child] of of.children) {
+    let id = prefix ? `${prefix}.${text}` : text;
+    while (!child.layers.length && child.children.size === 1) {
+      const [[more, only]] = child.children;
+      text += `.${more}`;
+      id += `.${more}`;
+      child = only;
+    }
+    for (const layer of child.layers) {
+      rows.push({ kind: "layer", id: layer.key, text, depth, layers: [layer] });
+    }
+    if (!child.children.size) continue;
+    const inside = [...child.children.values()].flatMap(below);
+    rows.push({ kind: "group", id, text, depth, layers: inside });
+    walk(child, id, depth + 1, rows);
+  }
+}
+
+/**
+ * Rows of groups of one kernel shape (or type, without one), in the order of their first layer.
+ * @param {Layer[]} layers @returns {Row[]}
+ */
+export function kernelRows(layers) {
+  /** @type {Map<string, Layer[]>} */
+  const groups = new Map();
+  for (const layer of layers) {
+    const shape = layer.kernel_shape ? layer.kernel_shape.join("×") : layer.type;
+    const group = groups.get(shape);
+    if (group) group.push(layer);
+    else groups.set(shape, [layer]);
+  }
+  return [...groups].flatMap(([shape, inside]) => [
+    /** @type {Row} */ ({ kind: "group", id: shape, text: shape, depth: 0, layers: inside }),
+    ...inside.map((layer) => /** @type {Row} */ ({
+      kind: "layer", id: layer.key, depth: 1, layers: [layer],
+      text: layer.name ? `${layer.name}.${layer.label}` : layer.label,
+    })),
+  ]);
+}
+
+/**
+ * The rows that show when some groups are folded.
+ * @param {Row[]} rows @param {ReadonlySet<string>} folded ids of groups
+ */
+export function unfolded(rows, folded) {
+  let hiddenBelow = Infinity;
+  return rows.filter((row) => {
+    if (row.depth > hiddenBelow) return false;
+    hiddenBelow = row.kind === "group" && folded.has(row.id) ? row.depth : Infinity;
+    return true;
+  });
+}

@@ -1,0 +1,148 @@
+"""`fmapboard doctor` finds out where TensorBoard runs, and what is wrong there."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fmapboard.cli import doctor
+from fmapboard.cli.doctor import examine, interpreter_of
+from fmapboard.cli.inspection import inspect
+from fmapboard.cli.main import run
+
+FOUND: dict[str, Any] = {
+    "python": "3.12.1", "executable": "/py", "has_entry": True, "broken": [], "tab": None,
+    "running": [],
+    "versions": {"tensorboard": "2.21.0", "tensorboard-data-server": "0.7.2",
+                 "fmapboard": "0.1.0", "torch": None},
+}  # fmt: skip
+
+
+def script(path: Path, *lines: str) -> Path:
+    path.write_text("\n".join(lines) + "\n")
+    path.chmod(0o755)
+    return path
+
+
+def python_that_says(path: Path, found: dict[str, Any]) -> Path:
+    """An interpreter that answers what is asked of it with these findings."""
+    return script(path, "#!/bin/sh", f"echo '{json.dumps(found)}'")
+
+
+def command_of(folder: Path, python: Path | str) -> None:
+    script(folder / "tensorboard", f"#!{python}", "import tensorboard")
+
+
+def test_this_installation_is_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command_of(tmp_path, sys.executable)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SystemExit) as ended:
+        run(["doctor"])
+    assert ended.value.code == 0
+    out = capsys.readouterr().out
+    assert out.startswith(f"`tensorboard` ({tmp_path / 'tensorboard'}) and `fmapboard serve`\n")
+    assert "  ok       the Feature maps tab is installed\n" in out
+    assert "PROBLEM" not in out
+
+
+def test_without_the_command_on_path_it_says_what_to_type(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    doctor.run_doctor()
+    out = capsys.readouterr().out
+    assert "note     not on PATH; start it with: " in out
+    assert "serve LOGDIR" in out
+
+
+def test_a_tensorboard_of_another_python_without_fmapboard_is_a_problem(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    without = {**FOUND, "versions": {**FOUND["versions"], "fmapboard": None}}
+    other = python_that_says(tmp_path / "python", without)
+    command_of(tmp_path, other)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    with pytest.raises(SystemExit) as ended:
+        run(["doctor"])
+    assert ended.value.code == 1
+    said = capsys.readouterr()
+    assert said.err == "fmapboard: 1 problem, see above\n"
+    assert (
+        "PROBLEM  fmapboard is not installed there, so no tab; "
+        f"run: {other} -m pip install fmapboard" in said.out
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"versions": {"tensorboard": None, "fmapboard": "0.1.0"}}, "TensorBoard is not installed"),
+        ({"has_entry": False}, "without its entry point; run: "),
+        ({"tab": "ImportError: no"}, "the tab does not load: ImportError: no"),
+        ({"broken": ["x (y:Z): KeyError: 1"]}, "stops TensorBoard from starting: x (y:Z)"),
+    ],
+)
+def test_what_keeps_the_tab_away_is_a_problem(
+    tmp_path: Path, changes: dict[str, Any], said: str
+) -> None:
+    findings = examine(str(python_that_says(tmp_path / "python", {**FOUND, **changes})))
+    problems = [finding.text for finding in findings if finding.weight is doctor.Weight.PROBLEM]
+    assert [said in problem for problem in problems] == [True]
+    assert not [finding for finding in findings if "tab is installed" in finding.text]
+
+
+def test_what_a_person_may_want_to_know_is_a_note(tmp_path: Path) -> None:
+    versions = {**FOUND["versions"], "fmapboard": "0.0.1", "tensorboard-data-server": None}
+    running = [{"port": 6006, "started": 1.7e9, "logdir": "runs"}]
+    found = {**FOUND, "versions": versions, "running": running}
+    findings = examine(str(python_that_says(tmp_path / "python", found)))
+    notes = [finding.text for finding in findings if finding.weight is doctor.Weight.NOTE]
+    assert [note.split(" ")[0] for note in notes] == ["another", "no", "TensorBoard"]
+    assert "port 6006 since 2023-11-1" in notes[2]
+
+
+def test_a_python_that_cannot_be_asked_is_a_problem(tmp_path: Path) -> None:
+    dumb = script(tmp_path / "python", "#!/bin/sh", "exit 3")
+    (finding,) = examine(str(dumb))
+    assert "cannot be asked" in finding.text
+    assert finding.weight is doctor.Weight.PROBLEM
+
+
+def test_the_python_of_a_command_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    python = script(tmp_path / "python7", "#!/bin/sh")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    cases = {
+        "direct": ([f"#!{python}"], str(python)),
+        "env": (["#!/usr/bin/env python7"], str(python)),
+        "long path": (["#!/bin/sh", f'\'\'\'exec\' "{python}" "$0" "$@"', "' '''"], str(python)),
+        "shell script": (["#!/bin/sh", "echo"], None),
+        "no script": (["\x7fELF"], None),
+        "gone": ([f"#!{tmp_path}/nowhere"], None),
+    }
+    for name, (lines, wanted) in cases.items():
+        assert interpreter_of(script(tmp_path / name, *lines)) == wanted, name
+    windows = tmp_path / "tensorboard.exe"
+    windows.write_bytes(b"MZ")
+    assert interpreter_of(windows) is None
+    (tmp_path / "python.exe").write_bytes(b"MZ")
+    assert interpreter_of(windows) == str(tmp_path / "python.exe")
+
+
+def test_an_installation_tells_its_versions_and_that_the_tab_loads() -> None:
+    found = inspect()
+    assert found["versions"]["fmapboard"] == "0.1.0"
+    assert found["versions"]["tensorboard"].startswith("2.")
+    assert (found["has_entry"], found["tab"], found["broken"]) == (True, None, [])
+    assert os.path.samefile(found["executable"], sys.executable)
+
+
+def test_an_installation_tells_why_the_tab_does_not_load(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "fmapboard.plugin.plugin", None)
+    assert inspect()["tab"].startswith("ModuleNotFoundError: ")

@@ -1,0 +1,162 @@
+"""The front end's pure modules: their own tests, and that they read what Python writes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fmapboard.palettes import MARK_COLOURS, PALETTES, PIXEL_OF_LEVEL, VALUES, palette
+from fmapboard.readback import read_maps
+from fmapboard.records import Mark, Planes
+from fmapboard.render import PADDING, columns, draw_maps
+
+ROOT = Path(__file__).parents[2]
+STATIC = ROOT / "src" / "fmapboard" / "plugin" / "static"
+
+
+def find_node() -> str | None:
+    """Node of the system, else the one that Playwright's Python package brings along."""
+    found = shutil.which("node")
+    if found is None:
+        try:
+            from playwright._impl._driver import compute_driver_executable
+        except ImportError:
+            return None
+        found = str(compute_driver_executable()[0])
+    return found
+
+
+@pytest.fixture(scope="module")
+def node() -> str:
+    found = find_node()
+    if found is None:
+        pytest.skip("node is missing: install it, or pip install playwright, which brings one")
+    return found
+
+
+def ask(node: str, script: str, given: Any = None) -> Any:
+    """What a module's script prints as JSON; ``given`` is there as a variable."""
+    code = f"const given = {json.dumps(given)};\n{script}"
+    done = subprocess.run(
+        [node, "--input-type=module", "--eval", code],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=STATIC,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_the_pure_modules_pass_their_own_tests(node: str) -> None:
+    files = sorted(str(path) for path in (ROOT / "tests" / "js").glob("*.test.mjs"))
+    assert files
+    done = subprocess.run(
+        [node, "--test", "--test-reporter=tap", *files],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+    assert "# fail 0" in done.stdout
+    assert "# skipped 0" in done.stdout
+
+
+def test_every_module_says_that_it_is_checked() -> None:
+    for path in sorted(STATIC.glob("*.js")):
+        assert path.read_text().startswith("// @ts-check\n/** "), path.name
+
+
+def test_no_module_makes_markup_from_text() -> None:
+    for path in sorted(STATIC.glob("*.js")):
+        text = path.read_text()
+        for word in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("):
+            assert word not in text, (path.name, word)
+
+
+def test_nothing_is_loaded_from_elsewhere() -> None:
+    for path in sorted([*STATIC.glob("*.js"), *STATIC.glob("*.css")]):
+        text = path.read_text().replace("http://www.w3.org/2000/svg", "")
+        assert "http://" not in text, path.name
+        assert "https://" not in text, path.name
+        assert "@import" not in text, path.name
+
+
+@pytest.mark.parametrize("name", PALETTES)
+def test_the_front_end_has_the_palettes_of_the_writer(node: str, name: str) -> None:
+    script = 'import { stored } from "./palettes.js";\nconsole.log(JSON.stringify(stored(given)));'
+    assert ask(node, script, name) == palette(name).table[:VALUES].tolist()
+
+
+def test_the_front_end_has_the_marks_and_levels_of_the_writer(node: str) -> None:
+    script = (
+        'import { MARK, MARK_COLOURS, PIXEL_OF_LEVEL } from "./palettes.js";\n'
+        "console.log(JSON.stringify([MARK, MARK_COLOURS, [...PIXEL_OF_LEVEL]]));"
+    )
+    marks, colours, levels = ask(node, script)
+    assert marks == {mark.name: int(mark) for mark in Mark}
+    assert colours == {str(int(mark)): list(rgb) for mark, rgb in MARK_COLOURS.items()}
+    assert levels == PIXEL_OF_LEVEL.tolist()
+
+
+READ = """
+import { planesOf, valueAt } from "./decode.js";
+const rgba = Uint8ClampedArray.from(given.rgba);
+const { drawn, tile } = given.header;
+const planes = planesOf(rgba, given.width, given.header);
+const out = [];
+for (let c = 0; c < drawn; c += 1)
+  for (let y = 0; y < tile[0]; y += 1)
+    for (let x = 0; x < tile[1]; x += 1)
+      out.push(valueAt(planes, c, y, x, given.lo[c], given.hi[c]));
+console.log(JSON.stringify(out));
+"""
+
+
+@pytest.mark.parametrize("name", PALETTES)
+@pytest.mark.parametrize("marked", [False, True])
+def test_the_front_end_reads_back_what_the_writer_drew(node: str, name: str, marked: bool) -> None:
+    channels, height, width = 7, 3, 5
+    generator = np.random.default_rng(0)
+    pixels = generator.integers(0, 256, (1, channels, height, width), dtype=np.uint8)
+    lo, hi = np.linspace(-2, 1, channels)[None], np.linspace(1, 9, channels)[None]
+    marks, flat = None, np.zeros((1, channels), bool)
+    if marked:
+        marks = np.zeros_like(pixels)
+        marks[0, 2, 1, :3] = [Mark.NAN, Mark.POSITIVE_INFINITY, Mark.NEGATIVE_INFINITY]
+        flat[0, 4], hi[0, 4] = True, lo[0, 4]
+    planes = Planes(pixels, marks, flat, lo, hi, (1, channels, height, width), channels)
+    raster = draw_maps(planes, 0, palette(name))
+    rgb = raster.pixels if raster.palette is None else raster.palette[raster.pixels]
+    rgb = np.broadcast_to(rgb[..., None], (*rgb.shape, 3)) if rgb.ndim == 2 else rgb
+    rgba = np.concatenate([rgb, np.full((*rgb.shape[:2], 1), 255, np.uint8)], axis=-1)
+    header = {
+        "drawn": channels,
+        "tile": [height, width],
+        "columns": columns(channels),
+        "padding": PADDING,
+        "palette": name,
+    }
+    given = {
+        "rgba": rgba.ravel().tolist(),
+        "width": rgba.shape[1],
+        "header": header,
+        "lo": lo[0].tolist(),
+        "hi": hi[0].tolist(),
+    }
+    read = ask(node, READ, given)
+    values, expected = read_maps(
+        np.ascontiguousarray(rgb), lo[0], hi[0], (height, width), palette(name)
+    )
+    assert [pixel["mark"] for pixel in read] == expected.ravel().tolist()
+    for pixel, value, mark in zip(read, values.ravel(), expected.ravel(), strict=True):
+        if mark in (Mark.NAN, Mark.POSITIVE_INFINITY, Mark.NEGATIVE_INFINITY):
+            assert pixel["value"] is None
+        elif mark == 0:
+            assert pixel["value"] == pytest.approx(value)

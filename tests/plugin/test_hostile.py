@@ -1,0 +1,280 @@
+"""Nothing that is asked or stored makes the tab fail: a clean 400 or 404, and the rest goes on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tensorboard import errors
+
+from fmapboard.records import Picture, Raster
+from fmapboard.schema import pack
+
+Tab = Any  # tests/plugin/conftest.py
+KEY = "fmapboard/0"
+HEADER: dict[str, Any] = {
+    "layer": "a", "type": "Conv2d", "kernel_shape": [2, 1, 1, 1], "call": 1, "position": 0,
+    "step": 0, "steps_written": 1, "training_thread_ms": 1.0,
+    "pictures": [{"role": "feature_maps", "tag": "feature_maps_2x1x1x1/a", "shape": [1, 2, 4, 4],
+                  "channels": 2, "drawn": 2, "samples": 1, "tile": [4, 4], "columns": 1,
+                  "padding": 2, "block": 1, "view": "", "palette": "grey", "scale": "channel"}],
+}  # fmt: skip
+ARRAYS = {
+    "feature_maps.lo": np.zeros((1, 2)), "feature_maps.hi": np.ones((1, 2)),
+    **{f"feature_maps.{name}": np.ones(2) for name in ("minimum", "maximum", "mean", "std")},
+}  # fmt: skip
+
+
+def with_header(**changes: Any) -> list[bytes]:
+    return list(pack({**HEADER, **changes}, ARRAYS))
+
+
+def with_picture(**changes: Any) -> list[bytes]:
+    return with_header(pictures=[{**HEADER["pictures"][0], **changes}])
+
+
+def raw(**changes: Any) -> list[bytes]:
+    """A record whose header says what `pack` would not let it say."""
+    header, arrays = pack(HEADER, ARRAYS)
+    return [json.dumps({**json.loads(header), **changes}).encode(), arrays]
+
+
+FOREIGN: dict[str, list[bytes]] = {
+    "no blob": [],
+    "an empty blob": [b""],
+    "a picture": [b"\x89PNG\r\n\x1a\n" + bytes(range(256)), b""],
+    "a list": [b"[]", b""],
+    "other json": [b'{"format": 1}', b""],
+    "nested deeply": [b"[" * 100_000, b""],
+    "nested in the header": raw(extra=json.loads("[" * 900 + "]" * 900)),
+    "a huge number": [b'{"format": ' + b"9" * 5000 + b"}", b""],
+    "a format in words": raw(format="1"),
+    "a format that is true": raw(format=True),
+    "a newer format": raw(format=2),
+    "no arrays": with_header()[:1],
+    "short arrays": [with_header()[0], with_header()[1][:7]],
+    "arrays of impossible size": raw(arrays=[{"name": "feature_maps.lo", "shape": [2**40]}]),
+    "arrays of a wrong shape": list(pack(HEADER, {**ARRAYS, "feature_maps.mean": np.zeros(3)})),
+    "an array without a name": raw(arrays=[{"name": 5, "shape": [1]}]),
+    "nan in the header": raw(training_thread_ms=float("nan")),
+    "pictures that are a number": raw(pictures=5),
+    "pictures of numbers": raw(pictures=[5]),
+    "a role that is a list": with_picture(role=[]),
+    "a million million samples": with_picture(samples=10**12),
+    "less than no channels": with_picture(drawn=-1),
+    "half a character": raw(type="\ud800"),
+    "a picture of half a character": raw(pictures=[{**HEADER["pictures"][0], "tag": "\ud800"}]),
+    "a position in words": with_header(position="first"),
+    "a kernel shape in words": with_header(kernel_shape="5x5"),
+}
+
+
+BEHIND_THE_HEADER = {
+    "no arrays", "short arrays", "arrays of impossible size", "arrays of a wrong shape",
+    "an array without a name", "a million million samples",
+}  # fmt: skip
+"""The list of layers reads headers alone; the overview tells."""
+
+
+@pytest.fixture(scope="module")
+def crowded(
+    tmp_path_factory: pytest.TempPathFactory, open_tab: Callable[..., Tab],
+    store_blobs: Callable[..., None], log_steps: Callable[..., None],
+) -> Tab:  # fmt: skip
+    """One run with two healthy layers and every foreign record."""
+    root = tmp_path_factory.mktemp("crowded")
+    log_steps(root / "run", steps=[0])
+    for name, blobs in FOREIGN.items():
+        store_blobs(root / "run", blobs, tag=f"fmapboard/{name}")
+    store_blobs(root / "run", [b"what"], tag="of/someone else")
+    store_blobs(root / "run", [b"what"], tag="fmapboard/")
+    return open_tab(root)
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_a_foreign_record_is_reported_and_its_questions_are_answered_cleanly(
+    crowded: Tab, name: str
+) -> None:
+    key = f"fmapboard/{name}"
+    routes = [
+        crowded.get(f"data/{route}", run="run", key=key, step=0)
+        for route in ("maps", "history", "numbers")
+    ]
+    if name not in BEHIND_THE_HEADER:
+        assert isinstance(crowded.layer("run", key)["error"], str)
+    assert crowded.health("run", key, 0)["error"]
+    assert [answer.status_code for answer in routes] == [404, 404, 200]
+    assert all(answer.json["error"] for answer in routes[:2])
+
+
+def test_a_newer_record_says_what_to_do(crowded: Tab) -> None:
+    error = crowded.layer("run", "fmapboard/a newer format")["error"]
+    assert error == (
+        "a record of format 2; this fmapboard reads up to 1: upgrade it where TensorBoard runs"
+    )
+
+
+def test_healthy_layers_beside_foreign_records_are_shown(crowded: Tab) -> None:
+    layers = crowded.ask("data/layers", run="run")["layers"]
+    healthy = {layer["key"] for layer in layers if not layer["error"]}
+    assert healthy == {KEY, "fmapboard/1", *(f"fmapboard/{name}" for name in BEHIND_THE_HEADER)}
+    assert {layer["key"] for layer in layers} == {
+        KEY, "fmapboard/1", *(f"fmapboard/{name}" for name in FOREIGN),
+    }  # fmt: skip
+    assert crowded.health("run", KEY, 0)["channels"] == 5
+    assert crowded.open("data/maps", run="run", key=KEY, step=0)[0]["missing"] == []
+
+
+ASK = {"run": "run2", "key": KEY, "step": 10}
+
+
+@pytest.mark.parametrize(
+    ("route", "changes", "status", "named"),
+    [
+        ("layers", {"run": None}, 400, "run"),
+        ("layers", {"run": ""}, 400, "run"),
+        ("layers", {"run": "nope"}, 404, "'nope'"),
+        ("layers", {"run": "../../etc/passwd"}, 404, "etc/passwd"),
+        ("layers", {"run": "a\0b"}, 404, "no feature maps"),
+        ("layers", {"run": "\U0001f600" * 1000}, 404, "no feature maps"),
+        ("overview", {"step": None}, 400, "step"),
+        ("overview", {"step": "1e3"}, 400, "'1e3'"),
+        ("overview", {"run": "nope"}, 404, "'nope'"),
+        ("maps", {"key": None}, 400, "key"),
+        ("maps", {"key": "nope"}, 404, "'nope'"),
+        ("maps", {"key": "feature_maps_5x1x1x1/0"}, 404, "feature_maps_5x1x1x1"),
+        ("maps", {"key": "fmapboard_first/0"}, 404, "fmapboard_first/0"),
+        ("maps", {"key": "fmapboard/../0"}, 404, "fmapboard/../0"),
+        ("maps", {"key": "<script>alert(1)</script>"}, 404, "<script>"),
+        ("maps", {"step": "11"}, 404, "step 11"),
+        ("maps", {"step": "-1"}, 404, "step -1"),
+        ("maps", {"step": "9" * 30}, 400, "step"),
+        ("maps", {"step": "1_0"}, 400, "step"),
+        ("maps", {"step": "١"}, 400, "step"),
+        ("maps", {"step": "10", "ts": "soon"}, 400, "ts"),
+        ("maps", {"step": "10", "ts": "nan"}, 400, "ts"),
+        ("history", {"ts": "inf"}, 400, "ts"),
+        ("history", {"key": "fmapboard/nope"}, 404, "nope"),
+        ("numbers", {"key": "fmapboard/nope"}, 404, "nope"),
+        ("input", {"sample": "first"}, 400, "sample"),
+        ("input", {"sample": "7"}, 404, "network_input/sample_7"),
+        ("input", {"sample": "-1"}, 404, "network_input/sample_-1"),
+        ("input", {"name": "nope"}, 404, "nope.network_input/sample_0"),
+        ("input", {"step": None}, 400, "step"),
+    ],
+)
+def test_a_wrong_question_is_told_so(
+    tab: Tab, route: str, changes: dict[str, Any], status: int, named: str
+) -> None:
+    words = {key: word for key, word in {**ASK, **changes}.items() if word is not None}
+    answer = tab.get(f"data/{route}", **words)
+    assert (answer.status_code, answer.headers["Content-Type"]) == (status, "application/json")
+    assert named in answer.json["error"]
+    assert "Traceback" not in answer.text
+
+
+@pytest.mark.parametrize(
+    "route",
+    ["..", "../", "../../etc/passwd", "data/../../x", "static/index.js", "loader.py",
+     "%2e%2e/loader.py", "data/", "\\index.js", "INDEX.JS"],
+)  # fmt: skip
+def test_a_path_that_is_no_route_is_not_found(tab: Tab, route: str) -> None:
+    assert tab.get(route).status_code == 404
+
+
+def test_unknown_words_of_a_query_are_passed_over(tab: Tab) -> None:
+    assert tab.get("data/layers", run="run2", _="17", __proto__="x").status_code == 200
+
+
+@pytest.mark.parametrize("method", ["post", "put", "delete"])
+def test_only_questions_are_taken(tab: Tab, method: str) -> None:
+    assert getattr(tab.client, method)("/data/plugin/feature_maps/data/runs").status_code == 405
+
+
+def test_an_empty_log_directory_has_no_runs(tmp_path: Path, open_tab: Callable[..., Tab]) -> None:
+    assert open_tab(tmp_path).ask("data/runs")["runs"] == []
+
+
+def failing(times: int, read_blob: Callable[..., bytes]) -> Callable[..., bytes]:
+    left = [times]
+
+    def read(ctx: Any, *, blob_key: str) -> bytes:
+        left[0] -= 1
+        if left[0] >= 0:
+            raise errors.NotFoundError(blob_key)
+        return read_blob(ctx, blob_key=blob_key)
+
+    return read
+
+
+@pytest.mark.parametrize(("times", "status"), [(1, 200), (1000, 404)])
+def test_a_blob_that_was_just_dropped_is_looked_for_once_more(
+    logdir: Path, open_tab: Callable[..., Tab], monkeypatch: pytest.MonkeyPatch,
+    times: int, status: int,
+) -> None:  # fmt: skip
+    tab = open_tab(logdir)
+    monkeypatch.setattr(tab.provider, "read_blob", failing(times, tab.provider.read_blob))
+    assert tab.get("data/maps", **ASK).status_code == status
+
+
+def test_a_fault_of_ours_is_an_answer_too_and_goes_to_the_log(
+    logdir: Path, open_tab: Callable[..., Tab], monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    tab = open_tab(logdir)
+    monkeypatch.setattr(tab.provider, "read_blob", lambda *_, **__: 1 / 0)
+    answer = tab.get("data/maps", **ASK)
+    assert (answer.status_code, answer.json) == (
+        500,
+        {"error": "ZeroDivisionError on the server; see its log"},
+    )
+    assert "could not answer /data/plugin/feature_maps/data/maps" in caplog.text
+
+
+def png_picture(pngs: Sequence[int]) -> Picture:
+    rasters = tuple(Raster(np.full((14, 8), level, np.uint8), tile=(4, 4)) for level in pngs)
+    return Picture("feature_maps_2x1x1x1/a", "feature_maps", rasters)
+
+
+def test_pictures_of_fewer_samples_than_the_header_says_are_missing(
+    tmp_path: Path, open_tab: Callable[..., Tab], store_blobs: Callable[..., None]
+) -> None:
+    planes = {"feature_maps.lo": np.zeros((2, 2)), "feature_maps.hi": np.ones((2, 2))}
+    header = json.loads(with_picture(samples=2)[0])
+    blobs = pack(header, {**ARRAYS, **planes})
+    store_blobs(tmp_path / "run", blobs, pictures=(png_picture([1]),))
+    facts, _ = open_tab(tmp_path).open("data/maps", run="run", key="fmapboard/a", step=0)
+    assert facts["missing"] == ["feature_maps"]
+    assert [part["kind"] for part in facts["parts"]] == ["arrays"]
+
+
+def test_dead_channels_of_the_activation_that_follows_count_as_the_layer_s(
+    tmp_path: Path, open_tab: Callable[..., Tab], store_blobs: Callable[..., None]
+) -> None:
+    header = {**HEADER, "activation": {"label": "relu", "type": "ReLU"}}
+    store_blobs(tmp_path / "run", pack(header, ARRAYS))
+    dead = {**ARRAYS, "activation.dead": np.array([0.0, 1.0])}
+    store_blobs(tmp_path / "run", pack(header, dead), step=1)
+    tab = open_tab(tmp_path)
+    assert tab.layer("run", "fmapboard/a")["activation"] == "relu"
+    for step in (0, 1):
+        health = tab.health("run", "fmapboard/a", step)
+        assert (health["dead_known"], health["channels_dead"]) == (True, step)
+
+
+def test_history_has_no_numbers_where_a_step_has_none(
+    tmp_path: Path, open_tab: Callable[..., Tab], store_blobs: Callable[..., None]
+) -> None:
+    one = {name: array[..., :1] for name, array in ARRAYS.items()}
+    store_blobs(tmp_path / "run", pack(HEADER, ARRAYS))
+    store_blobs(tmp_path / "run", [b"?"], step=1)
+    store_blobs(tmp_path / "run", pack(json.loads(with_picture(drawn=1)[0]), one), step=2)
+    facts, body = open_tab(tmp_path).open("data/history", run="run", key="fmapboard/a")
+    assert facts["steps"] == [0, 1, 2]
+    assert facts["arrays"][0] == {"name": "feature_maps.minimum", "shape": [3, 2]}
+    table = np.frombuffer(body, "<f4", 6).reshape(3, 2)
+    np.testing.assert_array_equal(table, [[1, 1], [np.nan, np.nan], [1, np.nan]])
