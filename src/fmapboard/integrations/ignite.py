@@ -1,0 +1,75 @@
+"""ignite: ``FeatureMapHandler(model, every=100, tb_logger=tb_logger).attach(trainer)``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import nn
+from typing_extensions import Unpack
+
+from fmapboard.errors import optional
+from fmapboard.integrations.training_run import RunOptions, TrainingRun
+from fmapboard.schedule import Schedule
+
+ignite = optional("ignite.engine", extra="ignite", why="fmapboard.integrations.ignite")
+
+
+class FeatureMapHandler:
+    """Logs feature maps, histograms and gradient norms of a model that an `Engine` trains.
+
+    Args:
+        model: what to watch.
+        every: log each optimizer step whose number it divides, or a function of the number.
+        tb_logger: ignite's TensorboardLogger, below whose directory to write; without it
+            ``runs/<time>_<host>``.
+        gradient_accumulation_steps: iterations for each optimizer step, as
+            `create_supervised_trainer` takes it.
+        scaler: a GradScaler, to have the steps that it skips counted.
+        options: see `training_run.RunOptions`; ``validation`` needs the evaluator in `attach`.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        every: int | Schedule = 100,
+        *,
+        tb_logger: Any = None,
+        gradient_accumulation_steps: int = 1,
+        scaler: Any = None,
+        **options: Unpack[RunOptions],
+    ) -> None:
+        self._run = TrainingRun(every, **options)
+        self._model, self._scaler = model, scaler
+        self._writer = None if tb_logger is None else tb_logger.writer
+        self._accumulated = gradient_accumulation_steps
+
+    def attach(self, engine: Any, evaluator: Any = None) -> FeatureMapHandler:
+        """Follow an engine that trains, and, with ``validation=True``, one that evaluates."""
+        events = ignite.Events
+        engine.add_event_handler(events.ITERATION_STARTED, self._begin)
+        engine.add_event_handler(events.ITERATION_COMPLETED, self._end)
+        for event in (events.COMPLETED, events.TERMINATE):
+            engine.add_event_handler(event, self._run.close)
+        engine.add_event_handler(events.EXCEPTION_RAISED, self._failed)
+        if evaluator is not None:
+            evaluator.add_event_handler(events.ITERATION_STARTED, self._evaluate, engine)
+            evaluator.add_event_handler(events.ITERATION_COMPLETED, self._run.end_validation)
+        return self
+
+    def _begin(self, engine: Any) -> None:
+        done = (engine.state.iteration - 1) // self._accumulated  # counted before it starts
+        if not self._run.started:
+            self._run.start(self._model, self._writer, ".", start_step=done, scaler=self._scaler)
+        self._run.begin(done)
+
+    def _end(self, engine: Any) -> None:
+        if engine.state.iteration % self._accumulated == 0:
+            self._run.end()
+
+    def _evaluate(self, evaluator: Any, engine: Any) -> None:
+        self._run.begin_validation(engine.state.iteration // self._accumulated)
+
+    def _failed(self, engine: Any, error: BaseException) -> None:
+        self._run.close()
+        if len(engine._event_handlers[ignite.Events.EXCEPTION_RAISED]) == 1:
+            raise error  # an engine with such a handler swallows it: that is for others to decide
