@@ -1,8 +1,11 @@
 """What one logged step costs, beside the classic recipe: ``python benchmarks/logged_step.py``.
 
-Bare, recipe and fmapboard steps are interleaved; medians. ``extra`` is wall time above a bare step
-until everything is on disk, ``thread`` the time that fmapboard holds the training thread, ``cpu``
-the whole process's CPU time above a bare step, ``bytes`` what is written.
+Every measured step follows a bare step that settles caches and threads, and is compared with a bare
+step beside it; medians over rounds. *Wall, until on disk*: one logged step and the wait for its
+worker. *Back to back*: steps in a row, all of them logged, the wait for the last one included, so
+that a worker and training share the cores as they do at ``every=1``. *Training thread*: how long
+fmapboard holds it. *CPU*: of the whole process, above a bare step. *A step*: bytes on disk, the
+first step's among them, whose grids are stored twice; and those of the later ones.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -103,13 +107,9 @@ def measure(make: Callable[[], nn.Module], shape: tuple[int, ...], rounds: int) 
             boards[name] = fmapboard.watch(
                 model, writer=writers[name], every=1, kernels=False, **options
             )
-        spent: dict[str, list[tuple[float, float, float]]] = {}
 
-        def run(name: str, number: int) -> None:
-            wall, cpu, held = time.perf_counter(), time.process_time(), 0.0
-            if name == "bare":
-                train()
-            elif name == "recipe":
+        def logged(name: str, number: int) -> None:
+            if name == "recipe":
                 handles = recipe.arm()
                 train()
                 for handle in handles:
@@ -118,38 +118,89 @@ def measure(make: Callable[[], nn.Module], shape: tuple[int, ...], rounds: int) 
             else:
                 with boards[name].step(number):
                     train()
-                boards[name].flush()
-                held = writers[name].held
-            spent.setdefault(name, []).append(
-                ((time.perf_counter() - wall) * 1e3, (time.process_time() - cpu) * 1e3, held)
-            )
 
-        for number in range(rounds + 1):
-            for name in ("bare", *places):
-                run(name, number)
+        def flush(name: str) -> None:
+            if name != "recipe":
+                boards[name].flush()
+
+        spent: dict[str, list[Spent]] = {name: [] for name in places}
+        number = 0
+        for name in places:  # warm: first steps write grids twice, and find fresh memory
+            logged(name, number)
+            flush(name)
+        first = {name: size_of(place) for name, place in places.items()}
+        for _ in range(rounds):
+            for name in places:
+                number += 1
+                train()
+                bare = timed(train)
+                one = timed(lambda: (logged(name, number), flush(name)))  # noqa: B023
+                held = writers[name].held if name in writers else 0.0
+                row = timed(lambda: [train() for _ in range(IN_A_ROW)])
+                start = number + 1
+                number += IN_A_ROW
+                full = row
+                if name != "recipe":
+                    full = timed(
+                        lambda: (
+                            [logged(name, start + n) for n in range(IN_A_ROW)],  # noqa: B023
+                            flush(name),  # noqa: B023
+                        )
+                    )
+                spent[name].append(Spent(bare, one, held, (full[0] - row[0]) / IN_A_ROW))
         for board in boards.values():
             board.close()
-        written = {
-            n: sum(f.stat().st_size for f in p.rglob("*tfevents*")) for n, p in places.items()
-        }
-    return rows(spent, {n: size / (rounds + 1) for n, size in written.items()})
+        steps = {n: rounds * (1 if n == "recipe" else 1 + IN_A_ROW) for n in places}
+        later = {n: (size_of(p) - first[n]) / steps[n] for n, p in places.items()}
+        return rows(spent, first, later)
+
+
+IN_A_ROW = 5
+
+
+@dataclass
+class Spent:
+    """Wall and CPU ms of a bare and of a logged step; ms on the thread; ms a step in a row."""
+
+    bare: tuple[float, float]
+    logged: tuple[float, float]
+    held: float
+    in_a_row: float
+
+
+def timed(act: Callable[[], object]) -> tuple[float, float]:
+    wall, cpu = time.perf_counter(), time.process_time()
+    act()
+    return (time.perf_counter() - wall) * 1e3, (time.process_time() - cpu) * 1e3
+
+
+def size_of(place: Path) -> int:
+    return sum(file.stat().st_size for file in place.rglob("*tfevents*"))
 
 
 def rows(
-    spent: dict[str, list[tuple[float, float, float]]], written: dict[str, float]
+    spent: dict[str, list[Spent]], first: dict[str, int], later: dict[str, float]
 ) -> list[list[str]]:
-    middle = {n: [statistics.median(c) for c in zip(*s[1:], strict=True)] for n, s in spent.items()}
-    bare = middle.pop("bare")
-    found = [["bare step", f"{bare[0]:.0f} ms", "", "", "", ""]]
-    for name, (wall, cpu, held) in middle.items():
+    middle = statistics.median
+    bare = middle(s.bare[0] for all_of in spent.values() for s in all_of)
+    found = [["bare step", f"{bare:.0f} ms", "", "", "", "", "", ""]]
+    recipe_ms = middle(s.logged[0] - s.bare[0] for s in spent["recipe"])
+    recipe_cpu = middle(s.logged[1] - s.bare[1] for s in spent["recipe"])
+    for name, steps in spent.items():
+        wall = middle(s.logged[0] - s.bare[0] for s in steps)
+        cpu = middle(s.logged[1] - s.bare[1] for s in steps)
+        held, row = middle(s.held for s in steps), middle(s.in_a_row for s in steps)
+        own = name != "recipe"
         found.append(
             [
                 name,
-                f"+{wall - bare[0]:.0f} ms",
-                f"{(wall - bare[0]) / bare[0]:.1%}",
-                f"{held:.1f} ms" if held else "",
-                f"+{cpu - bare[1]:.0f} ms",
-                f"{written[name] / 1e6:.2f} MB",
+                f"+{wall:.0f} ms, {wall / bare:.1%}",
+                f"+{row:.0f} ms, {row / bare:.1%}" if own else "",
+                f"{held:.1f} ms" if own else f"{wall:.0f} ms",
+                f"1/{recipe_ms / held:.0f}" if own else "",
+                f"+{cpu:.0f} ms",
+                f"1/{recipe_cpu / cpu:.0f}" if own and cpu > 0 else "",
+                f"{first[name] / 1e6:.2f} MB, then {later[name] / 1e6:.2f} MB",
             ]
         )
     return found
@@ -166,7 +217,15 @@ def main() -> None:
         if options.only not in name:
             continue
         table = Table(
-            "", "wall until on disk", "of a step", "training thread", "CPU", "a step", title=name
+            "",
+            "wall, until on disk",
+            "back to back",
+            "training thread",
+            "of the recipe",
+            "CPU",
+            "of the recipe",
+            "a step",
+            title=name,
         )
         for row in measure(make, shape, options.rounds):
             table.add_row(*row)

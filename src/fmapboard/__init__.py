@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from fmapboard.display import draw
     from fmapboard.errors import (
         CaptureError,
         CheckpointError,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _ROOMS = {
+    "display": ("draw",),
     "errors": (
         "CaptureError", "CheckpointError", "ConfigurationError", "FmapboardError", "ImageError",
         "LayerNotFound", "MissingExtra", "NoConvolution", "WriteError",
@@ -55,6 +57,7 @@ __all__ = [
     "MissingExtra",
     "NoConvolution",
     "WriteError",
+    "draw",
     "extract",
     "extract_gradients",
     "kernel_groups",

@@ -13,14 +13,30 @@ from torch import Tensor, nn
 
 from fmapboard.activations import floor_of
 from fmapboard.observe import aside, first_tensor, is_observable, tensors
+from fmapboard.planes import shrink
 from fmapboard.records import Photograph, Role, Site
-from fmapboard.reduce import Pending, Reducer, shrink, to_numpy
+from fmapboard.reduce import Pending, Reducer
 from fmapboard.registry import Side
 
 MAX_INPUT_SIDE = 256
 """The network's input is averaged down to this many px a side."""
 
 Failed = Callable[[str, Exception], None]
+
+
+@dataclass(frozen=True, slots=True)
+class PendingPhotograph:
+    """`records.Photograph` still on the device: f32 [C, H, W], a copy of the input's size."""
+
+    sample: int
+    values: Tensor
+    mean: tuple[float, ...] | None
+    std: tuple[float, ...] | None
+
+    def to_host(self) -> Photograph:
+        """Wait for the device and average down."""
+        drawn, block = shrink(self.values.cpu().numpy(), MAX_INPUT_SIDE)
+        return Photograph(self.sample, drawn, self.mean, self.std, block)
 
 
 class Stopwatch:
@@ -80,7 +96,7 @@ class Collection:
     loss_scale: Callable[[], float | None] = _nothing
     scale_then: float | None = None
     pending: list[Pending] = field(default_factory=list)
-    photographs: list[Photograph] = field(default_factory=list)
+    photographs: list[PendingPhotograph] = field(default_factory=list)
     _generation: int = 0
 
     def void(self) -> None:
@@ -163,11 +179,11 @@ class Collection:
         if batch.dim() != 4 or batch.shape[1] not in (1, 3) or batch.dtype == torch.bool:
             return
         known = self.mean if self.mean is not None and len(self.mean) == batch.shape[1] else None
+        std = self.std if known is not None else None
         with aside(image.device.type):
-            drawn, block = shrink(batch[: self.inputs_drawn].detach().float(), MAX_INPUT_SIDE)
-            for number, sample in enumerate(to_numpy(drawn)):
-                std = self.std if known is not None else None
-                self.photographs.append(Photograph(number, sample, known, std, block))
+            kept = batch[: self.inputs_drawn].detach().to(torch.float32, copy=True)
+        for number, sample in enumerate(kept.unbind()):
+            self.photographs.append(PendingPhotograph(number, sample, known, std))
 
     @contextmanager
     def _observing(self, layer: str) -> Iterator[None]:

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Iterator
-from typing import Any
 
-import numpy as np
-
-from fmapboard import png
 from fmapboard.histogram import histogram
 from fmapboard.nonfinite import first_nonfinite, plain
 from fmapboard.palettes import LEGEND, Palette, palette
 from fmapboard.records import (
-    Floats,
     Histogram,
     Kernels,
     LoggedStep,
@@ -25,17 +19,15 @@ from fmapboard.records import (
     Role,
     Scale,
     StepData,
-    TabRecord,
 )
 from fmapboard.render import (
-    KERNEL_PADDING,
-    PADDING,
     columns,
     draw_kernels,
     draw_maps,
     draw_photograph,
 )
-from fmapboard.schema import FIRST_PREFIX, NONFINITE_TAG, RECORD_PREFIX, pack
+from fmapboard.schema import NONFINITE_TAG
+from fmapboard.tab import TabRecords
 
 _HISTOGRAM_GROUP: dict[Role, str] = {
     "feature_maps": "activations",
@@ -47,10 +39,6 @@ _SCALE_TEXT: dict[Scale, str] = {
     "layer": "one scale for all channels of the layer",
     "locked": "scale locked to the first logged step",
 }
-_STATISTICS = (
-    "minimum", "maximum", "mean", "std",
-    "nan", "positive_infinity", "negative_infinity", "constant", "dead",
-)  # fmt: skip
 
 
 class Composer:
@@ -75,13 +63,12 @@ class Composer:
         self._scale = scale
         self._prefix = f"{name}." if name else ""
         self._max_kernels = max_kernels
-        self._written: defaultdict[str, int] = defaultdict(int)
-        self._last: list[str] = []
+        self._records = TabRecords(self._prefix, colormap, scale)
         self._nonfinite_said = self._said_now = False
 
     def __call__(self, data: StepData) -> LoggedStep:
         """Everything of one step, ready to be stored."""
-        self._last, self._said_now = [], False
+        self._said_now = False
         pictures = [self._maps(m) for m in data.measured if m.planes is not None]
         kernels = [self._kernels(k) for k in data.kernels]
         peaks = {k.site.label: peak for k, (_, peak) in zip(data.kernels, kernels, strict=True)}
@@ -99,9 +86,7 @@ class Composer:
 
     def undo(self) -> None:
         """The last step could not be stored: count as if it had not been composed."""
-        for label in self._last:
-            self._written[label] -= 1
-        self._last = []
+        self._records.undo()
         self._nonfinite_said &= not self._said_now
 
     def _texts(self, data: StepData) -> dict[str, str]:
@@ -179,70 +164,6 @@ class Composer:
         }
         return {self._prefix + tag: value for tag, value in scalars.items()}
 
-    def _records(
-        self, data: StepData, drawn: list[Picture], peaks: dict[str, float]
-    ) -> Iterator[TabRecord]:
-        """One small record a layer, and at a layer's first step a second one with its grids."""
-        of_site: defaultdict[str, list[Picture]] = defaultdict(list)
-        for picture in drawn:
-            assert picture.site is not None  # `drawn` holds no network input
-            of_site[picture.site.label].append(picture)
-        measured = {(m.site.label, m.role): m for m in data.measured}
-        for label, pictures in of_site.items():
-            parts = [(picture, measured.get((label, picture.role))) for picture in pictures]
-            arrays: dict[str, Floats] = {}
-            for picture, part in parts:
-                if part is not None:
-                    arrays.update(_arrays(picture.role, part))
-            header = self._header(data, parts, peaks.get(label))
-            yield TabRecord(f"{self._prefix}{RECORD_PREFIX}{label}", pack(header, arrays))
-            if self._written[label] == 1:
-                grids = [png.encode(raster) for p in pictures for raster in p.rasters]
-                tag = f"{self._prefix}{FIRST_PREFIX}{label}"
-                yield TabRecord(tag, pack(header, arrays, grids))
-
-    def _header(
-        self, data: StepData, parts: list[tuple[Picture, Measured | None]], peak: float | None
-    ) -> dict[str, Any]:
-        site = parts[0][0].site
-        assert site is not None
-        self._written[site.label] += 1
-        self._last.append(site.label)
-        return {
-            "layer": site.layer,
-            "type": site.type,
-            "kernel_shape": list(site.kernel_shape) if site.kernel_shape else None,
-            "call": site.call,
-            "position": site.position,
-            "step": data.step,
-            "steps_written": self._written[site.label],
-            "training_thread_ms": round(data.training_thread_ms, 3),
-            "pictures": [self._picture_header(picture, part, peak) for picture, part in parts],
-        }
-
-    def _picture_header(
-        self, picture: Picture, part: Measured | None, peak: float | None
-    ) -> dict[str, Any]:
-        header: dict[str, Any] = {"role": picture.role, "tag": picture.tag}
-        if part is None or part.planes is None:
-            colours = "rgb" if picture.rasters[0].palette is None else "signed"
-            return {**header, "peak": peak, "palette": colours, "padding": KERNEL_PADDING}
-        samples, drawn, height, width = part.planes.pixels.shape
-        return {
-            **header,
-            "shape": list(part.planes.shape),
-            "channels": part.planes.channels,
-            "drawn": drawn,
-            "samples": samples,
-            "tile": [height, width],
-            "columns": columns(drawn),
-            "padding": PADDING,
-            "block": part.planes.block,
-            "view": part.planes.view,
-            "palette": self._palette.name,
-            "scale": self._scale,
-        }
-
 
 def _norms(parameters: tuple[Parameter, ...]) -> dict[str, float]:
     norms = {p.name: p.norm for p in parameters if p.norm is not None}
@@ -266,18 +187,3 @@ def _fractions(measured: tuple[Measured, ...]) -> dict[str, float]:
         if statistics.dead is not None:
             fractions[f"dead_channels/{label}"] = float(statistics.dead.mean())
     return fractions
-
-
-def _arrays(role: Role, part: Measured) -> dict[str, Floats]:
-    """The per-channel arrays of one picture; counts and flags that are all 0 are left out."""
-    planes, statistics = part.planes, part.statistics
-    assert planes is not None
-    drawn = planes.pixels.shape[1]
-    arrays: dict[str, Floats] = {f"{role}.lo": planes.lo, f"{role}.hi": planes.hi}
-    if planes.flat.any():
-        arrays[f"{role}.flat"] = planes.flat.astype(np.float32)
-    for name in _STATISTICS if statistics is not None else ():
-        values = getattr(statistics, name)
-        if values is not None and (values.dtype.kind == "f" or values.any()):
-            arrays[f"{role}.{name}"] = values[:drawn]
-    return arrays

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 from torch.utils.hooks import RemovableHandle
 
+from fmapboard.display import LayerMaps
 from fmapboard.errors import ConfigurationError
 from fmapboard.layers import Layers, scripted_warning, unwrap
 from fmapboard.observe import map_tensors, tensors
@@ -30,7 +31,7 @@ def extract(
     *,
     side: Side = "output",
     forward_kwargs: Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
+) -> LayerMaps:
     """Each layer's true output (or input) in one forward pass, cloned.
 
     What ``forward`` of the layer returned, before an in-place operation behind it could change it.
@@ -51,8 +52,9 @@ def extract(
         forward_kwargs: keyword arguments of the call.
 
     Returns:
-        Layer name -> tensor (or tuple, list, dict of tensors, as the layer returned it), in call
-        order; a layer's second call in the pass stands under ``name.call2``.
+        A dict: layer name -> tensor (or tuple, list, dict of tensors, as the layer returned it), in
+        call order; a layer's second call in the pass stands under ``name.call2``. In a notebook it
+        shows a grid for each layer.
 
     Raises:
         LayerNotFound, NoConvolution, ConfigurationError: as `layers.select` does.
@@ -82,7 +84,7 @@ class _Collector:
     """A sink that clones what it is told."""
 
     def __init__(self) -> None:
-        self.values: dict[str, Any] = {}
+        self.values = LayerMaps()
 
     def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.values.clear()

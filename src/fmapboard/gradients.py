@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -14,13 +14,56 @@ from torch.optim.optimizer import Optimizer, register_optimizer_step_pre_hook
 
 from fmapboard.distributed import Sharding, local, sharding, summed
 from fmapboard.layers import clean_name, unwrap
+from fmapboard.norms import dense, norms
 from fmapboard.observe import aside
 from fmapboard.records import NONE, Nonfinite, Parameter
-from fmapboard.reduce import PendingSample, sample
+from fmapboard.samples import PendingSample, sample
 
-_RUN = 4096
-# Beyond these, squares of float32 may overflow or vanish.
-_LARGE, _SMALL = 1e15, 1e-15
+
+@dataclass(frozen=True, slots=True)
+class PendingParameters:
+    """`records.Parameter`s still on the device.
+
+    Attributes:
+        names: of all parameters that something was read of, in the model's order.
+        normed: names of those that have a norm.
+        norms: f64 [P], theirs, or None where there are none.
+        samples: of weight and gradient, by name.
+        nonfinite: what was counted at once, by name (on the CPU).
+    """
+
+    names: tuple[str, ...]
+    normed: tuple[str, ...] = ()
+    norms: Tensor | None = None
+    samples: dict[str, tuple[PendingSample, PendingSample | None]] = field(default_factory=dict)
+    nonfinite: dict[str, Nonfinite] = field(default_factory=dict)
+
+    def tensors(self) -> Iterator[Tensor]:
+        """Everything that it holds."""
+        if self.norms is not None:
+            yield self.norms
+        for weight, gradient in self.samples.values():
+            yield weight.values
+            if gradient is not None:
+                yield gradient.values
+
+    def to_host(self) -> tuple[Parameter, ...]:
+        """Wait for the device and copy."""
+        values = [] if self.norms is None else self.norms.tolist()
+        norm_of = dict(zip(self.normed, values, strict=True))
+        parameters = []
+        for name in self.names:
+            weight, gradient = self.samples.get(name, (None, None))
+            parameters.append(
+                Parameter(
+                    name,
+                    None if weight is None else weight.to_host(),
+                    None if gradient is None else gradient.to_host(),
+                    norm_of.get(name),
+                    self.nonfinite.get(name, NONE),
+                )
+            )
+        return tuple(parameters)
 
 
 class GradientReader:
@@ -96,29 +139,23 @@ class GradientReader:
         self._norms, self._cuts, self._samples, self._nonfinite = {}, {}, {}, {}
         self.stepped = self.void = False
 
-    def to_host(self) -> tuple[Parameter, ...]:
-        """What was read since `arm`, in the model's order; one host sync for all norms.
+    def pending(self) -> PendingParameters:
+        """What was read since `arm`, in the model's order.
 
         Where parameters are sharded all ranks must call this: norms are of the whole gradient.
         Samples for histograms are of this process's part.
         """
         whole = summed(list(self._norms.values()), [self._cuts[name] for name in self._norms])
-        norms = _stacked(whole)
-        of_name = dict(zip(self._norms, norms, strict=True))
-        parameters = []
-        for name in self._names.values():
-            weight, gradient = self._samples.get(name, (None, None))
-            if weight is not None or name in of_name:
-                parameters.append(
-                    Parameter(
-                        name,
-                        None if weight is None else weight.to_host(),
-                        None if gradient is None else gradient.to_host(),
-                        of_name.get(name),
-                        self._nonfinite.get(name, NONE),
-                    )
-                )
-        return tuple(parameters)
+        stacked = torch.stack([n.to(whole[0].device) for n in whole]) if whole else None
+        read = self._norms.keys() | self._samples.keys()
+        names = tuple(name for name in self._names.values() if name in read)
+        return PendingParameters(
+            names, tuple(self._norms), stacked, dict(self._samples), dict(self._nonfinite)
+        )
+
+    def to_host(self) -> tuple[Parameter, ...]:
+        """`pending` at once; waits for the device."""
+        return self.pending().to_host()
 
     def _before_step(
         self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -164,39 +201,41 @@ class GradientReader:
 
     def _read(self, optimizer: Optimizer) -> None:
         scale = getattr(optimizer, "grad_scale", None)  # a fused optimizer unscales in its kernel
-        new: dict[str, Tensor] = {}
+        fresh: dict[str, Tensor] = {}
         for group in optimizer.param_groups:
             for parameter in group["params"]:
                 name = self._names.get(id(parameter))
-                if name is None:
-                    continue
-                if name not in self._norms and name not in self._samples:
-                    new[name] = parameter
-                    with aside(parameter.device.type):
-                        self._read_one(name, parameter, scale)
-        self._count_nonfinite(new)
+                if name is not None and name not in self._norms and name not in self._samples:
+                    fresh[name] = parameter
+        for kind in {parameter.device.type for parameter in fresh.values()}:
+            with aside(kind):
+                self._read_all({n: p for n, p in fresh.items() if p.device.type == kind}, scale)
 
-    def _count_nonfinite(self, parameters: dict[str, Tensor]) -> None:
-        """Name what is wrong with the gradients whose norm is not finite; waits for the device."""
-        names = [name for name in parameters if name in self._norms]
-        norms = _stacked([self._norms[name] for name in names])
-        for name, norm in zip(names, norms, strict=True):
-            gradient = parameters[name].grad
-            if not math.isfinite(norm) and gradient is not None:
-                with aside(gradient.device.type):
-                    self._nonfinite[name] = _count(_dense(gradient))
+    def _read_all(self, parameters: dict[str, Tensor], scale: Tensor | None) -> None:
+        """Read parameters of one kind of device: all norms together."""
+        gradients: dict[str, Tensor] = {}
+        for name, parameter in parameters.items():
+            if parameter.grad is not None:
+                self._cuts[name] = sharding(parameter.grad)
+                gradients[name] = dense(parameter.grad)
+        found = norms(list(gradients.values()))
+        for (name, gradient), norm in zip(gradients.items(), found, strict=True):
+            self._norms[name] = norm if scale is None else norm / scale.to(norm.device)
+            if norm.device.type == "cpu" and not math.isfinite(norm):
+                self._nonfinite[name] = _count(gradient)
+        for name in self._wanted & parameters.keys():
+            self._sample(name, parameters[name], scale)
 
-    def _read_one(self, name: str, parameter: Tensor, scale: Tensor | None) -> None:
-        gradient = parameter.grad
+    def _sample(self, name: str, parameter: Tensor, scale: Tensor | None) -> None:
+        part, gradient = local(parameter.detach()), parameter.grad
+        if not part.numel():
+            return
+        of_gradient = None
         if gradient is not None:
-            self._cuts[name] = sharding(gradient)
-            gradient = _dense(gradient)
-            self._norms[name] = _norm(gradient, scale)
-        if name in self._wanted:
-            part = local(parameter.detach())
-            if part.numel():
-                of_gradient = None if gradient is None else _unscaled(sample(gradient), scale)
-                self._samples[name] = (sample(part), of_gradient)
+            own = local(gradient.detach())
+            values = own.coalesce().values() if own.is_sparse else own
+            of_gradient = _unscaled(sample(values), scale)
+        self._samples[name] = (sample(part), of_gradient)
 
 
 def is_void(optimizer: Optimizer) -> bool:
@@ -215,45 +254,10 @@ def _unscaled(sampled: PendingSample, scale: Tensor | None) -> PendingSample:
     return replace(sampled, values=sampled.values / scale.to(sampled.values.device))
 
 
-def _dense(gradient: Tensor) -> Tensor:
-    """This process's part of a gradient; of a sparse one the rows that it has, each once."""
-    part = local(gradient.detach())
-    return part.coalesce().values() if part.is_sparse else part
-
-
 def _count(gradient: Tensor) -> Nonfinite:
-    """How many values of a gradient are NaN, +Inf and -Inf, real and imaginary parts apart."""
-    flat = torch.view_as_real(gradient) if gradient.is_complex() else gradient
-    infinite = (int((flat == end).sum()) for end in (torch.inf, -torch.inf))
-    return Nonfinite(int(torch.isnan(flat).sum()), *infinite)
-
-
-def _norm(gradient: Tensor, scale: Tensor | None) -> Tensor:
-    """The 2-norm, f64 [], on the gradient's device.
-
-    Float32 sums over runs of values and float64 sums over the runs: one float32 sum of 25 million
-    squares is wrong in the third digit.
-    """
-    if gradient.is_complex():
-        gradient = torch.view_as_real(gradient)
-    dtype = torch.float64 if gradient.dtype == torch.float64 else torch.float32
-    flat = gradient.reshape(-1)
-    whole = flat.numel() // _RUN * _RUN
-    runs = torch.linalg.vector_norm(flat[:whole].view(-1, _RUN), dim=1, dtype=dtype)
-    rest = torch.linalg.vector_norm(flat[whole:], dtype=dtype)
-    norm: Tensor = torch.linalg.vector_norm(torch.cat([runs, rest[None]]).double())
-    if norm.device.type == "cpu" and not _SMALL < norm.item() < _LARGE:
-        norm = torch.linalg.vector_norm(flat, dtype=torch.float64)  # squares left float32
-    return norm if scale is None else norm / scale.to(norm.device)
-
-
-def _stacked(norms: list[Tensor]) -> list[float]:
-    """Scalars of any device as floats: one transfer for each device that holds some."""
-    if not norms:
-        return []
-    home = norms[0].device
-    values: list[float] = torch.stack([norm.to(home).double() for norm in norms]).tolist()
-    return values
+    """How many values of a dense, real gradient are NaN, +Inf and -Inf."""
+    infinite = (int((gradient == end).sum()) for end in (torch.inf, -torch.inf))
+    return Nonfinite(int(torch.isnan(gradient).sum()), *infinite)
 
 
 def _nothing() -> None:

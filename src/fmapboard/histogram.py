@@ -24,17 +24,21 @@ def histogram(tag: str, sample: Sample, buckets: int = BUCKETS) -> Histogram:
         edges f64 [K + 1], counts f64 [K]; both empty where there is no finite value.
     """
     values = sample.values
-    finite = values[np.isfinite(values)]
     seen = values.size or 1
+    lo, hi = _extremes(values, sample)
+    finite = values
+    if not math.isfinite(hi - lo):  # NaN or an infinity is there, or the range leaves the type
+        finite = values[np.isfinite(values)]
+        if not finite.size:
+            nonfinite = round(values.size * sample.total / seen)
+            return Histogram(tag, np.empty(0), np.empty(0), nonfinite)
+        lo, hi = _extremes(finite, sample)
     nonfinite = round((values.size - finite.size) * sample.total / seen)
-    if not finite.size:
-        return Histogram(tag, np.empty(0), np.empty(0), nonfinite)
-    lo, hi = _extremes(finite, sample)
     if lo == hi:
         buckets = 1
         lo = min(lo - 0.5, math.nextafter(lo, -math.inf))
         hi = max(hi + 0.5, math.nextafter(hi, math.inf))
-    edges, counts = _count(finite.astype(np.float64), lo, hi, buckets)
+    edges, counts = _count(finite, lo, hi, buckets)
     return Histogram(tag, edges, counts * (sample.total / seen), nonfinite)
 
 
@@ -44,12 +48,21 @@ def _count(finite: Floats, lo: float, hi: float, buckets: int) -> tuple[Floats, 
     start, span = lo * half, hi * half - lo * half
     edges = np.minimum((start + span * np.linspace(0, 1, buckets + 1)) / half, hi)
     edges[-1] = hi
-    place = (finite * half - start) / span * buckets
-    index = np.clip(place.astype(np.int64), 0, buckets - 1)
+    factor = buckets / span if span * 1e300 > buckets else math.inf
+    if math.isfinite(factor) and half == 1.0:
+        place = np.subtract(finite, lo, dtype=np.float64)
+        place *= factor
+    else:
+        place = (finite.astype(np.float64) * half - start) / span * buckets
+    index = place.astype(np.intp)
+    np.clip(index, 0, buckets - 1, out=index)
     return edges, np.bincount(index, minlength=buckets).astype(np.float64)
 
 
-def _extremes(finite: Floats, sample: Sample) -> tuple[float, float]:
-    lo = sample.lo if np.isfinite(sample.lo) else float(finite.min())
-    hi = sample.hi if np.isfinite(sample.hi) else float(finite.max())
-    return min(lo, float(finite.min())), max(hi, float(finite.max()))
+def _extremes(values: Floats, sample: Sample) -> tuple[float, float]:
+    """The smallest and the largest value, of the sample or known; NaN where one of it is."""
+    lo, hi = float(values.min(initial=math.inf)), float(values.max(initial=-math.inf))
+    known_lo = sample.lo if math.isfinite(sample.lo) else lo
+    known_hi = sample.hi if math.isfinite(sample.hi) else hi
+    # A comparison with NaN is False, so NaN stays where it is the first of the two.
+    return min(lo, known_lo), max(hi, known_hi)

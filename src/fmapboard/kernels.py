@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -12,12 +13,24 @@ from fmapboard.distributed import whole
 from fmapboard.layers import kernel_shape
 from fmapboard.probe import untouched
 from fmapboard.records import Kernels, Site
-from fmapboard.reduce import to_numpy
 
 _TRANSPOSED = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
 
 
-def read_kernels(layers: Mapping[str, nn.Module], most: int | None) -> tuple[Kernels, ...]:
+@dataclass(frozen=True, slots=True)
+class PendingKernels:
+    """`records.Kernels` still on the device: f32, a copy."""
+
+    site: Site
+    weight: Tensor
+    view: str
+
+    def to_host(self) -> Kernels:
+        """Wait for the device and copy."""
+        return Kernels(self.site, self.weight.cpu().numpy(), self.view)
+
+
+def read_kernels(layers: Mapping[str, nn.Module], most: int | None) -> tuple[PendingKernels, ...]:
     """The weights of the convolutions among the layers, as (out, in / groups, height, width).
 
     Args:
@@ -38,7 +51,8 @@ def read_kernels(layers: Mapping[str, nn.Module], most: int | None) -> tuple[Ker
             flat, said = _two_dimensional(whole(weight.detach()))
             if isinstance(module, _TRANSPOSED):
                 flat = flat.transpose(0, 1)  # stored as (in, out / groups)
-            found.append(Kernels(site, to_numpy(flat[:most, :most]), said))
+            kept = flat[:most, :most].to(torch.float32, copy=True)
+            found.append(PendingKernels(site, kept, said))
     return tuple(found)
 
 

@@ -23,9 +23,9 @@ from fmapboard.observe import tensors
 from fmapboard.pipeline import Complaints, Pipeline
 from fmapboard.probe import run_probe
 from fmapboard.records import KernelShape, Scale
-from fmapboard.schedule import Schedule, as_schedule
+from fmapboard.schedule import Schedule, as_schedule, never, next_due
 from fmapboard.settings import OnError, Settings
-from fmapboard.window import Observer
+from fmapboard.window import Observer, Passes
 from fmapboard.writers import Writer
 from fmapboard.writers.memory import MemoryWriter
 from fmapboard.writers.tensorboard import TensorBoardWriter, as_writer, default_log_dir
@@ -66,13 +66,14 @@ class FeatureMapLogger:
         schedule = as_schedule(settings.every)
         self._writes = rank() == 0
         takes_part = settings.reduce_statistics or is_sharded(self._model)
-        self._schedule = schedule if self._writes or takes_part else _never
+        self._schedule = schedule if self._writes or takes_part else never
         self._complaints = Complaints(settings.on_error)
         self._observer = Observer(self._model, layers, settings, scaler, self._complaints)
         _try_probe(self._model, settings.probe)
         self._next = settings.start_step
         self._logged = 0
         self._by_hand = optimizer is None
+        self._asleep_until = 0  # no window is open and none is due before this step
         writer = open_writer() if self._writes else MemoryWriter()
         self._pipeline = Pipeline(writer, settings, self._complaints)
         handles = [] if optimizer is None else [self._count_steps_of(optimizer)]
@@ -111,22 +112,48 @@ class FeatureMapLogger:
         Args:
             number: the step's number; None counts on from the one before.
         """
-        if not self._by_hand:
-            self._by_hand = True  # from now on the user says where a step begins
-            self._observer.abandon()
-        if number is not None:
-            self._warn_if_backwards(number)
-            self._next = number
-        if self._schedule(self._next):
-            self._observer.open(self._next, training_only=False, probe_now=True)
+        self.begin_step(number)
         try:
             yield
         except BaseException:
             self._observer.abandon()
             self._pipeline.flush()
             raise
+        self.end_step()
+
+    def begin_step(self, number: int | None = None, *, training: bool = True) -> None:
+        """Begin a step that `end_step` ends: for a framework's events, where `step` cannot stand.
+
+        Begun once more under the number that is open, it goes on: the next micro-batch begins.
+
+        Args:
+            number: the step's number; None counts on from the one before.
+            training: False for a step of validation: its pass in eval mode is recorded, and no
+                optimizer is expected to step.
+        """
+        if not self._by_hand:
+            self._by_hand = True  # from now on the user says where a step begins
+            self._asleep_until = 0
+            self._observer.abandon()
+        if number is not None:
+            self._warn_if_backwards(number)
+            self._next = number
+        if self._schedule(self._next) and self._observer.open_step != self._next:
+            passes: Passes = "all" if training else "evaluation"
+            self._observer.open(self._next, passes=passes, probe_now=True)
+
+    def end_step(self) -> None:
+        """End the step that `begin_step` began."""
         self._close_window()
         self._next += 1
+
+    def before_clipping(self) -> None:
+        """Log the gradients' norms as they are now, under ``gradient_norm_before_clipping/``.
+
+        Call it after ``backward`` (and ``scaler.unscale_``), before gradients are clipped; at a
+        step that is not logged it does nothing.
+        """
+        self._observer.before_clipping()
 
     def flush(self) -> None:
         """Return when every step logged so far can be read by TensorBoard."""
@@ -162,7 +189,9 @@ class FeatureMapLogger:
 
         def after_step(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
             # The optimizer holds the logger, so one line without a name for it is enough.
-            if not self._by_hand and not self._observer.was_void(optimizer):
+            if self._next + 1 < self._asleep_until:
+                self._next += 1
+            elif not self._by_hand and not self._observer.was_void(optimizer):
                 self._stepped()
 
         # In a compiled step function it is called for real, not traced once.
@@ -176,16 +205,19 @@ class FeatureMapLogger:
         self._open_if_due()
 
     def _open_if_due(self) -> None:
+        self._asleep_until = 0
         if self._schedule(self._next):
-            self._observer.open(self._next, training_only=True, probe_now=False)
+            self._observer.open(self._next, passes="training", probe_now=False)
+        else:
+            self._asleep_until = next_due(self._schedule, self._next)
 
     def _close_window(self) -> None:
         if not self._observer.is_open:
             return
-        data = self._observer.close()
-        if data is not None and self._writes:
+        pending = self._observer.close()
+        if pending is not None and self._writes:
             self._logged += 1
-            self._pipeline.put(data)
+            self._pipeline.put(pending.to_host, pending.nbytes)
         self._complaints.raise_first()
 
     def _warn_if_backwards(self, number: int) -> None:
@@ -326,10 +358,6 @@ def _try_probe(model: nn.Module, probe: Any) -> None:
         raise ConfigurationError(
             f"probe of shape {shapes} does not go through the model: {reason}"
         ) from error
-
-
-def _never(step: int) -> bool:
-    return False
 
 
 def _let_go(pipeline: Pipeline, handles: list[RemovableHandle]) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._ops import _len_torch_dispatch_stack_pre_dispatch
 from torch.utils._python_dispatch import _disable_current_modes
 
 
@@ -20,12 +21,21 @@ def aside(device_type: str) -> Iterator[None]:
     Selective checkpointing records every operation that it sees, even without gradients; with the
     modes disabled it sees none of ours.
     """
-    with (
-        _disable_current_modes(),
-        torch.no_grad(),
-        torch.autocast(device_type, enabled=False, cache_enabled=False),
-    ):
-        yield
+    with torch.no_grad():
+        # Both are dear to enter, and hooks run often: only where there is something to leave.
+        if not (_modes_are_active() or torch.is_autocast_enabled(device_type)):
+            yield
+            return
+        with (
+            _disable_current_modes(),
+            torch.autocast(device_type, enabled=False, cache_enabled=False),
+        ):
+            yield
+
+
+def _modes_are_active() -> bool:
+    before_dispatch = _len_torch_dispatch_stack_pre_dispatch()  # type: ignore[no-untyped-call]  # torch
+    return bool(torch._C._len_torch_dispatch_stack() or before_dispatch)
 
 
 def is_observable(tensor: Tensor) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 
 from fmapboard.background import Worker
 from fmapboard.budget import Budget
@@ -16,6 +17,8 @@ from fmapboard.writers.protobuf import Encoder
 
 _FRAME = 64
 """Bytes of an event besides its summary, at most: framing, checksums, step and time."""
+
+DROPPED_TAG = "fmapboard/dropped_steps"
 
 log = logging.getLogger("fmapboard")
 
@@ -70,12 +73,13 @@ class Pipeline:
             max_kernels=settings.max_channels,
         )
         self._writer, self._complaints = writer, complaints
-        self._worker: Worker[StepData] = Worker(
+        self._worker: Worker[Callable[[], StepData]] = Worker(
             self._work,
             self._failed,
             max_bytes=settings.max_queue_bytes,
             when_full=settings.when_full,
         )
+        self._may_drop = settings.when_full == "drop_oldest"
         self._max_bytes = settings.max_bytes_per_step
         self._budget = Budget()
         self._closed = False
@@ -85,9 +89,9 @@ class Pipeline:
         """Steps that were dropped because the queue was full."""
         return self._worker.dropped
 
-    def put(self, data: StepData) -> None:
-        """Queue a step."""
-        self._worker.put(data, data.nbytes)
+    def put(self, receive: Callable[[], StepData], nbytes: int) -> None:
+        """Queue a step that holds ``nbytes`` bytes; ``receive`` is called in the worker thread."""
+        self._worker.put(receive, nbytes)
 
     def flush(self) -> None:
         """Return when every queued step is written and readable."""
@@ -101,7 +105,8 @@ class Pipeline:
             self._worker.close()
             self._guarded(self._writer.close)
 
-    def _work(self, data: StepData) -> None:
+    def _work(self, receive: Callable[[], StepData]) -> None:
+        data = self._with_dropped(receive())
         try:
             step = self._composed(data)
             for tag, text in step.texts.items():
@@ -110,6 +115,20 @@ class Pipeline:
         except Exception:
             self._compose.undo()
             raise
+
+    def _with_dropped(self, data: StepData) -> StepData:
+        """Where steps may be dropped, their count stands among the step's scalars."""
+        if not self._may_drop:
+            return data
+        dropped = self._worker.dropped
+        if dropped:
+            self._complaints.warn(
+                DROPPED_TAG,
+                f"step {data.step}: {dropped} logged steps dropped so far, since they come faster "
+                f"than they are written (the scalar {DROPPED_TAG} counts on); log less often, or "
+                "with when_full='wait'",
+            )
+        return replace(data, scalars={**data.scalars, DROPPED_TAG: float(dropped)})
 
     def _composed(self, data: StepData) -> LoggedStep:
         """The step, within the bytes that it may have."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -38,3 +39,23 @@ class Every:
 def as_schedule(every: int | Schedule) -> Schedule:
     """The schedule that ``every`` names: a number of steps, or a schedule of the user's own."""
     return every if callable(every) else Every(every)
+
+
+def never(step: int) -> bool:
+    """No step is logged."""
+    return False
+
+
+def next_due(schedule: Schedule, step: int) -> int:
+    """The first step behind ``step`` at which a schedule may have to be asked again.
+
+    Of a user's own function nothing is known: it is asked at each step.
+
+    >>> next_due(Every(10), 20), next_due(lambda step: False, 20)
+    (30, 21)
+    """
+    if schedule is never:
+        return sys.maxsize
+    if isinstance(schedule, Every):
+        return (step // schedule.every + 1) * schedule.every
+    return step + 1

@@ -10,11 +10,13 @@ Header keys: ``format``, ``layer``, ``type``, ``kernel_shape`` (list or null), `
 A picture: ``role``, ``tag`` (of its Images series), ``shape`` (the tensor's own), ``channels``
 (all of them), ``drawn`` (channels drawn: 0 … drawn - 1), ``samples``, ``tile`` ([height, width]
 px), ``columns``, ``padding``, ``block`` (px averaged into one), ``view``, ``palette``, ``scale``.
+``activation`` ({``label``, ``type``}) is there where an activation module with a floor comes next.
 A picture of kernels has ``peak`` (the largest magnitude: its scale is -peak … peak) instead.
 An array: ``name``, ``shape``. Names: ``<role>.lo`` and ``<role>.hi`` [samples, drawn];
 ``<role>.flat`` [samples, drawn] 0 or 1; ``<role>.<statistic>`` [drawn], the statistics of
 `records.Statistics` (counts are float32 too: exact up to 2^24). Flags and counts that are 0
 throughout are left out; so is ``dead`` where the layer is no activation module.
+``activation.dead`` [drawn]: that activation module returned nothing but its floor.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ def snapshot(
         step,
         time.time(),
         measured=tuple(part.to_host() for part in seen.pending),
-        kernels=read_kernels(registry.layers, None) if kernels else (),
-        photographs=tuple(seen.photographs),
+        kernels=tuple(k.to_host() for k in read_kernels(registry.layers, None)) if kernels else (),
+        photographs=tuple(photograph.to_host() for photograph in seen.photographs),
         training_thread_ms=seen.stopwatch.ms,
     )

@@ -1,52 +1,54 @@
-"""Per-channel numbers of a tensor, exact over the whole batch, on the tensor's own device."""
+"""Per-channel numbers of a tensor, exact over the whole batch.
+
+On the CPU the training thread only reads the tensor: extremes, sums and norms of each plane, four
+vectorised passes. What follows from these is worked out by `to_host`, in the worker thread.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from fmapboard.records import Statistics
+from fmapboard.records import Floats, Statistics
 
 # Beyond these, squares and sums of float32 may overflow or vanish.
 _LARGE, _SMALL = 1e15, 1e-15
 # Below this ratio of variance to squared mean, E[x²] - E[x]² loses digits in float32.
 _CANCELLATION = 0.1
 # A float32 sum of many like squares drifts; so many at most are summed before float64 takes over.
-_RUN = 512
+_RUN = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class PendingStatistics:
-    """`records.Statistics` still on the device: f64 [8 or 9, C], one copy to the host."""
+    """`records.Statistics` before the small sums.
 
-    rows: Tensor
+    Attributes:
+        parts: of ordinary values `_read`'s four or six tensors; of any others one, f64 [7, C].
+        size: values of a plane.
+        floor: at which an activation is off, or None.
+    """
+
+    parts: tuple[Tensor, ...]
+    samples: int
+    size: int
+    floor: float | None
 
     def to_host(self) -> Statistics:
-        """Wait for the device and copy."""
-        rows = self.rows.cpu().numpy()
+        """Wait for the device and work the numbers out."""
+        parts = [part.cpu().numpy() for part in self.parts]
+        rows = parts[0] if len(parts) == 1 else _rows(parts, self.size)
         minimum, maximum, mean, std = rows[:4]
         nan, up, down = rows[4:7].astype(np.int64)
-        return Statistics(
-            minimum,
-            maximum,
-            mean,
-            std,
-            nan,
-            up,
-            down,
-            constant=rows[7] > 0,
-            dead=rows[8] > 0 if len(rows) == 9 else None,
-        )
-
-    @property
-    def extremes(self) -> Tensor:
-        """f64 [2]: the smallest and the largest finite value of all channels, NaN for none."""
-        lo = torch.nan_to_num(self.rows[0], nan=torch.inf).amin()
-        hi = torch.nan_to_num(self.rows[1], nan=-torch.inf).amax()
-        return torch.stack([lo, hi]).masked_fill(lo > hi, torch.nan)
+        several = self.samples * self.size > 1
+        constant = (minimum == maximum) & (nan + up + down == 0) & several
+        dead = None if self.floor is None else constant & (maximum == self.floor)
+        return Statistics(minimum, maximum, mean, std, nan, up, down, constant, dead)
 
 
 def statistics(maps: Tensor, floor: float | None = None) -> PendingStatistics:
@@ -56,53 +58,88 @@ def statistics(maps: Tensor, floor: float | None = None) -> PendingStatistics:
         maps: [N, C, ...] float32 or float64, not empty; read before this returns on the CPU, in
             stream order elsewhere, and never kept.
         floor: the value at which an activation is off, as the type of the activation's own
-            output rounds it; gives the `dead` row.
+            output rounds it; gives `Statistics.dead`.
     """
-    planes = maps.flatten(2) if maps.dim() > 2 else maps.unsqueeze(2)  # [N, C, S]
-    if planes.device.type == "cpu":
-        fast = _fast(planes)
-        if fast is not None:
-            return _with_flags(fast, planes, floor)
-    return _with_flags(_masked(planes), planes, floor)
+    planes = maps.flatten(2) if maps.dim() != 2 else maps.unsqueeze(2)  # [N, C, S]
+    parts = _read(planes) if planes.device.type == "cpu" else None
+    samples, size = planes.shape[0], planes.shape[2]
+    return PendingStatistics(parts or (_masked(planes),), samples, size, floor)
 
 
-def _fast(planes: Tensor) -> Tensor | None:
-    """f64 [7, C] for finite values of ordinary size, in vectorised float32 passes; None if not."""
-    lo, hi = planes.amin(2).double(), planes.amax(2).double()  # [N, C]
-    largest = torch.maximum(lo.abs(), hi.abs())  # [N, C]
-    # False for NaN and infinities.
-    ordinary = (largest == 0.0) | ((largest > _SMALL) & (largest < _LARGE))
-    if not bool(ordinary.all()):
+def _read(planes: Tensor) -> tuple[Tensor, ...] | None:
+    """Smallest, largest, sum [N, C] and norms [N, C, runs] of each plane; None for odd values.
+
+    Where a plane varies little around a large mean, also sums and norms of what lies around it.
+    """
+    lo, hi, sums, norms = planes.amin(2), planes.amax(2), planes.sum(2), _norms(planes)
+    if not _ordinary(lo.numpy(), hi.numpy(), norms.numpy()):
         return None
-    count = planes.shape[2]
-    means = planes.sum(2).double() / count  # [N, C]
-    spreads = (_squares(planes) / count - means.square()).clamp_(min=0.0)
-    if bool(((spreads < _CANCELLATION * means.square()) & (lo != hi)).any()):
-        near = means.to(planes.dtype)
-        centred = planes - near.unsqueeze(2)
-        rest = centred.sum(2).double() / count  # what rounding left of the mean
-        spreads = (_squares(centred) / count - rest.square()).clamp_(min=0.0)
-        means = near.double() + rest
-    lowest, highest, mean = lo.amin(0), hi.amax(0), means.mean(0)
-    variance = (spreads + (means - mean).square()).mean(0)
+    if not _cancels(lo.numpy(), hi.numpy(), sums.numpy(), norms.numpy(), planes.shape[2]):
+        return lo, hi, sums, norms
+    centred = planes - (sums.double() / planes.shape[2]).to(planes.dtype).unsqueeze(2)
+    return lo, hi, sums, norms, centred.sum(2), _norms(centred)
+
+
+def _ordinary(lo: npt.NDArray[Any], hi: npt.NDArray[Any], norms: npt.NDArray[Any]) -> bool:
+    """Are all values finite, and of a size whose squares are?"""
+    if norms.min() > _SMALL and norms.max() < _LARGE:  # False for NaN
+        return True
+    largest = np.maximum(hi, -lo)
+    return bool(((largest == 0.0) | ((largest > _SMALL) & (largest < _LARGE))).all())
+
+
+def _cancels(
+    lo: npt.NDArray[Any],
+    hi: npt.NDArray[Any],
+    sums: npt.NDArray[Any],
+    norms: npt.NDArray[Any],
+    size: int,
+) -> bool:
+    squares = np.square(norms).sum(2, dtype=np.float64)
+    # Var < k mean², in sums: S * squares < (1 + k) * sum².
+    near = size * squares < (1.0 + _CANCELLATION) * np.square(sums, dtype=np.float64)
+    return bool(near.any()) and bool((near & (lo != hi)).any())
+
+
+def _norms(planes: Tensor) -> Tensor:
+    """[N, C, runs]: 2-norms of each plane, in runs short enough for float32."""
+    samples, channels, size = planes.shape
+    if size <= _RUN:
+        return _norm(planes.unsqueeze(2))
+    least = -(-size // _RUN)
+    runs = next((n for n in range(least, 2 * least) if size % n == 0), 0)
+    if runs:
+        return _norm(planes.reshape(samples, channels, runs, size // runs))
+    whole = size // _RUN * _RUN
+    cut = planes[..., :whole].reshape(samples, channels, -1, _RUN)
+    return torch.cat([_norm(cut), _norm(planes[..., whole:].unsqueeze(2))], 2)
+
+
+def _norm(runs: Tensor) -> Tensor:
+    norms: Tensor = torch.linalg.vector_norm(runs, dim=3)
+    return norms
+
+
+def _rows(parts: list[npt.NDArray[Any]], size: int) -> Floats:
+    """f64 [7, C] from what `_read` has read."""
+    lo, hi, sums, norms = (part.astype(np.float64) for part in parts[:4])
+    squares = np.square(norms).sum(2)  # [N, C]
+    means = sums / size
+    spreads = squares / size - np.square(means)
+    if len(parts) > 4:
+        near = (sums / size).astype(parts[2].dtype).astype(np.float64)
+        rest = parts[4].astype(np.float64) / size  # what rounding left of the mean
+        spreads = np.square(parts[5].astype(np.float64)).sum(2) / size - np.square(rest)
+        means = near + rest
+    lowest, highest, mean = lo.min(0), hi.max(0), means.mean(0)
+    variance = (np.maximum(spreads, 0.0) + np.square(means - mean)).mean(0)
     one_value = lowest == highest
-    mean, std = torch.where(one_value, lowest, mean), variance.sqrt().masked_fill(one_value, 0.0)
-    zeros = torch.zeros_like(mean)
-    return torch.stack([lowest, highest, mean, std, zeros, zeros, zeros])
-
-
-def _squares(planes: Tensor) -> Tensor:
-    """f64 [N, C]: the sum of the squares of each plane."""
-    runs = planes.shape[2] // _RUN
-    whole, rest = planes[..., : runs * _RUN], planes[..., runs * _RUN :]
-    cut = whole.view(*planes.shape[:2], runs, _RUN)  # [N, C, runs, _RUN]
-    norms = torch.linalg.vector_norm(cut, dim=3)  # [N, C, runs]
-    last = torch.linalg.vector_norm(rest, dim=2, keepdim=True)
-    return torch.cat([norms, last], 2).double().square().sum(2)
+    mean, std = np.where(one_value, lowest, mean), np.where(one_value, 0.0, np.sqrt(variance))
+    return np.stack([lowest, highest, mean, std, *np.zeros((3, len(mean)))])
 
 
 def _masked(planes: Tensor) -> Tensor:
-    """f64 [7, C], for any values: sums in float64 over the finite ones."""
+    """f64 [7, C], for any values on any device: sums in float64 over the finite ones."""
     finite = torch.isfinite(planes)
     count = finite.sum((0, 2)).double()  # [C]
     lo = planes.masked_fill(~finite, torch.inf).amin((0, 2)).double()
@@ -122,13 +159,3 @@ def _masked(planes: Tensor) -> Tensor:
     return torch.stack(
         [lo.masked_fill(none, torch.nan), hi.masked_fill(none, torch.nan), mean, std, nan, up, down]
     )
-
-
-def _with_flags(rows: Tensor, planes: Tensor, floor: float | None) -> PendingStatistics:
-    several = planes.shape[0] * planes.shape[2] > 1
-    all_finite = rows[4:7].sum(0) == 0
-    constant = (rows[0] == rows[1]) & all_finite & several
-    flags = [constant.double()]
-    if floor is not None:
-        flags.append((constant & (rows[1] == floor)).double())
-    return PendingStatistics(torch.cat([rows, torch.stack(flags)]))

@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
-from torch import nn
+from torch import Tensor, nn
 from torch.optim.optimizer import Optimizer
 
 from fmapboard.activations import activations
 from fmapboard.axes import may_hold_patches
-from fmapboard.capture import Collection, Stopwatch
-from fmapboard.gradients import GradientReader, is_void
-from fmapboard.kernels import read_kernels
+from fmapboard.capture import Collection, PendingPhotograph, Stopwatch
+from fmapboard.clipping import norms_before_clipping
+from fmapboard.gradients import GradientReader, PendingParameters, is_void
+from fmapboard.kernels import PendingKernels, read_kernels
 from fmapboard.layers import Layers, clean_name, scripted_warning
 from fmapboard.pipeline import Complaints
 from fmapboard.probe import run_probe
 from fmapboard.ranks import over_ranks
-from fmapboard.records import Kernels, Photograph, StepData
+from fmapboard.records import Measured, StepData
 from fmapboard.reduce import Pending, Reducer
 from fmapboard.registry import HookRegistry, Side
 from fmapboard.settings import Settings
+from fmapboard.transfer import send
 
 ERRORS_UNTIL_DISABLED = 3
 _ALL = 1 << 30
+
+Passes = Literal["all", "training", "evaluation"]
+"""Which forward passes count: any, those in training mode, or those in evaluation mode, which
+no optimizer step follows."""
 
 
 @dataclass(slots=True)
@@ -35,10 +41,41 @@ class _Window:
     step: int
     live: Collection
     stopwatch: Stopwatch
+    passes: Passes
     probed: list[Pending] = field(default_factory=list)
-    kernels: tuple[Kernels, ...] = ()
-    photographs: tuple[Photograph, ...] = ()
+    kernels: tuple[PendingKernels, ...] = ()
+    photographs: tuple[PendingPhotograph, ...] = ()
+    scalars: dict[str, float] = field(default_factory=dict)
     void: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What was collected in one logged step, still on its devices."""
+
+    measured: tuple[Pending, ...]
+    parameters: PendingParameters
+    kernels: tuple[PendingKernels, ...]
+    photographs: tuple[PendingPhotograph, ...]
+
+    def tensors(self) -> Iterator[Tensor]:
+        """Everything that they hold."""
+        for measured in self.measured:
+            yield from measured.tensors()
+        yield from self.parameters.tensors()
+        yield from (kernels.weight for kernels in self.kernels)
+        yield from (photograph.values for photograph in self.photographs)
+
+
+@dataclass(frozen=True, slots=True)
+class PendingStep:
+    """`records.StepData` before the work that can wait; ``to_host`` is for the worker thread.
+
+    ``nbytes`` is what it holds meanwhile.
+    """
+
+    to_host: Callable[[], StepData]
+    nbytes: int
 
 
 class Observer:
@@ -80,51 +117,56 @@ class Observer:
         """Is a logged step under way?"""
         return self._window is not None
 
-    def open(self, step: int, *, training_only: bool, probe_now: bool) -> None:
+    @property
+    def open_step(self) -> int | None:
+        """The number of the logged step that is under way."""
+        return None if self._window is None else self._window.step
+
+    def open(self, step: int, *, passes: Passes, probe_now: bool) -> None:
         """Begin a logged step: hooks go in.
 
         Args:
             step: its number.
-            training_only: a forward pass counts only while the model is in training mode.
+            passes: which forward passes count.
             probe_now: draw the probe now, not when the optimizer is about to step.
         """
         self.abandon()
         stopwatch = Stopwatch()
-        window = _Window(step, self._live(stopwatch), stopwatch)
+        window = _Window(step, self._live(stopwatch), stopwatch, passes)
         self._window = window
         with stopwatch():
             try:
                 if probe_now:
                     self._draw_probe(window)
-                accept = self._is_training if training_only else None
+                accept = None if passes == "all" else lambda: self._counts(passes)
                 self.registry.arm(window.live, sides=self._sides, accept=accept)
-                self._gradients.arm(lambda error: self._failed("gradients", error), self._act)
+                if passes != "evaluation":
+                    self._gradients.arm(lambda error: self._failed("gradients", error), self._act)
             except Exception as error:
                 self._failed("arming", error)
 
-    def close(self) -> StepData | None:
-        """End the logged step: hooks go, and what was collected comes to the host.
+    def close(self) -> PendingStep | None:
+        """End the logged step: hooks go, and what was collected begins to come to the host.
 
         Returns:
             None where nothing could be collected.
         """
         window = self._window
         assert window is not None  # callers ask `is_open` first
-        data = None
+        pending = None
         with window.stopwatch():
             try:
                 self.registry.disarm()
                 self._gradients.disarm()
                 self._read_kernels(window)
                 self._explain(window)
-                data = self._data(window)
+                pending = self._pending(window)
             except Exception as error:
                 self._failed("logged step", error)
         self.abandon()
-        if data is None:
-            return None
-        self._closed_windows += 1
-        return replace(data, training_thread_ms=window.stopwatch.ms)
+        if pending is not None:
+            self._closed_windows += 1
+        return pending
 
     def was_void(self, optimizer: Optimizer) -> bool:
         """Was the step that the optimizer has just done none, in the window that is open?
@@ -136,6 +178,17 @@ class Observer:
             return False
         self._window.void = True
         return True
+
+    def before_clipping(self) -> None:
+        """Read the norms of the gradients as they are now; without a window this does nothing."""
+        window = self._window
+        if window is None:
+            return
+        with window.stopwatch():
+            try:
+                window.scalars |= norms_before_clipping(self._model)
+            except Exception as error:
+                self._failed("gradients before clipping", error)
 
     def abandon(self) -> None:
         """Remove every hook and forget what was collected; without a window this does nothing."""
@@ -218,22 +271,36 @@ class Observer:
         except Exception as error:
             self._failed("kernels", error)
 
-    def _data(self, window: _Window) -> StepData | None:
-        pending = [*window.live.pending, *window.probed]
-        parameters = self._gradients.to_host()
-        if not pending and not parameters:
-            return None
-        measured = _joined(pending)
-        skipped = {} if self._scaler is None else {"fmapboard/skipped_steps": float(self._skipped)}
-        return StepData(
-            window.step,
-            time.time(),
-            measured=over_ranks(measured) if self._settings.reduce_statistics else measured,
-            parameters=parameters,
-            kernels=window.kernels,
-            photographs=window.photographs or tuple(window.live.photographs),
-            scalars=skipped,
+    def _pending(self, window: _Window) -> PendingStep | None:
+        parts = _Parts(
+            (*window.live.pending, *window.probed),
+            self._gradients.pending(),
+            window.kernels,
+            window.photographs or tuple(window.live.photographs),
         )
+        if not parts.measured and not parts.parameters.names:
+            return None
+        skipped = {} if self._scaler is None else {"fmapboard/skipped_steps": float(self._skipped)}
+        scalars, wall_time = skipped | window.scalars, time.time()
+        held = list(parts.tensors())
+        receive = send(parts, held)
+        # All ranks must ask for sums in the same steps, so no worker may do that in its own time.
+        measured = over_ranks(_joined(receive())) if self._settings.reduce_statistics else None
+
+        def to_host() -> StepData:
+            arrived = receive()
+            return StepData(
+                window.step,
+                wall_time,
+                measured=_joined(arrived) if measured is None else measured,
+                parameters=arrived.parameters.to_host(),
+                kernels=tuple(kernels.to_host() for kernels in arrived.kernels),
+                photographs=tuple(photograph.to_host() for photograph in arrived.photographs),
+                scalars=scalars,
+                training_thread_ms=window.stopwatch.ms,
+            )
+
+        return PendingStep(to_host, sum(tensor.nbytes for tensor in held))
 
     def _explain(self, window: _Window) -> None:
         """Say once what a user would wonder about."""
@@ -244,6 +311,8 @@ class Observer:
                 f"step {window.step}: no watched layer ran; was the model itself called (no "
                 "scripted or traced copy of it), and in train() mode where fmapboard counts steps?",
             )
+        if window.passes == "evaluation":
+            return
         if not ran or self._gradients.stepped or self._was_skipped() or self._gradients.void:
             return
         self._complaints.warn(
@@ -269,8 +338,8 @@ class Observer:
     def _scale(self) -> float | None:
         return None if self._scaler is None else float(self._scaler.get_scale())
 
-    def _is_training(self) -> bool:
-        return self._model.training
+    def _counts(self, passes: Passes) -> bool:
+        return self._model.training is (passes == "training")
 
     def _failed(self, about: str, error: Exception) -> None:
         count = self._errors[about] = self._errors.get(about, 0) + 1
@@ -279,10 +348,10 @@ class Observer:
         self._complaints.error(about, error, "it is left out, training goes on")
 
 
-def _joined(pending: list[Pending]) -> tuple[Any, ...]:
-    """Everything on the host, in the network's order; a probe's planes beside the live numbers."""
-    by_key: dict[tuple[str, str], Any] = {}
-    for part in pending:
+def _joined(parts: _Parts) -> tuple[Measured, ...]:
+    """Everything measured, in the network's order; a probe's planes beside the live numbers."""
+    by_key: dict[tuple[str, str], Measured] = {}
+    for part in parts.measured:
         key = (part.site.label, part.role)
         measured, known = part.to_host(), by_key.get(key)
         if known is not None and measured.planes is not None:

@@ -14,20 +14,33 @@ PACKAGE = Path(__file__).parents[2] / "src" / "fmapboard"
 FLOORS: dict[int, str] = {
     0: "errors records schema bundled",
     1: "schedule background",
-    2: "palettes png render readback histogram nonfinite compose budget",
-    3: "layers registry activations observe axes views statistics reduce gradients probe kernels "
-    "capture extraction distributed ranks",
+    2: "palettes planes png render readback histogram nonfinite tab compose budget",
+    3: "layers registry activations observe axes views statistics samples reduce norms gradients probe "
+    "kernels transfer "
+    "capture extraction display clipping distributed ranks",
     4: "writers writers.protobuf writers.events writers.tensorboard writers.folder writers.memory",
-    5: "settings pipeline snapshot window logger",
+    5: "settings pipeline snapshot separate batches window logger",
     6: "demo demo.network demo.photographs demo.training "
     "cli cli.main cli.visualize cli.demo cli.serve cli.table cli.directories cli.images "
-    "cli.models cli.factory cli.pretrained cli.preprocessing cli.checkpoints",
+    "cli.models cli.factory cli.pretrained cli.preprocessing cli.checkpoints "
+    "cli.doctor cli.inspection cli.prefetch cli.delivery "
+    "integrations integrations.training_run integrations.lightning integrations.transformers "
+    "integrations.ignite integrations.accelerate",
 }
+TAB = (
+    "plugin plugin.loader plugin.plugin plugin.static plugin.answers plugin.source plugin.calls "
+    "plugin.cache plugin.names plugin.record plugin.series plugin.layers plugin.health plugin.maps "
+    "plugin.history plugin.numbers"
+)
+"""The Feature maps tab: a tower beside the floors, on floor 0, and nobody else's to import."""
+TOWER = set(TAB.split())
 FLOOR_OF = {module: floor for floor, names in FLOORS.items() for module in names.split()}
+FLOOR_OF |= dict.fromkeys(TOWER, 0)
 TORCH_FREE = (
     {module for module, floor in FLOOR_OF.items() if floor < 3}
     | set(FLOORS[4].split())
-    | {"cli.main", "cli.serve", "cli.directories", "cli.images"}
+    | {"cli.doctor", "cli.inspection"}
+    | {"cli.main", "cli.serve", "cli.directories", "cli.images", "cli.prefetch"}
 )
 
 
@@ -73,6 +86,20 @@ def test_a_module_imports_nothing_from_a_higher_floor(module: str) -> None:
 def test_a_room_below_torch_does_not_import_it(module: str) -> None:
     heavy = {n for n in imports(modules()[module]) if n.split(".")[0] in ("torch", "torchvision")}
     assert heavy == set()
+
+
+@pytest.mark.parametrize("module", sorted(set(FLOOR_OF) - TOWER))
+def test_nobody_imports_the_tab(module: str) -> None:
+    allowed = {"plugin.plugin"} if module == "cli.inspection" else set()
+    assert own(imports(modules()[module])) & TOWER == allowed
+
+
+def test_the_tab_s_entry_point_imports_nothing_that_can_fail() -> None:
+    tree = ast.parse(modules()["plugin.loader"].read_text())
+    at_top = {n.module for n in tree.body if isinstance(n, ast.ImportFrom)}
+    at_top |= {alias.name for n in tree.body if isinstance(n, ast.Import) for alias in n.names}
+    ours = {name for name in at_top if name and name.split(".")[0] not in sys.stdlib_module_names}
+    assert ours == {"tensorboard.plugins"}
 
 
 def test_importing_fmapboard_does_not_import_torch() -> None:

@@ -42,7 +42,8 @@ def test_the_networks_input_image_is_kept_as_a_copy(x: Tensor, kept: tuple[int, 
     seen.begin((x,), {})
     expected = x.float().reshape(-1, *x.shape[-3:])[0].numpy().copy()
     x.zero_()
-    assert [photograph.values.shape for photograph in seen.photographs] == [kept]
+    photographs = [photograph.to_host() for photograph in seen.photographs]
+    assert [photograph.values.shape for photograph in photographs] == [kept]
     if kept == expected.shape:
         assert (seen.photographs[0].values == expected).all()
 
@@ -147,7 +148,7 @@ def test_capturing_inside_the_users_autocast_and_graph_leaves_both_alone() -> No
         assert torch.is_autocast_cache_enabled()
     assert torch.is_grad_enabled()
     assert (maps._version, maps.grad_fn) == (version, graph)
-    assert not any(tensor.requires_grad for tensor in (seen.pending[0].planes.pixels,))  # type: ignore[union-attr]
+    assert not any(tensor.requires_grad for tensor in (seen.pending[0].drawn.maps,))  # type: ignore[union-attr]
 
 
 def test_time_is_added_up_once_where_timed_blocks_are_nested() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -293,6 +294,29 @@ def test_every_call_and_every_layer_has_a_record_of_its_own() -> None:
     assert [r.tag for r in small] == ["fmapboard/conv1", "fmapboard/conv1.call2", "fmapboard/b"]
     headers = [unpack(r.blobs)[0] for r in small]
     assert [(h["call"], h["position"]) for h in headers] == [(1, 0), (2, 1), (1, 2)]
+
+
+def test_a_record_tells_which_channels_the_next_activation_shuts_off() -> None:
+    maps = maps_of(2, 4, 6, 6)
+    maps[:, 1] = -1.0
+    relu = Site("relu", "ReLU", None, 1, 1, pictures=False, floor=0.0)
+    after = measured(maps.clamp(min=0.0), relu)
+    second = measured(torch.zeros(2, 4, 6, 6), replace(relu, layer="relu2", position=2))
+    other = measured(maps_of(2, 4, 6, 6), Site("conv2", "Conv2d", None, 1, 3))
+    step = compose(measured=(measured(maps), after, second, other))
+    header, arrays = unpack(step.records[0].blobs)
+    assert header["activation"] == {"label": "relu", "type": "ReLU"}
+    assert arrays["activation.dead"].tolist() == [0, 1, 0, 0]
+    later = next(r for r in step.records if r.tag == "fmapboard/conv2")
+    assert "activation" not in unpack(later.blobs)[0]
+
+
+def test_an_activation_of_another_number_of_channels_says_nothing_about_a_layer() -> None:
+    relu = Site("relu", "ReLU", None, 1, 1, pictures=False, floor=0.0)
+    parts = (measured(maps_of(2, 4, 6, 6)), measured(torch.zeros(2, 8, 6, 6), relu))
+    header, arrays = unpack(compose(measured=parts).records[0].blobs)
+    assert "activation" not in header
+    assert "activation.dead" not in arrays
 
 
 def test_kernels_tell_the_value_of_their_strongest_colour() -> None:

@@ -10,7 +10,7 @@ import torch
 
 from fmapboard.histogram import BUCKETS, histogram
 from fmapboard.records import Histogram, Sample
-from fmapboard.reduce import SAMPLE_SIZE, sample
+from fmapboard.samples import SAMPLE_SIZE, sample
 
 NAN, INF = math.nan, math.inf
 

@@ -71,6 +71,25 @@ def test_views_that_are_not_contiguous_are_encoded_as_they_look() -> None:
     assert np.array_equal(np.array(decoded(png.encode(Raster(colour)))), colour)
 
 
+def _filter_of(raster: Raster) -> int:
+    """The filter type of the first row."""
+    data = png.encode(raster)
+    at = data.index(b"IDAT")
+    (length,) = struct.unpack_from(">I", data, at - 4)
+    return zlib.decompress(data[at + 4 : at + 4 + length])[0]
+
+
+def test_the_filter_is_the_one_that_makes_such_a_picture_small() -> None:
+    smooth = np.add.outer(np.arange(90) * 2, np.arange(70)).astype(np.uint8)
+    spiky = np.where(noise(90, 70) > 230, noise(90, 70), 7).astype(np.uint8)
+    photograph = np.stack([smooth, smooth, smooth], axis=-1)
+    assert _filter_of(Raster(smooth)) == 2
+    assert _filter_of(Raster(spiky)) == 0
+    assert _filter_of(Raster(photograph)) == 4
+    for pixels in (smooth, spiky, photograph):
+        assert np.array_equal(np.array(decoded(png.encode(Raster(pixels)))), pixels)
+
+
 def test_the_file_has_the_chunks_of_the_format_and_nothing_else() -> None:
     data = png.encode(Raster(noise(3, 5), palette("magma").table))
     assert data[:8] == b"\x89PNG\r\n\x1a\n"

@@ -23,9 +23,10 @@ from fmapboard.writers.folder import FolderWriter
 
 def planes_of(maps: torch.Tensor, **options: object) -> Planes:
     reducer = Reducer(samples=None, max_channels=None, max_tile=None, **options)  # type: ignore[arg-type]
-    planes = reducer(Site("conv", "Conv2d"), "feature_maps", maps, nn.Conv2d(1, 1, 1)).planes
+    pending = reducer(Site("conv", "Conv2d"), "feature_maps", maps, nn.Conv2d(1, 1, 1))
+    planes = pending.to_host().planes
     assert planes is not None
-    return planes.to_host()
+    return planes
 
 
 def stored(planes: Planes, colours: str, sample: int = 0, dead: np.ndarray | None = None) -> bytes:

@@ -37,9 +37,10 @@ def planes_of(maps: Tensor, **options: object) -> Planes:
     """Planes of maps [N, C, H, W], every limit lifted unless given."""
     lifted: dict[str, object] = {"samples": None, "max_channels": None, "max_tile": None}
     reducer = Reducer(**{**lifted, **options})  # type: ignore[arg-type]
-    planes = reducer(Site("conv", "Conv2d"), "feature_maps", maps, nn.Conv2d(1, 1, 1)).planes
+    pending = reducer(Site("conv", "Conv2d"), "feature_maps", maps, nn.Conv2d(1, 1, 1))
+    planes = pending.to_host().planes
     assert planes is not None
-    return planes.to_host()
+    return planes
 
 
 def classic(maps: Tensor) -> np.ndarray:
@@ -275,9 +276,9 @@ def test_the_locked_scale_is_that_of_the_first_step_for_each_channel() -> None:
 
     def pixels(*values: float) -> list[int]:
         maps = torch.tensor(values).reshape(1, 1, 1, -1)
-        planes = reducer(site, "feature_maps", maps, conv).planes
+        planes = reducer(site, "feature_maps", maps, conv).to_host().planes
         assert planes is not None
-        return draw_maps(planes.to_host(), 0, GREY).pixels[0].tolist()
+        return draw_maps(planes, 0, GREY).pixels[0].tolist()
 
     assert pixels(0.0, 2.0, 4.0) == [0, 127, 255]
     assert pixels(0.0, 1.0, 2.0) == [0, 63, 127]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
 
 from fmapboard.errors import ConfigurationError
-from fmapboard.schedule import Every, as_schedule
+from fmapboard.schedule import Every, as_schedule, never, next_due
 
 
 def test_every_step_whose_number_it_divides_is_logged_and_so_is_step_0() -> None:
@@ -31,3 +32,11 @@ def test_a_number_names_a_schedule_and_a_function_is_one() -> None:
     assert as_schedule(Every(3)) == Every(3)
     with pytest.raises(ConfigurationError, match="every=0"):
         as_schedule(0)
+
+
+def test_the_next_due_step_of_a_number_is_known_and_of_a_function_is_not() -> None:
+    assert [next_due(Every(10), step) for step in (0, 1, 9, 10, 25)] == [10, 10, 10, 20, 30]
+    assert next_due(Every(1), 7) == 8
+    assert next_due(lambda step: step == 500, 3) == 4
+    assert next_due(never, 3) == sys.maxsize
+    assert not never(0)

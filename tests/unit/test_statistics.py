@@ -78,12 +78,6 @@ def test_a_channel_without_a_finite_value_has_nan_for_all_its_numbers() -> None:
     assert found.constant.tolist() == [False, True]
 
 
-def test_extremes_of_a_tensor_without_a_finite_value_are_nan() -> None:
-    assert statistics(torch.full((1, 2, 3, 3), torch.nan)).extremes.isnan().tolist() == [True, True]
-    maps = torch.tensor([[[[1.0, torch.inf], [-2.0, torch.nan]], [[5.0, 6.0], [7.0, 8.0]]]])
-    assert statistics(maps).extremes.tolist() == [-2.0, 8.0]
-
-
 def test_values_of_3e38_do_not_overflow() -> None:
     maps = torch.full((2, 2, 4, 4), 3e38)
     maps[:, 1, ::2] = -3e38

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+import threading
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +23,9 @@ IMAGE_SUFFIXES = (
 
 _PROGRAMS = frozenset({"EPS", "WMF"})
 """Formats that Pillow draws by running another program on the file."""
+
+_DECODERS = r"PIL\b|fmapboard\.cli\.images\b"
+"""Modules whose warnings are about the file."""
 
 _ORIENTATION = 0x0112
 _UPRIGHT = {
@@ -59,11 +64,7 @@ def read_image(path: Path) -> Image.Image:
     """
     _check_file(path)
     try:
-        # Decoders warn about odd metadata, which is no concern of who looks at the picture; the
-        # one warning that matters is half a decompression bomb.
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            warnings.simplefilter("error", Image.DecompressionBombWarning)
+        with decoding():
             return _decode(path)
     except ImageError:
         raise
@@ -77,6 +78,37 @@ def read_image(path: Path) -> Image.Image:
     except Exception as error:  # damaged files make Pillow's decoders raise nearly anything
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ImageError(f"cannot read the image {str(path)!r}: {reason}") from error
+
+
+class _Filters:
+    """What the decoders' warnings become, while anybody decodes."""
+
+    lock = threading.Lock()
+    holders = 0
+    kept = contextlib.ExitStack()
+
+
+@contextlib.contextmanager
+def decoding() -> Iterator[None]:
+    """Decoders' warnings are quiet inside, in all threads; the last one out restores the filters.
+
+    They are about odd metadata, which is no concern of who looks at the picture; the one that
+    matters, half a decompression bomb, is an error. Filters belong to the process: threads that
+    each saved and restored them would undo one another's. So hold this around a pool that reads.
+    """
+    with _Filters.lock:
+        if _Filters.holders == 0:
+            _Filters.kept.enter_context(warnings.catch_warnings())
+            warnings.filterwarnings("ignore", module=_DECODERS)
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+        _Filters.holders += 1
+    try:
+        yield
+    finally:
+        with _Filters.lock:
+            _Filters.holders -= 1
+            if _Filters.holders == 0:
+                _Filters.kept.close()
 
 
 def to_rgb(image: Image.Image) -> Image.Image:

@@ -49,12 +49,22 @@ class Preprocessing:
 
     def __call__(self, image: Image.Image) -> Tensor:
         """The network's input, float32 [C, H, W]."""
+        return self.normalize(self.fit(image))
+
+    def fit(self, image: Image.Image) -> Tensor:
+        """The picture resized and cropped, u8 [C, H, W]; may run in any thread."""
         image = _without_ends(image.convert("L" if self.channels == 1 else "RGB"))
         edges = [self.resize] if isinstance(self.resize, int) else list(self.resize)
         image = functional.resize(image, edges, InterpolationMode(self.interpolation))
         if self.size is not None:
             image = functional.center_crop(image, list(self.size))
-        values = functional.pil_to_tensor(image).to(torch.float32) / 255  # [C, H, W]
+        # Pillow's channels lie together; a network given them so would run in that layout.
+        fitted: Tensor = functional.pil_to_tensor(image).contiguous()
+        return fitted
+
+    def normalize(self, fitted: Tensor) -> Tensor:
+        """One fitted picture or a batch of them, u8 [..., C, H, W], as float32 of that shape."""
+        values = fitted.to(torch.float32) / 255
         normalized: Tensor = functional.normalize(values, list(self.mean), list(self.std))
         return normalized
 

@@ -2,30 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import os
+import sys
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from rich.progress import track
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from torch import Tensor
 
 from fmapboard.axes import may_hold_patches
+from fmapboard.batches import Recorder
 from fmapboard.bundled import bundled
+from fmapboard.cli.delivery import Delivery
 from fmapboard.cli.directories import new_directory, to_paste
-from fmapboard.cli.images import find_images, read_image
+from fmapboard.cli.images import decoding, find_images, read_image
 from fmapboard.cli.models import LoadedModel, load_model
+from fmapboard.cli.prefetch import prefetched
 from fmapboard.cli.table import console, group_table, layer_table
 from fmapboard.compose import Composer
 from fmapboard.errors import ConfigurationError
 from fmapboard.layers import Layers, kernel_groups, kernel_shape, select
-from fmapboard.records import LoggedStep, Scale
+from fmapboard.records import Scale
 from fmapboard.reduce import Reducer
-from fmapboard.snapshot import snapshot
-from fmapboard.writers.folder import FolderWriter, free_name
+from fmapboard.separate import Recorded
+from fmapboard.writers.folder import free_name
 from fmapboard.writers.tensorboard import TensorBoardWriter
 
 TABLES = 3
 """With more images than this, only the first one's table is printed."""
+
+READERS = min(4, os.cpu_count() or 1)
+"""Threads that read images ahead of the passes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +52,7 @@ class Request:
     only_list: bool = False
     input_size: int | None = None
     samples: int | None = None
+    batch_size: int = 8
     colormap: str = "grey"
     scale: Scale = "channel"
     kernels: bool = False
@@ -71,7 +82,7 @@ def visualize_images(request: Request) -> None:
     if request.only_list:
         _print_layers(loaded, request.chosen)
         return
-    _run(request, loaded, paths[: request.samples])
+    draw_images(request, loaded, paths[: request.samples])
 
 
 def _print_layers(loaded: LoadedModel, layers: Layers) -> None:
@@ -80,58 +91,102 @@ def _print_layers(loaded: LoadedModel, layers: Layers) -> None:
     console().print(group_table(kernel_groups(loaded.model, layers), others))
 
 
-def _run(request: Request, loaded: LoadedModel, paths: list[Path]) -> None:
+def draw_images(request: Request, loaded: LoadedModel, paths: list[Path]) -> None:
+    """Draw what a loaded network makes of images, and print what was found.
+
+    Raises:
+        FmapboardError: it cannot be done; what was finished before stays.
+    """
     select(loaded.model, request.chosen)  # fails before anything is made
     loaded.model.to(_device(request.device))
     out = console()
     out.print(f"{loaded.name}: input prepared by {loaded.preprocessing.source}", markup=False)
     logdir, folder = _places(request)
     board = None if logdir is None else TensorBoardWriter(logdir)
-    steps: Iterable[tuple[Path, LoggedStep]] = zip(
-        paths, _steps(request, loaded, paths), strict=True
-    )
-    if len(paths) > TABLES:
-        progress = console(stderr=True)
-        steps = track(steps, "visualizing", len(paths), console=progress)
-    folders = _folders(folder, paths)
+    compose = Composer(colormap=request.colormap, scale=request.scale)
+    delivery = Delivery(compose, board, _folders(folder, paths))
+    progress = _progress(len(paths))
+    said = progress.console.print
+    images = _recorded(request, loaded, paths, said)
     try:
-        for number, (path, step) in enumerate(steps):
-            files = _write_files(folders[number], step)
-            if board is not None:
-                board.write(step)
-            if number == 0 or len(paths) <= TABLES:
-                out.print(f"\n{path}", markup=False, soft_wrap=True)
-                out.print(layer_table(step, files))
+        with progress, closing(images), closing(delivery.deliver(images)) as done:
+            for path, delivered in zip(paths, done, strict=True):
+                progress.advance(progress.task_ids[0])
+                if delivered.step.step == 0 or len(paths) <= TABLES:
+                    out.print(f"\n{path}", markup=False, soft_wrap=True)
+                    out.print(layer_table(delivered.step, delivered.files))
     finally:
         if board is not None:
             board.close()
     _say_where(logdir, folder, len(paths))
 
 
-def _steps(request: Request, loaded: LoadedModel, paths: list[Path]) -> Iterator[LoggedStep]:
-    """One recorded step an image, numbered from 0."""
-    compose = Composer(colormap=request.colormap, scale=request.scale)
-    reducer = Reducer(
-        max_channels=None,
-        max_tile=None,
-        scale=request.scale,
-        zero_centred=request.colormap == "signed",
-        tokens_are_patches=may_hold_patches(loaded.model),
+def _recorded(
+    request: Request, loaded: LoadedModel, paths: list[Path], said: Callable[[str], object]
+) -> Generator[Recorded, None, None]:
+    """One recorded step an image, numbered from 0; images are read ahead of the passes."""
+    prepare, size = loaded.preprocessing, request.batch_size
+    recorder = Recorder(
+        loaded.model,
+        Reducer(
+            max_channels=None,
+            max_tile=None,
+            scale=request.scale,
+            zero_centred=request.colormap == "signed",
+            tokens_are_patches=may_hold_patches(loaded.model),
+        ),
+        layers=request.chosen,
+        mean=prepare.mean,
+        std=prepare.std,
+        kernels=request.kernels,
+        refused=lambda reason: said(f"One image a pass: {reason}"),
     )
-    prepare = loaded.preprocessing
-    for number, path in enumerate(paths):
-        batch = prepare(read_image(path))[None]  # [1, C, H, W]
-        data = snapshot(
-            loaded.model,
-            batch,
-            reducer,
-            layers=request.chosen,
-            step=number,
-            mean=prepare.mean,
-            std=prepare.std,
-            kernels=request.kernels and number == 0,
-        )
-        yield compose(data)
+
+    def read(path: Path) -> Tensor:
+        return prepare.fit(read_image(path))
+
+    first = 0
+    fitted = prefetched(read, paths, ahead=2 * size, threads=READERS)
+    with decoding(), closing(fitted):
+        for batch in batched(fitted, size):
+            yield from recorder(prepare.normalize(batch), first)
+            first += len(batch)
+
+
+def batched(images: Iterable[Tensor], size: int) -> Iterator[Tensor]:
+    """Neighbours of one shape [C, H, W] together, at most ``size``, as [B, C, H, W].
+
+    An error in ``images`` is raised behind the batch of those that came before it.
+    """
+    together: list[Tensor] = []
+    try:
+        for image in images:
+            if together and (len(together) == size or image.shape != together[0].shape):
+                yield torch.stack(together)
+                together = []
+            together.append(image)
+    except Exception:
+        if together:
+            yield torch.stack(together)
+        raise
+    if together:
+        yield torch.stack(together)
+
+
+def _progress(images: int) -> Progress:
+    """A bar on stderr where that is a terminal and there is something to wait for."""
+    where = console(stderr=True)
+    progress = Progress(
+        TextColumn("visualizing"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=where,
+        disable=images <= TABLES or not where.is_terminal,
+        redirect_stdout=sys.stdout.isatty(),  # tables belong where stdout goes
+    )
+    progress.add_task("", total=images)
+    return progress
 
 
 def _places(request: Request) -> tuple[Path | None, Path | None]:
@@ -148,16 +203,6 @@ def _folders(folder: Path | None, paths: list[Path]) -> list[Path | None]:
         return [folder] * len(paths)
     taken: set[str] = set()
     return [folder / free_name(path.stem, taken) for path in paths]
-
-
-def _write_files(folder: Path | None, step: LoggedStep) -> dict[str, list[Path]]:
-    """Write the PNG files; label of a site -> the files of its maps."""
-    if folder is None:
-        return {}
-    writer = FolderWriter(folder)
-    writer.write(step)
-    maps = [picture for picture in step.pictures if picture.role == "feature_maps"]
-    return {p.site.label: writer.files[p.tag] for p in maps if p.site is not None}
 
 
 def _device(name: str) -> torch.device:

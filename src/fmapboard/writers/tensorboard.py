@@ -62,7 +62,7 @@ class TensorBoardWriter:
 
 
 class SummaryWriterAdapter:
-    """Writes through the user's own `torch.utils.tensorboard.SummaryWriter`.
+    """Writes through the user's own SummaryWriter, of `torch.utils.tensorboard` or tensorboardX.
 
     Its queue and its checksum, in pure Python, are its own; it stays open when we close.
 
@@ -82,13 +82,21 @@ class SummaryWriterAdapter:
     def write(self, step: LoggedStep) -> None:
         """Queue the step in the user's writer."""
         try:
-            summary = self._encode(step)
+            summary = self._own(self._encode(step))
             self._writer._get_file_writer().add_summary(
                 summary, global_step=step.step, walltime=step.wall_time
             )
         except Exception:
             self._encode = Encoder()  # what was lost may have described the tags
             raise
+
+    def _own(self, summary: Any) -> Any:
+        """tensorboardX has protobuf classes of its own, for the same bytes."""
+        if not any(kind.__module__.startswith("tensorboardX") for kind in type(self._writer).__mro__):
+            return summary
+        from tensorboardX.proto import summary_pb2
+
+        return summary_pb2.Summary.FromString(summary.SerializeToString())
 
     def flush(self) -> None:
         """Flush the user's writer."""

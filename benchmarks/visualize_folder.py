@@ -1,0 +1,139 @@
+"""What ``visualize`` makes of the speed of the network: ``python benchmarks/visualize_folder.py``.
+
+200 images, cropped from the bundled photographs, through ResNet-18: bare forward passes on prepared
+batches (eval, no_grad, same batch size, same threads) beside ``visualize`` with everything it does
+(reading, decoding, preparing, passes, drawing, encoding, writing), interleaved. Ratios are of the
+medians of images a second.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import random
+import resource
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from PIL import Image
+from rich.console import Console
+from rich.table import Table
+from torch import Tensor
+
+from fmapboard.bundled import bundled
+from fmapboard.cli.images import read_image
+from fmapboard.cli.models import LoadedModel, load_model
+from fmapboard.cli.visualize import Request, draw_images
+
+
+def make_images(folder: Path, count: int) -> list[Path]:
+    """JPEG crops of 300 to 500 px, the same ones each time."""
+    drawn = random.Random(0)
+    photographs = [
+        Image.open(path).convert("RGB") for path in sorted(bundled("photographs").glob("*.jpg"))
+    ]
+    paths = []
+    for number in range(count):
+        photograph = photographs[number % len(photographs)]
+        side = min(*photograph.size, drawn.randint(300, 500))
+        left = drawn.randint(0, photograph.width - side)
+        top = drawn.randint(0, photograph.height - side)
+        paths.append(folder / f"crop{number:03}.jpg")
+        photograph.crop((left, top, left + side, top + side)).save(paths[-1], quality=92)
+    return paths
+
+
+def bare(loaded: LoadedModel, batches: list[Tensor]) -> None:
+    with torch.no_grad():
+        for batch in batches:
+            loaded.model(batch)
+
+
+def ours(request: Request, loaded: LoadedModel, paths: list[Path], place: Path) -> None:
+    if request.logdir is not None:
+        request = replace(request, logdir=place / "run")
+    if request.out is not None:
+        request = replace(request, out=place / "png")
+    with contextlib.redirect_stdout(io.StringIO()):
+        draw_images(request, loaded, paths)
+
+
+def timed(act: Callable[[], None]) -> tuple[float, float]:
+    """Wall and CPU seconds."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    act()
+    return time.perf_counter() - wall, time.process_time() - cpu
+
+
+def measure(
+    loaded: LoadedModel, paths: list[Path], options: argparse.Namespace
+) -> dict[str, list[tuple[float, float]]]:
+    prepare, size = loaded.preprocessing, options.batch_size
+    prepared = torch.stack([prepare(read_image(path)) for path in paths])
+    batches = list(prepared.split(size))
+    anywhere = Path()
+    requests = {
+        "TensorBoard": Request(logdir=anywhere, batch_size=size),
+        "TensorBoard and PNG files": Request(logdir=anywhere, out=anywhere, batch_size=size),
+    }
+    spent: dict[str, list[tuple[float, float]]] = {name: [] for name in ("bare", *requests)}
+    for number in range(options.rounds + 1):
+        for name, request in requests.items():
+            cost = timed(lambda: bare(loaded, batches))
+            if number:  # the first round warms up
+                spent["bare"].append(cost)
+            with tempfile.TemporaryDirectory(dir=options.folder) as place:
+                cost = timed(lambda r=request, p=place: ours(r, loaded, paths, Path(p)))
+            if number:
+                spent[name].append(cost)
+    return spent
+
+
+def table(spent: dict[str, list[tuple[float, float]]], images: int) -> Table:
+    found = Table("", "images a second", "of bare", "wall an image", "CPU an image")
+    middle = {
+        name: [statistics.median(c) for c in zip(*s, strict=True)] for name, s in spent.items()
+    }
+    for name, (wall, cpu) in middle.items():
+        found.add_row(
+            name,
+            f"{images / wall:.1f}",
+            f"{middle['bare'][0] / wall:.2f}",
+            f"{wall / images * 1e3:.1f} ms",
+            f"{cpu / images * 1e3:.1f} ms",
+        )
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--images", type=int, default=200)
+    parser.add_argument("--batch-size", type=int, default=8)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--model", default="resnet18")
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--folder", help="where to write meanwhile; the system's own by default")
+    options = parser.parse_args()
+    loaded = load_model(options.model, weights="none")
+    loaded.model.eval()
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        paths = make_images(Path(folder), options.images)
+        spent = measure(loaded, paths, options)
+    Console().print(
+        f"{options.model}, {options.images} images in batches of {options.batch_size}, "
+        f"torch {torch.__version__}, {torch.get_num_threads()} threads, medians of "
+        f"{options.rounds} rounds (bare: {2 * options.rounds})"
+    )
+    Console().print(table(spent, options.images))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    Console().print(f"peak memory of the process: {peak:.0f} MB")
+
+
+if __name__ == "__main__":
+    main()

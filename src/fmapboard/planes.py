@@ -1,0 +1,191 @@
+"""Values of maps to planes of bytes: averaged down, scaled, quantised, marked.
+
+Plain numpy, so that it runs in the worker thread on one core and asks nothing of torch's threads,
+which belong to training.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import numpy as np
+import numpy.typing as npt
+
+from fmapboard.records import Bytes8, Floats, Mark, Planes, Scale
+
+Flags = npt.NDArray[np.bool_]
+
+
+class Quantiser:
+    """Makes planes of one run, one step after the other; used by one thread.
+
+    Args:
+        max_tile: largest side of a drawn map in px; larger ones are averaged down over whole
+            square blocks; None keeps the size.
+        scale: ``"channel"``: each channel of each sample between its own finite extremes;
+            ``"layer"``: between those of all drawn channels of the sample; ``"locked"``: per
+            channel, as at the first step at which the channel had a range.
+        zero_centred: scales reach from -m to m, m the largest magnitude.
+    """
+
+    def __init__(
+        self,
+        max_tile: int | None = 64,
+        scale: Scale = "channel",
+        zero_centred: bool = False,
+    ) -> None:
+        self._max_tile, self._scale, self._zero_centred = max_tile, scale, zero_centred
+        self._locked: dict[Hashable, tuple[Floats, Floats]] = {}
+
+    def __call__(
+        self, key: Hashable, maps: Floats, shape: tuple[int, ...], channels: int, view: str
+    ) -> Planes:
+        """Planes of maps [N, C, H, W], f32 or f64, which stay as they are.
+
+        Args:
+            key: what a locked scale is kept under.
+            maps: the drawn samples and channels.
+            shape: the tensor's own, for the record.
+            channels: how many it has in all.
+            view: how it was read as maps.
+        """
+        drawn, block = shrink(maps, self._max_tile)  # [n, c, h, w]
+        one_pixel = drawn.shape[2] * drawn.shape[3] == 1
+        own_lo, own_hi, finite = extremes(drawn)
+        flat = own_lo == own_hi
+        if block > 1:
+            own_lo, own_hi, flat = _unrounded(maps, own_lo, own_hi)
+        lo, hi = self._limits(own_lo, own_hi, one_pixel)
+        if self._scale == "locked":
+            lo, hi = self._lock(key, lo, hi)
+        inside = finite and block == 1 and self._scale != "locked"
+        return Planes(
+            quantise(drawn, lo, hi, inside=inside),
+            None if finite else mark(drawn),
+            flat=flat & (not one_pixel),
+            lo=lo,
+            hi=hi,
+            shape=shape,
+            channels=channels,
+            block=block,
+            view=view,
+        )
+
+    def _limits(self, lo: Floats, hi: Floats, one_pixel: bool) -> tuple[Floats, Floats]:
+        """f64 [n, c]: what is drawn as 0 and as 255, from the finite extremes of each plane."""
+        if self._scale == "layer" or one_pixel:
+            lo = np.broadcast_to(lo.min(1, keepdims=True), lo.shape)
+            hi = np.broadcast_to(hi.max(1, keepdims=True), hi.shape)
+        if self._zero_centred:
+            hi = np.maximum(np.abs(lo), np.abs(hi))
+            lo = -hi
+        none = np.isinf(lo) | np.isinf(hi)  # no finite value
+        return np.where(none, 0.0, lo), np.where(none, 0.0, hi)
+
+    def _lock(self, key: Hashable, lo: Floats, hi: Floats) -> tuple[Floats, Floats]:
+        first = self._locked.get(key)
+        if first is not None and first[0].shape == lo.shape:
+            had_range = first[1] > first[0]
+            lo, hi = np.where(had_range, first[0], lo), np.where(had_range, first[1], hi)
+        self._locked[key] = (lo, hi)
+        return lo, hi
+
+
+def shrink(maps: Floats, max_side: int | None) -> tuple[Floats, int]:
+    """Maps [..., H, W] averaged down by area until no side exceeds ``max_side`` px.
+
+    Blocks are whole squares, so a drawn pixel is the plain mean of the block; those at the right
+    and lower border may be cut off by it. Float32 sums that could overflow are taken in float64.
+
+    Returns:
+        The maps, the given array itself where nothing was to be done; the block's side.
+    """
+    side = max(maps.shape[-2:])
+    if max_side is None or side <= max_side:
+        return maps, 1
+    block = -(-side // max_side)
+    with np.errstate(over="ignore", invalid="ignore"):
+        means = _means(maps, block)
+        if maps.dtype == np.float32 and not np.isfinite(means).all():
+            means = _means(maps.astype(np.float64), block)
+    return means, block
+
+
+def _means(maps: Floats, block: int) -> Floats:
+    lines, heights = _sums(maps, block, -2)
+    sums, widths = _sums(lines, block, -1)
+    sums /= (heights[:, None] * widths).astype(maps.dtype)
+    return sums
+
+
+def _sums(values: Floats, block: int, axis: int) -> tuple[Floats, Floats]:
+    """Sums of each ``block`` neighbours along an axis, a new array, and how many there were."""
+    lines = np.moveaxis(values, axis, 0)
+    sums = lines[::block].copy()
+    for offset in range(1, min(block, len(lines))):
+        part = lines[offset::block]
+        sums[: len(part)] += part
+    counts = np.minimum(len(lines) - np.arange(0, len(lines), block), block)
+    return np.moveaxis(sums, 0, axis), counts.astype(np.float64)
+
+
+def extremes(maps: Floats) -> tuple[Floats, Floats, bool]:
+    """Finite extremes of each plane, f64 [n, c], and whether all values are finite.
+
+    A plane without a finite value gives lo = inf and hi = -inf.
+    """
+    lo, hi = maps.min((2, 3)), maps.max((2, 3))
+    if np.isfinite(lo).all() and np.isfinite(hi).all():
+        return lo.astype(np.float64), hi.astype(np.float64), True
+    finite = np.isfinite(maps)
+    lo = np.where(finite, maps, np.inf).min((2, 3))
+    hi = np.where(finite, maps, -np.inf).max((2, 3))
+    return lo.astype(np.float64), hi.astype(np.float64), False
+
+
+def _unrounded(whole: Floats, lo: Floats, hi: Floats) -> tuple[Floats, Floats, Flags]:
+    """Extremes of averaged planes, f64 [n, c], and bool [n, c]: the plane itself is constant.
+
+    A mean of equal values may be one rounding off: drawn between its extremes, a constant map
+    would be noise from black to white.
+    """
+    with np.errstate(invalid="ignore"):  # inf - inf, where no value is finite
+        nearly = hi - lo <= 1e-5 * np.maximum(np.abs(lo), np.abs(hi))
+    if not nearly.any():
+        return lo, hi, nearly
+    true_lo, true_hi, _ = extremes(whole)
+    flat = true_lo == true_hi
+    return np.where(flat, true_lo, lo), np.where(flat, true_hi, hi), flat
+
+
+def quantise(maps: Floats, lo: Floats, hi: Floats, *, inside: bool = False) -> Bytes8:
+    """u8 [n, c, h, w]: floor(255 * (x - lo) / (hi - lo)), as make_grid and add_image have it.
+
+    Values outside the limits are drawn as the limit, NaN as 0; a plane without a range
+    is 0 throughout. Each plane is first scaled by a power of two, exactly, so that neither 3e38
+    overflows nor 1e-44 vanishes. ``inside``: all values are finite and within the limits.
+    """
+    magnitude = np.maximum(np.abs(lo), np.abs(hi))  # [n, c]
+    exponent = np.clip(np.frexp(magnitude)[1], -126, 126)
+    ordinary = bool((np.abs(exponent) < 64).all())
+    unit = np.ones_like(magnitude) if ordinary else np.ldexp(1.0, -exponent)
+    low, high = ((end * unit).astype(maps.dtype)[..., None, None] for end in (lo, hi))
+    span = high - low
+    span[span <= 0] = np.inf
+    with np.errstate(invalid="ignore", over="ignore"):
+        scaled = maps - low if ordinary else maps * unit.astype(maps.dtype)[..., None, None] - low
+        scaled /= span
+        if not inside:
+            np.nan_to_num(scaled, copy=False, nan=0.0)
+            np.clip(scaled, 0.0, 1.0, out=scaled)
+        scaled *= 255.0
+    return scaled.astype(np.uint8)
+
+
+def mark(maps: Floats) -> Bytes8 | None:
+    """u8 [n, c, h, w]: a `Mark` where a value is not finite, else 0; None without a mark."""
+    marks = np.zeros(maps.shape, np.uint8)
+    marks[np.isnan(maps)] = Mark.NAN
+    marks[maps == np.inf] = Mark.POSITIVE_INFINITY
+    marks[maps == -np.inf] = Mark.NEGATIVE_INFINITY
+    return marks if marks.any() else None

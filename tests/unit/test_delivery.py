@@ -1,0 +1,135 @@
+"""Recorded images are written in order, in threads, and never too many wait."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fmapboard.cli.delivery import Delivery
+from fmapboard.compose import Composer
+from fmapboard.errors import ImageError, WriteError
+from fmapboard.records import LoggedStep, Photograph, StepData
+from fmapboard.separate import Recorded
+from fmapboard.writers.memory import MemoryWriter
+
+LIMIT = 20.0  # s; only broken code takes that long
+
+
+def data(step: int) -> StepData:
+    values = np.full((3, 40, 40), step / 100, np.float32)
+    return StepData(step, 0.0, photographs=(Photograph(0, values),))
+
+
+def image(step: int, nbytes: int = 10) -> Recorded:
+    return Recorded(step, nbytes, lambda: data(step))
+
+
+def threads() -> set[str]:
+    return {t.name for t in threading.enumerate() if t.name.startswith("fmapboard")}
+
+
+class Broken(MemoryWriter):
+    """Fails at one step."""
+
+    def __init__(self, at: int) -> None:
+        super().__init__()
+        self._at = at
+
+    def write(self, step: LoggedStep) -> None:
+        if step.step == self._at:
+            raise WriteError("the disk is full")
+        super().write(step)
+
+
+def test_images_are_delivered_in_order_in_both_places(tmp_path: Path) -> None:
+    board = MemoryWriter()
+    folders: list[Path | None] = [tmp_path / str(step) for step in range(20)]
+    delivery = Delivery(Composer(), board, folders)
+    steps = [delivered.step.step for delivered in delivery.deliver(map(image, range(20)))]
+    assert steps == list(range(20))
+    assert [step.step for step in board.steps] == list(range(20))
+    files = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.*")}
+    assert files == {f"{step}/network_input_sample_0.png" for step in range(20)}
+    assert threads() == set()
+
+
+def test_no_more_is_recorded_than_may_wait(tmp_path: Path) -> None:
+    go_on = threading.Event()
+    made: list[int] = []
+
+    class Slow(MemoryWriter):
+        def write(self, step: LoggedStep) -> None:
+            assert go_on.wait(LIMIT)
+            super().write(step)
+
+    def images() -> Iterator[Recorded]:
+        for step in range(9):
+            made.append(step)
+            yield image(step, 10)
+            if step == 3:  # 40 bytes wait by now: 30 are allowed, so the first must go
+                raise AssertionError("recorded too much")
+            if step == 2:
+                threading.Timer(0.05, go_on.set).start()
+
+    delivery = Delivery(Composer(), Slow(), [None] * 9, max_bytes=30)
+    delivered = delivery.deliver(images())
+    assert next(delivered).step.step == 0
+    assert made == [0, 1, 2, 3]
+    delivered.close()
+
+
+def test_an_error_in_recording_comes_behind_what_was_recorded_before() -> None:
+    def images() -> Iterator[Recorded]:
+        yield image(0)
+        yield image(1)
+        raise ImageError("the third file is broken")
+
+    board = MemoryWriter()
+    seen: list[int] = []
+    delivery = Delivery(Composer(), board, [None] * 3)
+    with pytest.raises(ImageError, match="third"):
+        seen.extend(delivered.step.step for delivered in delivery.deliver(images()))
+    assert seen == [0, 1]
+    assert [step.step for step in board.steps] == [0, 1]
+
+
+def test_when_writing_fails_nothing_behind_it_is_written() -> None:
+    board = Broken(at=2)
+    seen: list[int] = []
+    delivery = Delivery(Composer(), board, [None] * 9)
+    with pytest.raises(WriteError, match="full"):
+        seen.extend(delivered.step.step for delivered in delivery.deliver(map(image, range(9))))
+    assert seen == [0, 1]
+    assert [step.step for step in board.steps] == [0, 1]
+    assert threads() == set()
+
+
+def test_when_a_folder_cannot_be_made_it_is_said_and_nothing_follows(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    folders: list[Path | None] = [tmp_path / "file" / "maps", *[tmp_path / "later"] * 8]
+    with pytest.raises(WriteError, match="cannot write to"):
+        list(Delivery(Composer(), None, folders).deliver(map(image, range(9))))
+    assert threads() == set()
+
+
+def test_an_interruption_gives_up_what_waits_and_leaves_whole_files(tmp_path: Path) -> None:
+    folders: list[Path | None] = [tmp_path / str(step) for step in range(50)]
+    board = MemoryWriter()
+
+    def images() -> Iterator[Recorded]:
+        for step in range(49):
+            yield image(step)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        list(Delivery(Composer(), board, folders).deliver(images()))
+    written = [step.step for step in board.steps]
+    assert written == list(range(len(written)))
+    files = sorted(tmp_path.rglob("*.*"), key=lambda path: int(path.parent.name))
+    assert [int(path.parent.name) for path in files] == written
+    assert {path.suffix for path in files} <= {".png"}
+    assert threads() == set()
