@@ -1,7 +1,6 @@
 """TensorBoard on a run, with the Python that fmapboard is installed in.
 
-So the Feature maps tab is there, and it has TensorBoard keep enough pictures to see a whole
-training.
+So the Feature maps tab is there, and TensorBoard keeps enough steps to see a whole training.
 """
 
 from __future__ import annotations
@@ -12,6 +11,9 @@ import sys
 from pathlib import Path
 
 from fmapboard.errors import FmapboardError
+
+KEPT_STEPS = 200
+"""So many steps of each picture are kept: 50 where TensorBoard is started by itself."""
 
 
 class ServerError(FmapboardError):
@@ -28,6 +30,8 @@ def server_command(logdir: Path, port: int) -> list[str]:
         str(logdir),
         "--port",
         str(port),
+        "--samples_per_plugin",
+        f"images={KEPT_STEPS}",  # the tab's records follow (`plugin.loader.with_kept_steps`)
     ]
 
 
