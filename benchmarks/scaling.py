@@ -1,8 +1,8 @@
 """How the cost of a logged step grows: ``python benchmarks/scaling.py``.
 
-Along the number of layers, channels, side of the maps and batch, each from one base, in a network of
-convolutions that cost next to nothing themselves. Two costs: milliseconds that fmapboard holds the
-training thread, and CPU milliseconds of its worker thread; medians. Once with every pixel drawn
+Along the number of layers, channels, side of the maps and batch, each from one base, in a network
+of convolutions that cost next to nothing themselves. Two costs: milliseconds that fmapboard holds
+the training thread, and CPU milliseconds of its worker thread; medians. Once with every pixel drawn
 and once with the default limits (64 channels, 64 px). Prints the slope between the two largest
 sizes in log-log (1 is linear), and draws ``assets/pictures/scaling.png``.
 """

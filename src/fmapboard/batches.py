@@ -91,7 +91,7 @@ class Recorder:
     def _alone(self, image: Tensor, step: int) -> StepData:
         return snapshot(
             self.model,
-            image,
+            image.clone(),  # a network may work in place, and the image goes through once more
             self.reducer,
             layers=self.layers,
             step=step,
@@ -106,7 +106,7 @@ class Recorder:
         seen = Images(self.reducer, len(images), shapes, self.mean, self.std)
         registry.arm(seen)
         try:
-            run_probe(self.model, images)
+            run_probe(self.model, images.clone())
         except NotSeparable:
             raise
         except Exception as error:

@@ -30,5 +30,6 @@ def norms_before_clipping(model: nn.Module) -> dict[str, float]:
         parts = norms([dense(gradient) for gradient in gradients.values()])
         cuts = [sharding(gradient) for gradient in gradients.values()]
         whole = torch.stack([norm.to(device) for norm in summed(parts, cuts)])
-        total, *each = torch.cat([torch.linalg.vector_norm(whole)[None], whole]).tolist()
-    return {f"{GROUP}/{n}": norm for n, norm in zip(("total", *gradients), (total, *each))}
+        values = torch.cat([torch.linalg.vector_norm(whole)[None], whole]).tolist()
+    tags = (f"{GROUP}/{name}" for name in ("total", *gradients))
+    return dict(zip(tags, values, strict=True))

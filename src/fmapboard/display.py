@@ -133,7 +133,7 @@ def _said(planes: Planes) -> str:
 def _image(value: Any) -> str:
     """The first channels of the first sample, small: a network has many layers."""
     maps = first_tensor(value)
-    if maps is None or maps.dim() < 3 or not len(maps):
+    if maps is None or maps.dim() < 3:
         return ""
     reducer = Reducer(1, _OVERVIEW_CHANNELS, _OVERVIEW_TILE, tokens_are_patches=True)
     planes = _planes(maps[:1], reducer)

@@ -205,7 +205,6 @@ class FeatureMapLogger:
         self._open_if_due()
 
     def _open_if_due(self) -> None:
-        self._asleep_until = 0
         if self._schedule(self._next):
             self._observer.open(self._next, passes="training", probe_now=False)
         else:

@@ -74,8 +74,8 @@ class Images:
         self._input = torch.empty(0)
 
     def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """The network's input is our own batch, and stays as it is."""
-        self._input = next(tensors((args, kwargs))).float()
+        """Keep the network's input, which its first operation may overwrite."""
+        self._input = next(tensors((args, kwargs))).to(torch.float32, copy=True)
 
     def again(self) -> bool:
         """One pass is all there is."""

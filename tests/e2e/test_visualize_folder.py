@@ -80,16 +80,6 @@ def test_the_batch_size_changes_nothing_that_is_written(folder: Path) -> None:
     assert [step for step, *_ in four["kernels_16x3x7x7/conv1"]] == [0]
 
 
-def test_images_of_several_sizes_stay_in_order(folder: Path) -> None:
-    (folder.parent / "net.py").write_text(
-        "from torch import nn\n"
-        "from fmapboard.cli.models import LoadedModel\n"
-        "def build():\n    return nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU())\n"
-    )
-    assert visualize("photos", "--model", "net:build", "--logdir", "run", "--batch-size", "2") == 0
-    assert [step for step, *_ in series("run")["feature_maps_4x3x3x3/0"]] == [0, 1, 2, 3, 4, 5]
-
-
 def test_a_broken_image_is_an_error_and_what_stood_before_it_is_written(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -19,6 +19,7 @@ test("the loudest fault is the one that is told", () => {
   assert.equal(badge({ maximum: 2e5 }), "large");
   assert.equal(badge({ change: 0 }), "no change");
   assert.equal(badge({ change: null }), "");
+  assert.equal(badge({ error: "a record of format 9", nan: 1 }), "unreadable");
 });
 
 test("how ill a layer is grows with its fault", () => {
@@ -45,6 +46,18 @@ const drawn = (rows) => rows.map((row) => `${"  ".repeat(row.depth)}${row.kind =
 test("names are a tree in network order; a group of one is one row", () => {
   const rows = networkRows([layer("conv1"), layer("layer1.0.conv1"), layer("layer1.1.conv1"), layer("layer2.0.down.0")]);
   assert.deepEqual(drawn(rows), ["conv1", "+layer1", "  0.conv1", "  1.conv1", "layer2.0.down.0"]);
+});
+
+test("a small group that is only numbered has no row of its own", () => {
+  const rows = networkRows(["layer1.0.conv1", "layer1.0.conv2", "layer1.1.conv1", "layer1.1.conv2"].map((each) => layer(each)));
+  assert.deepEqual(drawn(rows), ["+layer1", "  0.conv1", "  0.conv2", "  1.conv1", "  1.conv2"]);
+});
+
+test("what is only numbered says where it stands", () => {
+  const many = Array.from({ length: 9 }, (_, i) => layer(`stages.0.${i}.a`));
+  const rows = networkRows([...many, layer("stages.1.0"), layer("block.0"), layer("block.1")]);
+  assert.deepEqual(drawn(rows).slice(0, 3), ["+stages", "  +stages.0", "    0.a"]);
+  assert.deepEqual(drawn(rows).slice(-4), ["  1.0", "+block", "  block.0", "  block.1"]);
 });
 
 test("a later call of a layer and a second model keep their places", () => {

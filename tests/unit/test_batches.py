@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 import fmapboard.batches
 from fmapboard.batches import Recorder
+from fmapboard.cli.visualize import batched
 from fmapboard.errors import CaptureError
 from fmapboard.records import StepData
 from fmapboard.reduce import Reducer
@@ -159,6 +160,30 @@ class Fixed(nn.Module):
         return self.convolution(x).view(1, 4, 100)  # type: ignore[no-any-return]
 
 
+class InPlace(nn.Module):
+    """Overwrites what it is given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.convolution = nn.Conv2d(3, 4, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.convolution(x.mul_(2.0).sub_(1.0))  # type: ignore[no-any-return]
+
+
+def test_a_network_that_overwrites_its_input_is_recorded_as_alone() -> None:
+    model, batch = Counting(InPlace()).eval(), images()
+    kept = batch.clone()
+    steps, said = recorded(model, batch)
+    assert said == []
+    assert torch.equal(batch, kept)
+    for number, data in enumerate(steps):
+        own = snapshot(model, kept[number : number + 1].clone(), reducer(), step=number)
+        assert_same_statistics(data.measured[0].statistics, own.measured[0].statistics)
+        assert np.array_equal(data.photographs[0].values, own.photographs[0].values)
+        assert np.array_equal(data.photographs[0].values, kept[number].numpy())
+
+
 class Pieces(nn.Module):
     """Cuts each image into four and lays the pieces along the batch."""
 
@@ -181,6 +206,30 @@ class Backwards(nn.Module):
         return self.convolution(x.flip(0))  # type: ignore[no-any-return]
 
 
+class Skipping(nn.Module):
+    """Leaves a layer out where there are several images."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Conv2d(3, 4, 3), nn.Conv2d(4, 4, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        maps = self.first(x)
+        return self.second(maps) if len(x) == 1 else maps  # type: ignore[no-any-return]
+
+
+class Own(nn.Module):
+    """Works on five pictures of its own, whatever it is given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.convolution = nn.Conv2d(3, 4, 3)
+        self.register_buffer("pictures", torch.randn(5, 3, 6, 6))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.convolution(self.pictures).sum() + x  # type: ignore[no-any-return]
+
+
 def over_the_batch() -> nn.Module:
     return nn.Sequential(
         nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4, track_running_stats=False), nn.Conv2d(4, 4, 3)
@@ -194,6 +243,8 @@ def over_the_batch() -> nn.Module:
         (Backwards, "convolution treats an image in a batch otherwise"),
         (Loop, "returns [1, 4, 10, 10] for one image and [1, 4, 10, 10] for 5"),
         (Pieces, "returns [4, 4, 1, 10] for one image and [20, 4, 1, 10] for 5"),
+        (Skipping, "other layers ran on 5 images than on one"),
+        (Own, "returns [5, 4, 4, 4] for one image and [5, 4, 4, 4] for 5"),
         (Fixed, "a pass on 5 images failed: shape '[1, 4, 100]' is invalid"),
     ],
 )
@@ -239,9 +290,9 @@ def test_a_model_that_cannot_run_at_all_is_an_error_of_its_own() -> None:
         recorded(model, images())
 
 
-def test_kernels_stand_at_step_0_alone() -> None:
-    model = nn.Sequential(nn.Conv2d(3, 4, 3)).eval()
-    steps, _ = recorded(model, images(3), kernels=True)
+@pytest.mark.parametrize("make", [lambda: nn.Sequential(nn.Conv2d(3, 4, 3)), Backwards])
+def test_kernels_stand_at_step_0_alone(make: Callable[[], nn.Module]) -> None:
+    steps, _ = recorded(make().eval(), images(3), kernels=True)
     assert [len(data.kernels) for data in steps] == [1, 0, 0]
 
 
@@ -253,3 +304,13 @@ def test_the_model_is_left_as_it_was() -> None:
     assert model.training
     assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
     assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
+
+
+def test_neighbours_of_one_size_stand_in_one_batch_and_the_order_is_kept() -> None:
+    sizes = [4, 4, 4, 4, 4, 6, 4, 4]
+    pictures = [torch.full((3, side, side), number) for number, side in enumerate(sizes)]
+    found = list(batched(iter(pictures), 3))
+    assert [batch[:, 0, 0, 0].tolist() for batch in found] == [[0, 1, 2], [3, 4], [5], [6, 7]]
+    assert [tuple(batch.shape) for batch in found] == [
+        (3, 3, 4, 4), (2, 3, 4, 4), (1, 3, 6, 6), (2, 3, 4, 4),
+    ]  # fmt: skip

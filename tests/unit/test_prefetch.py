@@ -89,6 +89,23 @@ def test_threads_that_read_at_once_leave_the_warnings_filters_as_they_were(tmp_p
     assert list(warnings.filters) == before
 
 
+def test_the_filters_come_back_when_the_last_of_several_is_done() -> None:
+    before = list(warnings.filters)
+    first, second = decoding(), decoding()
+    first.__enter__()
+    quiet = list(warnings.filters)
+    assert quiet != before
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert list(warnings.filters) == quiet
+    second.__exit__(None, None, None)
+    assert list(warnings.filters) == before
+
+
 def test_while_decoders_are_quiet_other_warnings_are_not() -> None:
-    with decoding(), pytest.warns(UserWarning, match="of the network"):
-        warnings.warn("of the network", UserWarning, stacklevel=1)
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        with decoding():
+            warnings.warn("of the network", UserWarning, stacklevel=1)
+            warnings.warn_explicit("odd tag", UserWarning, "tiff.py", 1, "PIL.TiffImagePlugin")
+    assert [str(warning.message) for warning in heard] == ["of the network"]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -106,23 +106,26 @@ def draw_images(request: Request, loaded: LoadedModel, paths: list[Path]) -> Non
     compose = Composer(colormap=request.colormap, scale=request.scale)
     delivery = Delivery(compose, board, _folders(folder, paths))
     progress = _progress(len(paths))
-    said = progress.console.print
-    images = _recorded(request, loaded, paths, said)
+    say = partial(progress.console.print, markup=False, soft_wrap=True)
+    images = _recorded(request, loaded, paths, say)
     try:
-        with progress, closing(images), closing(delivery.deliver(images)) as done:
+        with closing(images), closing(delivery.deliver(images)) as done:
             for path, delivered in zip(paths, done, strict=True):
                 progress.advance(progress.task_ids[0])
                 if delivered.step.step == 0 or len(paths) <= TABLES:
                     out.print(f"\n{path}", markup=False, soft_wrap=True)
                     out.print(layer_table(delivered.step, delivered.files))
+                    progress.start()  # not before, or the table would run into the bar
     finally:
+        if progress.live.is_started:
+            progress.stop()
         if board is not None:
             board.close()
     _say_where(logdir, folder, len(paths))
 
 
 def _recorded(
-    request: Request, loaded: LoadedModel, paths: list[Path], said: Callable[[str], object]
+    request: Request, loaded: LoadedModel, paths: list[Path], say: Callable[[str], object]
 ) -> Generator[Recorded, None, None]:
     """One recorded step an image, numbered from 0; images are read ahead of the passes."""
     prepare, size = loaded.preprocessing, request.batch_size
@@ -139,7 +142,7 @@ def _recorded(
         mean=prepare.mean,
         std=prepare.std,
         kernels=request.kernels,
-        refused=lambda reason: said(f"One image a pass: {reason}"),
+        refused=lambda reason: say(f"One image a pass: {reason}"),
     )
 
     def read(path: Path) -> Tensor:
@@ -183,7 +186,6 @@ def _progress(images: int) -> Progress:
         TimeRemainingColumn(),
         console=where,
         disable=images <= TABLES or not where.is_terminal,
-        redirect_stdout=sys.stdout.isatty(),  # tables belong where stdout goes
     )
     progress.add_task("", total=images)
     return progress

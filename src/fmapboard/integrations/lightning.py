@@ -59,10 +59,9 @@ class FeatureMapCallback(pl.Callback):  # type: ignore[misc, name-defined]  # kn
         if trainer.global_step != self._steps_before:
             self._run.end()
 
-    def on_validation_batch_start(self, trainer: Any, *_: Any) -> None:
-        """A validation's batch begins; its first one is logged on request."""
-        if not trainer.sanity_checking:
-            self._run.begin_validation()
+    def on_validation_batch_start(self, *_: Any) -> None:
+        """A validation's batch begins; in the sanity check nothing is started yet."""
+        self._run.begin_validation()
 
     def on_validation_batch_end(self, *_: Any) -> None:
         """It ends."""

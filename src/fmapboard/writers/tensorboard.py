@@ -92,7 +92,8 @@ class SummaryWriterAdapter:
 
     def _own(self, summary: Any) -> Any:
         """tensorboardX has protobuf classes of its own, for the same bytes."""
-        if not any(kind.__module__.startswith("tensorboardX") for kind in type(self._writer).__mro__):
+        kinds = type(self._writer).__mro__
+        if not any(kind.__module__.startswith("tensorboardX") for kind in kinds):
             return summary
         from tensorboardX.proto import summary_pb2
 

@@ -45,7 +45,7 @@ export async function runs(signal) {
 
 /**
  * @param {string} run @param {AbortSignal} signal
- * @returns {Promise<{layers: import("./tree.js").Layer[], inputs: {sample: number, steps: number[], wall_times: number[]}[], steps: number[], steps_written: number}>}
+ * @returns {Promise<{layers: import("./tree.js").Layer[], inputs: import("./model.js").Input[], steps: number[], steps_written: number}>}
  */
 export async function layers(run, signal) {
   return (await ask("layers", { run }, signal)).json();
@@ -74,7 +74,7 @@ export async function maps({ run, key, step, ts }, signal) {
   return open(await answer.arrayBuffer());
 }
 
-/** @param {string} run @param {number} sample @param {number} step @param {number} ts @param {AbortSignal} signal */
-export async function input(run, sample, step, ts, signal) {
-  return (await ask("input", { run, sample, step, ts }, signal)).blob();
+/** @param {{run: string, name: string, sample: number, step: number, ts: number}} of @param {AbortSignal} signal */
+export async function input(of, signal) {
+  return (await ask("input", of, signal)).blob();
 }

@@ -5,6 +5,7 @@ import { firstOther, mainSide } from "./compare.js";
 import { h } from "./dom.js";
 import * as host from "./host.js";
 import { installKeys } from "./keys.js";
+import { CALM_MS, look } from "./look.js";
 import { Source } from "./model.js";
 import { START, fromEntries, toEntries } from "./state.js";
 import { indexOf, neighbours, walk } from "./steps.js";
@@ -25,13 +26,13 @@ import { createTime } from "./view_time.js";
 const LIVE_EVERY_MS = 10000;
 const EMPTY_EVERY_MS = 3000;
 const FRAME_MS = 200;
-const CALM_MS = 120;
 const REACH = 6;
 
 export class App {
   constructor() {
     this.state = { ...START };
-    this.source = new Source(new Store(() => this.redraw()));
+    this.source = new Source(new Store((prefetched) => (prefetched ? this.prefetch() : this.redraw())));
+    this.stepOnly = false;
     /** @type {Model|null} */
     this.model = null;
     this.playing = false;
@@ -87,6 +88,7 @@ export class App {
   update(patch) {
     const before = this.state;
     this.state = { ...before, ...patch };
+    this.stepOnly = Object.keys(patch).length === 1 && "step" in patch;
     if ("step" in patch) {
       this.direction = (patch.step ?? Infinity) >= (before.step ?? Infinity) ? 1 : -1;
       this.steppedAt = performance.now();
@@ -126,8 +128,16 @@ export class App {
   }
 
   draw() {
-    const model = this.look();
+    const before = this.model;
+    const model = look(this);
     this.model = model;
+    if (this.stepOnly && model.stale && model.scene && model.scene === before?.scene) {
+      // Nothing but the slider has moved: the rest is drawn once, with the new pictures.
+      this.time.draw(model);
+      this.announce(model);
+      return;
+    }
+    this.stepOnly = false;
     host.writeAddress(toEntries(this.state));
     const nothing = model.listed && !model.layers.length && !this.source.store.busy;
     this.body.hidden = nothing;
@@ -146,46 +156,7 @@ export class App {
     this.channel.draw(model);
     this.charts.draw(model);
     this.announce(model);
-    if (!model.stale && model.scene) this.prefetch(model);
-  }
-
-  /** Everything that is known of what the state asks for. @returns {Model} */
-  look() {
-    const { source } = this;
-    source.store.begin();
-    const listed = source.runs();
-    const runs = listed.value?.runs ?? [];
-    if (runs.length && !runs.some((/** @type {any} */ each) => each.run === this.state.run) && !listed.loading) {
-      this.state = { ...this.state, run: runs[0].run };
-    }
-    const { state } = this;
-    const answer = runs.length ? source.layers(state.run) : null;
-    /** @type {import("./tree.js").Layer[]} */
-    const layers = answer?.value?.layers ?? [];
-    if (layers.length && !layers.some((each) => each.key === state.layer)) state.layer = layers[0].key;
-    const layer = layers.find((each) => each.key === state.layer);
-    if (layer && !layer.roles.includes(state.role)) state.role = layer.roles[0] ?? state.role;
-    const steps = answer?.value?.steps ?? [];
-    const calm = performance.now() - this.steppedAt > CALM_MS && !this.playing;
-    const step = steps[indexOf(steps, state.step)];
-    const history = layer ? source.history(state.run, layer) : null;
-    const shown = source.show(state, layer, history);
-    if (/** @type {any} */ (shown.error)?.status === 404) this.relist(state.layer + state.step);
-    const inputs = answer?.value?.inputs ?? [];
-    const input = inputs.find((/** @type {any} */ each) => each.sample === state.sample) ?? inputs[0];
-    const wantsInput = state.overlay > 0 && state.channel !== null;
-    const model = {
-      state, runs, logdir: listed.value?.logdir ?? "", listed: Boolean(listed.value || listed.error), layers, layer, steps,
-      written: answer?.value?.steps_written ?? 0,
-      overview: step === undefined ? new Map() : source.health(state.run, step, calm, `${steps.length}/${steps[steps.length - 1]}`),
-      scene: shown.scene, stale: shown.stale, history,
-      numbers: layer ? source.numbers(state.run, layer) : null,
-      input: wantsInput ? source.input(state.run, input, state.step)?.value ?? null : null, hasInput: Boolean(input),
-      problem: (listed.error ?? answer?.error ?? shown.error)?.message ?? layer?.error ?? "",
-      playing: this.playing,
-    };
-    source.store.end();
-    return model;
+    this.prefetch();
   }
 
   /** TensorBoard let a step go since we listed them: list again, once. @param {string} what */
@@ -211,16 +182,17 @@ export class App {
     dataset.busy = String(!done);
   }
 
-  /** The steps that are likely next, one at a time, and only when nothing else is asked. @param {Model} model */
-  prefetch(model) {
-    const { layer, state } = model;
-    if (!layer || this.source.store.pending.size) return;
+  /** The steps that are likely next, one at a time, and only when nothing else is asked. */
+  prefetch() {
+    const { layer, scene, stale } = this.model ?? {};
+    const { state } = this;
+    if (!layer || !scene || stale || host.hidden() || this.source.store.pending.size) return;
     const at = indexOf(layer.steps, state.step);
     for (const i of neighbours(layer.steps.length, at, this.direction, REACH)) {
       const question = mainSide({ ...state, step: layer.steps[i] }, layer);
       if (question && !this.source.knows(question)) {
         this.source.maps(question, true);
-        return; // its answer leads to a drawing, and that to the next one
+        return; // its answer leads here again
       }
     }
   }

@@ -72,6 +72,7 @@ export function planesOf(rgba, pictureWidth, header) {
   }
   const levels = new Uint8Array(channels * height * width);
   const marks = new Uint8Array(levels.length);
+  const isGrey = name === "grey";
   let marked = false;
   let seen = -1; // neighbours often share a colour: look it up once
   let meaning = 0;
@@ -81,6 +82,10 @@ export function planesOf(rgba, pictureWidth, header) {
       let from = (top + y) * pictureWidth + left;
       for (let x = 0; x < width; x += 1, at += 1, from += 1) {
         const colour = colours[from];
+        if (isGrey && (colour & 0xffff) === ((colour >>> 8) & 0xffff)) {
+          levels[at] = colour & 0xff; // by far the most frequent: no look-up
+          continue;
+        }
         if (colour !== seen) {
           const found = of.get(colour);
           if (found === undefined) throw new Error(`the picture holds a colour that is not of the palette ${name}`);

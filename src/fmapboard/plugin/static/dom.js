@@ -74,7 +74,14 @@ export function button({ icon: name, text, label, key, press }) {
  */
 export function choice(label, chosen) {
   const select = /** @type {HTMLSelectElement} */ (h("select", { "aria-label": label }));
-  select.addEventListener("change", () => chosen(select.value));
+  let byMouse = false;
+  select.addEventListener("pointerdown", () => { byMouse = true; });
+  select.addEventListener("keydown", () => { byMouse = false; });
+  select.addEventListener("change", () => {
+    if (byMouse) select.blur(); // so that the arrow keys move the step again
+    byMouse = false;
+    chosen(select.value);
+  });
   const element = h("span", { class: "choice", title: label }, select);
   return { element, select, fill: filler(select) };
 }

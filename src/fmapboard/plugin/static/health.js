@@ -20,13 +20,14 @@ import { percent, short } from "./numbers.js";
  * @property {boolean} dead_known
  * @property {number} channels
  * @property {number|null} change
+ * @property {string|null} [error] why its record cannot be read
  */
 
 /**
  * @typedef {object} Health
  * @property {number} severity 0 well, 1 worth a look, 2 ill, 3 not finite
  * @property {string} badge at most two words; "" when well
- * @property {string} kind "nonfinite", "dead", "constant", "large", "still" or "well"
+ * @property {string} kind "nonfinite", "dead", "constant", "large", "still", "unreadable" or "well"
  * @property {string} text every number in words
  */
 
@@ -37,6 +38,7 @@ const LARGE = 1e4;
  * @param {Overview} of @returns {{severity: number, badge: string, kind: string}}
  */
 function fault(of) {
+  if (of.error) return { severity: 1, badge: "unreadable", kind: "unreadable" };
   const channels = Math.max(1, of.channels);
   if (of.nan) return { severity: 3, badge: "NaN", kind: "nonfinite" };
   if (of.positive_infinity || of.negative_infinity) return { severity: 3, badge: "Inf", kind: "nonfinite" };
@@ -57,6 +59,7 @@ function fault(of) {
 
 /** @param {Overview} of @returns {Health} */
 export function health(of) {
+  if (of.error) return { ...fault(of), text: of.error };
   const bad = of.nan + of.positive_infinity + of.negative_infinity;
   const text = [
     `range ${short(of.minimum)} … ${short(of.maximum)}, mean ${short(of.mean)}, std ${short(of.std)}`,

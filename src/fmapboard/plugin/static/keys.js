@@ -19,7 +19,7 @@ export const KEYS = Object.freeze([
   ["r", "maps, inputs, gradients, kernels"],
   ["d", "compare with another step, or not"],
   ["o", "lay the channel over the input"],
-  ["+ − 0", "larger, smaller tiles, as they fit"],
+  ["+ − 0", "larger, smaller tiles, as the window suggests"],
   ["p", "save the view as PNG"],
   ["?", "this help"],
 ]);

@@ -21,6 +21,8 @@ const BETWEEN = 2;
 const MARGIN = 10;
 const FIT_LEAST = 48;
 const FIT_MOST = 256;
+/** A little scrolling is better than tiles half the size. */
+const FIT_SLACK = 1.5;
 
 /**
  * @typedef {object} Room what is to be laid out, and where
@@ -28,7 +30,7 @@ const FIT_MOST = 256;
  * @property {number} parts
  * @property {number} mapHeight map px
  * @property {number} mapWidth
- * @property {number} wanted a tile's longer side in CSS px; 0 for what fits the window
+ * @property {number} wanted a tile's longer side in CSS px; 0 for about what fits the window
  * @property {number} available width, CSS px
  * @property {number} windowHeight CSS px
  * @property {number} ratio device px per CSS px
@@ -42,7 +44,7 @@ export function layout(room) {
   const least = factorOf(FIT_LEAST);
   for (let factor = Math.max(least, Math.floor((FIT_MOST * room.ratio) / longer)); factor > least; factor -= 1) {
     const tried = laidOut(room, factor);
-    if (tried.height <= room.windowHeight && tried.cellWidth <= room.available - 2 * MARGIN) return tried;
+    if (tried.height <= room.windowHeight * FIT_SLACK && tried.cellWidth <= room.available - 2 * MARGIN) return tried;
   }
   return laidOut(room, least);
 }

@@ -13,6 +13,7 @@ import { indexOf } from "./steps.js";
  * @typedef {import("./compare.js").Question} Question
  * @typedef {import("./tree.js").Layer} Layer
  * @typedef {import("./scene.js").Scene} Scene
+ * @typedef {{name?: string, sample: number, steps: number[], wall_times: number[]}} Input
  */
 
 /**
@@ -100,13 +101,14 @@ export class Source {
     return entry.value ?? this.grown.get(key) ?? null;
   }
 
-  /** @param {string} run @param {{sample: number, steps: number[], wall_times: number[]}|undefined} input @param {number|null} step */
+  /** @param {string} run @param {Input|undefined} input @param {number|null} step */
   input(run, input, step) {
     const i = input ? indexOf(input.steps, step) : -1;
     if (!input || i < 0) return null;
+    const of = { run, name: input.name ?? "", sample: input.sample, step: input.steps[i], ts: input.wall_times[i] };
     const load = async (/** @type {AbortSignal} */ signal) =>
-      decodeInput(await api.input(run, input.sample, input.steps[i], input.wall_times[i], signal));
-    const key = `input/${run}\n${input.sample}\n${input.steps[i]}\n${input.wall_times[i]}`;
+      decodeInput(await api.input(of, signal));
+    const key = `input/${JSON.stringify(of)}`;
     return this.store.get(key, load, { bytes: (picture) => 4 * picture.width * picture.height });
   }
 

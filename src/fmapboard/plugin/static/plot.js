@@ -1,7 +1,7 @@
 // @ts-check
 /** Small charts on canvas: lines, a band, a heat picture, and the step that is shown. */
 
-import { ramp, packed } from "./palettes.js";
+import { colours as coloursOf } from "./paint.js";
 import { short, stepText, ticks } from "./numbers.js";
 import { nearest } from "./steps.js";
 import { prepare, theme } from "./theme.js";
@@ -110,7 +110,7 @@ export function drawHeat({ context, x, height }, heat, palette) {
   const columns = heat.steps.length;
   const image = new ImageData(columns, heat.rows);
   const out = new Uint32Array(image.data.buffer);
-  const colours = ramp(palette, 256).map(packed);
+  const colours = coloursOf(palette);
   for (let s = 0; s < columns; s += 1) {
     for (let r = 0; r < heat.rows; r += 1) {
       const density = heat.density[s * heat.rows + r];

@@ -14,7 +14,7 @@ import { Lru } from "./lru.js";
 const LIMIT = 256 * 1024 * 1024;
 
 export class Store {
-  /** @param {() => void} changed an answer came @param {number} limit bytes */
+  /** @param {(prefetched: boolean) => void} changed an answer came; nobody waited for a prefetched one @param {number} limit bytes */
   constructor(changed, limit = LIMIT) {
     this.changed = changed;
     /** @type {Lru<Entry>} */
@@ -67,10 +67,11 @@ export class Store {
 
   /** @param {string} key @param {Entry} asked @param {Entry} settled @param {number} bytes */
   settle(key, asked, settled, bytes) {
-    if (this.pending.get(key)?.entry !== asked) return; // nobody asks this any more
+    const question = this.pending.get(key);
+    if (question?.entry !== asked) return; // nobody asks this any more
     this.pending.delete(key);
     this.kept.set(key, settled, bytes);
-    this.changed();
+    this.changed(question.prefetch);
   }
 
   /** Forget errors, so that what failed is asked again. */

@@ -71,7 +71,7 @@ export function networkRows(layers) {
   }
   /** @type {Row[]} */
   const rows = [];
-  walk(root, "", 0, rows);
+  walk(root, "", "", "", 0, rows);
   return rows;
 }
 
@@ -80,24 +80,41 @@ function below(of) {
   return [...of.layers, ...[...of.children.values()].flatMap(below)];
 }
 
-/** @param {Node} of @param {string} prefix @param {number} depth @param {Row[]} rows */
-function walk(of, prefix, depth, rows) {
-  for (let [text, child] of of.children) {
-    let id = prefix ? `${prefix}.${text}` : text;
-    while (!child.layers.length && child.children.size === 1) {
-      const [[more, only]] = child.children;
-      text += `.${more}`;
-      id += `.${more}`;
-      child = only;
-    }
+/** Groups that are only numbered, and small, do not get a row: their layers carry the number. */
+const SMALL = 8;
+const isNumber = (/** @type {string} */ text) => /^\d+$/.test(text);
+
+/**
+ * @param {Node} of @param {string} id @param {string} name of the group around, the last part
+ * @param {string} prefix that rows carry of a group without a row @param {number} depth @param {Row[]} rows
+ */
+function walk(of, id, name, prefix, depth, rows) {
+  for (const [part, start] of of.children) {
+    const { text, child } = only(part, start);
+    const own = id ? `${id}.${text}` : text;
+    const shown = prefix ? `${prefix}.${text}` : isNumber(text) && name ? `${name}.${text}` : text;
     for (const layer of child.layers) {
-      rows.push({ kind: "layer", id: layer.key, text, depth, layers: [layer] });
+      rows.push({ kind: "layer", id: layer.key, text: shown, depth, layers: [layer] });
     }
     if (!child.children.size) continue;
     const inside = [...child.children.values()].flatMap(below);
-    rows.push({ kind: "group", id, text, depth, layers: inside });
-    walk(child, id, depth + 1, rows);
+    if (isNumber(text) && depth > 0 && inside.length <= SMALL) {
+      walk(child, own, "", prefix ? shown : text, depth, rows);
+      continue;
+    }
+    rows.push({ kind: "group", id: own, text: shown, depth, layers: inside });
+    walk(child, own, isNumber(text) ? shown : text.split(".").pop() ?? "", "", depth + 1, rows);
   }
+}
+
+/** A group with one child and nothing else is written in one row. @param {string} text @param {Node} child */
+function only(text, child) {
+  while (!child.layers.length && child.children.size === 1) {
+    const [[more, next]] = child.children;
+    text += `.${more}`;
+    child = next;
+  }
+  return { text, child };
 }
 
 /**

@@ -1,7 +1,7 @@
 // @ts-check
 /** The top line: which run, and what is done with the whole view. */
 
-import { button, choice, h, say } from "./dom.js";
+import { button, choice, h, say, show } from "./dom.js";
 import { address } from "./host.js";
 import { savePicture } from "./save.js";
 
@@ -44,6 +44,7 @@ export function createBarView(app) {
 
   /** @param {import("./app.js").Model} model @param {boolean} busy @param {boolean} isLive */
   function draw(model, busy, isLive) {
+    show(run.element, model.runs.length > 0);
     run.fill(model.runs.map((each) => [each.run, each.run || "."]), model.state.run);
     const at = model.runs.findIndex((each) => each.run === model.state.run);
     dot.style.background = COLOURS[Math.max(0, at) % COLOURS.length];

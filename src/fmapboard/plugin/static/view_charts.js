@@ -66,6 +66,15 @@ function valueAtStep(values, steps, step) {
   return i < 0 ? NaN : values[i];
 }
 
+/** @type {WeakMap<object, ReturnType<typeof heat>>} */
+const heats = new WeakMap();
+
+/** Worked out once an answer, not once a step. @param {any} raw */
+function heatOf(raw) {
+  if (!heats.has(raw)) heats.set(raw, heat(raw, 32));
+  return heats.get(raw) ?? null;
+}
+
 /** @param {Chart} of @param {ReturnType<typeof segments>} which @param {any} numbers @param {string} wanted @param {At} at */
 function histograms(of, which, numbers, wanted, at) {
   const all = numbers?.histograms ?? {};
@@ -77,7 +86,7 @@ function histograms(of, which, numbers, wanted, at) {
   which.draw(group, (id) => groups.includes(id));
   show(which.element, groups.length > 1);
   const tag = tags(group)[0];
-  const made = heat(all[tag], 32);
+  const made = heatOf(all[tag]);
   say(of.value, made ? tag.slice(tag.indexOf("/") + 1) : "nothing finite");
   of.value.title = tag;
   if (!made) return true;

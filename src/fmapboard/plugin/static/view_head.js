@@ -60,7 +60,7 @@ export function createHead(app) {
     const moved = ["strength", "similarity"].includes(state.sort) && state.sort_step !== null && state.sort_step !== app.shownStep();
     show(again, moved);
     again.title = `The order is that of step ${state.sort_step}, and stays while steps change; take it from this step`;
-    size.fill(TILES.map((side) => [String(side), side ? `Tiles ${side} px` : "Tiles fit"]), String(state.tile));
+    size.fill(TILES.map((side) => [String(side), side ? `Tiles ${side} px` : "Tiles auto"]), String(state.tile));
     compare.draw(model);
   }
   return { element, draw };

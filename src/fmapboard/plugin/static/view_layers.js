@@ -66,7 +66,7 @@ export function createLayers(app) {
     if (document.activeElement !== filter && filter.value !== state.filter) filter.value = state.filter;
     grouping.draw(state.group);
     const ill = model.layers.filter((layer) => severity(overview, layer.key) > 0);
-    say(sick, ill.length ? `${ill.length} flagged` : "none flagged");
+    say(sick, `${ill.length} flagged`);
     sick.setAttribute("aria-pressed", String(state.sick));
     sick.classList.toggle("any", ill.length > 0);
     sick.title = "Show only layers with dead channels, values that are not finite, or no change";
