@@ -200,8 +200,9 @@ def test_steps_marked_by_hand_take_over_from_an_optimizer_that_counted() -> None
     with fmapboard.watch(loop.model, writer=writer, optimizer=loop.optimizer, every=10) as board:
         for _ in range(4):
             loop.step()
-        for number in range(8, 12):
-            loop.step(lambda number=number: board.step(number))  # type: ignore[misc]
+        assert "next step 4" in repr(board)
+        for _ in range(8):
+            loop.step(board.step)
         assert "next step 12" in repr(board)
     assert [step.step for step in writer.steps] == [0, 10]
 
