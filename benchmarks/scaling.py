@@ -4,7 +4,7 @@ Along the number of layers, channels, side of the maps and batch, each from one 
 of convolutions that cost next to nothing themselves. Two costs: milliseconds that fmapboard holds
 the training thread, and CPU milliseconds of its worker thread; medians. Once with every pixel drawn
 and once with the default limits (64 channels, 64 px). Prints the slope between the two largest
-sizes in log-log (1 is linear), and draws ``assets/pictures/scaling.png``.
+sizes in log-log (1 is linear in the number of values), and draws ``assets/pictures/scaling.png``.
 """
 
 from __future__ import annotations
@@ -37,6 +37,14 @@ SIZES = {
     "channels": [8, 16, 32, 64, 128, 256],
     "side": [16, 32, 64, 128, 256],
     "batch": [1, 2, 4, 8, 16, 32, 64],
+}
+POWER = {"layers": 1, "channels": 1, "side": 2, "batch": 1}
+"""How the number of values grows with each size."""
+TITLES = {
+    "layers": "layers",
+    "channels": "channels of each layer",
+    "side": "side of the maps, px",
+    "batch": "images in the batch",
 }
 DRAWN: dict[str, dict[str, Any]] = {
     "every pixel": {"max_channels": None, "max_tile": None},
@@ -98,9 +106,10 @@ def measure(sizes: dict[str, int], options: dict[str, Any], rounds: int, size: i
     return Point(size, statistics.median(writer.held[2:]), statistics.median(writer.worked[2:]))
 
 
-def slope(points: list[Point], cost: Callable[[Point], float]) -> float:
+def slope(along: str, points: list[Point], cost: Callable[[Point], float]) -> float:
+    """In log-log, against the number of values, between the two largest sizes."""
     last, before = points[-1], points[-2]
-    return math.log(cost(last) / cost(before)) / math.log(last.size / before.size)
+    return math.log(cost(last) / cost(before)) / math.log(last.size / before.size) / POWER[along]
 
 
 Curves = dict[tuple[str, str], list[Point]]
@@ -114,8 +123,8 @@ def tables(curves: Curves) -> list[Table]:
             table.add_row(str(point.size), f"{point.held:.2f} ms", f"{point.worked:.2f} ms")
         table.add_row(
             "slope",
-            f"{slope(points, lambda p: p.held):.2f}",
-            f"{slope(points, lambda p: p.worked):.2f}",
+            f"{slope(along, points, lambda p: p.held):.2f}",
+            f"{slope(along, points, lambda p: p.worked):.2f}",
         )
         found.append(table)
     return found
@@ -161,16 +170,14 @@ class Panel:
         for x, y in dots:
             self._draw.ellipse((x - 4, y - 4, x + 4, y + 4), fill=colour)
 
-    def linear(self, through: tuple[int, float]) -> None:
-        """A dashed line of slope 1."""
-        size, cost = through
-        low = size
-        while low / 2 >= self._sizes[0]:
-            low //= 2
-        steps = 40
+    def linear(self, through: tuple[int, float], power: int) -> None:
+        """A dashed line of what grows with the number of values."""
+        (last, cost), first, steps = through, self._sizes[0], 60
         for number in range(0, steps, 2):
-            ends = [low * (size / low) ** ((number + part) / steps) for part in (0, 1)]
-            self._draw.line([self._at(end, cost * end / size) for end in ends], INK, 1)
+            ends = [first * (last / first) ** ((number + part) / steps) for part in (0, 1)]
+            costs = [cost * (end / last) ** power for end in ends]
+            if min(costs) >= self._low:
+                self._draw.line([self._at(*end) for end in zip(ends, costs, strict=True)], INK, 1)
 
     def _at(self, size: float, cost: float) -> tuple[float, float]:
         left, top = self._corner
@@ -196,9 +203,9 @@ def picture(curves: Curves, said: str) -> Image.Image:
             TOP + 40 + (number // 2) * (PANEL[1] + GAP + 10),
         )
         panel = Panel(draw, corner, low, high)
-        panel.frame(f"along {along}", SIZES[along])
+        panel.frame(TITLES[along], SIZES[along])
         whole = curves[along, "every pixel"]
-        panel.linear((whole[-1].size, whole[-1].worked))
+        panel.linear((whole[-1].size, whole[-1].worked), POWER[along])
         for drawn in DRAWN:
             for cost in NAMES:
                 points = [(p.size, float(getattr(p, cost))) for p in curves[along, drawn]]
@@ -209,7 +216,9 @@ def picture(curves: Curves, said: str) -> Image.Image:
         text = f"{NAMES[cost]}, {drawn}"
         draw.text((x + 38, height - 30), text, INK, ImageFont.load_default(16), anchor="lm")
         x += 60 + int(draw.textlength(text, ImageFont.load_default(16)))
-    draw.text((x, height - 30), "- -  linear", INK, ImageFont.load_default(16), anchor="lm")
+    draw.text(
+        (x, height - 30), "- -  linear in values", INK, ImageFont.load_default(16), anchor="lm"
+    )
     return image
 
 

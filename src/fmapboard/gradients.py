@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import weakref
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -90,6 +91,7 @@ class GradientReader:
         self._samples: dict[str, tuple[PendingSample, PendingSample | None]] = {}
         self._nonfinite: dict[str, Nonfinite] = {}
         self._failed: Callable[[Exception], None] = _reraise
+        self._timed: Callable[[], AbstractContextManager[None]] = nullcontext
         self._about_to_step: Callable[[], None] = _nothing
         self.stepped = False
         self.void = False
@@ -99,18 +101,21 @@ class GradientReader:
         self,
         failed: Callable[[Exception], None],
         about_to_step: Callable[[], None] | None = None,
+        timed: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         """Wait for optimizer steps.
 
         Args:
             failed: is told of an error, which never reaches the optimizer.
             about_to_step: called once, before the first step on the model's parameters.
+            timed: entered around everything that is done here.
         """
         self.disarm()
         self.forget()
         # Anew each time: parameters may have been replaced since.
         self._names = {id(p): clean_name(name) for name, p in self._model.named_parameters()}
         self._failed, self._about_to_step = failed, about_to_step or _nothing
+        self._timed = timed
         reader = weakref.WeakMethod(self._before_step)
 
         def hook(optimizer: Optimizer, args: Any, kwargs: Any) -> tuple[Any, Any] | None:
@@ -194,10 +199,11 @@ class GradientReader:
         return any(id(p) in self._names for group in groups for p in group["params"])
 
     def _safely(self, act: Callable[[], None]) -> None:
-        try:
-            act()
-        except Exception as error:
-            self._failed(error)
+        with self._timed():
+            try:
+                act()
+            except Exception as error:
+                self._failed(error)
 
     def _read(self, optimizer: Optimizer) -> None:
         scale = getattr(optimizer, "grad_scale", None)  # a fused optimizer unscales in its kernel

@@ -1,4 +1,4 @@
-"""2-norms of many gradients at once, on their own devices, without a host sync elsewhere than CPU."""
+"""2-norms of many gradients at once, on their own devices; a host sync on the CPU alone."""
 
 from __future__ import annotations
 

@@ -13,15 +13,18 @@ from torch import Tensor
 from torch._ops import _len_torch_dispatch_stack_pre_dispatch
 from torch.utils._python_dispatch import _disable_current_modes
 
+from fmapboard.threads import one_thread
+
 
 @contextlib.contextmanager
 def aside(device_type: str) -> Iterator[None]:
-    """Compute beside the user's pass: no graph, no autocast, none of the user's dispatch modes.
+    """Compute beside the user's pass: no graph, no autocast, no dispatch modes, no other threads.
 
     Selective checkpointing records every operation that it sees, even without gradients; with the
     modes disabled it sees none of ours.
     """
-    with torch.no_grad():
+    threads = one_thread() if device_type == "cpu" else contextlib.nullcontext()
+    with torch.no_grad(), threads:
         # Both are dear to enter, and hooks run often: only where there is something to leave.
         if not (_modes_are_active() or torch.is_autocast_enabled(device_type)):
             yield

@@ -123,7 +123,9 @@ class Statistics:
     """Numbers of each channel over the whole batch and plane; every array is [C].
 
     ``minimum``, ``maximum``, ``mean`` and ``std`` (population) are of the finite values, NaN for a
-    channel that has none. ``constant``: more than one value, all of them equal and finite.
+    channel that has none; mean and spread are NaN too where only extremes were asked for, as of
+    the activation modules that are watched without pictures. ``constant``: more than one value, all
+    of them equal and finite.
     ``dead``: more than one value, all of them at the activation's floor; None for other modules.
     """
 

@@ -113,8 +113,10 @@ class Reducer:
             channels_last_sequences=self.channels_last_sequences,
             tokens_are_patches=self.tokens_are_patches,
         )
-        counted = statistics(view.maps, _rounded(site.floor, tensor.dtype)) if numbers else None
-        kept = sampled = None
+        counted = kept = sampled = None
+        if numbers:
+            floor = _rounded(site.floor, tensor.dtype)
+            counted = statistics(view.maps, floor, moments=site.pictures)
         if counted is not None and site.pictures:
             sampled = sample(view.maps)
         if pictures and site.pictures and view.drawable:
@@ -129,7 +131,7 @@ class Reducer:
 
 
 def _with_extremes(pending: PendingSample, numbers: Statistics | None) -> Sample:
-    """The sample with the smallest and the largest finite value of all channels, if there is one."""
+    """The sample with the smallest and the largest finite value of all channels."""
     if numbers is None or np.isnan(numbers.minimum).all():
         return pending.to_host()
     return pending.to_host(float(np.nanmin(numbers.minimum)), float(np.nanmax(numbers.maximum)))

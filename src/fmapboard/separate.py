@@ -102,11 +102,10 @@ class Images:
             channels_last_sequences=self._reduce.channels_last_sequences,
             tokens_are_patches=self._reduce.tokens_are_patches,
         ).maps
-        # The channels of all images in a row, as if they were those of one image.
-        rows = maps.reshape(1, -1, *maps.shape[2:])  # [1, B * C, ...]
+        floor = _rounded(site.floor, tensor.dtype)
         return Part(
             self._reduce(site, "feature_maps", tensor, module, numbers=False),
-            statistics(rows, _rounded(site.floor, tensor.dtype)),
+            _counted(maps, floor, moments=site.pictures),
             [sample(maps[i : i + 1]) for i in range(self._count)] if site.pictures else [],
         )
 
@@ -156,6 +155,16 @@ class _Image:
             lo, hi = np.fmin.reduce(self.numbers.minimum), np.fmax.reduce(self.numbers.maximum)
             sampled = self.sample.to_host(float(lo), float(hi))
         return replace(self.drawn.to_host(), statistics=self.numbers, sample=sampled)
+
+
+def _counted(maps: Tensor, floor: float | None, *, moments: bool) -> PendingStatistics:
+    """Statistics of every image's channels, as if they were all those of one image: [B * C]."""
+    if maps.is_cpu:
+        read = statistics(maps, floor, moments=moments)
+        if len(read.parts) > 1:  # of each image by itself: [B, C, ...]
+            parts = tuple(part.flatten(0, 1).unsqueeze(0) for part in read.parts)
+            return replace(read, parts=parts, samples=1)
+    return statistics(maps.reshape(1, -1, *maps.shape[2:]), floor, moments=moments)
 
 
 def _apart(part: Part, count: int) -> Iterator[_Image]:

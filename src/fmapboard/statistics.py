@@ -29,7 +29,7 @@ class PendingStatistics:
     """`records.Statistics` before the small sums.
 
     Attributes:
-        parts: of ordinary values `_read`'s four or six tensors; of any others one, f64 [7, C].
+        parts: of ordinary values `_read`'s two, four or six tensors; of any others one, f64 [7, C].
         size: values of a plane.
         floor: at which an activation is off, or None.
     """
@@ -51,7 +51,9 @@ class PendingStatistics:
         return Statistics(minimum, maximum, mean, std, nan, up, down, constant, dead)
 
 
-def statistics(maps: Tensor, floor: float | None = None) -> PendingStatistics:
+def statistics(
+    maps: Tensor, floor: float | None = None, *, moments: bool = True
+) -> PendingStatistics:
     """Extremes, mean, spread, non-finite counts and flags of each channel.
 
     Args:
@@ -59,18 +61,24 @@ def statistics(maps: Tensor, floor: float | None = None) -> PendingStatistics:
             stream order elsewhere, and never kept.
         floor: the value at which an activation is off, as the type of the activation's own
             output rounds it; gives `Statistics.dead`.
+        moments: mean and spread too; they may be NaN without.
     """
     planes = maps.flatten(2) if maps.dim() != 2 else maps.unsqueeze(2)  # [N, C, S]
-    parts = _read(planes) if planes.device.type == "cpu" else None
+    parts = _read(planes, moments) if planes.device.type == "cpu" else None
     samples, size = planes.shape[0], planes.shape[2]
     return PendingStatistics(parts or (_masked(planes),), samples, size, floor)
 
 
-def _read(planes: Tensor) -> tuple[Tensor, ...] | None:
-    """Smallest, largest, sum [N, C] and norms [N, C, runs] of each plane; None for odd values.
+def _read(planes: Tensor, moments: bool) -> tuple[Tensor, ...] | None:
+    """Smallest and largest [N, C] and, with ``moments``, sum [N, C] and norms [N, C, runs] of each
+    plane; None for odd values.
 
     Where a plane varies little around a large mean, also sums and norms of what lies around it.
     """
+    if not moments:
+        lo, hi = planes.amin(2), planes.amax(2)
+        finite = np.isfinite(lo.numpy()).all() and np.isfinite(hi.numpy()).all()
+        return (lo, hi) if finite else None
     lo, hi, sums, norms = planes.amin(2), planes.amax(2), planes.sum(2), _norms(planes)
     if not _ordinary(lo.numpy(), hi.numpy(), norms.numpy()):
         return None
@@ -122,7 +130,12 @@ def _norm(runs: Tensor) -> Tensor:
 
 def _rows(parts: list[npt.NDArray[Any]], size: int) -> Floats:
     """f64 [7, C] from what `_read` has read."""
-    lo, hi, sums, norms = (part.astype(np.float64) for part in parts[:4])
+    lo, hi = (part.astype(np.float64) for part in parts[:2])
+    if len(parts) == 2:
+        unknown = np.full(lo.shape[1], np.nan)
+        zeros = np.zeros((3, lo.shape[1]))
+        return np.stack([lo.min(0), hi.max(0), unknown, unknown, *zeros])
+    sums, norms = (part.astype(np.float64) for part in parts[2:4])
     squares = np.square(norms).sum(2)  # [N, C]
     means = sums / size
     spreads = squares / size - np.square(means)

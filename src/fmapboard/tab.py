@@ -1,4 +1,4 @@
-"""The records of the Feature maps tab: what `schema` describes, from what was measured and drawn."""
+"""The records of the Feature maps tab, as `schema` has them, from what was measured and drawn."""
 
 from __future__ import annotations
 

@@ -141,7 +141,9 @@ class Observer:
                 accept = None if passes == "all" else lambda: self._counts(passes)
                 self.registry.arm(window.live, sides=self._sides, accept=accept)
                 if passes != "evaluation":
-                    self._gradients.arm(lambda error: self._failed("gradients", error), self._act)
+                    self._gradients.arm(
+                        lambda error: self._failed("gradients", error), self._act, stopwatch
+                    )
             except Exception as error:
                 self._failed("arming", error)
 

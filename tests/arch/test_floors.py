@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).parents[2] / "src" / "fmapboard"
 
 FLOORS: dict[int, str] = {
     0: "errors records schema bundled",
-    1: "schedule background",
+    1: "schedule background threads",
     2: "palettes planes png render readback histogram nonfinite tab compose budget",
     3: "layers registry activations observe axes views statistics samples reduce norms gradients probe "
     "kernels transfer "

@@ -646,11 +646,11 @@ def test_a_fault_of_ours_in_one_layer_is_said_once_and_the_rest_goes_on(
 
     real, tries = fmapboard.reduce.statistics, []
 
-    def faulty(maps: Tensor, floor: float | None = None) -> object:
+    def faulty(maps: Tensor, floor: float | None = None, **options: bool) -> object:
         if maps.shape[1] == 16:
             tries.append(maps.shape)
             raise ZeroDivisionError("a bug")
-        return real(maps, floor)
+        return real(maps, floor, **options)
 
     monkeypatch.setattr(fmapboard.reduce, "statistics", faulty)
     model, kept = Net(), MemoryWriter()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import torch
@@ -29,6 +30,21 @@ def test_the_users_dispatch_modes_see_nothing_of_ours_and_are_back_afterwards() 
             x.sum()
         x.amax()
     assert seen.operations == ["aten.amax.default"]
+
+
+def test_one_thread_reads_and_no_other_thread_is_told() -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    seen: list[int] = []
+    other = threading.Thread(target=lambda: seen.append(torch.get_num_threads()))
+    try:
+        with aside("cpu"):
+            assert torch.get_num_threads() == 1
+            other.start()
+            other.join()
+        assert (torch.get_num_threads(), seen) == (3, [3])
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_autocast_and_gradients_are_off_inside_and_back_afterwards() -> None:
