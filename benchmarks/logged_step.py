@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import statistics
 import tempfile
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,19 +23,12 @@ import torchvision
 from rich.console import Console
 from rich.table import Table
 from torch import Tensor, nn
-from torch.nn import functional
 from torch.utils.tensorboard import SummaryWriter
+from workloads import Cost, Training, machine, timed, workloads
 
 import fmapboard
 from fmapboard.records import LoggedStep
 from fmapboard.writers.tensorboard import TensorBoardWriter
-
-WORKLOADS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
-    "W1 ResNet-18 32² ×128": (torchvision.models.resnet18, (128, 3, 32, 32)),
-    "W2 ResNet-18 224² ×8": (torchvision.models.resnet18, (8, 3, 224, 224)),
-    "W3 AlexNet 224² ×1": (torchvision.models.alexnet, (1, 3, 224, 224)),
-    "W4 ResNet-50 224² ×1": (torchvision.models.resnet50, (1, 3, 224, 224)),
-}
 
 
 class Recipe:
@@ -86,16 +78,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
 }
 
 
-def measure(make: Callable[[], nn.Module], shape: tuple[int, ...], rounds: int) -> list[list[str]]:
-    torch.manual_seed(0)
-    model = make()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
-    x, y = torch.randn(shape), torch.randint(0, 1000, shape[:1])
-
-    def train() -> None:
-        optimizer.zero_grad()
-        functional.cross_entropy(model(x), y).backward()
-        optimizer.step()
+def measure(train: Training, rounds: int) -> list[list[str]]:
+    model = train.model
 
     with tempfile.TemporaryDirectory() as folder:
         recipe = Recipe(model, Path(folder) / "recipe")
@@ -131,28 +115,25 @@ def measure(make: Callable[[], nn.Module], shape: tuple[int, ...], rounds: int) 
         first = {name: size_of(place) for name, place in places.items()}
         for _ in range(rounds):
             for name in places:
-                number += 1
                 train()
                 bare = timed(train)
-                one = timed(lambda: (logged(name, number), flush(name)))  # noqa: B023
-                held = writers[name].held if name in writers else 0.0
-                row = timed(lambda: [train() for _ in range(IN_A_ROW)])
-                start = number + 1
+                one = timed(lambda: (logged(name, number + 1), flush(name)))  # noqa: B023
+                held = writers[name].held if name in writers else one.wall - bare.wall
+                number += 1
+                spent[name].append(Spent(bare, one, held))
+        row: dict[str, list[float]] = {name: [] for name in writers}
+        for _ in range(rounds):
+            for name in writers:
+                alone = timed(lambda: [train() for _ in range(IN_A_ROW)])
+                numbers = range(number + 1, number + 1 + IN_A_ROW)
                 number += IN_A_ROW
-                full = row
-                if name != "recipe":
-                    full = timed(
-                        lambda: (
-                            [logged(name, start + n) for n in range(IN_A_ROW)],  # noqa: B023
-                            flush(name),  # noqa: B023
-                        )
-                    )
-                spent[name].append(Spent(bare, one, held, (full[0] - row[0]) / IN_A_ROW))
+                together = timed(lambda: ([logged(name, n) for n in numbers], flush(name)))  # noqa: B023
+                row[name].append((together.wall - alone.wall) / IN_A_ROW)
         for board in boards.values():
             board.close()
         steps = {n: rounds * (1 if n == "recipe" else 1 + IN_A_ROW) for n in places}
         later = {n: (size_of(p) - first[n]) / steps[n] for n, p in places.items()}
-        return rows(spent, first, later)
+        return rows(spent, row, first, later)
 
 
 IN_A_ROW = 5
@@ -160,18 +141,11 @@ IN_A_ROW = 5
 
 @dataclass
 class Spent:
-    """Wall and CPU ms of a bare and of a logged step; ms on the thread; ms a step in a row."""
+    """A bare step, a logged one, and for how many ms that one held the training thread."""
 
-    bare: tuple[float, float]
-    logged: tuple[float, float]
+    bare: Cost
+    logged: Cost
     held: float
-    in_a_row: float
-
-
-def timed(act: Callable[[], object]) -> tuple[float, float]:
-    wall, cpu = time.perf_counter(), time.process_time()
-    act()
-    return (time.perf_counter() - wall) * 1e3, (time.process_time() - cpu) * 1e3
 
 
 def size_of(place: Path) -> int:
@@ -179,27 +153,28 @@ def size_of(place: Path) -> int:
 
 
 def rows(
-    spent: dict[str, list[Spent]], first: dict[str, int], later: dict[str, float]
+    spent: dict[str, list[Spent]],
+    row: dict[str, list[float]],
+    first: dict[str, int],
+    later: dict[str, float],
 ) -> list[list[str]]:
     middle = statistics.median
-    bare = middle(s.bare[0] for all_of in spent.values() for s in all_of)
-    found = [["bare step", f"{bare:.0f} ms", "", "", "", "", "", ""]]
-    recipe_ms = middle(s.logged[0] - s.bare[0] for s in spent["recipe"])
-    recipe_cpu = middle(s.logged[1] - s.bare[1] for s in spent["recipe"])
-    for name, steps in spent.items():
-        wall = middle(s.logged[0] - s.bare[0] for s in steps)
-        cpu = middle(s.logged[1] - s.bare[1] for s in steps)
-        held, row = middle(s.held for s in steps), middle(s.in_a_row for s in steps)
+    bare = middle(s.bare.wall for all_of in spent.values() for s in all_of)
+    found = [["bare step", f"{bare:.0f} ms", *[""] * 6]]
+    wall = {n: middle(s.logged.wall - s.bare.wall for s in steps) for n, steps in spent.items()}
+    cpu = {n: middle(s.logged.cpu - s.bare.cpu for s in steps) for n, steps in spent.items()}
+    held = {n: middle(s.held for s in steps) for n, steps in spent.items()}
+    for name in spent:
         own = name != "recipe"
         found.append(
             [
                 name,
-                f"+{wall:.0f} ms, {wall / bare:.1%}",
-                f"+{row:.0f} ms, {row / bare:.1%}" if own else "",
-                f"{held:.1f} ms" if own else f"{wall:.0f} ms",
-                f"1/{recipe_ms / held:.0f}" if own else "",
-                f"+{cpu:.0f} ms",
-                f"1/{recipe_cpu / cpu:.0f}" if own and cpu > 0 else "",
+                f"+{wall[name]:.0f} ms, {wall[name] / bare:.1%}",
+                f"+{middle(row[name]):.0f} ms, {middle(row[name]) / bare:.1%}" if own else "",
+                f"{held[name]:.1f} ms",
+                f"1/{held['recipe'] / held[name]:.0f}" if own else "",
+                f"+{cpu[name]:.0f} ms",
+                f"1/{cpu['recipe'] / cpu[name]:.0f}" if own and cpu[name] > 0 else "",
                 f"{first[name] / 1e6:.2f} MB, then {later[name] / 1e6:.2f} MB",
             ]
         )
@@ -212,10 +187,8 @@ def main() -> None:
     parser.add_argument("--only", default="", help="workloads whose name holds this text")
     options = parser.parse_args()
     console = Console()
-    console.print(f"torch {torch.__version__}, {torch.get_num_threads()} threads")
-    for name, (make, shape) in WORKLOADS.items():
-        if options.only not in name:
-            continue
+    console.print(machine())
+    for work in workloads(options.only):
         table = Table(
             "",
             "wall, until on disk",
@@ -225,9 +198,9 @@ def main() -> None:
             "CPU",
             "of the recipe",
             "a step",
-            title=name,
+            title=work.name,
         )
-        for row in measure(make, shape, options.rounds):
+        for row in measure(work.training(), options.rounds):
             table.add_row(*row)
         console.print(table)
 

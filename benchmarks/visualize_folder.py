@@ -25,6 +25,7 @@ from PIL import Image
 from rich.console import Console
 from rich.table import Table
 from torch import Tensor
+from workloads import machine
 
 from fmapboard.bundled import bundled
 from fmapboard.cli.images import read_image
@@ -117,9 +118,12 @@ def main() -> None:
     parser.add_argument("--batch-size", type=int, default=8)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--model", default="resnet18")
+    parser.add_argument("--threads", type=int, help="torch's, in both; all cores by default")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--folder", help="where to write meanwhile; the system's own by default")
     options = parser.parse_args()
+    if options.threads:
+        torch.set_num_threads(options.threads)
     loaded = load_model(options.model, weights="none")
     loaded.model.eval()
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
@@ -127,8 +131,7 @@ def main() -> None:
         spent = measure(loaded, paths, options)
     Console().print(
         f"{options.model}, {options.images} images in batches of {options.batch_size}, "
-        f"torch {torch.__version__}, {torch.get_num_threads()} threads, medians of "
-        f"{options.rounds} rounds (bare: {2 * options.rounds})"
+        f"medians of {options.rounds} rounds (bare: {2 * options.rounds})\n{machine()}"
     )
     Console().print(table(spent, options.images))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

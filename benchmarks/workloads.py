@@ -15,10 +15,14 @@ from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 
+import numpy as np
 import torch
 import torchvision
+from PIL import Image
 from torch import Tensor, nn
 from torch.nn import functional
+
+from fmapboard.bundled import bundled
 
 
 def small_cnn() -> nn.Module:
@@ -64,13 +68,30 @@ def workloads(only: str = "", devices: tuple[str, ...] | None = None) -> list[Wo
     return [work for work in on if only in work.name]
 
 
+def photographs(count: int, channels: int, height: int, width: int) -> Tensor:
+    """Cuts of the bundled photographs [N, C, H, W], normalized; noise where C is not 3."""
+    if channels != 3:
+        return torch.randn(count, channels, height, width)
+    generator = np.random.default_rng(0)
+    files = sorted(bundled("photographs").glob("*.jpg"))
+    cuts = []
+    for number in range(count):
+        with Image.open(files[number % len(files)]) as image:
+            side = int(min(image.size) * generator.uniform(0.5, 1.0))
+            left, top = (int(generator.integers(0, full - side + 1)) for full in image.size)
+            cut = image.convert("RGB").crop((left, top, left + side, top + side))
+            cuts.append(np.asarray(cut.resize((width, height), Image.Resampling.BICUBIC)))
+    batch = torch.from_numpy(np.stack(cuts)).permute(0, 3, 1, 2).float() / 255
+    return ((batch - 0.45) / 0.225).contiguous()
+
+
 class Training:
     """One training step a call: forward, backward, SGD."""
 
     def __init__(self, model: nn.Module, shape: tuple[int, ...], device: str = "cpu") -> None:
         self.model, self.device = model.to(device), device
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=1e-3)
-        self.x = torch.randn(shape, device=device)
+        self.x = photographs(*shape).to(device)
         self.y = torch.randint(0, 10, shape[:1], device=device)
 
     def __call__(self) -> Tensor:

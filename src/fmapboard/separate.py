@@ -144,7 +144,7 @@ class _Image:
 
     @property
     def nbytes(self) -> int:
-        """Of its pictures and its sample."""
+        """Of its picture and its sample."""
         maps = 0 if self.drawn.drawn is None else self.drawn.drawn.maps.nbytes
         return maps + (0 if self.sample is None else self.sample.values.nbytes)
 

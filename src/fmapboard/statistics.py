@@ -29,7 +29,7 @@ class PendingStatistics:
     """`records.Statistics` before the small sums.
 
     Attributes:
-        parts: of ordinary values `_read`'s two, four or six tensors; of any others one, f64 [7, C].
+        parts: `_read`'s two, four or seven tensors; of odd values one, f64 [7, C].
         size: values of a plane.
         floor: at which an activation is off, or None.
     """
@@ -73,7 +73,8 @@ def _read(planes: Tensor, moments: bool) -> tuple[Tensor, ...] | None:
     """Smallest and largest [N, C] and, with ``moments``, sum [N, C] and norms [N, C, runs] of each
     plane; None for odd values.
 
-    Where a plane varies little around a large mean, also sums and norms of what lies around it.
+    Of planes that vary little around a large mean also: which, in the order of [N * C], and sum and
+    norms of what lies around the mean.
     """
     if not moments:
         lo, hi = planes.amin(2), planes.amax(2)
@@ -82,10 +83,13 @@ def _read(planes: Tensor, moments: bool) -> tuple[Tensor, ...] | None:
     lo, hi, sums, norms = planes.amin(2), planes.amax(2), planes.sum(2), _norms(planes)
     if not _ordinary(lo.numpy(), hi.numpy(), norms.numpy()):
         return None
-    if not _cancels(lo.numpy(), hi.numpy(), sums.numpy(), norms.numpy(), planes.shape[2]):
+    near = _cancels(lo.numpy(), hi.numpy(), sums.numpy(), norms.numpy(), planes.shape[2])
+    if not near.any():
         return lo, hi, sums, norms
-    centred = planes - (sums.double() / planes.shape[2]).to(planes.dtype).unsqueeze(2)
-    return lo, hi, sums, norms, centred.sum(2), _norms(centred)
+    at = torch.from_numpy(np.flatnonzero(near))
+    few = planes[at // planes.shape[1], at % planes.shape[1]]  # [P, S], a copy
+    few -= (sums.reshape(-1)[at].double() / planes.shape[2]).to(planes.dtype).unsqueeze(1)
+    return lo, hi, sums, norms, at, few.sum(1), _norms(few.unsqueeze(0))[0]
 
 
 def _ordinary(lo: npt.NDArray[Any], hi: npt.NDArray[Any], norms: npt.NDArray[Any]) -> bool:
@@ -102,11 +106,14 @@ def _cancels(
     sums: npt.NDArray[Any],
     norms: npt.NDArray[Any],
     size: int,
-) -> bool:
+) -> npt.NDArray[np.bool_]:
+    """Of which planes [N, C] would E[x²] - E[x]² lose digits?"""
     squares = np.square(norms).sum(2, dtype=np.float64)
     # Var < k mean², in sums: S * squares < (1 + k) * sum².
-    near = size * squares < (1.0 + _CANCELLATION) * np.square(sums, dtype=np.float64)
-    return bool(near.any()) and bool((near & (lo != hi)).any())
+    near: npt.NDArray[np.bool_] = size * squares < (1.0 + _CANCELLATION) * np.square(
+        sums, dtype=np.float64
+    )
+    return near & (lo != hi) if near.any() else near
 
 
 def _norms(planes: Tensor) -> Tensor:
@@ -136,14 +143,15 @@ def _rows(parts: list[npt.NDArray[Any]], size: int) -> Floats:
         zeros = np.zeros((3, lo.shape[1]))
         return np.stack([lo.min(0), hi.max(0), unknown, unknown, *zeros])
     sums, norms = (part.astype(np.float64) for part in parts[2:4])
-    squares = np.square(norms).sum(2)  # [N, C]
-    means = sums / size
-    spreads = squares / size - np.square(means)
+    means = sums / size  # [N, C]
+    spreads = np.square(norms).sum(2) / size - np.square(means)
     if len(parts) > 4:
-        near = (sums / size).astype(parts[2].dtype).astype(np.float64)
-        rest = parts[4].astype(np.float64) / size  # what rounding left of the mean
-        spreads = np.square(parts[5].astype(np.float64)).sum(2) / size - np.square(rest)
-        means = near + rest
+        at, rest, around = parts[4], parts[5].astype(np.float64) / size, parts[6]
+        # What was taken away is the mean as the maps' own type has it.
+        own = means.reshape(-1)[at].astype(parts[2].dtype).astype(np.float64)
+        means.reshape(-1)[at] = own + rest
+        squares = np.square(around.astype(np.float64)).sum(1) / size
+        spreads.reshape(-1)[at] = squares - np.square(rest)
     lowest, highest, mean = lo.min(0), hi.max(0), means.mean(0)
     variance = (np.maximum(spreads, 0.0) + np.square(means - mean)).mean(0)
     one_value = lowest == highest
