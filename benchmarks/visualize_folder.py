@@ -115,7 +115,7 @@ def table(spent: dict[str, list[tuple[float, float]]], images: int) -> Table:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--images", type=int, default=200)
-    parser.add_argument("--batch-size", type=int, default=8)
+    parser.add_argument("--batch-size", type=int, default=4)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--model", default="resnet18")
     parser.add_argument("--threads", type=int, help="torch's, in both; all cores by default")

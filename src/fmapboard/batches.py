@@ -114,7 +114,7 @@ class Recorder:
             raise NotSeparable(f"a pass on {len(images)} images failed: {reason}") from error
         finally:
             registry.disarm()
-        if [part.drawn.site.label for part in seen.parts] != list(shapes):
+        if seen.labels != list(shapes):
             raise NotSeparable(f"other layers ran on {len(images)} images than on one")
         return seen.by_image(first)
 

@@ -1,13 +1,12 @@
-"""One pass on several images, read at once and kept apart: what each one's own pass would leave."""
+"""One forward pass on several images, kept apart: of each, what a pass of its own would leave."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -15,19 +14,13 @@ from fmapboard.activations import floor_of
 from fmapboard.capture import PendingPhotograph, Stopwatch
 from fmapboard.errors import FmapboardError
 from fmapboard.observe import aside, first_tensor, is_observable, tensors
-from fmapboard.records import Measured, Site, Statistics, StepData
-from fmapboard.reduce import Pending, Reducer, _rounded
+from fmapboard.records import Site, StepData
+from fmapboard.reduce import Pending, Reducer
 from fmapboard.registry import Side
-from fmapboard.samples import PendingSample, sample
-from fmapboard.statistics import PendingStatistics, statistics
 from fmapboard.transfer import send
-from fmapboard.views import as_maps
 
 Shapes = Mapping[str, tuple[int, ...]]
 """Label of a site -> the shape of what its layer returns for one image, in the order of calls."""
-
-
-_NUMBERS = [part.name for part in fields(Statistics)]
 
 
 class NotSeparable(FmapboardError):
@@ -43,20 +36,16 @@ class Recorded:
     finish: Callable[[], StepData]
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """What one layer returned for all images.
-
-    ``drawn`` has the pictures of all, ``counted`` the channels of all in a row.
-    """
-
-    drawn: Pending
-    counted: PendingStatistics
-    samples: list[PendingSample]
-
-
 class Images:
-    """The sink of a registry: reads a batch at once, and keeps each image's numbers apart."""
+    """The sink of a registry: reduces the images of a batch one after the other.
+
+    Args:
+        reducer: says what is drawn, and how, of each.
+        count: how many images go through.
+        shapes: what every layer returns for one image.
+        mean: per channel, of the input's normalization, to draw the input as it was.
+        std: per channel.
+    """
 
     def __init__(
         self,
@@ -66,12 +55,16 @@ class Images:
         mean: tuple[float, ...] | None,
         std: tuple[float, ...] | None,
     ) -> None:
-        self._reduce = replace(reducer, samples=None)
-        self._count, self._shapes = count, shapes
+        self._reduce, self._count, self._shapes = reducer, count, shapes
         self._mean, self._std = mean, std
-        self.parts: list[Part] = []
-        self._stopwatch = Stopwatch()
         self._input = torch.empty(0)
+        self._layers: list[list[Pending]] = []
+        self._stopwatch = Stopwatch()
+
+    @property
+    def labels(self) -> list[str]:
+        """Of the sites that were seen, in order."""
+        return [images[0].site.label for images in self._layers]
 
     def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Keep the network's input, which its first operation may overwrite."""
@@ -86,101 +79,50 @@ class Images:
         tensor = first_tensor(value)
         if tensor is None or not is_observable(tensor):
             return
+        self._check_shape(site, tensor)
+        site = replace(site, floor=floor_of(module))
         with self._stopwatch(), aside(tensor.device.type):
-            self.parts.append(self._read(replace(site, floor=floor_of(module)), tensor, module))
+            # An image at a time stays in the cache from the first pass over it to the last.
+            self._layers.append(
+                [
+                    self._reduce(site, "feature_maps", tensor[number : number + 1], module)
+                    for number in range(self._count)
+                ]
+            )
 
-    def _read(self, site: Site, tensor: Tensor, module: nn.Module) -> Part:
+    def _check_shape(self, site: Site, tensor: Tensor) -> None:
         alone, together = self._shapes.get(site.label, ()), tuple(tensor.shape)
         if alone[:1] != (1,) or together != (self._count, *alone[1:]):
             raise NotSeparable(
                 f"{site.label} returns {list(alone)} for one image and {list(together)} "
                 f"for {self._count}"
             )
-        maps = as_maps(
-            tensor,
-            module,
-            channels_last_sequences=self._reduce.channels_last_sequences,
-            tokens_are_patches=self._reduce.tokens_are_patches,
-        ).maps
-        floor = _rounded(site.floor, tensor.dtype)
-        return Part(
-            self._reduce(site, "feature_maps", tensor, module, numbers=False),
-            _counted(maps, floor, moments=site.pictures),
-            [sample(maps[i : i + 1]) for i in range(self._count)] if site.pictures else [],
-        )
 
     def by_image(self, first: int) -> list[Recorded]:
-        """A step an image; waits for the device."""
-        held = [self._input, *(tensor for part in self.parts for tensor in part.counted.parts)]
-        parts, inputs = send((self.parts, self._input), held)()
-        images = zip(*(_apart(part, self._count) for part in parts), strict=True)
+        """A step an image, numbered from ``first``; waits for the device."""
+        layers, inputs = send((self._layers, self._input), [self._input])()
+        own = zip(*layers, strict=True) if layers else [()] * self._count
         return [
-            self._recorded(first + number, own, pixels)
-            for number, (own, pixels) in enumerate(zip(images, inputs, strict=True))
+            self._recorded(first + number, pending, pixels)
+            for number, (pending, pixels) in enumerate(zip(own, inputs, strict=True))
         ]
 
-    def _recorded(self, step: int, parts: tuple[_Image, ...], pixels: Tensor) -> Recorded:
+    def _recorded(self, step: int, pending: tuple[Pending, ...], pixels: Tensor) -> Recorded:
         now, milliseconds = time.time(), self._stopwatch.ms / self._count
 
         def finish() -> StepData:
             return StepData(
                 step,
                 now,
-                measured=tuple(part.finish() for part in parts),
+                measured=tuple(part.to_host() for part in pending),
                 photographs=(PendingPhotograph(0, pixels, self._mean, self._std).to_host(),),
                 training_thread_ms=milliseconds,
             )
 
-        return Recorded(step, sum(part.nbytes for part in parts), finish)
+        return Recorded(step, sum(map(_nbytes, pending)), finish)
 
 
-@dataclass(frozen=True, slots=True)
-class _Image:
-    """What one layer returned for one image."""
-
-    drawn: Pending
-    numbers: Statistics
-    sample: PendingSample | None
-
-    @property
-    def nbytes(self) -> int:
-        """Of its picture and its sample."""
-        maps = 0 if self.drawn.drawn is None else self.drawn.drawn.maps.nbytes
-        return maps + (0 if self.sample is None else self.sample.values.nbytes)
-
-    def finish(self) -> Measured:
-        """As the image's own pass would have given it."""
-        sampled = None
-        if self.sample is not None:
-            lo, hi = np.fmin.reduce(self.numbers.minimum), np.fmax.reduce(self.numbers.maximum)
-            sampled = self.sample.to_host(float(lo), float(hi))
-        return replace(self.drawn.to_host(), statistics=self.numbers, sample=sampled)
-
-
-def _counted(maps: Tensor, floor: float | None, *, moments: bool) -> PendingStatistics:
-    """Statistics of every image's channels, as if they were all those of one image: [B * C]."""
-    if maps.is_cpu:
-        read = statistics(maps, floor, moments=moments)
-        if len(read.parts) > 1:  # of each image by itself: [B, C, ...]
-            parts = tuple(part.flatten(0, 1).unsqueeze(0) for part in read.parts)
-            return replace(read, parts=parts, samples=1)
-    return statistics(maps.reshape(1, -1, *maps.shape[2:]), floor, moments=moments)
-
-
-def _apart(part: Part, count: int) -> Iterator[_Image]:
-    """The images of a pass."""
-    drawn, shape = part.drawn, (1, *part.drawn.shape[1:])
-    for number, numbers in enumerate(_rows(part.counted.to_host(), count)):
-        maps = None
-        if drawn.drawn is not None:
-            maps = replace(drawn.drawn, maps=drawn.drawn.maps[number : number + 1])
-        sampled = part.samples[number] if part.samples else None
-        yield _Image(replace(drawn, shape=shape, drawn=maps), numbers, sampled)
-
-
-def _rows(counted: Statistics, count: int) -> Iterator[Statistics]:
-    """Each image's own channels out of those of all in a row: [B * C] -> B times [C]."""
-    columns = {name: getattr(counted, name) for name in _NUMBERS}
-    tables = {name: c.reshape(count, -1) for name, c in columns.items() if c is not None}
-    for number in range(count):
-        yield Statistics(**{name: table[number] for name, table in tables.items()})
+def _nbytes(pending: Pending) -> int:
+    """Of a layer's picture and of its sample."""
+    maps = 0 if pending.drawn is None else pending.drawn.maps.nbytes
+    return maps + (0 if pending.sample is None else pending.sample.values.nbytes)

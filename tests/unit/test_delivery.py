@@ -80,6 +80,27 @@ def test_no_more_is_recorded_than_may_wait(tmp_path: Path) -> None:
     delivered.close()
 
 
+def test_an_image_larger_than_the_bound_is_written_while_the_next_is_recorded() -> None:
+    go_on, second = threading.Event(), threading.Event()
+
+    class Slow(MemoryWriter):
+        def write(self, step: LoggedStep) -> None:
+            assert go_on.wait(LIMIT)
+            super().write(step)
+
+    def images() -> Iterator[Recorded]:
+        yield image(0, 1000)
+        second.set()
+        go_on.set()
+        yield image(1, 1000)
+
+    delivered = Delivery(Composer(), Slow(), [None] * 2, max_bytes=30).deliver(images())
+    assert next(delivered).step.step == 0
+    assert second.is_set()
+    assert next(delivered).step.step == 1
+    delivered.close()
+
+
 def test_an_error_in_recording_comes_behind_what_was_recorded_before() -> None:
     def images() -> Iterator[Recorded]:
         yield image(0)

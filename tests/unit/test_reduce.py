@@ -12,8 +12,8 @@ import torchvision
 from torch import Tensor, nn
 
 from fmapboard import extract
-from fmapboard.records import Mark, Measured, Planes, Site
 from fmapboard.planes import shrink
+from fmapboard.records import Mark, Measured, Planes, Site
 from fmapboard.reduce import Reducer
 from fmapboard.samples import SAMPLE_SIZE, sample
 

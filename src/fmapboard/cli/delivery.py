@@ -19,7 +19,8 @@ from fmapboard.separate import Recorded
 from fmapboard.writers import Writer
 from fmapboard.writers.folder import FolderWriter
 
-MAX_WAITING_BYTES = 256 * 2**20
+MAX_WAITING_BYTES = 64 * 2**20
+"""A few images of a large network: what waits longer than it must only takes fresh memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,8 @@ class Delivery:
         compose: used by one thread.
         board: where steps go for TensorBoard, or None; stays open.
         folders: where the PNG files of each image go, by its step; None for nowhere.
-        max_bytes: `deliver` waits while more than this is recorded and not yet written.
+        max_bytes: `deliver` waits while more than this is recorded and not yet written; one
+            image alone may be larger.
     """
 
     def __init__(
@@ -99,8 +101,9 @@ class Delivery:
     def _written(self, allowed: int) -> Iterator[Delivered]:
         """What is written already; and what must be, until no more bytes wait than allowed."""
         while self._sent:
-            written = self._sent[0][1]
-            if not written.done() and sum(size for size, _ in self._sent) <= allowed:
+            waiting, written = sum(size for size, _ in self._sent), self._sent[0][1]
+            few = waiting <= allowed or (allowed and len(self._sent) == 1)
+            if few and not written.done():
                 return
             yield written.result()
             self._sent.popleft()

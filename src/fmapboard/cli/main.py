@@ -83,7 +83,7 @@ def fmapboard() -> None:
 @click.option(
     "--batch-size",
     type=click.IntRange(min=1),
-    default=8,
+    default=4,
     show_default=True,
     help="At most so many images a forward pass; what is drawn of each does not depend on it.",
 )

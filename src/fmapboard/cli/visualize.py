@@ -52,7 +52,7 @@ class Request:
     only_list: bool = False
     input_size: int | None = None
     samples: int | None = None
-    batch_size: int = 8
+    batch_size: int = 4
     colormap: str = "grey"
     scale: Scale = "channel"
     kernels: bool = False
