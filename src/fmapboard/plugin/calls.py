@@ -31,7 +31,7 @@ class AtOnce:
     """Calls side by side in threads of its own, kept going by nudges; thread safe."""
 
     def __init__(self) -> None:
-        self._workers = ThreadPoolExecutor(_THREADS, "fmapboard-read")
+        self._workers = ThreadPoolExecutor(_THREADS, "feature-maps-read")
         self._nudgers = ThreadPoolExecutor(_THREADS, "fmapboard-nudge")
 
     def __call__(self, calls: Sequence[Callable[[], T]], nudge: Callable[[], Any]) -> list[T]:
