@@ -233,6 +233,7 @@ def test_layers_are_found_in_order_by_kernel_and_by_name(
     names = ["stem.0", "block.0", "block.2", HOSTILE]
     assert rows.all_text_contents() == names
     person.see("button:text-is('Kernel')").click()
+    person.see(".tree .group .name:text-is('16×3×3×3')").wait_for()
     groups = person.see(".tree .group .name").all_text_contents()
     assert groups == ["16×3×3×3", "24×16×3×3", "24×24×3×3", "8×24×1×1"]
     person.press("/")
