@@ -23,8 +23,9 @@ def aside(device_type: str) -> Iterator[None]:
     Selective checkpointing records every operation that it sees, even without gradients; with the
     modes disabled it sees none of ours.
     """
-    threads = one_thread() if device_type == "cpu" else contextlib.nullcontext()
-    with torch.no_grad(), threads:
+    # Torch sets a thread's number when it is first asked for: before ours, or it would undo ours.
+    torch.get_num_threads()
+    with torch.no_grad(), one_thread() if device_type == "cpu" else contextlib.nullcontext():
         # Both are dear to enter, and hooks run often: only where there is something to leave.
         if not (_modes_are_active() or torch.is_autocast_enabled(device_type)):
             yield

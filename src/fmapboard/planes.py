@@ -83,8 +83,9 @@ class Quantiser:
         return np.where(none, 0.0, lo), np.where(none, 0.0, hi)
 
     def _lock(self, key: Hashable, lo: Floats, hi: Floats) -> tuple[Floats, Floats]:
+        key = (key, lo.shape)  # a short last batch has a scale of its own
         first = self._locked.get(key)
-        if first is not None and first[0].shape == lo.shape:
+        if first is not None:
             had_range = first[1] > first[0]
             lo, hi = np.where(had_range, first[0], lo), np.where(had_range, first[1], hi)
         self._locked[key] = (lo, hi)

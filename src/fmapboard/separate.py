@@ -100,7 +100,8 @@ class Images:
 
     def by_image(self, first: int) -> list[Recorded]:
         """A step an image, numbered from ``first``; waits for the device."""
-        layers, inputs = send((self._layers, self._input), [self._input])()
+        held = [self._input, *(t for layer in self._layers for p in layer for t in p.tensors())]
+        layers, inputs = send((self._layers, self._input), held)()
         own = zip(*layers, strict=True) if layers else [()] * self._count
         return [
             self._recorded(first + number, pending, pixels)
@@ -119,7 +120,7 @@ class Images:
                 training_thread_ms=milliseconds,
             )
 
-        return Recorded(step, sum(map(_nbytes, pending)), finish)
+        return Recorded(step, pixels.nbytes + sum(map(_nbytes, pending)), finish)
 
 
 def _nbytes(pending: Pending) -> int:

@@ -152,6 +152,8 @@ def _rows(parts: list[npt.NDArray[Any]], size: int) -> Floats:
         means.reshape(-1)[at] = own + rest
         squares = np.square(around.astype(np.float64)).sum(1) / size
         spreads.reshape(-1)[at] = squares - np.square(rest)
+    same = lo == hi  # one value: rounding is no spread
+    means[same], spreads[same] = lo[same], 0.0
     lowest, highest, mean = lo.min(0), hi.max(0), means.mean(0)
     variance = (np.maximum(spreads, 0.0) + np.square(means - mean)).mean(0)
     one_value = lowest == highest

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal
 
 from torch import Tensor, nn
@@ -287,19 +288,22 @@ class Observer:
         held = list(parts.tensors())
         receive = send(parts, held)
         # All ranks must ask for sums in the same steps, so no worker may do that in its own time.
-        measured = over_ranks(_joined(receive())) if self._settings.reduce_statistics else None
+        left_out = partial(_left_out, self._complaints)
+        reduces = self._settings.reduce_statistics
+        measured = over_ranks(_joined(receive(), left_out)) if reduces else None
+        step, stopwatch = window.step, window.stopwatch  # the window itself holds the model
 
         def to_host() -> StepData:
             arrived = receive()
             return StepData(
-                window.step,
+                step,
                 wall_time,
-                measured=_joined(arrived) if measured is None else measured,
+                measured=_joined(arrived, left_out) if measured is None else measured,
                 parameters=arrived.parameters.to_host(),
                 kernels=tuple(kernels.to_host() for kernels in arrived.kernels),
                 photographs=tuple(photograph.to_host() for photograph in arrived.photographs),
                 scalars=scalars,
-                training_thread_ms=window.stopwatch.ms,
+                training_thread_ms=stopwatch.ms,
             )
 
         return PendingStep(to_host, sum(tensor.nbytes for tensor in held))
@@ -350,12 +354,23 @@ class Observer:
         self._complaints.error(about, error, "it is left out, training goes on")
 
 
-def _joined(parts: _Parts) -> tuple[Measured, ...]:
-    """Everything measured, in the network's order; a probe's planes beside the live numbers."""
+def _left_out(complaints: Complaints, about: str, error: Exception) -> None:
+    complaints.error(about, error, "it is left out, training goes on")
+
+
+def _joined(parts: _Parts, left_out: Callable[[str, Exception], None]) -> tuple[Measured, ...]:
+    """Everything measured, in the network's order; a probe's planes beside the live numbers.
+
+    A layer that fails is told of and left out.
+    """
     by_key: dict[tuple[str, str], Measured] = {}
     for part in parts.measured:
         key = (part.site.label, part.role)
-        measured, known = part.to_host(), by_key.get(key)
+        try:
+            measured, known = part.to_host(), by_key.get(key)
+        except Exception as error:
+            left_out(part.site.label, error)
+            continue
         if known is not None and measured.planes is not None:
             measured = replace(known, planes=measured.planes)
         by_key[key] = measured

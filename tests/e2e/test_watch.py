@@ -639,6 +639,36 @@ def test_a_large_network_input_is_averaged_down_and_says_so() -> None:
     assert picture.description.endswith("a pixel is the mean of 3×3")
 
 
+def test_a_layer_that_fails_in_the_worker_is_left_out_and_the_step_is_written(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import fmapboard.reduce
+
+    real = fmapboard.reduce.Pending.to_host
+
+    def faulty(pending: fmapboard.reduce.Pending) -> object:
+        if pending.site.layer == "inner.0.0":
+            raise MemoryError("no room")
+        return real(pending)
+
+    monkeypatch.setattr(fmapboard.reduce.Pending, "to_host", faulty)
+    model, kept = Net(), MemoryWriter()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with (
+        caplog.at_level(logging.WARNING, "fmapboard"),
+        fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1),
+    ):
+        for _ in range(3):
+            train_step(model, optimizer)
+    assert [r.message for r in caplog.records] == [
+        "inner.0.0: MemoryError: no room; it is left out, training goes on"
+    ]
+    assert len(kept.steps) == 3
+    left = {m.site.layer for m in kept.steps[0].statistics}
+    assert left
+    assert "inner.0.0" not in left
+
+
 def test_a_fault_of_ours_in_one_layer_is_said_once_and_the_rest_goes_on(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

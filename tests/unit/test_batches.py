@@ -278,10 +278,10 @@ def test_a_batch_is_cut_to_the_bytes_that_one_pass_may_hold(
     assert model.passes == [1, 3, 3, 2]
 
 
-def test_what_one_image_holds_is_its_maps_and_its_sample() -> None:
+def test_what_one_image_holds_is_its_maps_its_sample_and_its_pixels() -> None:
     model = nn.Sequential(nn.Conv2d(3, 4, 3)).eval()
     _, second, _ = Recorder(model, reducer())(images(3), 0)
-    assert second.nbytes == 4 * 10 * 10 * 4 * 2
+    assert second.nbytes == 4 * 10 * 10 * 4 * 2 + 3 * 12 * 12 * 4
 
 
 def test_a_model_that_cannot_run_at_all_is_an_error_of_its_own() -> None:

@@ -47,6 +47,26 @@ def test_one_thread_reads_and_no_other_thread_is_told() -> None:
         torch.set_num_threads(before)
 
 
+def test_a_thread_that_has_done_nothing_yet_keeps_the_users_number_too() -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    seen: list[int] = []
+
+    def act() -> None:
+        with aside("cpu"):
+            torch.rand(200_000).sum()
+            seen.append(torch.get_num_threads())
+        seen.append(torch.get_num_threads())
+
+    thread = threading.Thread(target=act)
+    try:
+        thread.start()
+        thread.join()
+        assert seen == [1, 3]
+    finally:
+        torch.set_num_threads(before)
+
+
 def test_autocast_and_gradients_are_off_inside_and_back_afterwards() -> None:
     x = torch.rand(3, 3, requires_grad=True)
     with torch.autocast("cpu", torch.bfloat16):

@@ -57,6 +57,16 @@ def test_values_outside_a_locked_scale_are_drawn_as_its_ends() -> None:
     assert pixels(-5.0, 0.5, 9.0) == [0, 127, 255]
 
 
+def test_a_locked_scale_survives_a_batch_of_another_size() -> None:
+    quantiser = Quantiser(None, "locked")
+    maps = np.random.default_rng(3).random((2, 3, 5, 5), np.float32)
+    first = quantiser("conv", maps, maps.shape, 3, "")
+    short = quantiser("conv", maps[:1], maps.shape, 3, "")
+    assert short.hi.shape == (1, 3)
+    later = quantiser("conv", maps * 50, maps.shape, 3, "")
+    assert np.array_equal(later.hi, first.hi)
+
+
 def test_extremes_say_whether_all_values_are_finite() -> None:
     maps = np.ones((1, 2, 2, 2), np.float32)
     assert extremes(maps)[2]

@@ -129,6 +129,15 @@ def test_a_channel_that_differs_between_samples_alone_is_not_constant() -> None:
     assert found.std.tolist() == [0.5]
 
 
+@pytest.mark.parametrize("size", [(7, 7), (1, 2), (16, 16)])
+def test_planes_that_are_constant_each_spread_by_their_levels_alone(size: tuple[int, int]) -> None:
+    levels = 1000.0 + torch.arange(8.0) * 1e-3
+    maps = levels.reshape(8, 1, 1, 1).expand(8, 1, *size)
+    found = _measure(maps)
+    assert found.std.tolist() == [pytest.approx(levels.double().std(correction=0).item(), rel=1e-6)]
+    assert found.mean.tolist() == [pytest.approx(levels.double().mean().item(), rel=1e-9)]
+
+
 def test_a_constant_channel_with_one_nan_is_not_constant() -> None:
     maps = torch.ones(1, 1, 4, 4)
     maps[0, 0, 0, 0] = torch.nan
