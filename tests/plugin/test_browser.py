@@ -515,7 +515,7 @@ def test_an_empty_directory_says_what_to_do_and_fills_by_itself(
     person.see(".tree .layer").first.wait_for(timeout=PATIENCE_MS)
 
 
-def test_a_reload_shows_new_steps_and_keeps_the_place(
+def test_a_reload_shows_a_new_run_and_keeps_the_place(
     serve: Callable[[Path], str], visit: Callable[..., Person], tmp_path: Path
 ) -> None:
     train(tmp_path / "a", [0, 1, 2])
@@ -532,3 +532,35 @@ def test_a_reload_shows_new_steps_and_keeps_the_place(
     assert person.see("select[aria-label=Run] option").count() == 2
     person.drawn(1, "block.2")
     assert person.see("h2:text-is('Channel 3')").is_visible()
+
+
+def test_a_reload_picks_up_the_steps_of_a_training_that_goes_on(
+    serve: Callable[[Path], str], visit: Callable[..., Person], tmp_path: Path
+) -> None:
+    images, which = stripes(8)
+    model = Net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+
+    def go_on(steps: int) -> None:
+        for _ in range(steps):
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(model(images), which).backward()
+            optimizer.step()
+        board.flush()
+
+    with fmapboard.watch(model, tmp_path / "a", optimizer=optimizer, every=1) as board:
+        go_on(3)
+        person = visit(serve(tmp_path), run="a", layer="fmapboard/block.2", step=1, channel=3)
+        person.drawn(1, "block.2")
+        assert "3 logged steps" in person.see(".kept").text_content()
+        go_on(2)
+        reload = person.see("button[aria-label='Look for new steps']")
+        for _ in range(60):
+            reload.click()
+            person.settle()
+            if "5 logged steps" in person.see(".kept").text_content():
+                break
+            person.page.wait_for_timeout(500)
+        assert "5 logged steps" in person.see(".kept").text_content()
+        person.drawn(1, "block.2")
+        assert person.see("h2:text-is('Channel 3')").is_visible()
