@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from fmapboard.activations import floor_of
 from fmapboard.observe import aside, first_tensor, is_observable, tensors
 from fmapboard.planes import shrink
 from fmapboard.records import Photograph, Role, Site
@@ -40,24 +38,51 @@ class PendingPhotograph:
 
 
 class Stopwatch:
-    """Adds up the milliseconds that fmapboard spends on the training thread."""
+    """Adds up the milliseconds that fmapboard spends on the training thread.
+
+    ``with stopwatch():`` times a block; a block inside a timed block is not counted twice.
+    """
+
+    __slots__ = ("_begun", "_depth", "ms")
 
     def __init__(self) -> None:
-        self.ms = 0.0
-        self._running = False
+        self.ms = self._begun = 0.0
+        self._depth = 0
 
-    @contextmanager
-    def __call__(self) -> Iterator[None]:
-        """Time a block; a block inside a timed block is not counted twice."""
-        if self._running:
-            yield
-            return
-        self._running, begun = True, time.perf_counter()
+    def __call__(self) -> Stopwatch:
+        """Itself: ``with stopwatch():`` reads better."""
+        return self
+
+    def __enter__(self) -> None:
+        if self._depth == 0:
+            self._begun = time.perf_counter()
+        self._depth += 1
+
+    def __exit__(self, *error: object) -> None:
+        self._depth -= 1
+        if self._depth == 0:
+            self.ms += (time.perf_counter() - self._begun) * 1e3
+
+
+class _Observing:
+    """Times a block, and hands its exceptions on instead of raising them."""
+
+    __slots__ = ("_about", "_failed", "_stopwatch")
+
+    def __init__(self, about: str, stopwatch: Stopwatch, failed: Failed) -> None:
+        self._about, self._stopwatch, self._failed = about, stopwatch, failed
+
+    def __enter__(self) -> None:
+        self._stopwatch.__enter__()
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
         try:
-            yield
+            if isinstance(error, Exception):
+                self._failed(self._about, error)
+                return True
+            return False
         finally:
-            self._running = False
-            self.ms += (time.perf_counter() - begun) * 1e3
+            self._stopwatch.__exit__()
 
 
 def _nothing() -> None:
@@ -129,8 +154,6 @@ class Collection:
             if tensor is None or not is_observable(tensor):
                 return
             role: Role = "feature_maps" if side == "output" else "inputs"
-            if side == "output":
-                site = replace(site, floor=floor_of(module))
             self._keep(site, role, tensor, module, pictures=self.pictures)
             if self.gradients and side == "output" and site.pictures and tensor.requires_grad:
                 self._follow(site, tensor, module)
@@ -138,7 +161,7 @@ class Collection:
     def _keep(
         self, site: Site, role: Role, tensor: Tensor, module: nn.Module, *, pictures: bool
     ) -> None:
-        with aside(tensor.device.type):
+        with aside(tensor.device.type, tensor.nbytes):
             reduced = self.reduce(
                 site, role, tensor, module, pictures=pictures, numbers=self.numbers
             )
@@ -185,11 +208,5 @@ class Collection:
         for number, sample in enumerate(kept.unbind()):
             self.photographs.append(PendingPhotograph(number, sample, known, std))
 
-    @contextmanager
-    def _observing(self, layer: str) -> Iterator[None]:
-        """Time a block, and hand its exceptions on instead of raising them."""
-        with self.stopwatch():
-            try:
-                yield
-            except Exception as error:
-                self.failed(layer, error)
+    def _observing(self, about: str) -> _Observing:
+        return _Observing(about, self.stopwatch, self.failed)

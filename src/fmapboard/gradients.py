@@ -214,8 +214,9 @@ class GradientReader:
                 if name is not None and name not in self._norms and name not in self._samples:
                     fresh[name] = parameter
         for kind in {parameter.device.type for parameter in fresh.values()}:
-            with aside(kind):
-                self._read_all({n: p for n, p in fresh.items() if p.device.type == kind}, scale)
+            own = {n: p for n, p in fresh.items() if p.device.type == kind}
+            with aside(kind, sum(local(parameter).nbytes for parameter in own.values())):
+                self._read_all(own, scale)
 
     def _read_all(self, parameters: dict[str, Tensor], scale: Tensor | None) -> None:
         """Read parameters of one kind of device: all norms together."""

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from fmapboard.activations import is_bounded
 from fmapboard.planes import Quantiser
 from fmapboard.records import Measured, Role, Sample, Scale, Site, Statistics
 from fmapboard.samples import PendingSample, sample
@@ -115,8 +116,12 @@ class Reducer:
         )
         counted = kept = sampled = None
         if numbers:
-            floor = _rounded(site.floor, tensor.dtype)
-            counted = statistics(view.maps, floor, moments=site.pictures)
+            counted = statistics(
+                view.maps,
+                _rounded(site.floor, tensor.dtype),
+                moments=site.pictures,
+                bounded=site.floor is not None and is_bounded(module),
+            )
         if counted is not None and site.pictures:
             sampled = sample(view.maps)
         if pictures and site.pictures and view.drawable:

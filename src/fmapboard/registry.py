@@ -17,6 +17,7 @@ import torch
 from torch import nn
 from torch.utils.hooks import RemovableHandle
 
+from fmapboard.activations import floor_of
 from fmapboard.layers import Layers, kernel_shape, select, unwrap
 from fmapboard.observe import tensors
 from fmapboard.records import KernelShape, Site
@@ -144,6 +145,7 @@ class HookRegistry:
         self._home: torch.device | None = None
         self._calls: dict[tuple[str, str], int] = {}
         self._order: dict[tuple[str, int], int] = {}
+        self._sites: dict[tuple[str, int, Side], Site] = {}
 
     @property
     def groups(self) -> dict[KernelShape, list[str]]:
@@ -275,16 +277,22 @@ class HookRegistry:
         if self._phase == "waiting" and (call > 1 or not self._accept()):
             return
         self._calls[name, side] = call
+        self._sink.captured(self._site(name, call, side, module), side, value, module)
+
+    def _site(self, name: str, call: int, side: Side, module: nn.Module) -> Site:
         position = self._order.setdefault((name, call), len(self._order))
-        site = Site(
-            layer=name,
-            type=type(module).__name__.removeprefix("FSDP"),
-            kernel_shape=kernel_shape(module),
-            call=call,
-            position=position,
-            pictures=name in self.layers,
-        )
-        self._sink.captured(site, side, value, module)
+        known = self._sites.get((name, call, side))
+        if known is None or known.position != position:
+            known = self._sites[name, call, side] = Site(
+                layer=name,
+                type=type(module).__name__.removeprefix("FSDP"),
+                kernel_shape=kernel_shape(module),
+                call=call,
+                position=position,
+                pictures=name in self.layers,
+                floor=floor_of(module) if side == "output" else None,
+            )
+        return known
 
     def _forget(self) -> None:
         self._calls.clear()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +15,8 @@ _SPATIAL = {
     nn.Conv2d: 2, nn.ConvTranspose2d: 2,
     nn.Conv3d: 3, nn.ConvTranspose3d: 3,
 }  # fmt: skip
+
+_WIDE = (torch.float32, torch.float64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +53,7 @@ def as_maps(
     ``tokens_are_patches``, as many tokens as fill a square are drawn as maps (`axes.as_patches`).
     """
     tensor, said = _real(tensor.detach())
-    spatial = next((n for kind, n in _SPATIAL.items() if isinstance(module, kind)), None)
+    spatial = _spatial_axes(type(module))  # type: ignore[arg-type]  # a type is hashable
     if spatial is not None:
         maps = tensor if tensor.dim() == spatial + 2 else tensor.unsqueeze(0)
         return MapsView(maps, said=said)
@@ -67,15 +70,22 @@ def as_maps(
     return MapsView(maps, drawable=maps.dim() <= 5, said=_joined(said, why))
 
 
+@lru_cache(maxsize=256)
+def _spatial_axes(kind: type) -> int | None:
+    """Of a convolution's maps; None for other modules."""
+    return next((n for known, n in _SPATIAL.items() if issubclass(kind, known)), None)
+
+
 def _real(tensor: Tensor) -> tuple[Tensor, str]:
     """Any tensor as float32 or float64, and what was done where that is more than a wider type."""
+    if tensor.dtype in _WIDE:
+        return tensor, ""
     said = ""
     if tensor.is_complex():
         tensor, said = tensor.abs(), "absolute values of complex numbers"
     elif tensor.is_quantized:
         tensor, said = tensor.dequantize(), f"dequantized from {tensor.dtype}"
-    wide = tensor.dtype in (torch.float32, torch.float64)
-    return tensor if wide else tensor.to(torch.float32), said
+    return tensor if tensor.dtype in _WIDE else tensor.to(torch.float32), said
 
 
 def _joined(*parts: str) -> str:

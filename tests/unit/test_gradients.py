@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim.optimizer import _global_optimizer_pre_hooks
 
+from fmapboard import gradients
 from fmapboard.gradients import GradientReader
 from fmapboard.records import Parameter
 from fmapboard.samples import PendingSample
@@ -386,3 +387,15 @@ def test_names_are_clean_of_wrappers() -> None:
     _backward(model)
     norms = _norms(_read(wrapped, torch.optim.SGD(wrapped.parameters(), lr=0.1)))  # type: ignore[arg-type]
     assert list(norms) == ["0.weight", "0.bias", "3.weight", "3.bias"]
+
+
+def test_how_much_is_read_is_told_so_that_several_threads_may_read_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told = []
+    real = gradients.aside
+    monkeypatch.setattr(gradients, "aside", lambda *args: told.append(args) or real(*args))
+    model = _model()
+    _backward(model)
+    _read(model, torch.optim.SGD(model.parameters(), lr=0.1))
+    assert told == [("cpu", sum(parameter.nbytes for parameter in model.parameters()))]

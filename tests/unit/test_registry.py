@@ -445,3 +445,40 @@ def test_layers_watched_besides_are_told_for_numbers_alone_and_without_their_inp
     registry.disarm()
     assert sink.told == [("input", "0"), ("output", "0"), ("output", "1")]
     assert [site.pictures for site in sink.sites] == [True, True, False]
+
+
+def test_a_layer_that_changes_its_place_between_passes_is_told_of_at_its_new_one() -> None:
+    class Turning(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a, self.b = nn.Conv2d(1, 1, 1), nn.Conv2d(1, 1, 1)
+
+        def forward(self, x: Tensor, turned: bool) -> Tensor:
+            first, second = (self.b, self.a) if turned else (self.a, self.b)
+            return second(first(x))  # type: ignore[no-any-return]
+
+    model, sink = Turning(), _Sink()
+    registry = HookRegistry(model)
+    places = []
+    for turned in (False, True, False):
+        registry.arm(sink)
+        model(X, turned)
+        places.append({site.layer: site.position for site in sink.sites})
+    registry.disarm()
+    assert places == [{"a": 0, "b": 1}, {"a": 1, "b": 0}, {"a": 0, "b": 1}]
+
+
+def test_only_what_an_activation_returns_has_its_floor() -> None:
+    model, sink = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU()), _Sink()
+    registry = HookRegistry(model, (nn.Conv2d, nn.ReLU))
+    registry.arm(sink, sides=("input", "output"))
+    model(X)
+    registry.disarm()
+    sides = [side for side, _ in sink.told]
+    floors = [(side, s.layer, s.floor) for side, s in zip(sides, sink.sites, strict=True)]
+    assert floors == [
+        ("input", "0", None),
+        ("output", "0", None),
+        ("input", "1", None),
+        ("output", "1", 0.0),
+    ]

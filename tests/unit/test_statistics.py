@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 
-from fmapboard.activations import activations, floor_of
+import fmapboard.statistics as reading
+from fmapboard.activations import activations, floor_of, is_bounded
 from fmapboard.records import Site, Statistics
 from fmapboard.reduce import Reducer
 from fmapboard.statistics import statistics
@@ -180,6 +183,138 @@ def test_channels_last_and_transposed_maps_have_the_same_statistics() -> None:
     maps = torch.randn(2, 5, 6, 7)
     _assert_right(maps.to(memory_format=torch.channels_last))
     _assert_right(torch.randn(2, 9, 4).transpose(1, 2))
+
+
+# --- how much is read at once changes nothing
+
+
+@pytest.mark.parametrize(("nbytes", "samples"), [(1, [1] * 5), (2400, [2, 2, 1]), (1 << 30, [5])])
+def test_the_samples_of_a_large_batch_are_read_in_parts(
+    nbytes: int, samples: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    maps = torch.randn(5, 3, 9, 11)
+    whole = statistics(maps).parts
+    monkeypatch.setattr(reading, "_CACHED", nbytes)
+    read = count_calls(monkeypatch, "_read_part")
+    parts = statistics(maps).parts
+    assert read == samples
+    for part, known in zip(parts, whole, strict=True):
+        assert torch.equal(part, known)
+
+
+@pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf, 7.0])
+def test_small_planes_are_compared_across_samples_first(value: float) -> None:
+    maps = torch.randn(6, 4, 7, 7)
+    assert [len(part) for part in statistics(maps).parts[:2]] == [1, 1]
+    assert [len(part) for part in statistics(maps[:2]).parts[:2]] == [2, 2]
+    _assert_right(maps)
+    maps[4, 2, 6, 6] = value
+    _assert_right(maps)
+    _assert_right(maps.to(memory_format=torch.channels_last))
+
+
+def test_any_number_of_threads_reads_the_same_bits() -> None:
+    maps = torch.randn(8, 16, 96, 96)
+    alone = statistics(maps).parts
+    torch.set_num_threads(2)
+    try:
+        together = statistics(maps).parts
+    finally:
+        torch.set_num_threads(1)
+    assert all(torch.equal(a, b) for a, b in zip(alone, together, strict=True))
+
+
+def test_layers_whose_planes_vary_are_judged_by_one_quick_look(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looks = count_calls(monkeypatch, "_cancels")
+    for shape in ((8, 4, 7, 7), (2, 4, 100, 90), (1, 3, 5, 5)):
+        statistics(torch.randn(shape))
+    assert looks == []
+    statistics(torch.zeros(8, 4, 7, 7))
+    assert looks == [8]
+
+
+def count_calls(monkeypatch: pytest.MonkeyPatch, name: str) -> list[int]:
+    """The first side of what a function of the module is called with, in order."""
+    sides: list[int] = []
+    real = getattr(reading, name)
+
+    def counted(first: Any, *others: Any) -> Any:
+        sides.append(first.shape[0])
+        return real(first, *others)
+
+    monkeypatch.setattr(reading, name, counted)
+    return sides
+
+
+# --- activations that clamp are read less often
+
+
+def _of_clamped(maps: Tensor, floor: float = 0.0) -> Statistics:
+    return statistics(maps, floor, moments=False, bounded=True).to_host()
+
+
+@pytest.mark.parametrize("size", [(5, 5), (12, 12)])
+@pytest.mark.parametrize("raised", [0, 1, 5, 9])
+def test_a_clamped_activation_has_its_extremes_wherever_they_are(
+    raised: int, size: tuple[int, int]
+) -> None:
+    maps = torch.randn(5, 10, *size).relu()
+    maps[0, :raised] += 0.5  # the first sample alone does not touch the floor there
+    maps[1:, 2] += 0.25
+    maps[:, 9] = 0.0
+    found = _of_clamped(maps)
+    assert found.minimum.tolist() == maps.amin((0, 2, 3)).tolist()
+    assert found.maximum.tolist() == maps.amax((0, 2, 3)).tolist()
+    assert found.dead is not None
+    assert found.dead.tolist() == [False] * 9 + [True]
+
+
+@pytest.mark.parametrize(("raised", "reads"), [(0, []), (3, []), (8, [5])])
+def test_most_smallest_values_of_a_clamped_activation_are_known_from_its_first_sample(
+    raised: int, reads: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    maps = torch.randn(5, 10, 12, 12).relu()
+    maps[0, :raised] += 0.5
+    whole = count_calls(monkeypatch, "_smallest")
+    _of_clamped(maps)
+    assert whole == reads
+
+
+def test_a_channel_that_is_dead_in_the_first_sample_alone_is_not_dead() -> None:
+    maps = torch.zeros(3, 2, 4, 4)
+    maps[2, 1, 3, 3] = 1.0
+    found = _of_clamped(maps)
+    assert found.dead is not None
+    assert found.dead.tolist() == [True, False]
+    assert found.constant.tolist() == [True, False]
+
+
+@pytest.mark.parametrize("value", [torch.nan, torch.inf])
+@pytest.mark.parametrize("sample", [0, 4])
+def test_a_clamped_activation_hides_nothing_that_is_not_finite(value: float, sample: int) -> None:
+    maps = torch.randn(5, 3, 6, 6).relu()
+    maps[sample, 1, 2, 2] = value
+    found = _of_clamped(maps)
+    assert found.nonfinite.tolist() == [False, True, False]
+    assert np.isfinite(found.maximum).all()
+
+
+def test_only_modules_that_clamp_are_trusted_to_stay_above_their_floor() -> None:
+    class Below(nn.ReLU6):
+        def forward(self, x: Tensor) -> Tensor:
+            return x
+
+    clamping = [m for m, _ in _ACTIVATIONS if is_bounded(m)]
+    assert [type(m) for m in clamping] == [nn.ReLU, nn.ReLU, nn.ReLU6, nn.Hardtanh, nn.Hardsigmoid]
+    assert not is_bounded(Below())
+    maps = torch.zeros(2, 1, 3, 3)
+    maps[1] = -4.0
+    site = Site("act", "Below", floor=0.0, pictures=False)
+    pending = Reducer()(site, "feature_maps", maps, Below())
+    assert pending.statistics is not None
+    assert pending.statistics.to_host().minimum.tolist() == [-4.0]
 
 
 # --- constant and dead, per activation
