@@ -6,7 +6,7 @@ which belong to training.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,8 @@ import numpy.typing as npt
 from fmapboard.records import Bytes8, Floats, Mark, Planes, Scale
 
 Flags = npt.NDArray[np.bool_]
+
+_CACHED_BYTES = 2**18
 
 
 class Quantiser:
@@ -121,13 +123,17 @@ def _means(maps: Floats, block: int) -> Floats:
 
 def _sums(values: Floats, block: int, axis: int) -> tuple[Floats, Floats]:
     """Sums of each ``block`` neighbours along an axis, a new array, and how many there were."""
-    lines = np.moveaxis(values, axis, 0)
-    sums = lines[::block].copy()
-    for offset in range(1, min(block, len(lines))):
-        part = lines[offset::block]
-        sums[: len(part)] += part
-    counts = np.minimum(len(lines) - np.arange(0, len(lines), block), block)
-    return np.moveaxis(sums, 0, axis), counts.astype(np.float64)
+
+    def along(part: slice) -> tuple[slice, ...]:
+        return (*[slice(None)] * (axis % values.ndim), part)
+
+    length = values.shape[axis]
+    sums = values[along(slice(0, None, block))].copy()
+    for offset in range(1, min(block, length)):
+        part = values[along(slice(offset, None, block))]
+        sums[along(slice(part.shape[axis]))] += part
+    counts = np.minimum(length - np.arange(0, length, block), block)
+    return sums, counts.astype(np.float64)
 
 
 def extremes(maps: Floats) -> tuple[Floats, Floats, bool]:
@@ -173,14 +179,26 @@ def quantise(maps: Floats, lo: Floats, hi: Floats, *, inside: bool = False) -> B
     low, high = ((end * unit).astype(maps.dtype)[..., None, None] for end in (lo, hi))
     span = high - low
     span[span <= 0] = np.inf
+    if not ordinary:
+        maps = maps * unit.astype(maps.dtype)[..., None, None]
+    pixels = np.empty(maps.shape, np.uint8)
     with np.errstate(invalid="ignore", over="ignore"):
-        scaled = maps - low if ordinary else maps * unit.astype(maps.dtype)[..., None, None] - low
-        scaled /= span
-        if not inside:
-            np.nan_to_num(scaled, copy=False, nan=0.0)
-            np.clip(scaled, 0.0, 1.0, out=scaled)
-        scaled *= 255.0
-    return scaled.astype(np.uint8)
+        for some in _cached(maps):
+            scaled = maps[:, some] - low[:, some]
+            scaled /= span[:, some]
+            if not inside:
+                np.nan_to_num(scaled, copy=False, nan=0.0)
+                np.clip(scaled, 0.0, 1.0, out=scaled)
+            scaled *= 255.0
+            pixels[:, some] = scaled
+    return pixels
+
+
+def _cached(maps: Floats) -> Iterator[slice]:
+    """The channels, so many at a time that the processor's cache holds them."""
+    channels = maps.shape[1]
+    most = max(1, _CACHED_BYTES * channels // max(1, maps.nbytes))
+    return (slice(first, first + most) for first in range(0, channels, most))
 
 
 def mark(maps: Floats) -> Bytes8 | None:

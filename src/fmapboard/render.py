@@ -68,13 +68,15 @@ def grid(tiles: Bytes8, per_row: int, padding: int, fill: int) -> Bytes8:
         return only
     per_row = min(per_row, count)
     rows = -(-count // per_row)
-    cell = (height + padding, width + padding, *colour)
-    cells = np.full((rows * per_row, *cell), fill, np.uint8)
-    cells[:count, padding:, padding:] = tiles
-    lines = cells.reshape(rows, per_row, *cell).swapaxes(1, 2)  # [rows, h, per_row, w, ...]
-    drawn = lines.reshape(rows * cell[0], per_row * cell[1], *colour)
-    border = [(0, padding), (0, padding), *[(0, 0)] * len(colour)]
-    return np.pad(drawn, border, constant_values=fill)
+    down, right = height + padding, width + padding
+    drawn = np.full((rows * down + padding, per_row * right + padding, *colour), fill, np.uint8)
+    for row in range(rows):
+        some = tiles[row * per_row : (row + 1) * per_row].swapaxes(0, 1)  # [h, per_row, w, ...]
+        line = drawn[padding + row * down :][:height, padding:]
+        # Splitting an axis gives a view: a tile and the padding to its right.
+        cells = line.reshape(height, per_row, right, *colour)
+        cells[:, : some.shape[1], :width] = some
+    return drawn
 
 
 def draw_kernels(kernels: Kernels, most: int | None = None) -> tuple[Raster, float]:
@@ -135,9 +137,14 @@ def draw_photograph(photograph: Photograph) -> tuple[Raster, str]:
     return Raster(colour), how
 
 
-def enlarge(raster: Raster) -> Raster:
-    """Small maps enlarged by the whole factor that brings a tile to 32 px, nearest neighbour."""
+def enlargement(raster: Raster) -> int:
+    """The whole factor that brings a small tile to 32 px at least; 1 where there is none."""
     side = max(raster.tile)
-    factor = -(-SMALL_TILE // side) if 0 < side < SMALL_TILE else 1
+    return -(-SMALL_TILE // side) if 0 < side < SMALL_TILE else 1
+
+
+def enlarge(raster: Raster) -> Raster:
+    """Small maps enlarged by their `enlargement`, nearest neighbour."""
+    factor = enlargement(raster)
     pixels = raster.pixels.repeat(factor, axis=0).repeat(factor, axis=1)
     return Raster(pixels, raster.palette, (raster.tile[0] * factor, raster.tile[1] * factor))

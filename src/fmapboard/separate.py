@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from fmapboard.activations import floor_of
 from fmapboard.capture import PendingPhotograph, Stopwatch
 from fmapboard.errors import FmapboardError
 from fmapboard.observe import aside, first_tensor, is_observable, tensors
@@ -80,7 +79,6 @@ class Images:
         if tensor is None or not is_observable(tensor):
             return
         self._check_shape(site, tensor)
-        site = replace(site, floor=floor_of(module))
         with self._stopwatch(), aside(tensor.device.type):
             # An image at a time stays in the cache from the first pass over it to the last.
             self._layers.append(

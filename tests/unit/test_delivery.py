@@ -9,12 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import fmapboard.cli.delivery as delivery_module
+from fmapboard import png
 from fmapboard.cli.delivery import Delivery
 from fmapboard.compose import Composer
 from fmapboard.errors import ImageError, WriteError
 from fmapboard.records import LoggedStep, Photograph, StepData
 from fmapboard.separate import Recorded
 from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.tensorboard import TensorBoardWriter
 
 LIMIT = 20.0  # s; only broken code takes that long
 
@@ -152,3 +155,44 @@ def test_an_interruption_gives_up_what_waits_and_leaves_whole_files(tmp_path: Pa
     assert [int(path.parent.name) for path in files] == written
     assert {path.suffix for path in files} <= {".png"}
     assert threads() == set()
+
+
+def test_an_image_behind_a_broken_one_is_given_up_and_one_before_it_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delivery_module, "THREADS", 2)
+    failed, board = threading.Event(), MemoryWriter()
+
+    def broken() -> StepData:
+        failed.set()
+        raise ValueError("no step")
+
+    def late() -> StepData:
+        assert failed.wait(LIMIT)
+        return data(0)
+
+    folders: list[Path | None] = [tmp_path / str(step) for step in range(3)]
+    delivered = Delivery(Composer(), board, folders).deliver(
+        iter([Recorded(0, 10, late), Recorded(1, 10, broken), image(2)])
+    )
+    assert next(delivered).step.step == 0
+    with pytest.raises(ValueError, match="no step"):
+        next(delivered)
+    assert [step.step for step in board.steps] == [0]
+    assert [path.name for path in tmp_path.iterdir()] == ["0"]
+    assert threads() == set()
+
+
+def test_a_picture_is_encoded_once_for_both_places(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compressed: list[int] = []
+    real = png._filtered
+    monkeypatch.setattr(
+        png, "_filtered", lambda pixels, factor: compressed.append(1) or real(pixels, factor)
+    )
+    board = TensorBoardWriter(tmp_path / "run")
+    list(Delivery(Composer(), board, [tmp_path / "png"]).deliver(iter([image(0)])))
+    board.close()
+    assert len(compressed) == 1
+    assert len(list((tmp_path / "png").iterdir())) == 1

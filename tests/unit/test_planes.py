@@ -79,3 +79,12 @@ def test_a_float64_map_is_quantised_in_float64() -> None:
     maps = (1.0 + np.arange(4.0).reshape(1, 1, 1, 4) * 1e-12).astype(np.float64)
     lo, hi = maps.min((2, 3)), maps.max((2, 3))
     assert quantise(maps, lo, hi)[0, 0, 0].tolist() == [0, 85, 169, 255]
+
+
+def test_planes_that_do_not_fit_the_cache_together_are_quantised_like_each_alone() -> None:
+    maps = np.random.default_rng(4).standard_normal((2, 11, 120, 130)).astype(np.float32)
+    maps[1, 10, 5, 5] = np.nan
+    together = planes_of(maps).pixels
+    for sample, channel in np.ndindex(2, 11):
+        alone = planes_of(maps[sample : sample + 1, channel : channel + 1]).pixels
+        assert np.array_equal(together[sample, channel], alone[0, 0])

@@ -121,3 +121,34 @@ def test_a_picture_without_pixels_is_refused(size: tuple[int, int]) -> None:
     wanted = re.escape(f"a picture of {size[0]}×{size[1]} px cannot be a PNG")
     with pytest.raises(ValueError, match=wanted):
         png.encode(Raster(np.empty(size, np.uint8)))
+
+
+@pytest.mark.parametrize("factor", [2, 3, 32])
+@pytest.mark.parametrize("shape", [(1, 1), (7, 13), (300, 200), (9, 11, 3), (300, 70, 3)])
+def test_a_factor_repeats_every_pixel(shape: tuple[int, ...], factor: int) -> None:
+    pixels = noise(*shape)
+    repeated = pixels.repeat(factor, axis=0).repeat(factor, axis=1)
+    assert np.array_equal(np.array(decoded(png.encode(Raster(pixels), factor))), repeated)
+
+
+def test_an_enlarged_picture_costs_less_than_its_pixels_do() -> None:
+    raster = Raster(noise(100, 100))
+    repeated = Raster(raster.pixels.repeat(3, axis=0).repeat(3, axis=1))
+    assert len(png.encode(raster, 3)) < 0.75 * len(png.encode(repeated))
+
+
+def test_a_smooth_picture_of_several_pieces_decodes_bit_exactly() -> None:
+    smooth = np.add.outer(np.arange(700) * 2, np.arange(600)).astype(np.uint8)
+    assert smooth.size > 2 * png._PIECE
+    assert _filter_of(Raster(smooth)) == 2
+    assert np.array_equal(np.array(decoded(png.encode(Raster(smooth)))), smooth)
+
+
+def test_a_raster_with_its_png_is_not_encoded_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    raster = png.encoded(Raster(noise(8, 8), palette("magma").table, (4, 4)))
+    enlarged = png.encode(Raster(raster.pixels, raster.palette), 2)
+    assert raster.data == png.encode(Raster(raster.pixels, raster.palette))
+    assert raster.tile == (4, 4)
+    assert png.encode(raster, 2) == enlarged
+    monkeypatch.setattr(png, "_filtered", None)
+    assert png.encode(raster) is raster.data

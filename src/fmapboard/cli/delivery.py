@@ -1,18 +1,23 @@
 """Recorded images become pictures and files in threads, beside the forward passes.
 
-One thread composes and writes for TensorBoard, a second one writes PNG files; both in the images'
-order. What waits for them is bounded in bytes.
+Each image is one thread's from the first map to the last file. Threads take turns where order
+matters, in composing and in writing for TensorBoard; scaling, compressing and writing PNG files,
+nearly all of the work, they do side by side. What waits for them is bounded in bytes.
 """
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from fmapboard import png
 from fmapboard.compose import Composer
 from fmapboard.records import LoggedStep
 from fmapboard.separate import Recorded
@@ -21,6 +26,9 @@ from fmapboard.writers.folder import FolderWriter
 
 MAX_WAITING_BYTES = 64 * 2**20
 """A few images of a large network: what waits longer than it must only takes fresh memory."""
+
+THREADS = min(8, os.cpu_count() or 1)
+"""That draw, compress and write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +42,36 @@ class Delivered:
     files: dict[str, list[Path]]
 
 
+class Turns:
+    """Lets threads through one at a time, in the order of their numbers from 0."""
+
+    def __init__(self) -> None:
+        self._next, self._last = 0, sys.maxsize
+        self._changed = threading.Condition()
+
+    @contextmanager
+    def __call__(self, number: int) -> Iterator[bool]:
+        """Wait for the turn, which passes on at the end of the block; False: it never comes."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._next == number or number > self._last)
+            comes = number <= self._last
+        yield comes
+        with self._changed:
+            self._next += comes
+            self._changed.notify_all()
+
+    def end(self, last: int) -> None:
+        """No turn comes after this one."""
+        with self._changed:
+            self._last = min(last, self._last)
+            self._changed.notify_all()
+
+
 class Delivery:
     """Composes and writes the images of one run.
 
     Args:
-        compose: used by one thread.
+        compose: used by one thread at a time.
         board: where steps go for TensorBoard, or None; stays open.
         folders: where the PNG files of each image go, by its step; None for nowhere.
         max_bytes: `deliver` waits while more than this is recorded and not yet written; one
@@ -55,17 +88,16 @@ class Delivery:
     ) -> None:
         self._compose, self._board, self._folders = compose, board, folders
         self._max_bytes = max_bytes
-        self._composing = ThreadPoolExecutor(1, thread_name_prefix="fmapboard-compose")
-        self._filing = ThreadPoolExecutor(1, thread_name_prefix="fmapboard-files")
+        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="fmapboard-write")
+        self._composing, self._storing, self._count = Turns(), Turns(), 0
         self._sent: deque[tuple[int, Future[Delivered]]] = deque()
-        self._broken = threading.Event()
 
     def deliver(self, images: Iterable[Recorded]) -> Generator[Delivered, None, None]:
         """Each image in order, once all of it is written.
 
         An error in making ``images`` is raised when those before it are written. When writing
-        fails, and on KeyboardInterrupt, what waits to be composed is given up; an image that is
-        composed already is written whole.
+        fails, and on KeyboardInterrupt, what waits is given up; an image that went to TensorBoard
+        is written whole.
 
         Raises:
             WriteError: an image could not be written.
@@ -75,8 +107,7 @@ class Delivery:
             if error is not None:
                 raise error
         finally:
-            self._composing.shutdown(wait=True, cancel_futures=True)
-            self._filing.shutdown(wait=True)
+            self._pool.shutdown(wait=True, cancel_futures=True)
 
     def _deliver(self, images: Iterator[Recorded]) -> Generator[Delivered, None, Exception | None]:
         error = None
@@ -96,7 +127,8 @@ class Delivery:
     def _send(self, image: Recorded) -> None:
         written: Future[Delivered] = Future()
         self._sent.append((image.nbytes, written))
-        self._composing.submit(self._write, image, written)
+        self._pool.submit(self._write, self._count, image, written)
+        self._count += 1
 
     def _written(self, allowed: int) -> Iterator[Delivered]:
         """What is written already; and what must be, until no more bytes wait than allowed."""
@@ -108,26 +140,43 @@ class Delivery:
             yield written.result()
             self._sent.popleft()
 
-    def _write(self, image: Recorded, written: Future[Delivered]) -> None:
-        """In the composing thread."""
-        if self._broken.is_set():
-            return
+    def _write(self, number: int, image: Recorded, written: Future[Delivered]) -> None:
+        """The way of one image, in a thread of the pool."""
         try:
-            step = self._compose(image.finish())
-            if self._board is not None:
-                self._board.write(step)
-            self._filing.submit(self._file, step, written)
+            step = self._stored(number, image)
+            if step is not None:
+                written.set_result(Delivered(step, write_files(self._folders[step.step], step)))
         except BaseException as error:
-            self._broken.set()
+            self._composing.end(number)
+            self._storing.end(number)
             written.set_exception(error)
 
-    def _file(self, step: LoggedStep, written: Future[Delivered]) -> None:
-        """In the thread that writes files."""
-        try:
-            written.set_result(Delivered(step, write_files(self._folders[step.step], step)))
-        except BaseException as error:
-            self._broken.set()
-            written.set_exception(error)
+    def _stored(self, number: int, image: Recorded) -> LoggedStep | None:
+        """The image's step, written for TensorBoard; None where one before it failed."""
+        data = image.finish()
+        with self._composing(number) as comes:
+            if not comes:
+                return None
+            step = self._compose(data)
+        if self._board is None:
+            return step
+        step = _encoded(step)
+        with self._storing(number) as comes:
+            if not comes:
+                return None
+            self._board.write(step)
+        return step
+
+
+def _encoded(step: LoggedStep) -> LoggedStep:
+    """The step with the PNG of every picture."""
+    return replace(
+        step,
+        pictures=tuple(
+            replace(picture, rasters=tuple(map(png.encoded, picture.rasters)))
+            for picture in step.pictures
+        ),
+    )
 
 
 def write_files(folder: Path | None, step: LoggedStep) -> dict[str, list[Path]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from fmapboard import png
 from fmapboard.errors import WriteError
 from fmapboard.records import LoggedStep, Picture
-from fmapboard.render import enlarge
+from fmapboard.render import enlargement
 
 _UNSAFE = re.compile(r"[^\w.-]")
 
@@ -59,7 +59,7 @@ class FolderWriter:
         for number, raster in enumerate(picture.rasters):
             suffix = f"_sample{number}" if number else ""
             path = folder / f"{free_name(_stem(picture) + suffix, taken)}.png"
-            _store(path, png.encode(enlarge(raster)))
+            _store(path, png.encode(raster, enlargement(raster)))
             paths.append(path)
         return paths
 
