@@ -22,7 +22,7 @@ _LARGE, _SMALL = 1e15, 1e-15
 # Below this ratio of variance to squared mean, E[x²] - E[x]² loses digits in float32: here the
 # spread has a relative error of about 1e-5.
 _CANCELLATION = 0.05
-# Planes of fewer values are compared across samples first, where there are that many samples.
+# Planes of fewer values are read across samples, where there are that many samples.
 _SHORT, _MANY = 64, 4
 # Bytes that are read four times in a row; half of a small third-level cache.
 _CACHED = 4 * 2**20
@@ -73,8 +73,12 @@ def statistics(
     planes = maps.flatten(2) if maps.dim() != 2 else maps.unsqueeze(2)  # [N, C, S]
     parts = None
     if planes.device.type == "cpu":
-        least = floor if bounded else None
-        parts = _read(planes) if moments else _extremes(planes, least)
+        if not moments:
+            parts = _extremes(planes, floor if bounded else None)
+        elif _is_short(planes):
+            parts, planes = _read_across(planes), planes.permute(2, 1, 0)  # [S, C, N]
+        else:
+            parts = _read(planes)
     samples, size = planes.shape[0], planes.shape[2]
     return PendingStatistics(parts or (_masked(planes),), samples, size, floor)
 
@@ -100,7 +104,9 @@ def _largest(planes: Tensor) -> Tensor:
 
 def _is_short(planes: Tensor) -> bool:
     """Are planes so small that one by one they leave much of each vector register unused?"""
-    return planes.shape[2] < _SHORT and len(planes) >= _MANY and planes.is_contiguous()
+    if planes.shape[2] >= _SHORT or len(planes) < _MANY:
+        return False
+    return planes.is_contiguous() and planes.nbytes <= 2 * _CACHED  # squares are a copy
 
 
 def _above(planes: Tensor, floor: float) -> Tensor:
@@ -115,19 +121,30 @@ def _above(planes: Tensor, floor: float) -> Tensor:
 
 
 def _read(planes: Tensor) -> tuple[Tensor, ...] | None:
-    """Smallest and largest [R, C] over R parts of the batch, sum [N, C] and norms [N, C, runs] of
-    each plane; None for odd values.
+    """Smallest, largest and sum [N, C] and norms [N, C, runs] of each plane; None for odd values.
 
     Of planes that vary little around a large mean also: which, in the order of [N * C], and sum and
     norms of what lies around the mean.
     """
     read = [_read_part(part) for part in _parts(planes)]
-    lo, hi, sums, norms = read[0] if len(read) == 1 else map(torch.cat, zip(*read, strict=True))
+    return _seen(planes, *(read[0] if len(read) == 1 else map(torch.cat, zip(*read, strict=True))))
+
+
+def _read_across(planes: Tensor) -> tuple[Tensor, ...] | None:
+    """`_read` of [S, C, N]: a pixel's values in all samples take the place of a plane."""
+    norms = planes.square().sum(0).sqrt_()  # [C, S]
+    read = (planes.amin(0), planes.amax(0), planes.sum(0), norms)
+    lo, hi, sums, norms = (part.T.contiguous() for part in read)  # [S, C]
+    return _seen(planes.permute(2, 1, 0), lo, hi, sums, norms.unsqueeze(2))
+
+
+def _seen(
+    planes: Tensor, lo: Tensor, hi: Tensor, sums: Tensor, norms: Tensor
+) -> tuple[Tensor, ...] | None:
+    """What was read of the planes, and more where it takes a closer look."""
     size = planes.shape[2]
     if _is_plain(sums, norms, size):
         return lo, hi, sums, norms
-    if len(lo) != len(planes):
-        lo, hi = planes.amin(2), planes.amax(2)
     if not _ordinary(lo.numpy(), hi.numpy(), norms.numpy()):
         return None
     near = _cancels(lo.numpy(), hi.numpy(), sums.numpy(), norms.numpy(), size)
@@ -148,7 +165,7 @@ def _parts(planes: Tensor) -> tuple[Tensor, ...]:
 
 
 def _read_part(planes: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    return _smallest(planes), _largest(planes), planes.sum(2), _norms(planes)
+    return planes.amin(2), planes.amax(2), planes.sum(2), _norms(planes)
 
 
 def _is_plain(sums: Tensor, norms: Tensor, size: int) -> bool:
@@ -223,9 +240,8 @@ def _rows(parts: list[npt.NDArray[Any]], size: int) -> Floats:
         means.reshape(-1)[at] = own + rest
         squares = np.square(around.astype(np.float64)).sum(1) / size
         spreads.reshape(-1)[at] = squares - np.square(rest)
-    if lo.shape == means.shape:
-        same = lo == hi  # one value: rounding is no spread
-        means[same], spreads[same] = lo[same], 0.0
+    same = lo == hi  # one value: rounding is no spread
+    means[same], spreads[same] = lo[same], 0.0
     lowest, highest, mean = lo.min(0), hi.max(0), means.mean(0)
     variance = (np.maximum(spreads, 0.0) + np.square(means - mean)).mean(0)
     one_value = lowest == highest

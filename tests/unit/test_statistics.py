@@ -203,14 +203,36 @@ def test_the_samples_of_a_large_batch_are_read_in_parts(
 
 
 @pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf, 7.0])
-def test_small_planes_are_compared_across_samples_first(value: float) -> None:
+def test_small_planes_are_read_across_samples(value: float) -> None:
     maps = torch.randn(6, 4, 7, 7)
-    assert [len(part) for part in statistics(maps).parts[:2]] == [1, 1]
-    assert [len(part) for part in statistics(maps[:2]).parts[:2]] == [2, 2]
+    assert [part.shape[0] for part in statistics(maps).parts] == [49] * 4
+    assert [part.shape[0] for part in statistics(maps[:2]).parts] == [2] * 4
     _assert_right(maps)
     maps[4, 2, 6, 6] = value
     _assert_right(maps)
     _assert_right(maps.to(memory_format=torch.channels_last))
+
+
+def test_no_large_batch_of_small_planes_is_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    across = count_calls(monkeypatch, "_read_across")
+    maps = torch.randn(16, 4, 5, 5)
+    statistics(maps)
+    monkeypatch.setattr(reading, "_CACHED", maps.nbytes // 2 - 1)
+    _assert_right(maps)
+    assert across == [16]
+
+
+@pytest.mark.parametrize("shape", [(8, 3, 7, 7), (40, 5, 1, 1), (5, 2, 2, 3), (1025, 2, 2, 2)])
+@pytest.mark.parametrize("mean", [0.0, 1e4, -3.0])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_small_planes_around_any_mean_have_numpys_statistics(
+    shape: tuple[int, ...], mean: float, dtype: torch.dtype
+) -> None:
+    maps = torch.randn(shape, dtype=dtype) * 0.02 + mean
+    maps[:, 1] += torch.arange(shape[0])[:, None, None]  # each plane varies little, the batch much
+    _assert_right(maps)
+    maps[:, 0] = 0.5
+    assert _assert_right(maps).constant.tolist()[:2] == [True, False]
 
 
 def test_any_number_of_threads_reads_the_same_bits() -> None:
@@ -232,7 +254,7 @@ def test_layers_whose_planes_vary_are_judged_by_one_quick_look(
         statistics(torch.randn(shape))
     assert looks == []
     statistics(torch.zeros(8, 4, 7, 7))
-    assert looks == [8]
+    assert looks == [49]
 
 
 def count_calls(monkeypatch: pytest.MonkeyPatch, name: str) -> list[int]:
