@@ -1,12 +1,11 @@
 """Per-channel numbers of a tensor, exact over the whole batch.
 
-On the CPU the training thread only reads the tensor: extremes, sums and norms of each plane, four
-vectorised passes. What follows from these is worked out by `to_host`, in the worker thread.
+On the CPU the training thread only reads the tensor (`reading`). What follows from that is worked
+out by `to_host`, in the worker thread.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,19 +14,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from fmapboard import reading
 from fmapboard.records import Floats, Statistics
-
-# Beyond these, squares and sums of float32 may overflow or vanish.
-_LARGE, _SMALL = 1e15, 1e-15
-# Below this ratio of variance to squared mean, E[x²] - E[x]² loses digits in float32: here the
-# spread has a relative error of about 1e-5.
-_CANCELLATION = 0.05
-# Planes of fewer values are read across samples, where there are that many samples.
-_SHORT, _MANY = 64, 4
-# Bytes that are read four times in a row; half of a small third-level cache.
-_CACHED = 4 * 2**20
-# A float32 sum of many like squares drifts; so many at most are summed before float64 takes over.
-_RUN = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +23,9 @@ class PendingStatistics:
     """`records.Statistics` before the small sums.
 
     Attributes:
-        parts: `_read`'s two, four or seven tensors; of odd values one, f64 [7, C].
-        size: values of a plane.
+        parts: `reading`'s two, four or seven tensors; of odd values one, f64 [7, C].
+        samples: planes of each channel, as they were read.
+        size: values of such a plane.
         floor: at which an activation is off, or None.
     """
 
@@ -74,157 +63,17 @@ def statistics(
     parts = None
     if planes.device.type == "cpu":
         if not moments:
-            parts = _extremes(planes, floor if bounded else None)
-        elif _is_short(planes):
-            parts, planes = _read_across(planes), planes.permute(2, 1, 0)  # [S, C, N]
+            parts = reading.read_extremes(planes, floor if bounded else None)
+        elif reading.is_short(planes):
+            parts, planes = reading.read_across(planes), planes.permute(2, 1, 0)  # [S, C, N]
         else:
-            parts = _read(planes)
+            parts = reading.read(planes)
     samples, size = planes.shape[0], planes.shape[2]
     return PendingStatistics(parts or (_masked(planes),), samples, size, floor)
 
 
-def _extremes(planes: Tensor, floor: float | None) -> tuple[Tensor, ...] | None:
-    """Smallest and largest [R, C] over R parts of the batch; None where any is not finite.
-
-    ``floor``: no value is below it; then most smallest values are known from the first sample.
-    """
-    hi = _largest(planes)
-    lo = _smallest(planes) if floor is None or len(planes) == 1 else _above(planes, floor)
-    return (lo, hi) if math.isfinite(hi.sum() - lo.sum()) else None
-
-
-def _smallest(planes: Tensor) -> Tensor:
-    """[R, C] of [N, C, S]; R is 1 where samples are better compared first."""
-    return planes.amin(0).amin(1)[None] if _is_short(planes) else planes.amin(2)
-
-
-def _largest(planes: Tensor) -> Tensor:
-    return planes.amax(0).amax(1)[None] if _is_short(planes) else planes.amax(2)
-
-
-def _is_short(planes: Tensor) -> bool:
-    """Are planes so small that one by one they leave much of each vector register unused?"""
-    if planes.shape[2] >= _SHORT or len(planes) < _MANY:
-        return False
-    return planes.is_contiguous() and planes.nbytes <= 2 * _CACHED  # squares are a copy
-
-
-def _above(planes: Tensor, floor: float) -> Tensor:
-    """Smallest values [1, C] where none is below the floor: a channel that touches it is done."""
-    lo = planes[:1].amin(2)
-    open_channels = (lo[0] != floor).nonzero()[:, 0]
-    if 2 * len(open_channels) > lo.shape[1]:
-        return _smallest(planes)
-    if len(open_channels):
-        lo[0, open_channels] = planes[:, open_channels].amin((0, 2))
-    return lo
-
-
-def _read(planes: Tensor) -> tuple[Tensor, ...] | None:
-    """Smallest, largest and sum [N, C] and norms [N, C, runs] of each plane; None for odd values.
-
-    Of planes that vary little around a large mean also: which, in the order of [N * C], and sum and
-    norms of what lies around the mean.
-    """
-    read = [_read_part(part) for part in _parts(planes)]
-    return _seen(planes, *(read[0] if len(read) == 1 else map(torch.cat, zip(*read, strict=True))))
-
-
-def _read_across(planes: Tensor) -> tuple[Tensor, ...] | None:
-    """`_read` of [S, C, N]: a pixel's values in all samples take the place of a plane."""
-    norms = planes.square().sum(0).sqrt_()  # [C, S]
-    read = (planes.amin(0), planes.amax(0), planes.sum(0), norms)
-    lo, hi, sums, norms = (part.T.contiguous() for part in read)  # [S, C]
-    return _seen(planes.permute(2, 1, 0), lo, hi, sums, norms.unsqueeze(2))
-
-
-def _seen(
-    planes: Tensor, lo: Tensor, hi: Tensor, sums: Tensor, norms: Tensor
-) -> tuple[Tensor, ...] | None:
-    """What was read of the planes, and more where it takes a closer look."""
-    size = planes.shape[2]
-    if _is_plain(sums, norms, size):
-        return lo, hi, sums, norms
-    if not _ordinary(lo.numpy(), hi.numpy(), norms.numpy()):
-        return None
-    near = _cancels(lo.numpy(), hi.numpy(), sums.numpy(), norms.numpy(), size)
-    if not near.any():
-        return lo, hi, sums, norms
-    at = torch.from_numpy(np.flatnonzero(near))
-    few = planes[at // planes.shape[1], at % planes.shape[1]]  # [P, S], a copy
-    few -= (sums.reshape(-1)[at].double() / size).to(planes.dtype).unsqueeze(1)
-    return lo, hi, sums, norms, at, few.sum(1), _norms(few.unsqueeze(0))[0]
-
-
-def _parts(planes: Tensor) -> tuple[Tensor, ...]:
-    """Samples that stay in the processor's cache for the second and later passes over them."""
-    of_a_sample = planes[0].nbytes
-    if len(planes) * of_a_sample <= 2 * _CACHED:
-        return (planes,)
-    return torch.split(planes, max(1, _CACHED // of_a_sample))
-
-
-def _read_part(planes: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    return planes.amin(2), planes.amax(2), planes.sum(2), _norms(planes)
-
-
-def _is_plain(sums: Tensor, norms: Tensor, size: int) -> bool:
-    """Are all values finite, and do the planes of every channel vary enough around their means?
-
-    The quick answer for nearly all layers; False where it takes a closer look.
-    """
-    whole = norms[..., 0] if norms.shape[2] == 1 else torch.linalg.vector_norm(norms, dim=2)
-    # Var > k mean², in sums over a channel. NaN and infinities fail as well.
-    room = torch.addcmul(whole * whole, sums, sums, value=-(1.0 + _CANCELLATION) / size).sum(0)
-    least, most = room.aminmax()
-    return float(least) > _SMALL**2 and float(most) < _LARGE**2
-
-
-def _ordinary(lo: npt.NDArray[Any], hi: npt.NDArray[Any], norms: npt.NDArray[Any]) -> bool:
-    """Are all values finite, and of a size whose squares are?"""
-    if norms.min() > _SMALL and norms.max() < _LARGE:  # False for NaN
-        return True
-    largest = np.maximum(hi, -lo)
-    return bool(((largest == 0.0) | ((largest > _SMALL) & (largest < _LARGE))).all())
-
-
-def _cancels(
-    lo: npt.NDArray[Any],
-    hi: npt.NDArray[Any],
-    sums: npt.NDArray[Any],
-    norms: npt.NDArray[Any],
-    size: int,
-) -> npt.NDArray[np.bool_]:
-    """Of which planes [N, C] would E[x²] - E[x]² lose digits?"""
-    squares = np.square(norms).sum(2, dtype=np.float64)
-    # Var < k mean², in sums: S * squares < (1 + k) * sum².
-    near: npt.NDArray[np.bool_] = size * squares < (1.0 + _CANCELLATION) * np.square(
-        sums, dtype=np.float64
-    )
-    return near & (lo != hi) if near.any() else near
-
-
-def _norms(planes: Tensor) -> Tensor:
-    """[N, C, runs]: 2-norms of each plane, in runs short enough for float32."""
-    samples, channels, size = planes.shape
-    if size <= _RUN:
-        return _norm(planes.unsqueeze(2))
-    least = -(-size // _RUN)
-    runs = next((n for n in range(least, 2 * least) if size % n == 0), 0)
-    if runs:
-        return _norm(planes.reshape(samples, channels, runs, size // runs))
-    whole = size // _RUN * _RUN
-    cut = planes[..., :whole].reshape(samples, channels, -1, _RUN)
-    return torch.cat([_norm(cut), _norm(planes[..., whole:].unsqueeze(2))], 2)
-
-
-def _norm(runs: Tensor) -> Tensor:
-    norms: Tensor = torch.linalg.vector_norm(runs, dim=3)
-    return norms
-
-
 def _rows(parts: list[npt.NDArray[Any]], size: int) -> Floats:
-    """f64 [7, C] from what `_read` has read."""
+    """f64 [7, C] from what `reading` has read."""
     lo, hi = (part.astype(np.float64) for part in parts[:2])
     if len(parts) == 2:
         unknown = np.full(lo.shape[1], np.nan)

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-import fmapboard.statistics as reading
+from fmapboard import reading
 from fmapboard.activations import activations, floor_of, is_bounded
 from fmapboard.records import Site, Statistics
 from fmapboard.reduce import Reducer
@@ -214,7 +214,7 @@ def test_small_planes_are_read_across_samples(value: float) -> None:
 
 
 def test_no_large_batch_of_small_planes_is_copied(monkeypatch: pytest.MonkeyPatch) -> None:
-    across = count_calls(monkeypatch, "_read_across")
+    across = count_calls(monkeypatch, "read_across")
     maps = torch.randn(16, 4, 5, 5)
     statistics(maps)
     monkeypatch.setattr(reading, "_CACHED", maps.nbytes // 2 - 1)
