@@ -16,7 +16,8 @@ FLOORS: dict[int, str] = {
     1: "schedule background",
     2: "palettes planes png render readback histogram nonfinite tab compose budget",
     3: "layers registry activations observe axes views reading statistics samples reduce norms "
-    "gradients probe kernels transfer threads capture extraction display clipping distributed ranks",
+    "gradients probe kernels transfer threads capture extraction display clipping distributed "
+    "ranks",
     4: "writers writers.protobuf writers.events writers.tensorboard writers.folder writers.memory",
     5: "settings pipeline snapshot separate batches window logger",
     6: "demo demo.network demo.photographs demo.training "
