@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fmapboard.records import Bytes8, Kernels, Measured, Planes, StepData
+from fmapboard.records import Bytes8, Measured, Planes, StepData
 
 _SIDES = (48, 32, 24, 16, 12, 8, 4)
 _CHANNELS = (32, 16, 8, 4, 2, 1)
@@ -58,7 +58,7 @@ class Budget:
         return replace(
             data,
             measured=tuple(_smaller(measured, limits) for measured in data.measured),
-            kernels=tuple(_fewer(k, limits) for k in data.kernels) if limits.pictures else (),
+            kernels=tuple(k.cut(limits.channels) for k in data.kernels) if limits.pictures else (),
             photographs=data.photographs if limits.pictures else (),
         )
 
@@ -96,7 +96,3 @@ def _blocks(pixels: Bytes8, block: int) -> Bytes8:
     padded = np.pad(pixels, [(0, 0), (0, 0), (0, down), (0, right)], mode="edge")
     height, width = (side // block for side in padded.shape[2:])
     return padded.reshape(*pixels.shape[:2], height, block, width, block)
-
-
-def _fewer(kernels: Kernels, limits: Limits) -> Kernels:
-    return replace(kernels, weight=kernels.weight[: limits.channels, : limits.channels])

@@ -130,8 +130,9 @@ class Composer:
         site, most = kernels.site, self._max_kernels
         kind = "RGB, grey is 0" if raster.palette is None else "a row an input, a column an output"
         said = [f"kernels of `{plain(site.layer)}` ({site.type}): {kind}; one scale for the layer"]
-        if most is not None and max((site.kernel_shape or (0,))[:2]) > most:
-            said.append(f"at most {most} outputs and inputs of {site.group}")
+        rgb = kernels.is_of_colours
+        if most is not None and max((site.kernel_shape or (0,))[: 1 if rgb else 2]) > most:
+            said.append(f"at most {most} outputs{'' if rgb else ' and inputs'} of {site.group}")
         if kernels.view:
             said.append(kernels.view)
         tag = f"{self._prefix}kernels_{site.group}/{site.layer}"

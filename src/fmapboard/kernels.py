@@ -12,7 +12,7 @@ from torch.nn.parameter import is_lazy
 from fmapboard.distributed import whole
 from fmapboard.layers import kernel_shape
 from fmapboard.probe import untouched
-from fmapboard.records import Kernels, Site
+from fmapboard.records import COLOURS, Kernels, Site
 
 _TRANSPOSED = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
 
@@ -24,10 +24,11 @@ class PendingKernels:
     site: Site
     weight: Tensor
     view: str
+    inputs: int
 
     def to_host(self) -> Kernels:
         """Wait for the device and copy."""
-        return Kernels(self.site, self.weight.cpu().numpy(), self.view)
+        return Kernels(self.site, self.weight.cpu().numpy(), self.view, self.inputs)
 
 
 def read_kernels(layers: Mapping[str, nn.Module], most: int | None) -> tuple[PendingKernels, ...]:
@@ -35,7 +36,8 @@ def read_kernels(layers: Mapping[str, nn.Module], most: int | None) -> tuple[Pen
 
     Args:
         layers: by name, in order; other modules are passed over.
-        most: at most this many outputs and inputs are copied; None copies all.
+        most: at most this many outputs and inputs are copied, but all of three inputs; None copies
+            all.
     """
     found = []
     for position, (name, module) in enumerate(layers.items()):
@@ -51,8 +53,10 @@ def read_kernels(layers: Mapping[str, nn.Module], most: int | None) -> tuple[Pen
             flat, said = _two_dimensional(whole(weight.detach()))
             if isinstance(module, _TRANSPOSED):
                 flat = flat.transpose(0, 1)  # stored as (in, out / groups)
-            kept = flat[:most, :most].to(torch.float32, copy=True)
-            found.append(PendingKernels(site, kept, said))
+            inputs = flat.shape[1]
+            kept = flat[:most, : inputs if inputs == COLOURS else most]
+            copied = kept.to(torch.float32, copy=True)
+            found.append(PendingKernels(site, copied, said, inputs))
     return tuple(found)
 
 

@@ -8,7 +8,7 @@ that alias nothing in the user's model.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any, Literal, NamedTuple
 
@@ -187,13 +187,32 @@ class Parameter:
     nonfinite: Nonfinite = NONE
 
 
+COLOURS = 3
+"""Red, green and blue."""
+
+
 @dataclass(frozen=True, slots=True)
 class Kernels:
-    """The weight of one convolution as (out, in / groups, height, width), f32, a copy."""
+    """The weight of one convolution as (out, in / groups, height, width), f32, a copy.
+
+    ``inputs``: how many the whole weight has where fewer are here; else None.
+    """
 
     site: Site
     weight: Floats
     view: str = ""
+    inputs: int | None = None
+
+    @property
+    def is_of_colours(self) -> bool:
+        """Has the whole weight three inputs, as a first layer on RGB has?"""
+        return (self.inputs or self.weight.shape[1]) == COLOURS
+
+    def cut(self, most: int | None) -> Kernels:
+        """At most so many outputs and inputs; the three inputs of a first layer stay together."""
+        inputs = COLOURS if self.is_of_colours else most
+        whole = self.inputs or self.weight.shape[1]
+        return replace(self, weight=self.weight[:most, :inputs], inputs=whole)
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,15 +87,14 @@ def draw_kernels(kernels: Kernels, most: int | None = None) -> tuple[Raster, flo
     a column for each output channel, in the zero-centred palette. The scale is one for the layer,
     so tiles compare. At most ``most`` outputs and inputs are drawn.
     """
-    weight = kernels.weight[:most]  # [out, in, h, w]
+    weight = kernels.cut(most).weight  # [out, in, h, w]
     finite = np.isfinite(weight)
     peak = float(np.max(np.abs(weight), where=finite, initial=0.0))
     unit = weight / peak if peak else weight
-    if weight.shape[1] == 3 and finite.all():
+    if kernels.is_of_colours and finite.all():
         tiles = np.floor(np.clip(unit * 0.5 + 0.5, 0, 1) * 255).astype(np.uint8)
         laid_out = grid(tiles.transpose(0, 2, 3, 1), columns(len(tiles)), KERNEL_PADDING, 0)
         return Raster(laid_out, tile=(weight.shape[2], weight.shape[3])), peak
-    unit, finite, weight = unit[:, :most], finite[:, :most], weight[:, :most]
     level = np.where(finite, np.clip(unit * 0.5 + 0.5, 0, 1) * 255, 0).astype(np.uint8)
     indices = LEVEL_OF_PIXEL[level]
     indices[np.isnan(weight)] = Mark.NAN

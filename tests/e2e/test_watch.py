@@ -183,6 +183,18 @@ def test_kernels_are_those_that_the_forward_pass_used() -> None:
     assert kernels["peak"] == pytest.approx(peak)
 
 
+@pytest.mark.parametrize("most", [2, 3])
+def test_kernels_are_rgb_where_the_weight_has_three_inputs_however_few_are_drawn(most: int) -> None:
+    model, kept = Net(), MemoryWriter()
+    with fmapboard.watch(model, writer=kept, max_channels=most) as board, board.step(0):
+        model(batch()[0])
+    stem, inner = (p.rasters[0] for p in kept.steps[0].pictures if p.role == "kernels")
+    assert stem.palette is None
+    assert stem.pixels.shape[2] == 3
+    assert inner.palette is not None
+    assert inner.pixels.shape == (1 + 4 * most, 1 + 4 * most)
+
+
 def test_gradient_norms_are_those_that_the_optimizer_used() -> None:
     model, kept = Net(), MemoryWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)

@@ -189,6 +189,8 @@ def test_a_description_says_how_other_shapes_were_read() -> None:
          "one scale for the layer"),
         ((8, 200, 1, 1), "kernels of `conv1` (Conv2d): a row an input, a column an output; "
          "one scale for the layer; at most 64 outputs and inputs of 8x200x1x1"),
+        ((96, 3, 5, 5), "kernels of `conv1` (Conv2d): RGB, grey is 0; one scale for the layer; "
+         "at most 64 outputs of 96x3x5x5"),
     ],
 )  # fmt: skip
 def test_a_description_of_kernels_says_how_they_lie_and_what_was_left_out(
@@ -196,6 +198,11 @@ def test_a_description_of_kernels_says_how_they_lie_and_what_was_left_out(
 ) -> None:
     (picture,) = compose(kernels=(kernels_of(*shape),)).pictures
     assert picture.description == text
+
+
+def test_three_inputs_are_never_left_out_and_not_said_to_be() -> None:
+    (picture,) = compose(Composer(max_kernels=2), kernels=(kernels_of(2, 3, 5, 5),)).pictures
+    assert picture.description.endswith("one scale for the layer")
 
 
 def test_a_layers_name_cannot_break_out_of_the_descriptions_code_quotes() -> None:

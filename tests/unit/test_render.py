@@ -369,6 +369,15 @@ def test_at_most_so_many_kernels_are_drawn() -> None:
     assert raster.pixels.shape == (9, 9)
 
 
+@pytest.mark.parametrize("most", [2, 3, 64])
+def test_kernels_are_rgb_by_the_whole_weights_inputs_and_no_others(most: int) -> None:
+    matrix, _ = draw_kernels(kernels_of(np.ones((8, 16, 1, 1))).cut(most), most)
+    assert matrix.palette is not None
+    colours, _ = draw_kernels(kernels_of(np.ones((8, 3, 1, 1))).cut(most), most)
+    assert colours.palette is None
+    assert colours.pixels.shape[2] == 3
+
+
 def test_the_kernels_of_a_real_first_layer_are_drawn_whole() -> None:
     weight = network(torchvision.models.alexnet).features[0].weight.detach().numpy()
     raster, peak = draw_kernels(kernels_of(weight))

@@ -17,9 +17,10 @@ import time
 from pathlib import Path
 
 import google_crc32c
-from tensorboard.compat.proto import event_pb2, summary_pb2
+from tensorboard.compat.proto import event_pb2
 
 from fmapboard.errors import WriteError
+from fmapboard.writers.protobuf import field
 
 MARKER = ".fmapboard"
 """Stands in the names of our event files, which so differ from those of other writers."""
@@ -54,16 +55,16 @@ class EventFile:
             raise
 
     def _begin(self, start_step: int) -> None:
-        self._append(event_pb2.Event(wall_time=time.time(), file_version="brain.Event:2"))
+        event = event_pb2.Event(wall_time=time.time(), file_version="brain.Event:2")
+        self._append(event.SerializeToString())
         # The second such mark in a run tells TensorBoard's Python loader to forget what an earlier
         # process logged from this step on; the first one means nothing, so every file has one.
-        self._append(
-            event_pb2.Event(
-                wall_time=time.time(),
-                step=start_step,
-                session_log=event_pb2.SessionLog(status=event_pb2.SessionLog.START),
-            )
+        event = event_pb2.Event(
+            wall_time=time.time(),
+            step=start_step,
+            session_log=event_pb2.SessionLog(status=event_pb2.SessionLog.START),
         )
+        self._append(event.SerializeToString())
 
     @staticmethod
     def open(directory: Path, suffix: str = "", start_step: int = 0) -> EventFile:
@@ -82,14 +83,15 @@ class EventFile:
             _OPEN[key] = EventFile(directory, suffix, start_step)
             return _OPEN[key]
 
-    def add(self, summary: summary_pb2.Summary, step: int, wall_time: float) -> None:
-        """Append one summary.
+    def add(self, summary: list[bytes], step: int, wall_time: float) -> None:
+        """Append one serialized Summary, given in parts.
 
         Raises:
             WriteError: it could not be written whole (a full disk, say); the file ends behind the
                 last whole record and can be appended to again.
         """
-        self._append(event_pb2.Event(wall_time=wall_time, step=step, summary=summary))
+        event = event_pb2.Event(wall_time=wall_time, step=step).SerializeToString()
+        self._append(event, *field(event_pb2.Event.SUMMARY_FIELD_NUMBER, *summary))
 
     def close(self) -> None:
         """Let go; the last user's call closes the file."""
@@ -100,8 +102,9 @@ class EventFile:
                     del _OPEN[self._key]
                 self._file.close()
 
-    def _append(self, event: event_pb2.Event) -> None:
-        record = _framed(event.SerializeToString())
+    def _append(self, *event: bytes) -> None:
+        """A serialized event, in parts."""
+        record = _framed(event)
         with self._lock:
             end = self._file.tell()
             try:
@@ -133,11 +136,13 @@ def _file_name(suffix: str) -> str:
     return f"events.out.tfevents.{stamp}{MARKER}{suffix}"
 
 
-def _framed(data: bytes) -> bytes:
-    length = struct.pack("<Q", len(data))
-    return b"".join([length, _masked_crc(length), data, _masked_crc(data)])
+def _framed(parts: tuple[bytes, ...]) -> bytes:
+    length = struct.pack("<Q", sum(map(len, parts)))
+    crc = 0
+    for part in parts:
+        crc = google_crc32c.extend(crc, part)
+    return b"".join([length, _masked(google_crc32c.value(length)), *parts, _masked(crc)])
 
 
-def _masked_crc(data: bytes) -> bytes:
-    crc = google_crc32c.value(data)
+def _masked(crc: int) -> bytes:
     return struct.pack("<I", (((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFFFFFF)

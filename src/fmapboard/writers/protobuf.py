@@ -2,7 +2,9 @@
 
 Images, histograms and scalars are in the second format of TensorBoard's plugins (tensors with
 explicit data classes), which both of its loaders read. Numbers go in as packed bytes, never value
-by value: building a protocol buffer that way holds the interpreter lock for milliseconds.
+by value: building a protocol buffer that way holds the interpreter lock for milliseconds. Pictures,
+nearly all of the bytes, are framed as fields of their messages and go into none: each message
+copies what is put into it, and a PNG would be copied five times on its way to the file.
 """
 
 from __future__ import annotations
@@ -23,6 +25,9 @@ from fmapboard.records import Floats, Histogram, LoggedStep, Picture, TabRecord
 from fmapboard.schema import PLUGIN_NAME
 
 _EMPTY = np.zeros((1, 3))
+_VALUE = summary_pb2.Summary.VALUE_FIELD_NUMBER
+_TENSOR = summary_pb2.Summary.Value.TENSOR_FIELD_NUMBER
+_STRING = tensor_pb2.TensorProto.STRING_VAL_FIELD_NUMBER
 GRADIENT_NORM_CHART = {"Gradient norms": {"all layers": r".*gradient_norm/.*"}}
 
 
@@ -36,23 +41,32 @@ class Encoder:
     def __init__(self) -> None:
         self._described: set[str] = set()
 
-    def __call__(self, step: LoggedStep) -> summary_pb2.Summary:
-        """Everything of one step in one Summary, so a step is stored whole or not at all."""
+    def __call__(self, step: LoggedStep) -> list[bytes]:
+        """Everything of one step in one serialized Summary, in parts that follow each other.
+
+        One Summary, so a step is stored whole or not at all.
+        """
         first = not self._described
+        parts = [part for picture in step.pictures for part in self._image(picture)]
         values = [
-            *(self._image(picture) for picture in step.pictures),
             *(self._histogram(h) for h in step.histograms),
             *(self._scalar(tag, number) for tag, number in step.scalars.items()),
             *(self._record(record) for record in step.records),
             *(self._text(tag, text) for tag, text in step.texts.items()),
+            *(_layout() if first else ()),
         ]
-        return summary_pb2.Summary(value=[*values, *_layout()] if first else values)
+        return [*parts, summary_pb2.Summary(value=values).SerializeToString()]
 
-    def _image(self, picture: Picture) -> summary_pb2.Summary.Value:
+    def _image(self, picture: Picture) -> list[bytes]:
+        """A field of the Summary."""
+        pngs = [png.encode(raster) for raster in picture.rasters]
         height, width = picture.rasters[0].pixels.shape[:2]
-        sides = [str(width).encode(), str(height).encode()]
-        tensor = _strings([*sides, *map(png.encode, picture.rasters)])
-        value = summary_pb2.Summary.Value(tag=picture.tag, tensor=tensor)
+        tensor = tensor_pb2.TensorProto(
+            dtype=types_pb2.DT_STRING,
+            tensor_shape=_shape(2 + len(pngs)),
+            string_val=[str(width).encode(), str(height).encode()],
+        )
+        value = summary_pb2.Summary.Value(tag=picture.tag)
         if self._is_new(picture.tag):
             value.metadata.CopyFrom(
                 image_metadata.create_summary_metadata(
@@ -60,7 +74,9 @@ class Encoder:
                 )
             )
             value.metadata.data_class = summary_pb2.DATA_CLASS_BLOB_SEQUENCE
-        return value
+        strings = [part for data in pngs for part in field(_STRING, data)]
+        tensors = field(_TENSOR, tensor.SerializeToString(), *strings)
+        return field(_VALUE, value.SerializeToString(), *tensors)
 
     def _histogram(self, histogram: Histogram) -> summary_pb2.Summary.Value:
         edges, counts = histogram.edges, histogram.counts
@@ -110,6 +126,24 @@ class Encoder:
         new = tag not in self._described
         self._described.add(tag)
         return new
+
+
+def field(number: int, *content: bytes) -> list[bytes]:
+    """A field of bytes or of a message, whose content comes in parts, as protocol buffers have it.
+
+    A message's fields may stand in any order, and of a repeated field one after the other.
+    """
+    length_delimited = 2
+    return [_varint(number << 3 | length_delimited) + _varint(sum(map(len, content))), *content]
+
+
+def _varint(number: int) -> bytes:
+    """Seven bits a byte, the lowest first; all but the last have the eighth bit set."""
+    found = bytearray()
+    while number > 127:
+        found.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*found, number])
 
 
 def _strings(items: tuple[bytes, ...] | list[bytes]) -> tensor_pb2.TensorProto:

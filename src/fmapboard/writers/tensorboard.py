@@ -7,6 +7,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from tensorboard.compat.proto import summary_pb2
+
 from fmapboard.errors import ConfigurationError
 from fmapboard.records import LoggedStep
 from fmapboard.writers import Writer
@@ -82,7 +84,7 @@ class SummaryWriterAdapter:
     def write(self, step: LoggedStep) -> None:
         """Queue the step in the user's writer."""
         try:
-            summary = self._own(self._encode(step))
+            summary = self._kind().FromString(b"".join(self._encode(step)))
             self._writer._get_file_writer().add_summary(
                 summary, global_step=step.step, walltime=step.wall_time
             )
@@ -90,14 +92,14 @@ class SummaryWriterAdapter:
             self._encode = Encoder()  # what was lost may have described the tags
             raise
 
-    def _own(self, summary: Any) -> Any:
-        """tensorboardX has protobuf classes of its own, for the same bytes."""
+    def _kind(self) -> Any:
+        """The Summary class of the writer: tensorboardX has one of its own, for the same bytes."""
         kinds = type(self._writer).__mro__
         if not any(kind.__module__.startswith("tensorboardX") for kind in kinds):
-            return summary
-        from tensorboardX.proto import summary_pb2
+            return summary_pb2.Summary
+        from tensorboardX.proto import summary_pb2 as own
 
-        return summary_pb2.Summary.FromString(summary.SerializeToString())
+        return own.Summary
 
     def flush(self) -> None:
         """Flush the user's writer."""

@@ -1,0 +1,94 @@
+"""Steps as TensorBoard's protocol buffers, parsed back by TensorBoard's own classes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import google_crc32c
+import numpy as np
+import pytest
+from tensorboard.backend.event_processing.event_file_loader import RawEventFileLoader
+from tensorboard.compat.proto import event_pb2, summary_pb2, tensor_pb2, types_pb2
+from tensorboard.plugins.image import metadata as image_metadata
+
+from fmapboard import png
+from fmapboard.records import LoggedStep, Picture, Raster
+from fmapboard.writers.events import EventFile
+from fmapboard.writers.protobuf import Encoder, field
+
+
+def step_of(*pictures: Picture) -> LoggedStep:
+    return LoggedStep(3, 1000.5, pictures=pictures, scalars={"gradient_norm/total": 2.5})
+
+
+def noise(height: int, width: int) -> Raster:
+    pixels = np.random.default_rng(0).integers(0, 256, (height, width), np.uint8)
+    return Raster(pixels, tile=(height, width))
+
+
+def picture_of(*rasters: Raster, tag: str = "feature_maps_1x1x1x1/conv") -> Picture:
+    return Picture(tag, "feature_maps", rasters, description="maps")
+
+
+def parsed(parts: list[bytes]) -> summary_pb2.Summary:
+    return summary_pb2.Summary.FromString(b"".join(parts))
+
+
+@pytest.mark.parametrize("size", [0, 1, 127, 128, 16383, 16384, 2**21 - 1, 2**21])
+def test_a_field_of_any_length_is_what_protocol_buffers_write(size: int) -> None:
+    content = bytes(size)
+    written = b"".join(field(8, content))
+    assert written == tensor_pb2.TensorProto(string_val=[content]).SerializeToString()
+
+
+def test_a_field_of_a_high_number_and_of_many_parts() -> None:
+    parts = [bytes([n]) * n for n in (0, 70, 200)]
+    number = tensor_pb2.TensorProto.UINT32_VAL_FIELD_NUMBER  # 16: its key has two bytes
+    whole = tensor_pb2.TensorProto.FromString(b"".join(field(number, *parts[:2])))
+    assert list(whole.uint32_val) == [70] * 70
+    whole = tensor_pb2.TensorProto.FromString(b"".join(field(8, *parts)))
+    assert list(whole.string_val) == [b"".join(parts)]
+
+
+@pytest.mark.parametrize("side", [1, 8, 130, 1500])
+def test_a_picture_parses_as_the_image_plugin_writes_it(side: int) -> None:
+    rasters = noise(side, side + 1), noise(2, 2)
+    value = parsed(Encoder()(step_of(picture_of(*rasters)))).value[0]
+    metadata = image_metadata.create_summary_metadata(display_name="", description="maps")
+    metadata.data_class = summary_pb2.DATA_CLASS_BLOB_SEQUENCE
+    strings = [str(side + 1).encode(), str(side).encode(), *map(png.encode, rasters)]
+    assert value == summary_pb2.Summary.Value(
+        tag="feature_maps_1x1x1x1/conv",
+        metadata=metadata,
+        tensor={
+            "dtype": types_pb2.DT_STRING,
+            "tensor_shape": {"dim": [{"size": 4}]},
+            "string_val": strings,
+        },
+    )
+
+
+def test_a_tags_metadata_goes_with_its_first_value_only() -> None:
+    encode = Encoder()
+    old, new = picture_of(noise(4, 4)), picture_of(noise(4, 4), tag="feature_maps_1x1x1x1/late")
+    first = parsed(encode(step_of(old)))
+    second = parsed(encode(step_of(old, new)))
+    assert [value.HasField("metadata") for value in first.value] == [True, True, True]
+    assert [value.HasField("metadata") for value in second.value] == [False, True, False]
+    assert [value.tag for value in second.value] == [old.tag, new.tag, "gradient_norm/total"]
+
+
+def test_an_event_in_parts_is_one_whole_event_with_its_checksums(tmp_path: Path) -> None:
+    step = step_of(picture_of(noise(300, 300)), picture_of(noise(3, 3), tag="other"))
+    parts = Encoder()(step)
+    file = EventFile.open(tmp_path)
+    file.add(parts, step.step, step.wall_time)
+    file.close()
+    *_, data = RawEventFileLoader(str(file.path)).Load()  # verifies the checksums
+    event = event_pb2.Event.FromString(data)
+    assert (event.step, event.wall_time) == (3, 1000.5)
+    assert event.summary == parsed(parts)
+    assert len(parsed(parts).value) == 4
+    crc = google_crc32c.value(data)
+    masked = (((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFFFFFF
+    assert file.path.read_bytes().endswith(data + masked.to_bytes(4, "little"))
