@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import google_crc32c
 import numpy as np
@@ -10,9 +11,11 @@ import pytest
 from tensorboard.backend.event_processing.event_file_loader import RawEventFileLoader
 from tensorboard.compat.proto import event_pb2, summary_pb2, tensor_pb2, types_pb2
 from tensorboard.plugins.image import metadata as image_metadata
+from tensorboard.util.tensor_util import make_tensor_proto
 
 from fmapboard import png
-from fmapboard.records import LoggedStep, Picture, Raster
+from fmapboard.records import Histogram, LoggedStep, Picture, Raster, TabRecord
+from fmapboard.writers import protobuf
 from fmapboard.writers.events import EventFile
 from fmapboard.writers.protobuf import Encoder, field
 
@@ -92,3 +95,52 @@ def test_an_event_in_parts_is_one_whole_event_with_its_checksums(tmp_path: Path)
     crc = google_crc32c.value(data)
     masked = (((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFFFFFF
     assert file.path.read_bytes().endswith(data + masked.to_bytes(4, "little"))
+
+
+class Counted:
+    """A module of protocol buffers that counts the messages made on their own."""
+
+    def __init__(self, module: Any, made: list[str]) -> None:
+        self._module, self._made = module, made
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._module, name)
+        return self._counting(found) if isinstance(found, type) else found
+
+    def _counting(self, kind: type) -> Any:
+        def make(*args: Any, **fields: Any) -> Any:
+            self._made.append(kind.__name__)
+            return kind(*args, **fields)
+
+        return make
+
+
+@pytest.mark.parametrize("layers", [1, 50])
+def test_a_step_of_any_size_is_made_in_two_messages(
+    layers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"conv{n}" for n in range(layers)]
+    counts = np.array([0.0, 1.0]), np.array([3.0])
+    step = LoggedStep(
+        3,
+        1000.5,
+        pictures=tuple(picture_of(noise(3, 3), tag=f"feature_maps/{name}") for name in names),
+        histograms=tuple(Histogram(f"activations/{name}", *counts) for name in names),
+        scalars={f"gradient_norm/{name}": 1.0 for name in names},
+        records=tuple(TabRecord(f"fmapboard/{name}", (b"{}", b"x")) for name in names),
+        texts={f"about/{name}": "text" for name in names},
+    )
+    encode = Encoder()
+    encode(step)
+    made: list[str] = []
+    for name in ("summary_pb2", "tensor_pb2"):
+        monkeypatch.setattr(protobuf, name, Counted(getattr(protobuf, name), made))
+    assert len(parsed(encode(step)).value) == 5 * layers
+    assert made == ["Summary", "Summary"]
+
+
+def test_a_text_is_the_tensor_of_rank_0_that_tensorboard_makes() -> None:
+    step = LoggedStep(3, 1000.5, texts={"about": "größer"})
+    tensor = parsed(Encoder()(step)).value[0].tensor
+    assert tensor == make_tensor_proto(np.array("größer".encode(), dtype=object))
+    assert tensor.HasField("tensor_shape")

@@ -4,15 +4,16 @@ Images, histograms and scalars are in the second format of TensorBoard's plugins
 explicit data classes), which both of its loaders read. Numbers go in as packed bytes, never value
 by value: building a protocol buffer that way holds the interpreter lock for milliseconds. Pictures,
 nearly all of the bytes, are framed as fields of their messages and go into none: each message
-copies what is put into it, and a PNG would be copied five times on its way to the file.
+copies what is put into it, and a PNG would be copied five times on its way to the file. All other
+values are made inside the Summary: a message made on its own has memory of its own, and at every
+ten thousandth such memory that goes, protobuf has the C library give all free memory of the process
+back to the system. Training would get its own anew, page by page.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
-from tensorboard.compat.proto import summary_pb2, tensor_pb2, tensor_shape_pb2, types_pb2
+from tensorboard.compat.proto import summary_pb2, tensor_pb2, types_pb2
 from tensorboard.plugins.custom_scalar import layout_pb2
 from tensorboard.plugins.custom_scalar import metadata as custom_scalar_metadata
 from tensorboard.plugins.histogram import metadata as histogram_metadata
@@ -21,7 +22,7 @@ from tensorboard.plugins.scalar import metadata as scalar_metadata
 from tensorboard.plugins.text import metadata as text_metadata
 
 from fmapboard import png
-from fmapboard.records import Floats, Histogram, LoggedStep, Picture, TabRecord
+from fmapboard.records import Histogram, LoggedStep, Picture, TabRecord
 from fmapboard.schema import PLUGIN_NAME
 
 _EMPTY = np.zeros((1, 3))
@@ -47,26 +48,26 @@ class Encoder:
         One Summary, so a step is stored whole or not at all.
         """
         first = not self._described
-        parts = [part for picture in step.pictures for part in self._image(picture)]
-        values = [
-            *(self._histogram(h) for h in step.histograms),
-            *(self._scalar(tag, number) for tag, number in step.scalars.items()),
-            *(self._record(record) for record in step.records),
-            *(self._text(tag, text) for tag, text in step.texts.items()),
-            *(_layout() if first else ()),
-        ]
-        return [*parts, summary_pb2.Summary(value=values).SerializeToString()]
+        frames, summary = summary_pb2.Summary(), summary_pb2.Summary()
+        parts = [part for picture in step.pictures for part in self._image(frames, picture)]
+        for histogram in step.histograms:
+            self._histogram(summary.value.add(tag=histogram.tag), histogram)
+        for tag, number in step.scalars.items():
+            self._scalar(summary.value.add(tag=tag), number)
+        for record in step.records:
+            self._record(summary.value.add(tag=record.tag), record)
+        for tag, text in step.texts.items():
+            self._text(summary.value.add(tag=tag), text)
+        if first:
+            summary.value.append(_layout())
+        return [*parts, summary.SerializeToString()]
 
-    def _image(self, picture: Picture) -> list[bytes]:
-        """A field of the Summary."""
+    def _image(self, frames: summary_pb2.Summary, picture: Picture) -> list[bytes]:
+        """A field of the Summary; its frames are made in the memory of another one."""
         pngs = [png.encode(raster) for raster in picture.rasters]
         height, width = picture.rasters[0].pixels.shape[:2]
-        tensor = tensor_pb2.TensorProto(
-            dtype=types_pb2.DT_STRING,
-            tensor_shape=_shape(2 + len(pngs)),
-            string_val=[str(width).encode(), str(height).encode()],
-        )
-        value = summary_pb2.Summary.Value(tag=picture.tag)
+        value, tensor = frames.value.add(tag=picture.tag), frames.value.add().tensor
+        _put_strings(tensor, (str(width).encode(), str(height).encode()), 2 + len(pngs))
         if self._is_new(picture.tag):
             value.metadata.CopyFrom(
                 image_metadata.create_summary_metadata(
@@ -78,49 +79,44 @@ class Encoder:
         tensors = field(_TENSOR, tensor.SerializeToString(), *strings)
         return field(_VALUE, value.SerializeToString(), *tensors)
 
-    def _histogram(self, histogram: Histogram) -> summary_pb2.Summary.Value:
+    def _histogram(self, value: summary_pb2.Summary.Value, histogram: Histogram) -> None:
         edges, counts = histogram.edges, histogram.counts
         # A tensor without finite values keeps its place in the series with one empty bucket.
         rows = np.stack([edges[:-1], edges[1:], counts], axis=1) if counts.size else _EMPTY
-        value = summary_pb2.Summary.Value(tag=histogram.tag, tensor=_doubles(rows))
-        if self._is_new(histogram.tag):
+        value.tensor.dtype = types_pb2.DT_DOUBLE
+        value.tensor.tensor_content = np.ascontiguousarray(rows, "<f8").tobytes()
+        _put_shape(value.tensor, *rows.shape)
+        if self._is_new(value.tag):
             value.metadata.CopyFrom(
                 histogram_metadata.create_summary_metadata(display_name="", description="")
             )
             value.metadata.data_class = summary_pb2.DATA_CLASS_TENSOR
-        return value
 
-    def _scalar(self, tag: str, number: float) -> summary_pb2.Summary.Value:
+    def _scalar(self, value: summary_pb2.Summary.Value, number: float) -> None:
+        value.tensor.dtype = types_pb2.DT_FLOAT
         with np.errstate(over="ignore"):  # the norm of all parameters may exceed float32
-            content = np.float32(number).tobytes()
-        tensor = tensor_pb2.TensorProto(dtype=types_pb2.DT_FLOAT, tensor_content=content)
-        value = summary_pb2.Summary.Value(tag=tag, tensor=tensor)
-        if self._is_new(tag):
+            value.tensor.tensor_content = np.float32(number).tobytes()
+        if self._is_new(value.tag):
             value.metadata.CopyFrom(
                 scalar_metadata.create_summary_metadata(display_name="", description="")
             )
             value.metadata.data_class = summary_pb2.DATA_CLASS_SCALAR
-        return value
 
-    def _record(self, record: TabRecord) -> summary_pb2.Summary.Value:
-        value = summary_pb2.Summary.Value(tag=record.tag, tensor=_strings(record.blobs))
-        if self._is_new(record.tag):
+    def _record(self, value: summary_pb2.Summary.Value, record: TabRecord) -> None:
+        _put_strings(value.tensor, record.blobs, len(record.blobs))
+        if self._is_new(value.tag):
             value.metadata.plugin_data.plugin_name = PLUGIN_NAME
             value.metadata.data_class = summary_pb2.DATA_CLASS_BLOB_SEQUENCE
-        return value
 
-    def _text(self, tag: str, text: str) -> summary_pb2.Summary.Value:
-        # Of rank 0: the dashboard draws anything else as a table.
-        tensor = tensor_pb2.TensorProto(
-            dtype=types_pb2.DT_STRING, string_val=[text.encode()], tensor_shape=_shape()
-        )
-        value = summary_pb2.Summary.Value(tag=tag, tensor=tensor)
-        if self._is_new(tag):
+    def _text(self, value: summary_pb2.Summary.Value, text: str) -> None:
+        value.tensor.dtype = types_pb2.DT_STRING
+        value.tensor.string_val.append(text.encode())
+        _put_shape(value.tensor)  # of rank 0: the dashboard draws anything else as a table
+        if self._is_new(value.tag):
             value.metadata.CopyFrom(
                 text_metadata.create_summary_metadata(display_name="", description="")
             )
             value.metadata.data_class = summary_pb2.DATA_CLASS_TENSOR
-        return value
 
     def _is_new(self, tag: str) -> bool:
         new = tag not in self._described
@@ -146,27 +142,20 @@ def _varint(number: int) -> bytes:
     return bytes([*found, number])
 
 
-def _strings(items: tuple[bytes, ...] | list[bytes]) -> tensor_pb2.TensorProto:
-    """A rank-1 tensor of byte strings."""
-    return tensor_pb2.TensorProto(
-        dtype=types_pb2.DT_STRING, string_val=items, tensor_shape=_shape(len(items))
-    )
+def _put_strings(tensor: tensor_pb2.TensorProto, items: tuple[bytes, ...], length: int) -> None:
+    """The first strings of a rank-1 tensor of so many."""
+    tensor.dtype = types_pb2.DT_STRING
+    tensor.string_val.extend(items)
+    _put_shape(tensor, length)
 
 
-def _doubles(rows: Floats) -> tensor_pb2.TensorProto:
-    return tensor_pb2.TensorProto(
-        dtype=types_pb2.DT_DOUBLE,
-        tensor_content=np.ascontiguousarray(rows, "<f8").tobytes(),
-        tensor_shape=_shape(*rows.shape),
-    )
+def _put_shape(tensor: tensor_pb2.TensorProto, *sides: int) -> None:
+    tensor.tensor_shape.SetInParent()  # rank 0 is a shape, too
+    for side in sides:
+        tensor.tensor_shape.dim.add(size=side)
 
 
-def _shape(*sides: int) -> tensor_shape_pb2.TensorShapeProto:
-    dimensions = [tensor_shape_pb2.TensorShapeProto.Dim(size=side) for side in sides]
-    return tensor_shape_pb2.TensorShapeProto(dim=dimensions)
-
-
-def _layout() -> Iterator[summary_pb2.Summary.Value]:
+def _layout() -> summary_pb2.Summary.Value:
     """The Custom Scalars dashboard: all gradient norms in one chart."""
     layout = layout_pb2.Layout(
         category=[
@@ -182,7 +171,7 @@ def _layout() -> Iterator[summary_pb2.Summary.Value]:
             for title, charts in GRADIENT_NORM_CHART.items()
         ]
     )
-    yield summary_pb2.Summary.Value(
+    return summary_pb2.Summary.Value(
         tag=custom_scalar_metadata.CONFIG_SUMMARY_TAG,
         metadata=custom_scalar_metadata.create_summary_metadata(),
         tensor=tensor_pb2.TensorProto(
