@@ -70,8 +70,25 @@ def read(planes: Tensor) -> tuple[Tensor, ...] | None:
     Of planes that vary little around a large mean also: which, in the order of [N * C], and sum and
     norms of what lies around the mean.
     """
-    seen = [_read_part(part) for part in _parts(planes)]
-    return _seen(planes, *(seen[0] if len(seen) == 1 else map(torch.cat, zip(*seen, strict=True))))
+    return _seen(planes, *_read_parts(planes))
+
+
+def read_each(planes: Tensor, *, moments: bool) -> tuple[tuple[Tensor, ...], list[int]]:
+    """What `read` or, without ``moments``, `read_extremes` reads of each sample alone.
+
+    Returns:
+        Smallest and largest [N, C] and, for moments, sums [N, C] and norms [N, C, runs]; numbers of
+        the samples whose values are odd: nothing is known of these.
+    """
+    if not moments:
+        lo, hi = planes.amin(2), planes.amax(2)
+        ends = (hi.sum(1) - lo.sum(1)).tolist()
+        return (lo, hi), [n for n, end in enumerate(ends) if not math.isfinite(end)]
+    parts = _read_parts(planes)
+    room = _room(*parts[2:], planes.shape[2])
+    least, most = room.amin(1).tolist(), room.amax(1).tolist()
+    plain = map(_is_between, least, most)
+    return parts, [n for n, is_plain in enumerate(plain) if not is_plain]
 
 
 def read_across(planes: Tensor) -> tuple[Tensor, ...] | None:
@@ -100,6 +117,12 @@ def _seen(
     return lo, hi, sums, norms, at, few.sum(1), _norms(few.unsqueeze(0))[0]
 
 
+def _read_parts(planes: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    seen = [_read_part(part) for part in _parts(planes)]
+    lo, hi, sums, norms = seen[0] if len(seen) == 1 else map(torch.cat, zip(*seen, strict=True))
+    return lo, hi, sums, norms
+
+
 def _parts(planes: Tensor) -> tuple[Tensor, ...]:
     """Samples that stay in the processor's cache for the second and later passes over them."""
     of_a_sample = planes[0].nbytes
@@ -117,11 +140,18 @@ def _is_plain(sums: Tensor, norms: Tensor, size: int) -> bool:
 
     The quick answer for nearly all layers; False where it takes a closer look.
     """
+    least, most = _room(sums, norms, size).sum(0).aminmax()
+    return _is_between(float(least), float(most))
+
+
+def _room(sums: Tensor, norms: Tensor, size: int) -> Tensor:
+    """[N, C]: by how much Var > k mean² holds, in sums. NaN and infinities stay what they are."""
     whole = norms[..., 0] if norms.shape[2] == 1 else torch.linalg.vector_norm(norms, dim=2)
-    # Var > k mean², in sums over a channel. NaN and infinities fail as well.
-    room = torch.addcmul(whole * whole, sums, sums, value=-(1.0 + _CANCELLATION) / size).sum(0)
-    least, most = room.aminmax()
-    return float(least) > _SMALL**2 and float(most) < _LARGE**2
+    return torch.addcmul(whole * whole, sums, sums, value=-(1.0 + _CANCELLATION) / size)
+
+
+def _is_between(least: float, most: float) -> bool:
+    return least > _SMALL**2 and most < _LARGE**2  # False for NaN
 
 
 def _ordinary(lo: npt.NDArray[Any], hi: npt.NDArray[Any], norms: npt.NDArray[Any]) -> bool:

@@ -21,7 +21,7 @@ from fmapboard.planes import Quantiser
 from fmapboard.records import Measured, Role, Sample, Scale, Site, Statistics
 from fmapboard.samples import PendingSample, sample
 from fmapboard.statistics import PendingStatistics, statistics
-from fmapboard.views import as_maps, as_pictures
+from fmapboard.views import MapsView, as_maps, as_pictures
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +45,14 @@ class Pending:
     shape: tuple[int, ...]
     quantise: Quantiser
     drawn: PendingMaps | None = None
-    statistics: PendingStatistics | None = None
+    statistics: PendingStatistics | Statistics | None = None
     sample: PendingSample | None = None
 
     def tensors(self) -> Iterator[Tensor]:
         """Everything that it holds."""
         if self.drawn is not None:
             yield self.drawn.maps
-        if self.statistics is not None:
+        if isinstance(self.statistics, PendingStatistics):
             yield from self.statistics.parts
         if self.sample is not None:
             yield self.sample.values
@@ -63,7 +63,9 @@ class Pending:
         if drawn is not None:
             maps, key = drawn.maps.cpu().numpy(), (self.site.label, self.role)
             planes = self.quantise(key, maps, self.shape, drawn.channels, drawn.view)
-        numbers = None if self.statistics is None else self.statistics.to_host()
+        numbers = self.statistics
+        if isinstance(numbers, PendingStatistics):
+            numbers = numbers.to_host()
         sampled = None if self.sample is None else _with_extremes(self.sample, numbers)
         return Measured(self.site, self.role, planes, numbers, sampled, self.shape)
 
@@ -108,31 +110,37 @@ class Reducer:
 
         A site that wants numbers alone gets neither maps nor a sample for a histogram.
         """
-        view = as_maps(
-            tensor,
-            module,
-            channels_last_sequences=self.channels_last_sequences,
-            tokens_are_patches=self.tokens_are_patches,
-        )
+        view = self.view(tensor, module)
         counted = kept = sampled = None
         if numbers:
             counted = statistics(
                 view.maps,
-                _rounded(site.floor, tensor.dtype),
+                rounded(site.floor, tensor.dtype),
                 moments=site.pictures,
                 bounded=site.floor is not None and is_bounded(module),
             )
         if counted is not None and site.pictures:
             sampled = sample(view.maps)
         if pictures and site.pictures and view.drawable:
-            kept = self._keep(view.maps if view.patches is None else view.patches, view.said)
+            kept = self.keep(view, self.samples)
         assert self.quantise is not None  # made with the reducer
         return Pending(site, role, tuple(tensor.shape), self.quantise, kept, counted, sampled)
 
-    def _keep(self, maps: Tensor, said: str) -> PendingMaps:
-        drawn, how = as_pictures(maps[: self.samples, : self.max_channels])
+    def view(self, tensor: Tensor, module: nn.Module) -> MapsView:
+        """The tensor read as maps."""
+        return as_maps(
+            tensor,
+            module,
+            channels_last_sequences=self.channels_last_sequences,
+            tokens_are_patches=self.tokens_are_patches,
+        )
+
+    def keep(self, view: MapsView, samples: int | None) -> PendingMaps:
+        """A copy of what is drawn of so many samples, None for all."""
+        maps = view.maps if view.patches is None else view.patches
+        drawn, how = as_pictures(maps[:samples, : self.max_channels])
         copied = drawn.clone(memory_format=torch.contiguous_format)
-        return PendingMaps(copied, maps.shape[1], "; ".join(filter(None, [said, how])))
+        return PendingMaps(copied, maps.shape[1], "; ".join(filter(None, [view.said, how])))
 
 
 def _with_extremes(pending: PendingSample, numbers: Statistics | None) -> Sample:
@@ -143,7 +151,7 @@ def _with_extremes(pending: PendingSample, numbers: Statistics | None) -> Sample
 
 
 @lru_cache(maxsize=64)
-def _rounded(floor: float | None, dtype: torch.dtype) -> float | None:
+def rounded(floor: float | None, dtype: torch.dtype) -> float | None:
     """An activation's floor as the type of its output has it: bfloat16 has no -1.758099."""
     if floor is None or not dtype.is_floating_point or math.isnan(floor):
         return floor

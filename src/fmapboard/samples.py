@@ -48,6 +48,12 @@ def sample(tensor: Tensor) -> PendingSample:
     return PendingSample(flat.clone() if flat.dtype == dtype else flat.to(dtype), total)
 
 
+def sample_of_each(tensor: Tensor) -> Tensor:
+    """`sample` of each of several tensors alone: [N, ...] contiguous, real -> values [N, S]."""
+    stride = _stride(tensor[0].numel(), tensor.shape[1:])
+    return tensor.detach().flatten(1)[:, ::stride].clone(memory_format=torch.contiguous_format)
+
+
 @lru_cache(maxsize=1024)
 def _stride(total: int, shape: torch.Size) -> int:
     stride = -(-total // SAMPLE_SIZE)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from fmapboard.observe import aside, first_tensor, is_observable, tensors
 from fmapboard.records import Site, StepData
 from fmapboard.reduce import Pending, Reducer
 from fmapboard.registry import Side
+from fmapboard.together import PendingImages, reduce_images
 from fmapboard.transfer import send
 
 Shapes = Mapping[str, tuple[int, ...]]
@@ -57,13 +58,15 @@ class Images:
         self._reduce, self._count, self._shapes = reducer, count, shapes
         self._mean, self._std = mean, std
         self._input = torch.empty(0)
-        self._layers: list[list[Pending]] = []
+        self._layers: list[PendingImages | list[Pending]] = []
         self._stopwatch = Stopwatch()
 
     @property
     def labels(self) -> list[str]:
         """Of the sites that were seen, in order."""
-        return [images[0].site.label for images in self._layers]
+        layers = self._layers
+        sites = [(one.site if isinstance(one, PendingImages) else one[0].site) for one in layers]
+        return [site.label for site in sites]
 
     def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Keep the network's input, which its first operation may overwrite."""
@@ -80,9 +83,11 @@ class Images:
             return
         self._check_shape(site, tensor)
         with self._stopwatch(), aside(tensor.device.type):
+            together = reduce_images(self._reduce, site, "feature_maps", tensor, module)
             # An image at a time stays in the cache from the first pass over it to the last.
             self._layers.append(
-                [
+                together
+                or [
                     self._reduce(site, "feature_maps", tensor[number : number + 1], module)
                     for number in range(self._count)
                 ]
@@ -98,8 +103,9 @@ class Images:
 
     def by_image(self, first: int) -> list[Recorded]:
         """A step an image, numbered from ``first``; waits for the device."""
-        held = [self._input, *(t for layer in self._layers for p in layer for t in p.tensors())]
-        layers, inputs = send((self._layers, self._input), held)()
+        held = [self._input, *(tensor for layer in self._layers for tensor in _tensors(layer))]
+        arrived, inputs = send((self._layers, self._input), held)()
+        layers = [one.split() if isinstance(one, PendingImages) else one for one in arrived]
         own = zip(*layers, strict=True) if layers else [()] * self._count
         return [
             self._recorded(first + number, pending, pixels)
@@ -119,6 +125,11 @@ class Images:
             )
 
         return Recorded(step, pixels.nbytes + sum(map(_nbytes, pending)), finish)
+
+
+def _tensors(layer: PendingImages | list[Pending]) -> Iterator[Tensor]:
+    for part in [layer] if isinstance(layer, PendingImages) else layer:
+        yield from part.tensors()
 
 
 def _nbytes(pending: Pending) -> int:

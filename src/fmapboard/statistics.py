@@ -46,6 +46,40 @@ class PendingStatistics:
         return Statistics(minimum, maximum, mean, std, nan, up, down, constant, dead)
 
 
+@dataclass(frozen=True, slots=True)
+class PendingEach:
+    """`records.Statistics` of each sample alone, before the small sums.
+
+    Attributes:
+        parts: `reading.read_each`'s two or four tensors.
+        size: values of a plane.
+        floor: at which an activation is off, or None.
+        odd: of the samples with odd values, by number.
+    """
+
+    parts: tuple[Tensor, ...]
+    size: int
+    floor: float | None
+    odd: dict[int, PendingStatistics]
+
+    def to_host(self) -> list[Statistics]:
+        """Wait for the device and work the numbers out."""
+        parts = [part.cpu().numpy() for part in self.parts]
+        with np.errstate(invalid="ignore", over="ignore"):  # of odd values, which are not used
+            lowest, highest, means, spreads = _of_planes(parts, self.size)
+            stds = np.sqrt(spreads)
+        same = (lowest == highest) & (self.size > 1)
+        dead = None if self.floor is None else same & (highest == self.floor)
+        none = np.zeros(lowest.shape[1], np.int64)
+        found = []
+        for n, (lo, hi, mean, std) in enumerate(zip(lowest, highest, means, stds, strict=True)):
+            flags = same[n], None if dead is None else dead[n]
+            odd = self.odd.get(n)
+            of_one = Statistics(lo, hi, mean, std, none, none, none, *flags)
+            found.append(of_one if odd is None else odd.to_host())
+        return found
+
+
 def statistics(
     maps: Tensor, floor: float | None = None, *, moments: bool = True, bounded: bool = False
 ) -> PendingStatistics:
@@ -72,13 +106,32 @@ def statistics(
     return PendingStatistics(parts or (_masked(planes),), samples, size, floor)
 
 
+def statistics_of_each(
+    maps: Tensor, floor: float | None = None, *, moments: bool = True
+) -> PendingEach:
+    """`statistics` of each sample alone: maps as there, on the CPU."""
+    planes = maps.flatten(2) if maps.dim() != 2 else maps.unsqueeze(2)  # [N, C, S]
+    parts, odd = reading.read_each(planes, moments=moments)
+    alone = {n: statistics(maps[n : n + 1], floor, moments=moments) for n in odd}
+    return PendingEach(parts, planes.shape[2], floor, alone)
+
+
 def _rows(parts: list[npt.NDArray[Any]], size: int) -> Floats:
     """f64 [7, C] from what `reading` has read."""
+    lo, hi, means, spreads = _of_planes(parts, size)
+    lowest, highest, mean = lo.min(0), hi.max(0), means.mean(0)
+    variance = (np.maximum(spreads, 0.0) + np.square(means - mean)).mean(0)
+    one_value = (lowest == highest) & (len(parts) > 2)
+    mean, std = np.where(one_value, lowest, mean), np.where(one_value, 0.0, np.sqrt(variance))
+    return np.stack([lowest, highest, mean, std, *np.zeros((3, len(mean)))])
+
+
+def _of_planes(parts: list[npt.NDArray[Any]], size: int) -> tuple[Floats, Floats, Floats, Floats]:
+    """Smallest, largest, mean and variance f64 [N, C] of each plane; NaN where not read."""
     lo, hi = (part.astype(np.float64) for part in parts[:2])
     if len(parts) == 2:
-        unknown = np.full(lo.shape[1], np.nan)
-        zeros = np.zeros((3, lo.shape[1]))
-        return np.stack([lo.min(0), hi.max(0), unknown, unknown, *zeros])
+        unknown = np.full(lo.shape, np.nan)
+        return lo, hi, unknown, unknown
     sums, norms = (part.astype(np.float64) for part in parts[2:4])
     means = sums / size  # [N, C]
     spreads = np.square(norms).sum(2) / size - np.square(means)
@@ -91,11 +144,7 @@ def _rows(parts: list[npt.NDArray[Any]], size: int) -> Floats:
         spreads.reshape(-1)[at] = squares - np.square(rest)
     same = lo == hi  # one value: rounding is no spread
     means[same], spreads[same] = lo[same], 0.0
-    lowest, highest, mean = lo.min(0), hi.max(0), means.mean(0)
-    variance = (np.maximum(spreads, 0.0) + np.square(means - mean)).mean(0)
-    one_value = lowest == highest
-    mean, std = np.where(one_value, lowest, mean), np.where(one_value, 0.0, np.sqrt(variance))
-    return np.stack([lowest, highest, mean, std, *np.zeros((3, len(mean)))])
+    return lo, hi, means, spreads
 
 
 def _masked(planes: Tensor) -> Tensor:

@@ -15,9 +15,9 @@ FLOORS: dict[int, str] = {
     0: "errors records schema bundled",
     1: "schedule background",
     2: "palettes planes png render readback histogram nonfinite tab compose budget",
-    3: "layers registry activations observe axes views reading statistics samples reduce norms "
-    "gradients probe kernels transfer threads capture extraction display clipping distributed "
-    "ranks",
+    3: "layers registry activations observe axes views reading statistics samples reduce together "
+    "norms gradients probe kernels transfer threads capture extraction display clipping "
+    "distributed ranks",
     4: "writers writers.protobuf writers.events writers.tensorboard writers.folder writers.memory",
     5: "settings pipeline snapshot separate batches window logger",
     6: "demo demo.network demo.photographs demo.training "
