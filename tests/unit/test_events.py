@@ -347,6 +347,9 @@ class HalfWriter:
     def __init__(self, raw: Any) -> None:
         self._raw, self.full, self._half_done = raw, False, False
 
+    def writev(self, handle: int, parts: list[bytes]) -> int:
+        return self.write(b"".join(parts))
+
     def write(self, data: bytes) -> int:
         if not self.full:
             return int(self._raw.write(data))
@@ -360,11 +363,26 @@ class HalfWriter:
         return getattr(self._raw, name)
 
 
-def test_a_full_disk_costs_the_step_and_nothing_else(tmp_path: Path) -> None:
-    writer = TensorBoardWriter(tmp_path)
+def on_full_disk(
+    writer: TensorBoardWriter, monkeypatch: pytest.MonkeyPatch, *, gathers: bool
+) -> HalfWriter:
+    """The disk that the writer now has; ``gathers``: the system writes many parts at once."""
     assert writer._file is not None
     disk = HalfWriter(writer._file._file)
     writer._file._file = disk  # type: ignore[assignment]
+    if gathers:
+        monkeypatch.setattr(os, "writev", disk.writev)
+    else:
+        monkeypatch.delattr(os, "writev")
+    return disk
+
+
+@pytest.mark.parametrize("gathers", [True, False])
+def test_a_full_disk_costs_the_step_and_nothing_else(
+    gathers: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = TensorBoardWriter(tmp_path)
+    disk = on_full_disk(writer, monkeypatch, gathers=gathers)
     writer.write(step_of(0))
     whole = writer.path.stat().st_size
     disk.full = True
@@ -395,11 +413,33 @@ def test_a_file_that_may_not_grow_ends_behind_its_last_whole_record(tmp_path: Pa
     assert steps_in(writer.path) == [0, 2]
 
 
-def test_tags_that_a_lost_first_step_described_are_described_by_the_next(tmp_path: Path) -> None:
+def test_what_a_short_write_left_over_is_written_behind_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = os.write
+    monkeypatch.setattr(os, "writev", lambda handle, parts: write(handle, b"".join(parts)[:300]))
     writer = TensorBoardWriter(tmp_path)
-    assert writer._file is not None
-    disk = HalfWriter(writer._file._file)
-    writer._file._file = disk  # type: ignore[assignment]
+    writer.write(step_of(0, side=100))
+    writer.write(step_of(1))
+    writer.close()
+    assert steps_in(writer.path) == [0, 1]
+
+
+def test_a_step_of_thousands_of_parts_is_whole(tmp_path: Path) -> None:
+    raster = raster_of(0)
+    pictures = tuple(Picture(f"maps/{n}", "feature_maps", (raster,)) for n in range(1000))
+    writer = TensorBoardWriter(tmp_path)
+    writer.write(LoggedStep(0, 1000.0, pictures=pictures))
+    writer.close()
+    *_, event = EventFileLoader(str(writer.path)).Load()
+    assert [value.tag for value in event.summary.value[:-1]] == [p.tag for p in pictures]
+
+
+def test_tags_that_a_lost_first_step_described_are_described_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = TensorBoardWriter(tmp_path)
+    disk = on_full_disk(writer, monkeypatch, gathers=True)
     disk.full = True
     with pytest.raises(WriteError):
         writer.write(step_of(0))
