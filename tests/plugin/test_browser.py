@@ -500,8 +500,26 @@ def test_a_layer_and_step_is_asked_for_once_and_nothing_while_hidden(
     person.page.locator(".reload-button").click()  # TensorBoard tells the hidden tab of it
     person.frame.evaluate("new Promise((done) => setTimeout(done, 2500))")
     assert [url for url in asked if "plugin/feature_maps/data" in url] == []
-    person.page.get_by_role("tab", name="Feature maps", exact=False).click()
-    person.page.wait_for_event("request", lambda request: "/data/layers?" in request.url)
+    with person.page.expect_request(lambda request: "/data/layers?" in request.url):
+        person.page.get_by_role("tab", name="Feature maps", exact=False).click()
+
+
+def test_what_a_hidden_tab_was_told_of_it_asks_for_when_it_is_shown(
+    address: str, visit: Callable[..., Person]
+) -> None:
+    person = visit(address, run="good", layer="fmapboard/block.0")
+    person.drawn(STEPS[-1])
+    height = "height => { document.querySelector('iframe').style.height = height; }"
+    person.page.evaluate(height, "0px")  # as TensorBoard does, but unannounced when shown again
+    person.wait("window.innerHeight === 0")
+    asked: list[str] = []
+    person.page.on("request", lambda request: asked.append(request.url))
+    with person.page.expect_response(lambda response: "/data/runs" in response.url):
+        person.page.locator(".reload-button").click()
+    person.frame.evaluate("new Promise((done) => setTimeout(done, 1500))")
+    assert [url for url in asked if "plugin/feature_maps/data" in url] == []
+    with person.page.expect_request(lambda request: "/data/layers?" in request.url):
+        person.page.evaluate(height, "")
 
 
 def test_an_empty_directory_says_what_to_do_and_fills_by_itself(
