@@ -38,7 +38,7 @@ def test_a_large_output_is_read_by_as_many_threads_as_torch_has_and_a_small_one_
 
 def test_after_a_read_that_stalled_one_thread_reads_for_a_while() -> None:
     assert readers(MANY_BYTES, seconds=0.05) == 3
-    assert [readers(MANY_BYTES) for _ in range(65)] == [1] * 64 + [3]
+    assert [readers(MANY_BYTES) for _ in range(17)] == [1] * 16 + [3]
 
 
 def test_every_further_stall_takes_longer_to_forget_up_to_a_bound() -> None:
@@ -48,7 +48,19 @@ def test_every_further_stall_takes_longer_to_forget_up_to_a_bound() -> None:
         team.took(1.0, MANY_BYTES)
         waits.append(team.alone)
         team.alone = 0
-    assert waits == [min(64 * 2**n, 1 << 14) for n in range(12)]
+    assert waits == [min(16 * 2**n, 1 << 14) for n in range(12)]
+
+
+def test_reads_that_do_not_stall_let_the_stalls_be_forgotten_and_no_more_than_these() -> None:
+    team, waits = Team(), []
+    for good in (0, 0, 10, 100, 0):
+        for _ in range(good):
+            assert team.reads(MANY_BYTES)
+            team.took(1e-4, MANY_BYTES)
+        team.took(1.0, MANY_BYTES)
+        waits.append(team.alone)
+        team.alone = 0
+    assert waits == [16, 32, 64 - 10, 16, 32]
 
 
 def test_much_memory_may_take_its_time() -> None:
