@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
+from concurrent.futures import Future
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +13,7 @@ import pytest
 
 import fmapboard.cli.delivery as delivery_module
 from fmapboard import png
-from fmapboard.cli.delivery import Delivery
+from fmapboard.cli.delivery import Delivered, Delivery
 from fmapboard.compose import Composer
 from fmapboard.errors import ImageError, WriteError
 from fmapboard.records import LoggedStep, Photograph, StepData
@@ -155,6 +157,66 @@ def test_an_interruption_gives_up_what_waits_and_leaves_whole_files(tmp_path: Pa
     assert [int(path.parent.name) for path in files] == written
     assert {path.suffix for path in files} <= {".png"}
     assert threads() == set()
+
+
+def test_ctrl_c_while_a_thread_starts_waits_for_that_thread_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delivery_module, "THREADS", 2)
+    board, start = MemoryWriter(), threading.Thread.start
+    begun, go_on = threading.Event(), threading.Event()
+
+    def interrupted(thread: threading.Thread) -> None:
+        start(thread)
+        if thread.name.endswith("write_1"):  # which the pool then does not know of
+            assert begun.wait(LIMIT)
+            threading.Timer(0.2, go_on.set).start()
+            raise KeyboardInterrupt
+
+    def busy() -> StepData:
+        assert begun.wait(LIMIT)
+        return data(0)
+
+    def slow() -> StepData:
+        begun.set()
+        assert go_on.wait(LIMIT)
+        return data(1)
+
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    folders: list[Path | None] = [tmp_path / str(step) for step in range(3)]
+    images = iter([Recorded(0, 10, busy), Recorded(1, 10, slow), image(2)])
+    with pytest.raises(KeyboardInterrupt):
+        list(Delivery(Composer(), board, folders).deliver(images))
+    assert [step.step for step in board.steps] == [0, 1]
+    assert sorted(path.parent.name for path in tmp_path.rglob("*.png")) == ["0", "1"]
+
+
+def test_who_comes_too_late_leaves_nobody_behind_him_waiting() -> None:
+    board = MemoryWriter()
+    delivery = Delivery(Composer(), board, [None] * 2)
+    entered = threading.Event()
+
+    def second() -> StepData:
+        entered.set()
+        return data(1)
+
+    late: Future[Delivered] = Future()
+    behind = threading.Thread(
+        target=delivery._write, args=(1, Recorded(1, 10, second), late), daemon=True
+    )
+    behind.start()
+    assert entered.wait(LIMIT)
+    shutting = threading.Thread(target=delivery._door.shut, daemon=True)
+    shutting.start()
+    while not delivery._door._is_shut:
+        time.sleep(0.001)
+    delivery._write(0, image(0), Future())
+    behind.join(LIMIT)
+    shutting.join(LIMIT)
+    assert not behind.is_alive()
+    assert not shutting.is_alive()
+    assert board.steps == []
+    assert not late.done()
 
 
 def test_an_image_behind_a_broken_one_is_given_up_and_one_before_it_is_written(

@@ -67,6 +67,33 @@ class Turns:
             self._changed.notify_all()
 
 
+class Door:
+    """Lets threads in until it is shut."""
+
+    def __init__(self) -> None:
+        self._inside, self._is_shut = 0, False
+        self._changed = threading.Condition()
+
+    @contextmanager
+    def __call__(self) -> Iterator[bool]:
+        """Inside during the block; False: it is shut, stay outside."""
+        with self._changed:
+            is_in = not self._is_shut
+            self._inside += is_in
+        try:
+            yield is_in
+        finally:
+            with self._changed:
+                self._inside -= is_in
+                self._changed.notify_all()
+
+    def shut(self) -> None:
+        """Let nobody in any more, and wait until all are out."""
+        with self._changed:
+            self._is_shut = True
+            self._changed.wait_for(lambda: self._inside == 0)
+
+
 class Delivery:
     """Composes and writes the images of one run.
 
@@ -90,6 +117,7 @@ class Delivery:
         self._max_bytes = max_bytes
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="fmapboard-write")
         self._composing, self._storing, self._count = Turns(), Turns(), 0
+        self._door = Door()
         self._sent: deque[tuple[int, Future[Delivered]]] = deque()
 
     def deliver(self, images: Iterable[Recorded]) -> Generator[Delivered, None, None]:
@@ -107,6 +135,8 @@ class Delivery:
             if error is not None:
                 raise error
         finally:
+            # The pool does not wait for a thread during whose start Ctrl-C was pressed.
+            self._door.shut()
             self._pool.shutdown(wait=True, cancel_futures=True)
 
     def _deliver(self, images: Iterator[Recorded]) -> Generator[Delivered, None, Exception | None]:
@@ -142,14 +172,23 @@ class Delivery:
 
     def _write(self, number: int, image: Recorded, written: Future[Delivered]) -> None:
         """The way of one image, in a thread of the pool."""
-        try:
-            step = self._stored(number, image)
-            if step is not None:
-                written.set_result(Delivered(step, write_files(self._folders[step.step], step)))
-        except BaseException as error:
-            self._composing.end(number)
-            self._storing.end(number)
-            written.set_exception(error)
+        with self._door() as is_in:
+            if not is_in:
+                self._end(number)
+                return
+            try:
+                step = self._stored(number, image)
+                if step is not None:
+                    files = write_files(self._folders[step.step], step)
+                    written.set_result(Delivered(step, files))
+            except BaseException as error:
+                self._end(number)
+                written.set_exception(error)
+
+    def _end(self, number: int) -> None:
+        """Nothing behind this image is written."""
+        self._composing.end(number)
+        self._storing.end(number)
 
     def _stored(self, number: int, image: Recorded) -> LoggedStep | None:
         """The image's step, written for TensorBoard; None where one before it failed."""
