@@ -149,8 +149,13 @@ def test_an_interruption_leaves_whole_images_and_no_parts(folder: Path) -> None:
     sources = sorted(folder.glob("*.png"))
     for number in range(300):
         (folder / f"more{number}.png").write_bytes(sources[number % 6].read_bytes())
+    # Where CI itself runs as a shell's background job, programs start deaf to Ctrl-C.
+    listening = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
+        "from fmapboard.cli.main import run_visualize; run_visualize()"
+    )
     job = subprocess.Popen(
-        [BIN / "visualize", "photos", "--logdir", "run", "--out", "maps"],
+        [sys.executable, "-c", listening, "photos", "--logdir", "run", "--out", "maps"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
     )  # fmt: skip
