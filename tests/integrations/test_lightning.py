@@ -219,6 +219,7 @@ def test_a_fast_dev_run_writes_no_files(tmp_path: Path, monkeypatch: pytest.Monk
     assert not list(tmp_path.rglob("*tfevents*"))
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Lightning 2.5 about jsonargparse
 def test_lightning_cli_configures_the_callback(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
