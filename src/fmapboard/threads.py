@@ -51,7 +51,7 @@ MANY_BYTES = 2 * 2**20
 # A read that takes longer than this stalled: it takes a third of it where memory is slow.
 _SECONDS, _SECONDS_A_BYTE = 2e-3, 1 / 3e9
 
-
+# So many reads are one thread's after a stall.
 _LEAST, _MOST = 16, 1 << 14
 
 
