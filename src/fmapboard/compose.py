@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 from fmapboard.histogram import histogram
 from fmapboard.nonfinite import first_nonfinite, plain
@@ -49,6 +50,7 @@ class Composer:
         scale: how the planes were scaled, for the descriptions.
         name: stands in front of every tag, as ``name.``, to keep two models apart.
         max_kernels: at most this many outputs and inputs of a convolution are drawn.
+        compact: pictures ask for small PNGs rather than for fast ones.
     """
 
     def __init__(
@@ -58,11 +60,12 @@ class Composer:
         scale: Scale = "channel",
         name: str | None = None,
         max_kernels: int | None = 64,
+        compact: bool = False,
     ) -> None:
         self._palette: Palette = palette(colormap)
         self._scale = scale
         self._prefix = f"{name}." if name else ""
-        self._max_kernels = max_kernels
+        self._max_kernels, self._compact = max_kernels, compact
         self._records = TabRecords(self._prefix, colormap, scale)
         self._nonfinite_said = self._said_now = False
 
@@ -72,11 +75,12 @@ class Composer:
         pictures = [self._maps(m) for m in data.measured if m.planes is not None]
         kernels = [self._kernels(k) for k in data.kernels]
         peaks = {k.site.label: peak for k, (_, peak) in zip(data.kernels, kernels, strict=True)}
-        drawn = [*pictures, *(picture for picture, _ in kernels)]
+        drawn = list(map(self._sized, [*pictures, *(picture for picture, _ in kernels)]))
+        photographs = map(self._photograph, data.photographs)
         return LoggedStep(
             data.step,
             data.wall_time,
-            pictures=(*drawn, *map(self._photograph, data.photographs)),
+            pictures=(*drawn, *map(self._sized, photographs)),
             histograms=tuple(self._histograms(data)),
             scalars=self._scalars(data),
             records=tuple(self._records(data, drawn, peaks)),
@@ -88,6 +92,12 @@ class Composer:
         """The last step could not be stored: count as if it had not been composed."""
         self._records.undo()
         self._nonfinite_said &= not self._said_now
+
+    def _sized(self, picture: Picture) -> Picture:
+        if not self._compact:
+            return picture
+        rasters = tuple(replace(raster, compact=True) for raster in picture.rasters)
+        return replace(picture, rasters=rasters)
 
     def _texts(self, data: StepData) -> dict[str, str]:
         """What happens once: the first value that is not finite."""

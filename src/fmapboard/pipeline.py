@@ -71,6 +71,7 @@ class Pipeline:
             scale=settings.scale,
             name=settings.name,
             max_kernels=settings.max_channels,
+            compact=settings.max_tile is None,
         )
         self._writer, self._complaints = writer, complaints
         self._worker: Worker[Callable[[], StepData]] = Worker(

@@ -7,11 +7,16 @@ feature maps are close to noise and hardly compress. What compression there is c
 in front of it: photographs get Paeth's, which is the best and the dearest; large smooth maps the
 row above; small or noisy ones none. An enlarged picture is filtered as the small one that it is:
 each row by the pixel to the left, its repetitions by the row above, which leaves zeros.
+
+A raster that says `compact` gets for each row the filter that leaves the least, and of zlib's
+matches only runs, since feature maps have no others that are worth their bits: 5 to 6 % fewer bytes
+for about four times the time.
 """
 
 from __future__ import annotations
 
 import struct
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -40,7 +45,7 @@ class Encoded(Raster):
 
 def encoded(raster: Raster) -> Encoded:
     """The raster with its PNG."""
-    return Encoded(raster.pixels, raster.palette, raster.tile, encode(raster))
+    return Encoded(raster.pixels, raster.palette, raster.tile, data=encode(raster))
 
 
 def encode(raster: Raster, factor: int = 1) -> bytes:
@@ -63,10 +68,17 @@ def encode(raster: Raster, factor: int = 1) -> bytes:
     chunks = [_chunk(b"IHDR", struct.pack(">IIBBBBB", *sides, 8, colour, 0, 0, 0))]
     if raster.palette is not None:
         chunks.append(_chunk(b"PLTE", raster.palette.tobytes()))
-    deflate = isal_zlib.compressobj(_LEVEL)
-    filtered = map(deflate.compress, _filtered(raster.pixels, factor))
-    chunks.append(_chunk(b"IDAT", *filtered, deflate.flush()))
+    chunks.append(_chunk(b"IDAT", *_compressed(raster, factor)))
     return b"".join([_SIGNATURE, *(part for chunk in chunks for part in chunk), *_chunk(b"IEND")])
+
+
+def _compressed(raster: Raster, factor: int) -> list[bytes]:
+    """The filtered rows as one zlib stream, in parts."""
+    if raster.compact and factor == 1:
+        runs = zlib.compressobj(_LEVEL, memLevel=9, strategy=zlib.Z_RLE)
+        return [*(runs.compress(rows.data) for rows in _least(raster.pixels)), runs.flush()]
+    deflate = isal_zlib.compressobj(_LEVEL)
+    return [*map(deflate.compress, _filtered(raster.pixels, factor)), deflate.flush()]
 
 
 def _filtered(pixels: Bytes8, factor: int) -> Iterator[Bytes8]:
@@ -81,6 +93,24 @@ def _filtered(pixels: Bytes8, factor: int) -> Iterator[Bytes8]:
     if _entropy(asked) < _entropy(asked[1:] - asked[:-1]):
         return _rows(_NONE, pixels)
     return _less_above(pixels)
+
+
+def _least(pixels: Bytes8) -> Iterator[Bytes8]:
+    """Each row by the filter that leaves the smallest sum of magnitudes (as the PNG text advises).
+
+    The filters that are asked are none, above and Paeth's; any other wins next to no row.
+    """
+    plain = pixels.reshape(len(pixels), -1)
+    above = plain.copy()
+    above[1:] -= plain[:-1]
+    ways = {_NONE: plain, _UP: above, _PAETH: _less_nearest(pixels)}
+    sums = [np.minimum(rows, -rows).sum(1, dtype=np.int64) for rows in ways.values()]
+    chosen = np.array(list(ways), np.uint8)[np.argmin(sums, axis=0)]  # [H]
+    for first, piece in _pieces(_NONE, *plain.shape):
+        piece[:, 0] = some = chosen[first : first + len(piece)]
+        for kind, rows in ways.items():
+            piece[some == kind, 1:] = rows[first : first + len(piece)][some == kind]
+        yield piece
 
 
 def _rows(kind: int, rows: Bytes8) -> Iterator[Bytes8]:
@@ -131,14 +161,14 @@ def _entropy(values: Bytes8) -> float:
 
 
 def _less_nearest(pixels: Bytes8) -> Bytes8:
-    """Pixels [H, W, 3] less that of left, above and above left which is nearest to their plane.
-
-    As [H, 3 * W].
+    """Pixels [H, W] or [H, W, 3] less that of left, above and above left which is nearest to
+    their plane, as [H, W] or [H, 3 * W].
     """
-    height, width = pixels.shape[:2]
-    around = np.zeros((height + 1, 3 * (width + 1)), np.uint8)
-    around[1:, 3:] = pixels.reshape(height, -1)
-    left, above, corner = around[1:, :-3], around[:-1, 3:], around[:-1, :-3]
+    height, width, *colour = pixels.shape
+    size = 3 if colour else 1
+    around = np.zeros((height + 1, size * (width + 1)), np.uint8)
+    around[1:, size:] = pixels.reshape(height, -1)
+    left, above, corner = around[1:, :-size], around[:-1, size:], around[:-1, :-size]
     from_left = np.subtract(above, corner, dtype=np.int16)  # of left + above - corner
     from_above = np.subtract(left, corner, dtype=np.int16)
     from_corner = np.abs(from_left + from_above)
@@ -146,7 +176,7 @@ def _less_nearest(pixels: Bytes8) -> Bytes8:
     np.abs(from_above, out=from_above)
     is_left = (from_left <= from_above) & (from_left <= from_corner)
     nearest = _chosen(from_above <= from_corner, above, corner)
-    return around[1:, 3:] - _chosen(is_left, left, nearest)
+    return around[1:, size:] - _chosen(is_left, left, nearest)
 
 
 def _chosen(first: npt.NDArray[np.bool_], one: Bytes8, other: Bytes8) -> Bytes8:

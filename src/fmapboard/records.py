@@ -266,12 +266,13 @@ class Raster:
     """One picture: u8 [H, W] (grey, or palette indices) or u8 [H, W, 3] (RGB).
 
     ``palette`` is u8 [256, 3] where pixels are indices. ``tile`` is (height, width) in px of one
-    map inside the picture.
+    map inside the picture. ``compact``: its PNG had better be small than made fast.
     """
 
     pixels: Bytes8
     palette: Bytes8 | None = None
     tile: tuple[int, int] = (0, 0)
+    compact: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -274,3 +274,14 @@ def test_where_no_step_is_dropped_there_is_no_count_of_them() -> None:
     with fmapboard.watch(loop.model, writer=writer, optimizer=loop.optimizer, every=1):
         loop.step()
     assert "fmapboard/dropped_steps" not in writer.steps[0].scalars
+
+
+@pytest.mark.parametrize("max_tile", [64, None])
+def test_only_full_size_pictures_are_made_small_at_the_cost_of_time(max_tile: int | None) -> None:
+    loop, writer = Loop(), MemoryWriter()
+    with fmapboard.watch(loop.model, writer=writer, every=1, max_tile=max_tile) as board:
+        loop.step(lambda: board.step(0))
+    (step,) = writer.steps
+    compact = {p.role: {raster.compact for raster in p.rasters} for p in step.pictures}
+    roles = ("feature_maps", "kernels", "network_input")
+    assert compact == {role: {max_tile is None} for role in roles}

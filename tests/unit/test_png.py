@@ -12,8 +12,10 @@ import pytest
 from PIL import Image
 
 from fmapboard import png
+from fmapboard.bundled import bundled
 from fmapboard.palettes import PALETTES, palette
 from fmapboard.records import Raster
+from fmapboard.render import grid
 
 SIZES = [(1, 1), (1, 5000), (5000, 1), (7, 13), (224, 224), (2, 40_000)]
 
@@ -88,6 +90,39 @@ def test_the_filter_is_the_one_that_makes_such_a_picture_small() -> None:
     assert _filter_of(Raster(photograph)) == 4
     for pixels in (smooth, spiky, photograph):
         assert np.array_equal(np.array(decoded(png.encode(Raster(pixels)))), pixels)
+
+
+@pytest.mark.parametrize("size", [*SIZES, (700, 600), (17, 23, 3), (300, 170, 3)])
+def test_a_compact_picture_decodes_bit_exactly(size: tuple[int, ...]) -> None:
+    pixels = noise(*size)
+    assert np.array_equal(np.array(decoded(png.encode(Raster(pixels, compact=True)))), pixels)
+    smooth = np.cumsum(pixels % 3, axis=1, dtype=np.uint8)
+    mixed = np.where(np.arange(size[0]).reshape(-1, *[1] * (len(size) - 1)) % 7 > 2, smooth, pixels)
+    table = palette("magma").table if mixed.ndim == 2 else None
+    assert np.array_equal(np.array(decoded(png.encode(Raster(mixed, table, compact=True)))), mixed)
+
+
+def test_each_row_of_a_compact_picture_has_the_filter_that_leaves_least() -> None:
+    rows = np.zeros((3000, 60), np.uint8)
+    assert rows.size > png._PIECE
+    rows[-3] = noise(60)  # far from the row above, and from one pixel to the next
+    rows[-2] = rows[-3] + 1
+    rows[-1] = np.arange(60) * 2 + 100
+    data = png.encode(Raster(rows, compact=True))
+    at = data.index(b"IDAT") + 4
+    (length,) = struct.unpack_from(">I", data, at - 8)
+    filtered = np.frombuffer(zlib.decompress(data[at : at + length]), np.uint8).reshape(-1, 61)
+    assert filtered[:, 0].tolist() == [*[0] * 2998, 2, 4]
+
+
+def test_a_compact_picture_of_maps_is_smaller() -> None:
+    image = Image.open(bundled("photographs") / "chelsea.jpg").convert("L")
+    tiles = np.array(image)[:110, :110].reshape(2, 55, 2, 55).swapaxes(1, 2).reshape(4, 55, 55)
+    pixels = grid(tiles, 2, 2, 0)
+    fast, compact = (len(png.encode(Raster(pixels, compact=c))) for c in (False, True))
+    assert compact < 0.95 * fast
+    enlarged = (png.encode(Raster(pixels, compact=compact), 2) for compact in (False, True))
+    assert len(set(enlarged)) == 1  # filtered as the small picture that it is, either way
 
 
 def test_the_file_has_the_chunks_of_the_format_and_nothing_else() -> None:
