@@ -7,9 +7,10 @@ is worked out by `to_host`, in the worker thread. Call a reduction inside `obser
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import numpy as np
@@ -20,7 +21,7 @@ from fmapboard.activations import is_bounded
 from fmapboard.planes import Quantiser
 from fmapboard.records import Measured, Role, Sample, Scale, Site, Statistics
 from fmapboard.samples import PendingSample, sample
-from fmapboard.statistics import PendingStatistics, statistics
+from fmapboard.statistics import PendingStatistics, statistics, work_out
 from fmapboard.views import MapsView, as_maps, as_pictures
 
 
@@ -68,6 +69,38 @@ class Pending:
             numbers = numbers.to_host()
         sampled = None if self.sample is None else _with_extremes(self.sample, numbers)
         return Measured(self.site, self.role, planes, numbers, sampled, self.shape)
+
+
+def with_numbers(pending: Sequence[Pending]) -> list[Pending]:
+    """The same with all their statistics worked out, which is quicker than one by one."""
+    waiting = {
+        n: s for n, p in enumerate(pending) if isinstance(s := p.statistics, PendingStatistics)
+    }
+    found = dict(zip(waiting, work_out(list(waiting.values())), strict=True))
+    return [replace(p, statistics=found[n]) if n in found else p for n, p in enumerate(pending)]
+
+
+def joined(
+    pending: Sequence[Pending], failed: Callable[[str, Exception], None]
+) -> tuple[Measured, ...]:
+    """Everything measured, in the network's order; a probe's planes beside the live numbers.
+
+    A layer that fails is told of, by its label, and left out.
+    """
+    by_key: dict[tuple[str, str], Measured] = {}
+    with contextlib.suppress(Exception):  # whose fault it is shows where each works out its own
+        pending = with_numbers(pending)
+    for part in pending:
+        key = (part.site.label, part.role)
+        try:
+            measured, known = part.to_host(), by_key.get(key)
+        except Exception as error:
+            failed(part.site.label, error)
+            continue
+        if known is not None and measured.planes is not None:
+            measured = replace(known, planes=measured.planes)
+        by_key[key] = measured
+    return tuple(sorted(by_key.values(), key=lambda measured: measured.site.position))
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ from fmapboard.kernels import read_kernels
 from fmapboard.layers import Layers
 from fmapboard.probe import run_probe
 from fmapboard.records import StepData
-from fmapboard.reduce import Reducer
+from fmapboard.reduce import Reducer, with_numbers
 from fmapboard.registry import HookRegistry
 
 
@@ -73,7 +73,7 @@ def snapshot(
     return StepData(
         step,
         time.time(),
-        measured=tuple(part.to_host() for part in seen.pending),
+        measured=tuple(part.to_host() for part in with_numbers(seen.pending)),
         kernels=tuple(k.to_host() for k in read_kernels(registry.layers, None)) if kernels else (),
         photographs=tuple(photograph.to_host() for photograph in seen.photographs),
         training_thread_ms=seen.stopwatch.ms,

@@ -6,6 +6,8 @@ out by `to_host`, in the worker thread.
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,23 +29,19 @@ class PendingStatistics:
         samples: planes of each channel, as they were read.
         size: values of such a plane.
         floor: at which an activation is off, or None.
+        channels: how many there are.
     """
 
     parts: tuple[Tensor, ...]
     samples: int
     size: int
     floor: float | None
+    channels: int
 
     def to_host(self) -> Statistics:
         """Wait for the device and work the numbers out."""
-        parts = [part.cpu().numpy() for part in self.parts]
-        rows = parts[0] if len(parts) == 1 else _rows(parts, self.size)
-        minimum, maximum, mean, std = rows[:4]
-        nan, up, down = rows[4:7].astype(np.int64)
-        several = self.samples * self.size > 1
-        constant = (minimum == maximum) & (nan + up + down == 0) & several
-        dead = None if self.floor is None else constant & (maximum == self.floor)
-        return Statistics(minimum, maximum, mean, std, nan, up, down, constant, dead)
+        (numbers,) = work_out([self])
+        return numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +64,7 @@ class PendingEach:
         """Wait for the device and work the numbers out."""
         parts = [part.cpu().numpy() for part in self.parts]
         with np.errstate(invalid="ignore", over="ignore"):  # of odd values, which are not used
-            lowest, highest, means, spreads = _of_planes(parts, self.size)
+            lowest, highest, means, spreads = _of_planes([parts], [self.size])
             stds = np.sqrt(spreads)
         same = (lowest == highest) & (self.size > 1)
         dead = None if self.floor is None else same & (highest == self.floor)
@@ -102,8 +100,8 @@ def statistics(
             parts, planes = reading.read_across(planes), planes.permute(2, 1, 0)  # [S, C, N]
         else:
             parts = reading.read(planes)
-    samples, size = planes.shape[0], planes.shape[2]
-    return PendingStatistics(parts or (_masked(planes),), samples, size, floor)
+    samples, channels, size = planes.shape
+    return PendingStatistics(parts or (_masked(planes),), samples, size, floor, channels)
 
 
 def statistics_of_each(
@@ -116,35 +114,105 @@ def statistics_of_each(
     return PendingEach(parts, planes.shape[2], floor, alone)
 
 
-def _rows(parts: list[npt.NDArray[Any]], size: int) -> Floats:
-    """f64 [7, C] from what `reading` has read."""
-    lo, hi, means, spreads = _of_planes(parts, size)
+def work_out(pending: Sequence[PendingStatistics]) -> list[Statistics]:
+    """The numbers of several tensors: `PendingStatistics.to_host` of each, in their order.
+
+    The channels of tensors that were read alike stand side by side in one array: most of the time
+    that a small array takes is the call.
+    """
+    alike: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
+    arrived = [[part.cpu().numpy() for part in one.parts] for one in pending]
+    for number, parts in enumerate(arrived):
+        if len(parts) == 2:
+            parts[:] = parts[0].min(0, keepdims=True), parts[1].max(0, keepdims=True)
+        alike[min(len(parts), 4), len(parts[0])].append(number)
+    found: dict[int, Statistics] = {}
+    for (kind, _), numbers in alike.items():
+        tensors = [(pending[number], arrived[number]) for number in numbers]
+        together = _counted(tensors) if kind == 1 else _read(tensors)
+        found.update(zip(numbers, together, strict=True))
+    return [found[number] for number in range(len(pending))]
+
+
+_Arrived = tuple[PendingStatistics, list[npt.NDArray[Any]]]
+
+
+def _counted(tensors: list[_Arrived]) -> Iterator[Statistics]:
+    """Of tensors with odd values, which `_masked` counted."""
+    for one, (rows,) in tensors:
+        yield from _flagged([one], rows[:4], rows[4:].astype(np.int64))
+
+
+def _read(tensors: list[_Arrived]) -> Iterator[Statistics]:
+    """Of tensors that `reading` read, all in as many parts of the batch."""
+    lo, hi, means, spreads = _of_planes(
+        [parts for _, parts in tensors], [one.size for one, _ in tensors]
+    )
     lowest, highest, mean = lo.min(0), hi.max(0), means.mean(0)
     variance = (np.maximum(spreads, 0.0) + np.square(means - mean)).mean(0)
-    one_value = (lowest == highest) & (len(parts) > 2)
+    one_value = (lowest == highest) & ~np.isnan(mean)
     mean, std = np.where(one_value, lowest, mean), np.where(one_value, 0.0, np.sqrt(variance))
-    return np.stack([lowest, highest, mean, std, *np.zeros((3, len(mean)))])
+    numbers = np.stack([lowest, highest, mean, std])
+    return _flagged([one for one, _ in tensors], numbers, np.zeros((3, len(mean)), np.int64))
 
 
-def _of_planes(parts: list[npt.NDArray[Any]], size: int) -> tuple[Floats, Floats, Floats, Floats]:
-    """Smallest, largest, mean and variance f64 [N, C] of each plane; NaN where not read."""
-    lo, hi = (part.astype(np.float64) for part in parts[:2])
-    if len(parts) == 2:
+def _flagged(
+    tensors: list[PendingStatistics], numbers: Floats, odd: npt.NDArray[np.int64]
+) -> Iterator[Statistics]:
+    """Tensor by tensor, of channels side by side.
+
+    Args:
+        tensors: which, in their order.
+        numbers: smallest, largest, mean and spread, f64 [4, C].
+        odd: how many NaN, +Inf and -Inf, [3, C].
+    """
+    same = (numbers[0] == numbers[1]) & ~odd.any(0)
+    start = 0
+    for one in tensors:
+        own = slice(start, start + one.channels)
+        start = own.stop
+        minimum, maximum, mean, std = numbers[:, own]
+        nan, up, down = odd[:, own]
+        constant = same[own] if one.samples * one.size > 1 else np.zeros_like(same[own])
+        dead = None if one.floor is None else constant & (maximum == one.floor)
+        yield Statistics(minimum, maximum, mean, std, nan, up, down, constant, dead)
+
+
+def _of_planes(
+    read: Sequence[Sequence[npt.NDArray[Any]]], sizes: Sequence[int]
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Smallest, largest, mean and variance f64 [N, C] of each plane; NaN where not read.
+
+    Args:
+        read: `reading`'s parts of one or more tensors, whose channels then stand side by side.
+        sizes: values of a plane of each.
+    """
+    lo, hi = (_beside([parts[n] for parts in read]) for n in (0, 1))
+    if len(read[0]) == 2:
         unknown = np.full(lo.shape, np.nan)
         return lo, hi, unknown, unknown
-    sums, norms = (part.astype(np.float64) for part in parts[2:4])
-    means = sums / size  # [N, C]
-    spreads = np.square(norms).sum(2) / size - np.square(means)
-    if len(parts) > 4:
-        at, rest, around = parts[4], parts[5].astype(np.float64) / size, parts[6]
-        # What was taken away is the mean as the maps' own type has it.
-        own = means.reshape(-1)[at].astype(parts[2].dtype).astype(np.float64)
-        means.reshape(-1)[at] = own + rest
-        squares = np.square(around.astype(np.float64)).sum(1) / size
-        spreads.reshape(-1)[at] = squares - np.square(rest)
+    channels = [parts[0].shape[1] for parts in read]
+    size = np.repeat(np.array(sizes, np.float64), channels)  # [C]
+    means = _beside([parts[2] for parts in read]) / size
+    squares = _beside([np.square(parts[3], dtype=np.float64).sum(2) for parts in read])
+    spreads = squares / size - np.square(means)
+    start = 0
+    for parts, values, count in zip(read, sizes, channels, strict=True):
+        if len(parts) > 4:
+            n, c = np.divmod(parts[4], count)
+            at, rest, around = (n, start + c), parts[5].astype(np.float64) / values, parts[6]
+            # What was taken away is the mean as the maps' own type has it.
+            means[at] = means[at].astype(parts[2].dtype).astype(np.float64) + rest
+            spreads[at] = np.square(around.astype(np.float64)).sum(1) / values - np.square(rest)
+        start += count
     same = lo == hi  # one value: rounding is no spread
     means[same], spreads[same] = lo[same], 0.0
     return lo, hi, means, spreads
+
+
+def _beside(arrays: list[npt.NDArray[Any]]) -> Floats:
+    """Arrays [N, C] next to each other, as f64."""
+    return np.concatenate(arrays, axis=1, dtype=np.float64)
 
 
 def _masked(planes: Tensor) -> Tensor:

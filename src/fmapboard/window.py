@@ -21,8 +21,8 @@ from fmapboard.layers import Layers, clean_name, scripted_warning
 from fmapboard.pipeline import Complaints
 from fmapboard.probe import run_probe
 from fmapboard.ranks import over_ranks
-from fmapboard.records import Measured, StepData
-from fmapboard.reduce import Pending, Reducer
+from fmapboard.records import StepData
+from fmapboard.reduce import Pending, Reducer, joined
 from fmapboard.registry import HookRegistry, Side
 from fmapboard.settings import Settings
 from fmapboard.transfer import send
@@ -290,7 +290,7 @@ class Observer:
         # All ranks must ask for sums in the same steps, so no worker may do that in its own time.
         left_out = partial(_left_out, self._complaints)
         reduces = self._settings.reduce_statistics
-        measured = over_ranks(_joined(receive(), left_out)) if reduces else None
+        measured = over_ranks(joined(receive().measured, left_out)) if reduces else None
         step, stopwatch = window.step, window.stopwatch  # the window itself holds the model
 
         def to_host() -> StepData:
@@ -298,7 +298,7 @@ class Observer:
             return StepData(
                 step,
                 wall_time,
-                measured=_joined(arrived, left_out) if measured is None else measured,
+                measured=joined(arrived.measured, left_out) if measured is None else measured,
                 parameters=arrived.parameters.to_host(),
                 kernels=tuple(kernels.to_host() for kernels in arrived.kernels),
                 photographs=tuple(photograph.to_host() for photograph in arrived.photographs),
@@ -356,25 +356,6 @@ class Observer:
 
 def _left_out(complaints: Complaints, about: str, error: Exception) -> None:
     complaints.error(about, error, "it is left out, training goes on")
-
-
-def _joined(parts: _Parts, left_out: Callable[[str, Exception], None]) -> tuple[Measured, ...]:
-    """Everything measured, in the network's order; a probe's planes beside the live numbers.
-
-    A layer that fails is told of and left out.
-    """
-    by_key: dict[tuple[str, str], Measured] = {}
-    for part in parts.measured:
-        key = (part.site.label, part.role)
-        try:
-            measured, known = part.to_host(), by_key.get(key)
-        except Exception as error:
-            left_out(part.site.label, error)
-            continue
-        if known is not None and measured.planes is not None:
-            measured = replace(known, planes=measured.planes)
-        by_key[key] = measured
-    return tuple(sorted(by_key.values(), key=lambda measured: measured.site.position))
 
 
 def _reducer(model: nn.Module, settings: Settings) -> Reducer:

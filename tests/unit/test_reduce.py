@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,9 @@ from torch import Tensor, nn
 from fmapboard import extract
 from fmapboard.planes import shrink
 from fmapboard.records import Mark, Measured, Planes, Site
-from fmapboard.reduce import Reducer
+from fmapboard.reduce import Reducer, joined
 from fmapboard.samples import SAMPLE_SIZE, sample
+from fmapboard.statistics import PendingStatistics
 
 torch.set_num_threads(1)
 
@@ -371,3 +373,19 @@ def test_a_sample_carries_the_extremes_of_the_whole_tensor() -> None:
     alone = _reduce(torch.full((1, 2, 1, 2), torch.nan)).sample
     assert alone is not None
     assert np.isnan([alone.lo, alone.hi]).all()
+
+
+def test_a_layer_whose_numbers_fail_is_told_of_and_left_out_alone() -> None:
+    maps = torch.randn(2, 3, 8, 8)
+    failed: list[tuple[str, type[Exception]]] = []
+    sites = [Site(name, "Conv2d", position=n) for n, name in enumerate(("a", "b", "c"))]
+    good = [Reducer()(site, "feature_maps", maps, CONV) for site in sites]
+    numbers = good[1].statistics
+    assert isinstance(numbers, PendingStatistics)
+    torn = replace(numbers, parts=(maps[0, :, 0], maps[0, :, :, :0].flatten(1)))
+    pending = [good[2], replace(good[1], statistics=torn), good[0]]
+    found = joined(pending, lambda about, error: failed.append((about, type(error))))
+    assert [measured.site.label for measured in found] == ["a", "c"]
+    assert failed == [("b", ValueError)]
+    for measured, alone in zip(found, (good[0], good[2]), strict=True):
+        np.testing.assert_array_equal(measured.statistics.mean, alone.to_host().statistics.mean)  # type: ignore[union-attr]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+import fmapboard.statistics
 from fmapboard import reading
 from fmapboard.activations import activations, floor_of, is_bounded
 from fmapboard.records import Site, Statistics
-from fmapboard.reduce import Reducer
-from fmapboard.statistics import statistics
+from fmapboard.reduce import Reducer, joined
+from fmapboard.statistics import PendingStatistics, statistics, work_out
 
 torch.set_num_threads(1)
 
@@ -397,3 +399,69 @@ def test_a_module_that_passes_something_on_everywhere_has_no_floor(module: nn.Mo
 def test_activation_modules_with_a_floor_are_found_at_any_depth() -> None:
     inner = nn.Sequential(nn.Conv2d(1, 1, 1), nn.ReLU(), nn.GELU())
     assert list(activations(nn.Sequential(inner, nn.ELU()))) == ["0.1", "1"]
+
+
+def _of_every_kind() -> list[PendingStatistics]:
+    torch.manual_seed(0)
+    odd = torch.randn(4, 3, 8, 9)
+    odd[1, 2, 0, 0], odd[3, 1, 2, 2] = torch.nan, -torch.inf
+    level = torch.randn(4, 5, 8, 9)
+    level[2] += 1000.0
+    level[:, 1] = 7.0
+    relu = torch.randn(4, 6, 8, 9).relu()
+    relu[:, 3:5] = 0.0
+    single = torch.full((1, 2, 1, 1), 3.0)
+    maps = [level, odd, torch.randn(4, 2, 40, 40), torch.randn(16, 7, 3, 3), single, level + 1e4]
+    read = [statistics(one) for one in (*maps, torch.randn(4, 3, 8, 8, dtype=torch.float64) * 1e9)]
+    few = relu[:2]
+    read += [statistics(one, 0.0, moments=False, bounded=True) for one in (relu, few)]
+    read += [statistics(one, 0.0, moments=False) for one in (relu, few)]
+    return [*read, statistics(single, 3.0), statistics(relu[:1], 0.0), statistics(odd, 0.0)]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_numbers_of_many_tensors_at_once_are_those_of_each_alone(seed: int) -> None:
+    pending = _of_every_kind()
+    assert {len(one.parts) for one in pending} == {1, 2, 4, 7}
+    order = np.random.default_rng(seed).permutation(len(pending))
+    together = work_out([pending[n] for n in order])
+    for n, found in zip(order, together, strict=True):
+        alone = pending[n].to_host()
+        for name in (field.name for field in fields(Statistics)):
+            here, there = getattr(found, name), getattr(alone, name)
+            np.testing.assert_array_equal(here, there, err_msg=f"{name} of {n}", strict=True)
+            assert (here is None) == (there is None)
+
+
+def test_tensors_that_were_read_alike_are_worked_out_in_one_go(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[int] = []
+    real = fmapboard.statistics._of_planes
+
+    def counting(read: Any, sizes: Any) -> Any:
+        asked.append(len(read))
+        return real(read, sizes)
+
+    monkeypatch.setattr(fmapboard.statistics, "_of_planes", counting)
+    shapes = [(4, 3, 8, 9), (4, 5, 16, 16), (4, 1, 80, 80)]
+    site, module = Site("conv", "Conv2d"), nn.Conv2d(1, 1, 1)
+    levels = (0.0, 1e4, 0.0)
+    convs = [
+        Reducer()(site, "feature_maps", torch.randn(shape) + level, module)
+        for shape, level in zip(shapes, levels, strict=True)
+    ]
+    relu = Site("relu", "ReLU", pictures=False, floor=0.0)
+    relus = [
+        Reducer()(relu, "feature_maps", torch.randn(shape).relu(), nn.ReLU()) for shape in shapes
+    ]
+    found = joined([*convs, *relus], pytest.fail)  # type: ignore[arg-type]
+    assert asked == [3, 3]
+    assert len(found) == 2  # of each site the last
+
+
+def test_extremes_alone_leave_mean_and_spread_unknown() -> None:
+    found = statistics(torch.zeros(2, 3, 4, 4), 0.0, moments=False).to_host()
+    assert np.isnan([found.mean, found.std]).all()
+    assert found.dead is not None
+    assert found.dead.all()
