@@ -6,6 +6,9 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
+import numpy as np
+import numpy.typing as npt
+
 from fmapboard.histogram import histogram
 from fmapboard.nonfinite import first_nonfinite, plain
 from fmapboard.palettes import LEGEND, Palette, palette
@@ -193,8 +196,13 @@ def _fractions(measured: tuple[Measured, ...]) -> dict[str, float]:
         if part.role != "feature_maps" or part.statistics is None:
             continue
         label, statistics = part.site.label, part.statistics
-        fractions[f"constant_channels/{label}"] = float(statistics.constant.mean())
-        fractions[f"nonfinite/{label}"] = float(statistics.nonfinite.mean())
+        fractions[f"constant_channels/{label}"] = _share(statistics.constant)
+        fractions[f"nonfinite/{label}"] = _share(statistics.nonfinite)
         if statistics.dead is not None:
-            fractions[f"dead_channels/{label}"] = float(statistics.dead.mean())
+            fractions[f"dead_channels/{label}"] = _share(statistics.dead)
     return fractions
+
+
+def _share(flags: npt.NDArray[np.bool_]) -> float:
+    """``flags.mean()``, which takes several times as long."""
+    return np.count_nonzero(flags) / flags.size

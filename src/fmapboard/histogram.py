@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
@@ -46,7 +47,7 @@ def _count(finite: Floats, lo: float, hi: float, buckets: int) -> tuple[Floats, 
     """Edges f64 [buckets + 1], and how many values lie between each two, f64 [buckets]."""
     half = 1.0 if math.isfinite(hi - lo) else 0.5  # keeps 1e308 - (-1e308) from overflowing
     start, span = lo * half, hi * half - lo * half
-    edges = np.minimum((start + span * np.linspace(0, 1, buckets + 1)) / half, hi)
+    edges = np.minimum((start + span * _parts(buckets)) / half, hi)
     edges[-1] = hi
     factor = buckets / span if span * 1e300 > buckets else math.inf
     if math.isfinite(factor) and half == 1.0:
@@ -54,9 +55,15 @@ def _count(finite: Floats, lo: float, hi: float, buckets: int) -> tuple[Floats, 
         place *= factor
     else:
         place = (finite.astype(np.float64) * half - start) / span * buckets
-    index = place.astype(np.intp)
-    np.clip(index, 0, buckets - 1, out=index)
-    return edges, np.bincount(index, minlength=buckets).astype(np.float64)
+    counts = np.bincount(place.astype(np.intp), minlength=buckets + 1)
+    counts[buckets - 1] += counts[buckets:].sum()  # the largest value itself
+    return edges, counts[:buckets].astype(np.float64)
+
+
+@lru_cache(maxsize=8)
+def _parts(buckets: int) -> Floats:
+    """f64 [buckets + 1], from 0 to 1."""
+    return np.linspace(0, 1, buckets + 1)
 
 
 def _extremes(values: Floats, sample: Sample) -> tuple[float, float]:

@@ -95,7 +95,7 @@ def read_across(planes: Tensor) -> tuple[Tensor, ...] | None:
     """`read` of [S, C, N]: a pixel's values in all samples take the place of a plane."""
     norms = planes.square().sum(0).sqrt_()  # [C, S]
     across = (planes.amin(0), planes.amax(0), planes.sum(0), norms)
-    lo, hi, sums, norms = (part.T.contiguous() for part in across)  # [S, C]
+    lo, hi, sums, norms = (part.T for part in across)  # [S, C]
     return _seen(planes.permute(2, 1, 0), lo, hi, sums, norms.unsqueeze(2))
 
 

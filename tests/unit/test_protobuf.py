@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 from tensorboard.backend.event_processing.event_file_loader import RawEventFileLoader
 from tensorboard.compat.proto import event_pb2, summary_pb2, tensor_pb2, types_pb2
+from tensorboard.plugins.histogram import metadata as histogram_metadata
 from tensorboard.plugins.image import metadata as image_metadata
-from tensorboard.util.tensor_util import make_tensor_proto
+from tensorboard.plugins.scalar.summary import scalar_pb
+from tensorboard.util.tensor_util import make_ndarray, make_tensor_proto
 
 from fmapboard import png
 from fmapboard.records import Histogram, LoggedStep, Picture, Raster, TabRecord
@@ -137,6 +139,66 @@ def test_a_step_of_any_size_is_made_in_two_messages(
         monkeypatch.setattr(protobuf, name, Counted(getattr(protobuf, name), made))
     assert len(parsed(encode(step)).value) == 5 * layers
     assert made == ["Summary", "Summary"]
+
+
+def _numbers(step: int, buckets: int) -> LoggedStep:
+    edges, counts = np.arange(buckets + 1.0) + step, np.arange(buckets, dtype=np.float64)
+    return LoggedStep(
+        step,
+        1000.5,
+        histograms=(Histogram("activations/größer", edges, counts),),
+        scalars={"gradient_norm/total": 0.5 + step, "constant_channels/conv": 0.0},
+    )
+
+
+def histogram_pb(tag: str, rows: np.ndarray[Any, Any]) -> summary_pb2.Summary:
+    """As `tensorboard.plugins.histogram.summary` has it, of counts that are made already."""
+    metadata = histogram_metadata.create_summary_metadata(display_name="", description="")
+    tensor = make_tensor_proto(rows, dtype=np.float64)
+    value = summary_pb2.Summary.Value(tag=tag, metadata=metadata, tensor=tensor)
+    return summary_pb2.Summary(value=[value])
+
+
+def _as_the_plugins_write(step: LoggedStep, first: bool) -> list[summary_pb2.Summary.Value]:
+    values = []
+    for histogram in step.histograms:
+        rows = [histogram.edges[:-1], histogram.edges[1:], histogram.counts]
+        array = np.stack(rows, axis=1) if histogram.counts.size else np.zeros((1, 3))
+        summary = histogram_pb(histogram.tag, array)
+        values.append(summary.value[0])
+    for tag, number in step.scalars.items():
+        values.append(scalar_pb(tag, number).value[0])
+    for value in values:
+        if not first:
+            value.ClearField("metadata")
+    return values
+
+
+def test_numbers_are_those_of_tensorboards_plugins_at_every_step() -> None:
+    encode = Encoder()
+    for number, buckets in enumerate((30, 30, 30, 1, 0, 1, 30)):
+        step = _numbers(number, buckets)
+        values = parsed(encode(step)).value
+        wanted = _as_the_plugins_write(step, first=number == 0)
+        found = {value.tag: value for value in values if "config" not in value.tag}
+        assert sorted(found) == sorted(value.tag for value in wanted)
+        for value in wanted:
+            here = found[value.tag]
+            assert here.HasField("metadata") == (number == 0)
+            assert here.metadata.plugin_data == value.metadata.plugin_data
+            assert (here.metadata.data_class != 0) == (number == 0)  # not all readers add it
+            assert here.tensor.dtype == value.tensor.dtype
+            assert here.tensor.tensor_shape == value.tensor.tensor_shape
+            np.testing.assert_array_equal(make_ndarray(here.tensor), make_ndarray(value.tensor))
+
+
+def test_numbers_of_known_tags_are_put_into_no_message() -> None:
+    encode = Encoder()
+    in_messages = [
+        len(parsed(encode(_numbers(number, buckets))[-1:]).value)
+        for number, buckets in enumerate((30, 30, 30, 1, 1, 30))
+    ]
+    assert in_messages == [4, 3, 0, 1, 0, 0]  # with the layout of charts; a frame is made; known
 
 
 def test_a_text_is_the_tensor_of_rank_0_that_tensorboard_makes() -> None:

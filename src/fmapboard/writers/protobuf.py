@@ -7,10 +7,13 @@ nearly all of the bytes, are framed as fields of their messages and go into none
 copies what is put into it, and a PNG would be copied five times on its way to the file. All other
 values are made inside the Summary: a message made on its own has memory of its own, and at every
 ten thousandth such memory that goes, protobuf has the C library give all free memory of the process
-back to the system. Training would get its own anew, page by page.
+back to the system. Training would get its own anew, page by page. Of a tag that was written before,
+everything but the numbers is known: it is kept as bytes, and the numbers are put behind it.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from tensorboard.compat.proto import summary_pb2, tensor_pb2, types_pb2
@@ -22,7 +25,7 @@ from tensorboard.plugins.scalar import metadata as scalar_metadata
 from tensorboard.plugins.text import metadata as text_metadata
 
 from fmapboard import png
-from fmapboard.records import Histogram, LoggedStep, Picture, TabRecord
+from fmapboard.records import Floats, Histogram, LoggedStep, Picture, TabRecord
 from fmapboard.schema import PLUGIN_NAME
 
 _EMPTY = np.zeros((1, 3))
@@ -41,6 +44,7 @@ class Encoder:
 
     def __init__(self) -> None:
         self._described: set[str] = set()
+        self._frames: dict[tuple[str, int], bytes] = {}
 
     def __call__(self, step: LoggedStep) -> list[bytes]:
         """Everything of one step in one serialized Summary, in parts that follow each other.
@@ -50,17 +54,15 @@ class Encoder:
         first = not self._described
         frames, summary = summary_pb2.Summary(), summary_pb2.Summary()
         parts = [part for picture in step.pictures for part in self._image(frames, picture)]
-        for histogram in step.histograms:
-            self._histogram(summary.value.add(tag=histogram.tag), histogram)
-        for tag, number in step.scalars.items():
-            self._scalar(summary.value.add(tag=tag), number)
+        numbers = [self._histogram(summary, histogram) for histogram in step.histograms]
+        numbers += [self._scalar(summary, tag, number) for tag, number in step.scalars.items()]
         for record in step.records:
             self._record(summary.value.add(tag=record.tag), record)
         for tag, text in step.texts.items():
             self._text(summary.value.add(tag=tag), text)
         if first:
             summary.value.append(_layout())
-        return [*parts, summary.SerializeToString()]
+        return [*parts, b"".join(numbers), summary.SerializeToString()]
 
     def _image(self, frames: summary_pb2.Summary, picture: Picture) -> list[bytes]:
         """A field of the Summary; its frames are made in the memory of another one."""
@@ -79,28 +81,40 @@ class Encoder:
         tensors = field(_TENSOR, tensor.SerializeToString(), *strings)
         return field(_VALUE, value.SerializeToString(), *tensors)
 
-    def _histogram(self, value: summary_pb2.Summary.Value, histogram: Histogram) -> None:
+    def _histogram(self, summary: summary_pb2.Summary, histogram: Histogram) -> bytes:
         edges, counts = histogram.edges, histogram.counts
         # A tensor without finite values keeps its place in the series with one empty bucket.
         rows = np.stack([edges[:-1], edges[1:], counts], axis=1) if counts.size else _EMPTY
-        value.tensor.dtype = types_pb2.DT_DOUBLE
-        value.tensor.tensor_content = np.ascontiguousarray(rows, "<f8").tobytes()
-        _put_shape(value.tensor, *rows.shape)
-        if self._is_new(value.tag):
-            value.metadata.CopyFrom(
-                histogram_metadata.create_summary_metadata(display_name="", description="")
-            )
-            value.metadata.data_class = summary_pb2.DATA_CLASS_TENSOR
+        kind = histogram_metadata, summary_pb2.DATA_CLASS_TENSOR
+        return self._numbers(summary, histogram.tag, rows.astype("<f8", order="C"), kind)
 
-    def _scalar(self, value: summary_pb2.Summary.Value, number: float) -> None:
-        value.tensor.dtype = types_pb2.DT_FLOAT
+    def _scalar(self, summary: summary_pb2.Summary, tag: str, number: float) -> bytes:
         with np.errstate(over="ignore"):  # the norm of all parameters may exceed float32
-            value.tensor.tensor_content = np.float32(number).tobytes()
-        if self._is_new(value.tag):
-            value.metadata.CopyFrom(
-                scalar_metadata.create_summary_metadata(display_name="", description="")
-            )
-            value.metadata.data_class = summary_pb2.DATA_CLASS_SCALAR
+            value = np.array(number, "<f4")
+        return self._numbers(summary, tag, value, (scalar_metadata, summary_pb2.DATA_CLASS_SCALAR))
+
+    def _numbers(
+        self, summary: summary_pb2.Summary, tag: str, array: Floats, kind: tuple[Any, int]
+    ) -> bytes:
+        """A value that is all numbers, as a field of the Summary, or added to it: then empty."""
+        content = array.tobytes()
+        frame = self._frames.get((tag, len(content)))
+        if frame is not None:
+            return frame + content
+        value = summary.value.add(tag=tag)
+        value.tensor.dtype = types_pb2.DT_DOUBLE if array.itemsize == 8 else types_pb2.DT_FLOAT
+        value.tensor.tensor_content = content
+        if array.ndim:
+            _put_shape(value.tensor, *array.shape)
+        if self._is_new(tag):
+            plugin, value.metadata.data_class = kind
+            described = plugin.create_summary_metadata(display_name="", description="")
+            value.metadata.MergeFrom(described)
+            return b""
+        whole = b"".join(field(_VALUE, value.SerializeToString()))
+        if whole.endswith(content):  # fields stand in the order of their numbers: it is the last
+            self._frames[tag, len(content)] = whole[: -len(content)]
+        return b""
 
     def _record(self, value: summary_pb2.Summary.Value, record: TabRecord) -> None:
         _put_strings(value.tensor, record.blobs, len(record.blobs))
