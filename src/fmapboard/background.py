@@ -16,6 +16,8 @@ from typing import Generic, Literal, TypeVar
 T = TypeVar("T")
 WhenFull = Literal["wait", "drop_oldest"]
 _LOWEST_PRIORITY = 19
+_MOMENT = 1.0
+"""Seconds in which a thread begins, if it does at all."""
 
 
 class Worker(Generic[T]):
@@ -103,11 +105,15 @@ class Worker(Generic[T]):
     def _start(self) -> None:
         if self._thread is None:
             self._pid = os.getpid()
-            reference = weakref.ref(self)
-            self._thread = threading.Thread(
-                target=_loop, args=(reference, self._changed), name="fmapboard", daemon=True
-            )
-            self._thread.start()
+            began = threading.Event()
+            body = weakref.ref(self), self._changed, began
+            self._thread = threading.Thread(target=_loop, args=body, name="fmapboard", daemon=True)
+            try:
+                self._thread.start()
+            except BaseException:  # Ctrl-C in the middle: the thread may run all the same
+                if not began.wait(_MOMENT):
+                    self._thread = None
+                raise
 
     def _next(self) -> tuple[T, int] | None:
         """The next item; call with the condition held. None: nothing now."""
@@ -125,8 +131,11 @@ class Worker(Generic[T]):
             self._changed.notify_all()
 
 
-def _loop(reference: weakref.ref[Worker[T]], changed: threading.Condition) -> None:
+def _loop(
+    reference: weakref.ref[Worker[T]], changed: threading.Condition, began: threading.Event
+) -> None:
     """The thread's body; it holds the worker weakly while idle, so an owner can be collected."""
+    began.set()
     _lower_own_priority()
     while True:
         with changed:

@@ -268,3 +268,44 @@ def test_a_worker_that_is_first_used_in_a_forked_child_finishes_there(desk: Desk
         worker.close()
         os._exit(0 if desk.done == list(range(50)) else 2)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.parametrize("runs", [True, False])
+def test_ctrl_c_while_the_thread_starts_leaves_a_worker_that_can_be_used_and_closed(
+    desk: Desk, runs: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, started = threading.Thread.start, []
+
+    def interrupted(thread: threading.Thread) -> None:
+        started.append(thread)
+        if runs:
+            real(thread)
+        raise KeyboardInterrupt
+
+    worker = desk.worker()
+    monkeypatch.setattr("fmapboard.background._MOMENT", LIMIT if runs else 0.01)
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        worker.put("lost", 1)
+    monkeypatch.undo()
+    worker.put("kept", 1)
+    worker.close()
+    assert desk.done == ["kept"]
+    assert not any(thread.is_alive() for thread in [*started, worker._thread])  # type: ignore[union-attr]
+    assert (worker._thread in started) == runs
+
+
+def test_closing_after_ctrl_c_kept_the_thread_from_starting_does_nothing(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(thread: threading.Thread) -> None:
+        raise KeyboardInterrupt
+
+    worker = desk.worker()
+    monkeypatch.setattr("fmapboard.background._MOMENT", 0.01)
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        worker.put("lost", 1)
+    worker.flush()
+    worker.close()
+    assert desk.done == []
