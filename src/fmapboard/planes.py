@@ -40,7 +40,13 @@ class Quantiser:
         self._locked: dict[Hashable, tuple[Floats, Floats]] = {}
 
     def __call__(
-        self, key: Hashable, maps: Floats, shape: tuple[int, ...], channels: int, view: str
+        self,
+        key: Hashable,
+        maps: Floats,
+        shape: tuple[int, ...],
+        channels: int,
+        view: str,
+        known: tuple[Floats, Floats] | None = None,
     ) -> Planes:
         """Planes of maps [N, C, H, W], f32 or f64, which stay as they are.
 
@@ -50,10 +56,11 @@ class Quantiser:
             shape: the tensor's own, for the record.
             channels: how many it has in all.
             view: how it was read as maps.
+            known: extremes f64 [N, C] of the maps' planes, where these are all finite.
         """
         drawn, block = shrink(maps, self._max_tile)  # [n, c, h, w]
         one_pixel = drawn.shape[2] * drawn.shape[3] == 1
-        own_lo, own_hi, finite = extremes(drawn)
+        own_lo, own_hi, finite = extremes(drawn) if known is None or block > 1 else (*known, True)
         flat = own_lo == own_hi
         if block > 1:
             own_lo, own_hi, flat = _unrounded(maps, own_lo, own_hi)

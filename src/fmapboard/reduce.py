@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from fmapboard.activations import is_bounded
 from fmapboard.planes import Quantiser
-from fmapboard.records import Measured, Role, Sample, Scale, Site, Statistics
+from fmapboard.records import Floats, Measured, Role, Sample, Scale, Site, Statistics
 from fmapboard.samples import PendingSample, sample
 from fmapboard.statistics import PendingStatistics, statistics, work_out
 from fmapboard.views import MapsView, as_maps, as_pictures
@@ -29,12 +29,14 @@ from fmapboard.views import MapsView, as_maps, as_pictures
 class PendingMaps:
     """What is drawn of a tensor: a copy [N, C, H, W], f32 or f64, still on the device.
 
-    ``channels`` is how many the tensor has in all, ``view`` how it was read as maps.
+    ``channels`` is how many the tensor has in all, ``view`` how it was read as maps. ``counted``:
+    the tensor's statistics are those of the very planes that are drawn.
     """
 
     maps: Tensor
     channels: int
     view: str
+    counted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +62,13 @@ class Pending:
 
     def to_host(self) -> Measured:
         """Wait for the device and work everything out; of one run in the order of its steps."""
-        planes, drawn = None, self.drawn
-        if drawn is not None:
-            maps, key = drawn.maps.cpu().numpy(), (self.site.label, self.role)
-            planes = self.quantise(key, maps, self.shape, drawn.channels, drawn.view)
-        numbers = self.statistics
+        planes, drawn, numbers = None, self.drawn, self.statistics
         if isinstance(numbers, PendingStatistics):
             numbers = numbers.to_host()
+        if drawn is not None:
+            maps, key = drawn.maps.cpu().numpy(), (self.site.label, self.role)
+            known = _extremes(numbers, maps.shape[1]) if drawn.counted else None
+            planes = self.quantise(key, maps, self.shape, drawn.channels, drawn.view, known)
         sampled = None if self.sample is None else _with_extremes(self.sample, numbers)
         return Measured(self.site, self.role, planes, numbers, sampled, self.shape)
 
@@ -168,12 +170,24 @@ class Reducer:
             tokens_are_patches=self.tokens_are_patches,
         )
 
-    def keep(self, view: MapsView, samples: int | None) -> PendingMaps:
-        """A copy of what is drawn of so many samples, None for all."""
+    def keep(self, view: MapsView, samples: int | None, *, each: bool = False) -> PendingMaps:
+        """A copy of what is drawn of so many samples, None for all.
+
+        ``each``: statistics are of each sample alone.
+        """
         maps = view.maps if view.patches is None else view.patches
         drawn, how = as_pictures(maps[:samples, : self.max_channels])
         copied = drawn.clone(memory_format=torch.contiguous_format)
-        return PendingMaps(copied, maps.shape[1], "; ".join(filter(None, [view.said, how])))
+        said = "; ".join(filter(None, [view.said, how]))
+        whole = view.patches is None and maps.dim() == copied.dim()
+        return PendingMaps(copied, maps.shape[1], said, whole and (each or len(maps) == 1))
+
+
+def _extremes(numbers: Statistics | None, channels: int) -> tuple[Floats, Floats] | None:
+    """Of the first channels of one sample, f64 [1, C]; None where a value is not finite."""
+    if numbers is None or numbers.nonfinite.any():
+        return None
+    return numbers.minimum[None, :channels], numbers.maximum[None, :channels]
 
 
 def _with_extremes(pending: PendingSample, numbers: Statistics | None) -> Sample:

@@ -86,7 +86,7 @@ def reduce_images(
     if site.pictures:
         samples = sample_of_each(view.maps)
         if view.drawable:
-            kept = reduce.keep(view, None)
+            kept = reduce.keep(view, None, each=True)
     assert reduce.quantise is not None  # made with the reducer
     total, shape = view.maps[0].numel(), (1, *tensor.shape[1:])
     return PendingImages(site, role, shape, reduce.quantise, kept, numbers, samples, total)

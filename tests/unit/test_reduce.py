@@ -13,9 +13,9 @@ import torchvision
 from torch import Tensor, nn
 
 from fmapboard import extract
-from fmapboard.planes import shrink
+from fmapboard.planes import extremes, shrink
 from fmapboard.records import Mark, Measured, Planes, Site
-from fmapboard.reduce import Reducer, joined
+from fmapboard.reduce import Pending, Reducer, joined
 from fmapboard.samples import SAMPLE_SIZE, sample
 from fmapboard.statistics import PendingStatistics
 
@@ -389,3 +389,73 @@ def test_a_layer_whose_numbers_fail_is_told_of_and_left_out_alone() -> None:
     assert failed == [("b", ValueError)]
     for measured, alone in zip(found, (good[0], good[2]), strict=True):
         np.testing.assert_array_equal(measured.statistics.mean, alone.to_host().statistics.mean)  # type: ignore[union-attr]
+
+
+def _pending(maps: Tensor, module: nn.Module = CONV, **options: Any) -> Pending:
+    return Reducer(**options)(SITE, "feature_maps", maps, module)
+
+
+@pytest.mark.parametrize("scale", ["channel", "layer", "locked"])
+@pytest.mark.parametrize("max_tile", [None, 4])
+@pytest.mark.parametrize("shape", [(1, 5, 9, 8), (1, 5, 3, 3), (1, 70, 9, 8), (3, 5, 9, 8)])
+def test_extremes_that_are_known_already_change_no_plane(
+    shape: tuple[int, ...], max_tile: int | None, scale: Any
+) -> None:
+    maps = torch.randn(shape)
+    maps[0, 1] = 2.0
+    pending = _pending(maps, max_tile=max_tile, scale=scale)
+    drawn = pending.drawn
+    assert drawn is not None
+    assert drawn.counted == (shape[0] == 1)
+    asked_again = _pending(maps, max_tile=max_tile, scale=scale)
+    assert asked_again.drawn is not None
+    asked_again = replace(asked_again, drawn=replace(asked_again.drawn, counted=False))
+    here, there = pending.to_host().planes, asked_again.to_host().planes
+    for name in ("pixels", "flat", "lo", "hi"):
+        np.testing.assert_array_equal(getattr(here, name), getattr(there, name), strict=True)
+
+
+def test_maps_of_one_sample_are_not_read_again_for_their_extremes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = []
+
+    def counting(maps: Any) -> Any:
+        asked.append(maps.shape)
+        return extremes(maps)
+
+    monkeypatch.setattr("fmapboard.planes.extremes", counting)
+    one, two = torch.randn(1, 3, 8, 8), torch.randn(2, 3, 8, 8)
+    for maps, max_tile in ((one, None), (two, None), (one, 4)):
+        _planes(maps, max_tile=max_tile)
+    assert asked == [(1, 3, 8, 8), (1, 3, 4, 4)]
+
+
+def test_a_value_that_is_not_finite_is_marked_in_the_map_of_one_sample() -> None:
+    maps = torch.randn(1, 3, 8, 8)
+    maps[0, 1, 2, 3] = torch.nan
+    maps[0, 2] = torch.inf
+    planes = _planes(maps)
+    assert planes.marks is not None
+    assert planes.marks[0, 1, 2, 3] == Mark.NAN
+    assert (planes.marks[0, 2] == Mark.POSITIVE_INFINITY).all()
+    assert np.isfinite([planes.lo, planes.hi]).all()
+
+
+@pytest.mark.parametrize(
+    ("maps", "module"),
+    [
+        (torch.randn(1, 2, 5, 8, 8), nn.Conv3d(1, 1, 1)),  # a slice is drawn
+        (torch.randn(1, 17, 8), nn.LayerNorm(8)),  # of the tokens, the patches are drawn
+        (torch.randn(2, 3, 8, 8), CONV),
+    ],
+)
+def test_where_less_is_drawn_than_counted_the_planes_have_extremes_of_their_own(
+    maps: Tensor, module: nn.Module
+) -> None:
+    pending = _pending(maps, module, tokens_are_patches=True)
+    assert pending.drawn is not None
+    assert not pending.drawn.counted
+    planes = pending.to_host().planes
+    assert planes is not None
+    np.testing.assert_array_equal(planes.lo[0], pending.drawn.maps[0].amin((1, 2)).numpy())

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from fmapboard import together
 from fmapboard.batches import Recorder
-from fmapboard.planes import Quantiser
+from fmapboard.planes import Quantiser, extremes
 from fmapboard.records import KernelShape, Measured, Site, Statistics
 from fmapboard.reduce import Pending, Reducer
 from fmapboard.statistics import statistics, statistics_of_each
@@ -201,3 +201,22 @@ def test_what_is_no_picture_is_counted_and_not_drawn() -> None:
     for here, there in zip(each, alone, strict=True):
         assert here.planes is None
         assert_equal(here, there)
+
+
+def test_no_image_is_read_again_for_extremes_that_its_numbers_hold(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[tuple[int, ...]] = []
+
+    def counting(planes: Any) -> Any:
+        asked.append(planes.shape)
+        return extremes(planes)
+
+    monkeypatch.setattr("fmapboard.planes.extremes", counting)
+    tensor = maps(3, 6, 12, 12)
+    tensor[1, 2, 0, 0] = torch.nan
+    found = reduce_images(reducer(), CONV, "feature_maps", tensor, nn.Conv2d(3, 6, 3))
+    assert found is not None
+    planes = [pending.to_host().planes for pending in found.split()]
+    assert asked == [(1, 6, 12, 12)]  # of the one with a NaN
+    assert [one.marks is None for one in planes if one is not None] == [True, False, True]
