@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,9 @@ from torch import Tensor
 
 from fmapboard import reading
 from fmapboard.records import Floats, Statistics
+
+MAX_PLANES = 2**16
+"""So many planes' numbers are worked out at a time, in about ten arrays of float64."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,18 +122,22 @@ def work_out(pending: Sequence[PendingStatistics]) -> list[Statistics]:
     """The numbers of several tensors: `PendingStatistics.to_host` of each, in their order.
 
     The channels of tensors that were read alike stand side by side in one array: most of the time
-    that a small array takes is the call.
+    that a small array takes is the call. They are no more than `MAX_PLANES` planes, or one tensor.
     """
-    alike: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
+    alike: defaultdict[tuple[int, int], list[list[int]]] = defaultdict(list)
     arrived = [[part.cpu().numpy() for part in one.parts] for one in pending]
     for number, parts in enumerate(arrived):
         if len(parts) == 2:
             parts[:] = parts[0].min(0, keepdims=True), parts[1].max(0, keepdims=True)
-        alike[min(len(parts), 4), len(parts[0])].append(number)
+        kind = alike[min(len(parts), 4), len(parts[0])]
+        planes = sum(arrived[other][0].size for other in kind[-1]) if kind else MAX_PLANES
+        if planes + parts[0].size > MAX_PLANES:
+            kind.append([])
+        kind[-1].append(number)
     found: dict[int, Statistics] = {}
-    for (kind, _), numbers in alike.items():
+    for numbers in chain.from_iterable(alike.values()):
         tensors = [(pending[number], arrived[number]) for number in numbers]
-        together = _counted(tensors) if kind == 1 else _read(tensors)
+        together = _counted(tensors) if len(tensors[0][1]) == 1 else _read(tensors)
         found.update(zip(numbers, together, strict=True))
     return [found[number] for number in range(len(pending))]
 

@@ -433,17 +433,21 @@ def test_the_numbers_of_many_tensors_at_once_are_those_of_each_alone(seed: int) 
             assert (here is None) == (there is None)
 
 
-def test_tensors_that_were_read_alike_are_worked_out_in_one_go(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    asked: list[int] = []
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many tensors were worked out in each go."""
+    counts: list[int] = []
     real = fmapboard.statistics._of_planes
 
     def counting(read: Any, sizes: Any) -> Any:
-        asked.append(len(read))
+        counts.append(len(read))
         return real(read, sizes)
 
     monkeypatch.setattr(fmapboard.statistics, "_of_planes", counting)
+    return counts
+
+
+def test_tensors_that_were_read_alike_are_worked_out_in_one_go(asked: list[int]) -> None:
     shapes = [(4, 3, 8, 9), (4, 5, 16, 16), (4, 1, 80, 80)]
     site, module = Site("conv", "Conv2d"), nn.Conv2d(1, 1, 1)
     levels = (0.0, 1e4, 0.0)
@@ -458,6 +462,18 @@ def test_tensors_that_were_read_alike_are_worked_out_in_one_go(
     found = joined([*convs, *relus], pytest.fail)  # type: ignore[arg-type]
     assert asked == [3, 3]
     assert len(found) == 2  # of each site the last
+
+
+@pytest.mark.parametrize(("most", "wanted"), [(59, [1] * 5), (60, [2, 2, 1]), (90, [3, 2])])
+def test_no_more_planes_are_worked_out_in_one_go_than_the_bound_says(
+    most: int, wanted: list[int], asked: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fmapboard.statistics, "MAX_PLANES", most)
+    many = [statistics(torch.randn(10, 3, 9, 9)) for _ in range(5)]
+    together = work_out(many)
+    assert asked == wanted
+    for found, one in zip(together, many, strict=True):
+        np.testing.assert_array_equal(found.mean, one.to_host().mean)
 
 
 def test_extremes_alone_leave_mean_and_spread_unknown() -> None:
