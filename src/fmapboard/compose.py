@@ -78,12 +78,12 @@ class Composer:
         pictures = [self._maps(m) for m in data.measured if m.planes is not None]
         kernels = [self._kernels(k) for k in data.kernels]
         peaks = {k.site.label: peak for k, (_, peak) in zip(data.kernels, kernels, strict=True)}
-        drawn = list(map(self._sized, [*pictures, *(picture for picture, _ in kernels)]))
+        drawn = list(map(self._compacted, [*pictures, *(picture for picture, _ in kernels)]))
         photographs = map(self._photograph, data.photographs)
         return LoggedStep(
             data.step,
             data.wall_time,
-            pictures=(*drawn, *map(self._sized, photographs)),
+            pictures=(*drawn, *map(self._compacted, photographs)),
             histograms=tuple(self._histograms(data)),
             scalars=self._scalars(data),
             records=tuple(self._records(data, drawn, peaks)),
@@ -96,7 +96,8 @@ class Composer:
         self._records.undo()
         self._nonfinite_said &= not self._said_now
 
-    def _sized(self, picture: Picture) -> Picture:
+    def _compacted(self, picture: Picture) -> Picture:
+        """The picture, asking for small PNGs where that is wanted."""
         if not self._compact:
             return picture
         rasters = tuple(replace(raster, compact=True) for raster in picture.rasters)

@@ -33,14 +33,17 @@ class PendingStatistics:
         samples: planes of each channel, as they were read.
         size: values of such a plane.
         floor: at which an activation is off, or None.
-        channels: how many there are.
     """
 
     parts: tuple[Tensor, ...]
     samples: int
     size: int
     floor: float | None
-    channels: int
+
+    @property
+    def channels(self) -> int:
+        """How many there are: every first part has them behind."""
+        return self.parts[0].shape[1]
 
     def to_host(self) -> Statistics:
         """Wait for the device and work the numbers out."""
@@ -104,8 +107,8 @@ def statistics(
             parts, planes = reading.read_across(planes), planes.permute(2, 1, 0)  # [S, C, N]
         else:
             parts = reading.read(planes)
-    samples, channels, size = planes.shape
-    return PendingStatistics(parts or (_masked(planes),), samples, size, floor, channels)
+    samples, _, size = planes.shape
+    return PendingStatistics(parts or (_masked(planes),), samples, size, floor)
 
 
 def statistics_of_each(
@@ -129,11 +132,10 @@ def work_out(pending: Sequence[PendingStatistics]) -> list[Statistics]:
     for number, parts in enumerate(arrived):
         if len(parts) == 2:
             parts[:] = parts[0].min(0, keepdims=True), parts[1].max(0, keepdims=True)
-        kind = alike[min(len(parts), 4), len(parts[0])]
-        planes = sum(arrived[other][0].size for other in kind[-1]) if kind else MAX_PLANES
-        if planes + parts[0].size > MAX_PLANES:
-            kind.append([])
-        kind[-1].append(number)
+        runs = alike[min(len(parts), 4), len(parts[0])]
+        if not runs or sum(arrived[n][0].size for n in [*runs[-1], number]) > MAX_PLANES:
+            runs.append([])
+        runs[-1].append(number)
     found: dict[int, Statistics] = {}
     for numbers in chain.from_iterable(alike.values()):
         tensors = [(pending[number], arrived[number]) for number in numbers]
