@@ -18,15 +18,15 @@ import numpy as np
 from PIL import Image
 
 import fmapboard
-from fmapboard import png
-from fmapboard.bundled import bundled
 from fmapboard.cli.images import read_image
-from fmapboard.cli.models import load_model
+from fmapboard.cli.models.load import load_model
 from fmapboard.cli.serve import server_command
-from fmapboard.palettes import palette
+from fmapboard.demo.bundled import bundled
+from fmapboard.measure.reducer import Reducer
 from fmapboard.records import Site
-from fmapboard.reduce import Reducer
-from fmapboard.render import draw_maps
+from fmapboard.render import png
+from fmapboard.render.grid import draw_maps
+from fmapboard.render.palettes import palette
 
 HERE = Path(__file__).parent / "pictures"
 CHROMIUM_FLAGS = [

@@ -16,13 +16,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 import fmapboard
-from fmapboard import png
-from fmapboard.bundled import bundled
 from fmapboard.cli.images import read_image
+from fmapboard.demo.bundled import bundled
 from fmapboard.demo.network import MEAN, STD, DemoNetwork
 from fmapboard.demo.photographs import Photographs
 from fmapboard.records import LoggedStep
-from fmapboard.render import enlarge
+from fmapboard.render import png
+from fmapboard.render.grid import enlarge
 from fmapboard.writers.memory import MemoryWriter
 
 PLACE = Path(__file__).parents[1] / "docs" / "pictures"

@@ -26,7 +26,7 @@ from torch import nn
 from workloads import Training, Workload, machine, workloads
 
 import fmapboard
-from fmapboard.pipeline import Pipeline
+from fmapboard.writers.pipeline import Pipeline
 from fmapboard.writers.tensorboard import TensorBoardWriter
 
 MB = 1e6

@@ -27,10 +27,10 @@ from rich.table import Table
 from torch import Tensor
 from workloads import machine
 
-from fmapboard.bundled import bundled
 from fmapboard.cli.images import read_image
-from fmapboard.cli.models import LoadedModel, load_model
+from fmapboard.cli.models.load import LoadedModel, load_model
 from fmapboard.cli.visualize import Request, draw_images
+from fmapboard.demo.bundled import bundled
 
 
 def make_images(folder: Path, count: int) -> list[Path]:

@@ -22,7 +22,7 @@ from PIL import Image
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fmapboard.bundled import bundled
+from fmapboard.demo.bundled import bundled
 
 
 def small_cnn() -> nn.Module:

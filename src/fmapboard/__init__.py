@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fmapboard.display import draw
+    from fmapboard.capture.hooks import HookRegistry
     from fmapboard.errors import (
         CaptureError,
         CheckpointError,
@@ -22,24 +22,24 @@ if TYPE_CHECKING:
         WriteError,
     )
     from fmapboard.extraction import LayerGradients, extract, extract_gradients
-    from fmapboard.layers import kernel_groups
     from fmapboard.logger import FeatureMapLogger, watch
+    from fmapboard.model.layers import kernel_groups
+    from fmapboard.notebook import draw
     from fmapboard.records import KernelShape
-    from fmapboard.registry import HookRegistry
 
 __version__ = "0.1.0"
 
 _ROOMS = {
-    "display": ("draw",),
+    "notebook": ("draw",),
     "errors": (
         "CaptureError", "CheckpointError", "ConfigurationError", "FmapboardError", "ImageError",
         "LayerNotFound", "MissingExtra", "NoConvolution", "WriteError",
     ),
     "extraction": ("LayerGradients", "extract", "extract_gradients"),
-    "layers": ("kernel_groups",),
+    "model.layers": ("kernel_groups",),
     "logger": ("FeatureMapLogger", "watch"),
     "records": ("KernelShape",),
-    "registry": ("HookRegistry",),
+    "capture.hooks": ("HookRegistry",),
 }  # fmt: skip
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 

@@ -13,13 +13,13 @@ from torch import Tensor, nn
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 from torch.utils.hooks import RemovableHandle
 
-from fmapboard.display import LayerMaps
+from fmapboard.capture.hooks import HookRegistry, Side
+from fmapboard.capture.side_pass import untouched
 from fmapboard.errors import ConfigurationError
-from fmapboard.layers import Layers, scripted_warning, unwrap
-from fmapboard.observe import map_tensors, tensors
-from fmapboard.probe import untouched
+from fmapboard.model.layers import Layers, scripted_warning, unwrap
+from fmapboard.model.tensors import map_tensors, tensors
+from fmapboard.notebook import LayerMaps
 from fmapboard.records import Site
-from fmapboard.registry import HookRegistry, Side
 
 log = logging.getLogger("fmapboard")
 

@@ -15,19 +15,18 @@ from torch.nn.parameter import is_lazy
 from torch.optim.optimizer import Optimizer
 from torch.utils.hooks import RemovableHandle
 
-from fmapboard.background import WhenFull
-from fmapboard.distributed import is_sharded, rank
+from fmapboard.capture.side_pass import run_probe
 from fmapboard.errors import ConfigurationError
-from fmapboard.layers import Layers, unwrap
-from fmapboard.observe import tensors
-from fmapboard.pipeline import Complaints, Pipeline
-from fmapboard.probe import run_probe
+from fmapboard.model.distributed import is_sharded, rank
+from fmapboard.model.layers import Layers, unwrap
+from fmapboard.model.tensors import tensors
+from fmapboard.options import OnError, Settings, WhenFull
 from fmapboard.records import KernelShape, Scale
 from fmapboard.schedule import Schedule, as_schedule, never, next_due
-from fmapboard.settings import OnError, Settings
-from fmapboard.window import Observer, Passes
+from fmapboard.session import Observer, Passes
 from fmapboard.writers import Writer
 from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.pipeline import Complaints, Pipeline
 from fmapboard.writers.tensorboard import TensorBoardWriter, as_writer, default_log_dir
 
 
@@ -347,7 +346,10 @@ def watch(
 
 def _try_probe(model: nn.Module, probe: Any) -> None:
     """Run the probe once, so that one that does not fit is refused at once."""
-    if probe is None or any(is_lazy(p) for p in model.parameters()):
+    if probe is None:
+        return
+    _check_probe(probe)
+    if any(is_lazy(p) for p in model.parameters()):
         return
     try:
         run_probe(model, probe)
@@ -357,6 +359,17 @@ def _try_probe(model: nn.Module, probe: Any) -> None:
         raise ConfigurationError(
             f"probe of shape {shapes} does not go through the model: {reason}"
         ) from error
+
+
+def _check_probe(probe: Any) -> None:
+    images = list(tensors(probe))
+    if not images:
+        raise ConfigurationError(
+            f"probe={type(probe).__name__}: wanted a tensor of images [N, C, H, W], "
+            "or a tuple of what the model is called with"
+        )
+    if any(image.dim() == 0 or image.numel() == 0 for image in images):
+        raise ConfigurationError(f"probe of shape {list(images[0].shape)}: it has no samples")
 
 
 def _let_go(pipeline: Pipeline, handles: list[RemovableHandle]) -> None:

@@ -10,14 +10,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fmapboard.capture import PendingPhotograph, Stopwatch
+from fmapboard.capture.collector import PendingPhotograph, Stopwatch
+from fmapboard.capture.hooks import Side
+from fmapboard.capture.isolation import aside
+from fmapboard.capture.transfer import send
 from fmapboard.errors import FmapboardError
-from fmapboard.observe import aside, first_tensor, is_observable, tensors
+from fmapboard.measure.per_image import PendingImages, reduce_images
+from fmapboard.measure.reducer import Pending, Reducer
+from fmapboard.model.tensors import first_tensor, is_observable, tensors
 from fmapboard.records import Site, StepData
-from fmapboard.reduce import Pending, Reducer
-from fmapboard.registry import Side
-from fmapboard.together import PendingImages, reduce_images
-from fmapboard.transfer import send
 
 Shapes = Mapping[str, tuple[int, ...]]
 """Label of a site -> the shape of what its layer returns for one image, in the order of calls."""

@@ -7,15 +7,15 @@ from typing import Any
 
 from torch import nn
 
-from fmapboard.activations import activations
-from fmapboard.capture import Collection, Stopwatch
+from fmapboard.capture.collector import Collection, Stopwatch
+from fmapboard.capture.hooks import HookRegistry
+from fmapboard.capture.side_pass import run_probe
+from fmapboard.capture.weights import read_kernels
 from fmapboard.errors import CaptureError
-from fmapboard.kernels import read_kernels
-from fmapboard.layers import Layers
-from fmapboard.probe import run_probe
+from fmapboard.measure.reducer import Reducer, with_numbers
+from fmapboard.model.activations import activations
+from fmapboard.model.layers import Layers
 from fmapboard.records import StepData
-from fmapboard.reduce import Reducer, with_numbers
-from fmapboard.registry import HookRegistry
 
 
 def snapshot(
@@ -31,7 +31,7 @@ def snapshot(
 ) -> StepData:
     """Everything a logged step holds, but gradients, from one pass in eval mode.
 
-    The model comes back as it was (see `probe.run_probe`).
+    The model comes back as it was (see `side_pass.run_probe`).
 
     Args:
         model: any module.

@@ -21,9 +21,9 @@ from torch.utils.tensorboard import SummaryWriter
 
 import fmapboard
 from fmapboard.errors import ConfigurationError, WriteError
-from fmapboard.palettes import palette
 from fmapboard.records import Histogram, LoggedStep, Picture, Raster, TabRecord
-from fmapboard.render import enlarge
+from fmapboard.render.grid import enlarge
+from fmapboard.render.palettes import palette
 from fmapboard.writers import Writer
 from fmapboard.writers.folder import FolderWriter
 from fmapboard.writers.memory import MemoryWriter

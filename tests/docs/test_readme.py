@@ -11,7 +11,7 @@ import pytest
 import fmapboard
 from fmapboard.cli import main
 from fmapboard.logger import watch
-from fmapboard.palettes import PALETTES
+from fmapboard.options import PALETTES
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -80,14 +80,14 @@ def test_linked_files_exist() -> None:
         assert (ROOT / target).exists(), target
 
 
-def test_the_rooms_in_the_picture_are_the_rooms_of_the_package() -> None:
-    picture = README.split("## How it works")[1].split("```")[1]
+def test_the_picture_in_contributing_names_every_package() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    picture = text.split("## Where things are")[1].split("```")[1]
     package = ROOT / "src" / "fmapboard"
-    rooms = {p.stem for p in package.glob("*.py")} | {
-        p.parent.name for p in package.glob("*/__init__.py")
-    }
-    missing = {room for room in rooms - {"__init__"} if not re.search(rf"\b{room}\b", picture)}
-    assert missing == set()
+    there = {path.name for path in package.glob("*.py")} - {"__main__.py"}
+    there |= {f"{path.parent.name}/" for path in package.glob("*/__init__.py")}
+    drawn = {line.split()[0] for line in picture.strip().splitlines()[1:]}
+    assert drawn == there
 
 
 def test_the_version_is_the_projects() -> None:

@@ -13,9 +13,9 @@ from tensorboard.compat.proto import event_pb2
 from torchvision.models import resnet18
 
 import fmapboard
-from fmapboard.budget import Budget
 from fmapboard.records import Mark, Measured, Planes, Site, StepData
-from fmapboard.schema import unpack
+from fmapboard.summary.budget import Budget
+from fmapboard.tab_format import unpack
 
 FRAMING = 16
 

@@ -21,8 +21,8 @@ from PIL import Image
 from tensorboard.backend.event_processing.plugin_event_accumulator import EventAccumulator
 from torch import nn
 
-from fmapboard.bundled import bundled
 from fmapboard.cli.main import run_visualize
+from fmapboard.demo.bundled import bundled
 
 BIN = Path(sys.executable).parent
 

@@ -15,7 +15,7 @@ import torch
 from tensorboard.backend.event_processing.plugin_event_accumulator import EventAccumulator
 from tensorboard.util import tensor_util
 
-from fmapboard.schema import unpack
+from fmapboard.tab_format import unpack
 
 SCRIPT = Path(__file__).with_name("distributed_training.py")
 

@@ -10,10 +10,10 @@ from torchvision.models.swin_transformer import SwinTransformer
 from torchvision.models.vision_transformer import VisionTransformer
 
 import fmapboard
-from fmapboard.axes import last_axis_is_channels
-from fmapboard.layers import Layers
+from fmapboard.measure.axes import last_axis_is_channels
+from fmapboard.model.layers import Layers
 from fmapboard.records import LoggedStep, Measured, Picture
-from fmapboard.render import grid
+from fmapboard.render.grid import grid
 from fmapboard.writers.memory import MemoryWriter
 
 

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 import fmapboard
-import fmapboard.schema
+import fmapboard.tab_format
 from fmapboard.records import LoggedStep
 from fmapboard.writers.memory import MemoryWriter
 
@@ -178,7 +178,7 @@ def test_kernels_are_those_that_the_forward_pass_used() -> None:
         train_step(model, optimizer)
     assert model.stem.weight.abs().max().item() != peak
     record = next(r for r in kept.steps[0].records if r.tag == "fmapboard/stem")
-    header, _ = fmapboard.schema.unpack(record.blobs)
+    header, _ = fmapboard.tab_format.unpack(record.blobs)
     kernels = next(p for p in header["pictures"] if p["role"] == "kernels")
     assert kernels["peak"] == pytest.approx(peak)
 
@@ -636,7 +636,7 @@ def test_the_first_step_that_could_be_stored_counts_as_the_first() -> None:
     assert numbers(kept.steps) == [1, 2]
     first = [[r.tag for r in s.records if r.tag == "fmapboard_first/stem"] for s in kept.steps]
     assert first == [["fmapboard_first/stem"], []]
-    header, _ = fmapboard.schema.unpack(kept.steps[1].records[0].blobs)
+    header, _ = fmapboard.tab_format.unpack(kept.steps[1].records[0].blobs)
     assert header["steps_written"] == 2
 
 
@@ -654,16 +654,16 @@ def test_a_large_network_input_is_averaged_down_and_says_so() -> None:
 def test_a_layer_that_fails_in_the_worker_is_left_out_and_the_step_is_written(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import fmapboard.reduce
+    import fmapboard.measure.reducer
 
-    real = fmapboard.reduce.Pending.to_host
+    real = fmapboard.measure.reducer.Pending.to_host
 
-    def faulty(pending: fmapboard.reduce.Pending) -> object:
+    def faulty(pending: fmapboard.measure.reducer.Pending) -> object:
         if pending.site.layer == "inner.0.0":
             raise MemoryError("no room")
         return real(pending)
 
-    monkeypatch.setattr(fmapboard.reduce.Pending, "to_host", faulty)
+    monkeypatch.setattr(fmapboard.measure.reducer.Pending, "to_host", faulty)
     model, kept = Net(), MemoryWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with (
@@ -684,9 +684,9 @@ def test_a_layer_that_fails_in_the_worker_is_left_out_and_the_step_is_written(
 def test_a_fault_of_ours_in_one_layer_is_said_once_and_the_rest_goes_on(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import fmapboard.reduce
+    import fmapboard.measure.reducer
 
-    real, tries = fmapboard.reduce.statistics, []
+    real, tries = fmapboard.measure.reducer.statistics, []
 
     def faulty(maps: Tensor, floor: float | None = None, **options: bool) -> object:
         if maps.shape[1] == 16:
@@ -694,7 +694,7 @@ def test_a_fault_of_ours_in_one_layer_is_said_once_and_the_rest_goes_on(
             raise ZeroDivisionError("a bug")
         return real(maps, floor, **options)
 
-    monkeypatch.setattr(fmapboard.reduce, "statistics", faulty)
+    monkeypatch.setattr(fmapboard.measure.reducer, "statistics", faulty)
     model, kept = Net(), MemoryWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with (

@@ -14,7 +14,7 @@ from torch.nn import functional
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 import fmapboard
-from fmapboard.schema import unpack
+from fmapboard.tab_format import unpack
 
 STEPS = 10
 BATCH = 4

@@ -1,9 +1,9 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { firstOther, mainSide, otherSide, sideName } from "../../src/fmapboard/plugin/static/compare.js";
-import { next, nextTile } from "../../src/fmapboard/plugin/static/keys.js";
-import { CHOICES, START } from "../../src/fmapboard/plugin/static/state.js";
+import { firstOther, mainSide, otherSide, sideName } from "../../src/fmapboard/plugin/static/state/compare.js";
+import { next, nextTile } from "../../src/fmapboard/plugin/static/state/keys.js";
+import { CHOICES, START } from "../../src/fmapboard/plugin/static/state/state.js";
 
 const LAYER = {
   key: "fmapboard/conv", name: "", layer: "conv", label: "conv", call: 1, type: "Conv2d", kernel_shape: null, position: 0,

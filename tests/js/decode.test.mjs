@@ -1,9 +1,9 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { arrays, open } from "../../src/fmapboard/plugin/static/container.js";
-import { columns, corners, planesOf, valueAt } from "../../src/fmapboard/plugin/static/decode.js";
-import { MARK, MARK_COLOURS, PIXEL_OF_LEVEL, packed, ramp, stored } from "../../src/fmapboard/plugin/static/palettes.js";
+import { arrays, open } from "../../src/fmapboard/plugin/static/data/container.js";
+import { columns, corners, planesOf, valueAt } from "../../src/fmapboard/plugin/static/data/decode.js";
+import { MARK, MARK_COLOURS, PIXEL_OF_LEVEL, packed, ramp, stored } from "../../src/fmapboard/plugin/static/draw/palettes.js";
 
 /** @param {readonly (readonly number[])[]} colours */
 const rgba = (colours) => Uint8ClampedArray.from(colours.flatMap((rgb) => [...rgb, 255]));

@@ -1,7 +1,7 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { START, fromEntries, readHash, toEntries, writeHash } from "../../src/fmapboard/plugin/static/state.js";
+import { START, fromEntries, readHash, toEntries, writeHash } from "../../src/fmapboard/plugin/static/state/state.js";
 
 const PREFIX = "p.feature_maps.";
 

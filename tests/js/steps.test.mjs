@@ -1,7 +1,7 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { indexOf, keptText, nearest, neighbours, walk } from "../../src/fmapboard/plugin/static/steps.js";
+import { indexOf, keptText, nearest, neighbours, walk } from "../../src/fmapboard/plugin/static/state/steps.js";
 
 const KEPT = [0, 100, 250, 400];
 

@@ -1,8 +1,8 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Lru } from "../../src/fmapboard/plugin/static/lru.js";
-import { Store } from "../../src/fmapboard/plugin/static/store.js";
+import { Lru } from "../../src/fmapboard/plugin/static/data/lru.js";
+import { Store } from "../../src/fmapboard/plugin/static/data/store.js";
 
 /** A question whose answer the test gives. */
 function question() {

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
+from read_grid import read_maps
 
-from fmapboard.palettes import palette
-from fmapboard.readback import read_maps
 from fmapboard.records import Mark
+from fmapboard.render.palettes import palette
 
 Tab = Any  # tests/plugin/conftest.py
 KEY = "fmapboard/0"

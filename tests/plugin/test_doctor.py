@@ -12,7 +12,7 @@ import pytest
 
 from fmapboard.cli import doctor
 from fmapboard.cli.doctor import examine, interpreter_of
-from fmapboard.cli.inspection import inspect
+from fmapboard.cli.doctor_probe import inspect
 from fmapboard.cli.main import run
 
 FOUND: dict[str, Any] = {

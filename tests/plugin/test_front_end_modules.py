@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from read_grid import read_maps
 
-from fmapboard.palettes import MARK_COLOURS, PALETTES, PIXEL_OF_LEVEL, VALUES, palette
-from fmapboard.readback import read_maps
+from fmapboard.options import PALETTES
 from fmapboard.records import Mark, Planes
-from fmapboard.render import PADDING, columns, draw_maps
+from fmapboard.render.grid import PADDING, columns, draw_maps
+from fmapboard.render.palettes import MARK_COLOURS, PIXEL_OF_LEVEL, VALUES, palette
 
 ROOT = Path(__file__).parents[2]
 STATIC = ROOT / "src" / "fmapboard" / "plugin" / "static"
@@ -69,19 +70,19 @@ def test_the_pure_modules_pass_their_own_tests(node: str) -> None:
 
 
 def test_every_module_says_that_it_is_checked() -> None:
-    for path in sorted(STATIC.glob("*.js")):
+    for path in sorted(STATIC.rglob("*.js")):
         assert path.read_text().startswith("// @ts-check\n/** "), path.name
 
 
 def test_no_module_makes_markup_from_text() -> None:
-    for path in sorted(STATIC.glob("*.js")):
+    for path in sorted(STATIC.rglob("*.js")):
         text = path.read_text()
         for word in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("):
             assert word not in text, (path.name, word)
 
 
 def test_nothing_is_loaded_from_elsewhere() -> None:
-    for path in sorted([*STATIC.glob("*.js"), *STATIC.glob("*.css")]):
+    for path in sorted([*STATIC.rglob("*.js"), *STATIC.rglob("*.css")]):
         text = path.read_text().replace("http://www.w3.org/2000/svg", "")
         assert "http://" not in text, path.name
         assert "https://" not in text, path.name
@@ -90,13 +91,15 @@ def test_nothing_is_loaded_from_elsewhere() -> None:
 
 @pytest.mark.parametrize("name", PALETTES)
 def test_the_front_end_has_the_palettes_of_the_writer(node: str, name: str) -> None:
-    script = 'import { stored } from "./palettes.js";\nconsole.log(JSON.stringify(stored(given)));'
+    script = (
+        'import { stored } from "./draw/palettes.js";\nconsole.log(JSON.stringify(stored(given)));'
+    )
     assert ask(node, script, name) == palette(name).table[:VALUES].tolist()
 
 
 def test_the_front_end_has_the_marks_and_levels_of_the_writer(node: str) -> None:
     script = (
-        'import { MARK, MARK_COLOURS, PIXEL_OF_LEVEL } from "./palettes.js";\n'
+        'import { MARK, MARK_COLOURS, PIXEL_OF_LEVEL } from "./draw/palettes.js";\n'
         "console.log(JSON.stringify([MARK, MARK_COLOURS, [...PIXEL_OF_LEVEL]]));"
     )
     marks, colours, levels = ask(node, script)
@@ -106,7 +109,7 @@ def test_the_front_end_has_the_marks_and_levels_of_the_writer(node: str) -> None
 
 
 READ = """
-import { planesOf, valueAt } from "./decode.js";
+import { planesOf, valueAt } from "./data/decode.js";
 const rgba = Uint8ClampedArray.from(given.rgba);
 const { drawn, tile } = given.header;
 const planes = planesOf(rgba, given.width, given.header);

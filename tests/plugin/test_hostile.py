@@ -12,7 +12,7 @@ import pytest
 from tensorboard import errors
 
 from fmapboard.records import Picture, Raster
-from fmapboard.schema import pack
+from fmapboard.tab_format import pack
 
 Tab = Any  # tests/plugin/conftest.py
 KEY = "fmapboard/0"

@@ -12,7 +12,7 @@ import pytest
 from tensorboard.plugins.base_plugin import TBContext
 from werkzeug.test import Client
 
-from fmapboard.plugin import static
+from fmapboard.plugin import static_files
 from fmapboard.plugin.loader import FeatureMapsLoader
 
 
@@ -79,7 +79,7 @@ def test_the_tab_loads_without_data_and_says_so() -> None:
 def test_an_incomplete_installation_costs_the_tab_alone(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(static, "ENTRY", "/gone.js")
+    monkeypatch.setattr(static_files, "ENTRY", "/gone.js")
     assert FeatureMapsLoader().load(TBContext()) is None
     assert "the Feature maps tab is missing (FileNotFoundError: " in caplog.text
     assert "gone.js; install fmapboard again); run `fmapboard doctor`" in caplog.text
@@ -103,10 +103,14 @@ def test_the_tab_runs_where_there_is_no_torch() -> None:
 
 
 def test_every_file_of_the_front_end_has_a_route_of_its_own() -> None:
-    folder = Path(static.__file__).with_name("static")
-    files = {f"/{path.name}" for path in folder.iterdir() if path.suffix in (".js", ".css", ".svg")}
-    assert set(static.static_routes()) == files
-    assert "/index.js" in files
+    folder = static_files.FOLDER
+    files = {
+        f"/{path.relative_to(folder).as_posix()}"
+        for path in folder.rglob("*")
+        if path.suffix in (".js", ".css", ".svg")
+    }
+    assert set(static_files.static_routes()) == files
+    assert {"/index.js", "/data/api.js", "/style.css"} <= files
 
 
 def test_files_are_served_under_types_of_our_own_and_never_guessed(tab: Any) -> None:
@@ -115,5 +119,6 @@ def test_files_are_served_under_types_of_our_own_and_never_guessed(tab: Any) -> 
     assert answer.headers["Content-Type"] == "text/javascript; charset=utf-8"
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
     assert (
-        answer.data == Path(static.__file__).with_name("static").joinpath("index.js").read_bytes()
+        answer.data
+        == Path(static_files.__file__).with_name("static").joinpath("index.js").read_bytes()
     )

@@ -8,7 +8,7 @@ import pytest
 
 from fmapboard.plugin.cache import OVERHEAD, BlobCache
 from fmapboard.plugin.calls import AtOnce, InTurn
-from fmapboard.plugin.names import LayerTag, layer_of, natural
+from fmapboard.plugin.tag_names import LayerTag, layer_of, natural
 
 
 @pytest.mark.parametrize(

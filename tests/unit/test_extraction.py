@@ -15,7 +15,7 @@ import torchvision
 from torch import Tensor, nn
 
 from fmapboard import ConfigurationError, LayerNotFound, extract, extract_gradients
-from fmapboard.layers import named_layers
+from fmapboard.model.layers import named_layers
 
 torch.set_num_threads(1)
 
@@ -229,7 +229,7 @@ class _Head(nn.Module):
         self.inner = inner
 
     def forward(self, x: Tensor) -> Tensor:
-        from fmapboard.observe import tensors
+        from fmapboard.model.tensors import tensors
 
         for tensor in tensors(self.inner(x)):
             tensor.zero_()
@@ -250,7 +250,7 @@ class _Head(nn.Module):
     ids=["tuple", "dict", "defaultdict", "userdict", "dataclass", "structseq", "packed"],
 )
 def test_structures_of_any_kind_come_back_with_clones_of_their_tensors(build: Any) -> None:
-    from fmapboard.observe import tensors
+    from fmapboard.model.tensors import tensors
 
     x = torch.rand(2, 3)
     out = extract(_Head(_Returns(build)), x, layers=_Returns)["inner"]

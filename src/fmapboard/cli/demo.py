@@ -11,20 +11,20 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from fmapboard.bundled import bundled
-from fmapboard.cli.directories import new_directory, to_paste
 from fmapboard.cli.images import read_image
-from fmapboard.cli.models import demo_preprocessing
+from fmapboard.cli.models.load import demo_preprocessing
+from fmapboard.cli.run_dirs import new_directory, to_paste
 from fmapboard.cli.serve import run_server
 from fmapboard.cli.table import console, layer_table
-from fmapboard.compose import Composer
+from fmapboard.demo.bundled import bundled
 from fmapboard.demo.network import MEAN, STD, DemoNetwork
 from fmapboard.demo.photographs import Photographs
 from fmapboard.demo.training import STEPS, Result, train
 from fmapboard.logger import watch
+from fmapboard.measure.reducer import Reducer
 from fmapboard.records import LoggedStep
-from fmapboard.reduce import Reducer
 from fmapboard.snapshot import snapshot
+from fmapboard.summary.build import Composer
 from fmapboard.writers.folder import FolderWriter
 from fmapboard.writers.tensorboard import TensorBoardWriter
 

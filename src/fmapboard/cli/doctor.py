@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from fmapboard import __version__
-from fmapboard.cli.directories import to_paste
+from fmapboard.cli.run_dirs import to_paste
 from fmapboard.errors import FmapboardError
 
 _LIMIT = 120.0  # s; an interpreter on a network disk may need long to import
@@ -119,7 +119,7 @@ def examine(python: str) -> list[Finding]:
 
 
 def _inspected(python: str) -> dict[str, Any]:
-    program = resources.files("fmapboard.cli").joinpath("inspection.py").read_text("utf-8")
+    program = resources.files("fmapboard.cli").joinpath("doctor_probe.py").read_text("utf-8")
     done = subprocess.run(
         [python, "-c", program],
         capture_output=True, text=True, timeout=_LIMIT, check=True, stdin=subprocess.DEVNULL,

@@ -13,21 +13,21 @@ import torch
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import Tensor
 
-from fmapboard.axes import may_hold_patches
-from fmapboard.batches import Recorder
-from fmapboard.bundled import bundled
-from fmapboard.cli.delivery import Delivery
-from fmapboard.cli.directories import new_directory, to_paste
 from fmapboard.cli.images import decoding, find_images, read_image
-from fmapboard.cli.models import LoadedModel, load_model
+from fmapboard.cli.models.load import LoadedModel, load_model
 from fmapboard.cli.prefetch import prefetched
+from fmapboard.cli.run_dirs import new_directory, to_paste
 from fmapboard.cli.table import console, group_table, layer_table
-from fmapboard.compose import Composer
+from fmapboard.cli.write_images import Delivery
+from fmapboard.demo.bundled import bundled
 from fmapboard.errors import ConfigurationError
-from fmapboard.layers import Layers, kernel_groups, kernel_shape, select
+from fmapboard.image_passes import Recorder
+from fmapboard.measure.axes import may_hold_patches
+from fmapboard.measure.reducer import Reducer
+from fmapboard.model.layers import Layers, kernel_groups, kernel_shape, select
 from fmapboard.records import Scale
-from fmapboard.reduce import Reducer
 from fmapboard.separate import Recorded
+from fmapboard.summary.build import Composer
 from fmapboard.writers.folder import free_name
 from fmapboard.writers.tensorboard import TensorBoardWriter
 

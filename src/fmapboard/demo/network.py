@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from fmapboard.bundled import bundled
+from fmapboard.demo.bundled import bundled
 from fmapboard.errors import CheckpointError
 
 CLASSES = (

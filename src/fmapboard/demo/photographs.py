@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
-from fmapboard.bundled import bundled
+from fmapboard.demo.bundled import bundled
 from fmapboard.demo.network import INPUT_SIZE, MEAN, STD
 from fmapboard.errors import ConfigurationError, ImageError, closest
 

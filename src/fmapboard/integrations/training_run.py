@@ -9,13 +9,12 @@ from typing import Any, TypedDict
 from torch import nn
 from typing_extensions import Unpack
 
-from fmapboard.background import WhenFull
 from fmapboard.errors import ConfigurationError, closest
-from fmapboard.layers import Layers
 from fmapboard.logger import FeatureMapLogger, watch
+from fmapboard.model.layers import Layers
+from fmapboard.options import OnError, Settings, WhenFull
 from fmapboard.records import Scale
 from fmapboard.schedule import Schedule, as_schedule
-from fmapboard.settings import OnError, Settings
 from fmapboard.writers.tensorboard import default_log_dir
 
 _NO_SETTINGS = ("layers", "validation", "share_writer", "log_dir")

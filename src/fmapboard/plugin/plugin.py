@@ -7,15 +7,15 @@ from typing import Any
 
 from tensorboard.plugins import base_plugin
 
-from fmapboard.plugin.answers import Answer, Query, app, missing
-from fmapboard.plugin.health import overview
-from fmapboard.plugin.history import history
-from fmapboard.plugin.layers import layers, runs
-from fmapboard.plugin.maps import maps, network_input
-from fmapboard.plugin.numbers import numbers
-from fmapboard.plugin.source import Reader, Source
-from fmapboard.plugin.static import ENTRY, static_routes
-from fmapboard.schema import PLUGIN_NAME
+from fmapboard.plugin.data_source import Reader, Source
+from fmapboard.plugin.http import Answer, Query, app, missing
+from fmapboard.plugin.routes.charts import numbers
+from fmapboard.plugin.routes.history import history
+from fmapboard.plugin.routes.layers import layers, runs
+from fmapboard.plugin.routes.maps import maps, network_input
+from fmapboard.plugin.routes.overview import overview
+from fmapboard.plugin.static_files import ENTRY, static_routes
+from fmapboard.tab_format import PLUGIN_NAME
 
 Question = Callable[[Reader, Query], Answer]
 

@@ -7,10 +7,10 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fmapboard import png
 from fmapboard.errors import WriteError
 from fmapboard.records import LoggedStep, Picture
-from fmapboard.render import enlargement
+from fmapboard.render import png
+from fmapboard.render.grid import enlargement
 
 _UNSAFE = re.compile(r"[^\w.-]")
 

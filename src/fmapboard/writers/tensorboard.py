@@ -12,8 +12,8 @@ from tensorboard.compat.proto import summary_pb2
 from fmapboard.errors import ConfigurationError
 from fmapboard.records import LoggedStep
 from fmapboard.writers import Writer
-from fmapboard.writers.events import EventFile, has_foreign_events
-from fmapboard.writers.protobuf import Encoder
+from fmapboard.writers.encoder import Encoder
+from fmapboard.writers.event_file import EventFile, has_foreign_events
 
 
 class TensorBoardWriter:

@@ -1,27 +1,27 @@
 // @ts-check
 /** Holds the parts together: a change of state, or an answer, leads to one drawing. */
 
-import { firstOther, mainSide } from "./compare.js";
-import { h } from "./dom.js";
+import { firstOther, mainSide } from "./state/compare.js";
+import { h } from "./views/dom.js";
 import * as host from "./host.js";
-import { installKeys } from "./keys.js";
-import { CALM_MS, look } from "./look.js";
-import { Source } from "./model.js";
-import { START, fromEntries, toEntries } from "./state.js";
-import { indexOf, neighbours, walk } from "./steps.js";
-import { Store } from "./store.js";
-import { createBarView } from "./view_bar.js";
-import { createChannel } from "./view_channel.js";
-import { createCharts } from "./view_charts.js";
-import { createEmpty } from "./view_empty.js";
-import { createGrid } from "./view_grid.js";
-import { createHead } from "./view_head.js";
-import { createHelp } from "./view_help.js";
-import { createLayers } from "./view_layers.js";
-import { createLegend } from "./view_legend.js";
-import { createTime } from "./view_time.js";
+import { installKeys } from "./state/keys.js";
+import { CALM_MS, look } from "./state/look.js";
+import { Source } from "./data/tab_data.js";
+import { START, fromEntries, toEntries } from "./state/state.js";
+import { indexOf, neighbours, walk } from "./state/steps.js";
+import { Store } from "./data/store.js";
+import { createBarView } from "./views/view_bar.js";
+import { createChannel } from "./views/view_channel.js";
+import { createCharts } from "./views/view_charts.js";
+import { createEmpty } from "./views/view_empty.js";
+import { createGrid } from "./views/view_grid.js";
+import { createHead } from "./views/view_head.js";
+import { createHelp } from "./views/view_help.js";
+import { createLayers } from "./views/view_layers.js";
+import { createLegend } from "./views/view_legend.js";
+import { createTime } from "./views/view_time.js";
 
-/** @typedef {import("./model.js").Model} Model */
+/** @typedef {import("./data/tab_data.js").Model} Model */
 
 const LIVE_EVERY_MS = 10000;
 const EMPTY_EVERY_MS = 3000;
@@ -84,7 +84,7 @@ export class App {
     this.redraw();
   }
 
-  /** @param {Partial<import("./state.js").State>} patch */
+  /** @param {Partial<import("./state/state.js").State>} patch */
   update(patch) {
     const before = this.state;
     this.state = { ...before, ...patch };

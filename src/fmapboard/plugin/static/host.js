@@ -1,7 +1,7 @@
 // @ts-check
 /** TensorBoard around our frame: its address bar, its dark mode, its messages; none is relied on. */
 
-import { readHash, writeHash } from "./state.js";
+import { readHash, writeHash } from "./state/state.js";
 
 const PREFIX = "p.feature_maps.";
 

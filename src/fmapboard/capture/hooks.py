@@ -1,0 +1,308 @@
+"""`HookRegistry`: hooks that are there only while a step is logged, and never hurt the model.
+
+What one window records: the first forward pass of the root module that ``accept`` agrees to. A
+layer that is called again in it gets call 2, 3, …; later passes are ignored. A pass that raised
+does not count. Where the root's ``forward`` is bypassed, each layer's first call is recorded.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any, Literal, Protocol
+
+import torch
+from torch import nn
+from torch.utils.hooks import RemovableHandle
+
+from fmapboard.model.activations import floor_of
+from fmapboard.model.layers import Layers, kernel_shape, select, unwrap
+from fmapboard.model.tensors import tensors
+from fmapboard.records import KernelShape, Site
+
+Side = Literal["output", "input"]
+Hook = Callable[..., None]
+
+
+class Sink(Protocol):
+    """What a registry tells while it is armed. Called inside the user's forward pass.
+
+    ``value`` and ``args`` are the live objects, which the very next operation may overwrite: take
+    what is wanted before returning. Must not raise, change them or draw random numbers.
+    """
+
+    def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """A forward pass of the root begins; what an earlier, broken one told is void."""
+
+    def again(self) -> bool:
+        """A later forward pass of the root begins. True: forget the first and record this one."""
+
+    def captured(self, site: Site, side: Side, value: Any, module: nn.Module) -> None:
+        """A layer is about to run on (``"input"``: (args, kwargs)) or has returned ``value``."""
+
+
+class _LayerHook:
+    """A hook on a user's module. Copies and pickles of the module get an inert one instead.
+
+    The inert one is made of the standard library alone, so a model that was saved with
+    `torch.save` while a step was being logged loads where fmapboard is not installed.
+    """
+
+    __slots__ = ("_event", "_name", "_registry")
+
+    def __init__(self, registry: HookRegistry, event: str, name: str) -> None:
+        self._registry, self._event, self._name = weakref.ref(registry), event, name
+
+    def __call__(self, module: nn.Module, args: Any, kwargs: Any, output: Any = None) -> None:
+        registry = self._registry()
+        if registry is None or _unobservable():
+            return
+        if not registry.elsewhere(module, (args, kwargs, output)):
+            getattr(registry, self._event)(self._name, module, args, kwargs, output)
+
+    def __copy__(self) -> Hook:
+        return _inert()
+
+    def __deepcopy__(self, memo: object) -> Hook:
+        return _inert()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return getattr, (contextlib.nullcontext(), "__exit__")
+
+
+def _inert() -> Hook:
+    return contextlib.nullcontext().__exit__
+
+
+def _unobservable() -> bool:
+    """Tracing, compiling, capturing a CUDA graph, or a checkpoint's second forward pass."""
+    if torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None:
+        return True
+    in_backward = getattr(torch._C, "_current_graph_task_id", None)
+    if in_backward is not None and in_backward() != -1:
+        return True
+    if not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]  # torch has no types here
+        return False
+    return torch.cuda.is_current_stream_capturing()
+
+
+class _Stance:
+    """Compiled code runs eager while any registry is armed; they may end in any order."""
+
+    holders = 0
+    kept = contextlib.ExitStack()
+
+
+@contextlib.contextmanager
+def _force_eager() -> Iterator[None]:
+    if _Stance.holders == 0:
+        _Stance.kept.enter_context(torch.compiler.set_stance("force_eager"))
+    _Stance.holders += 1
+    try:
+        yield
+    finally:
+        _Stance.holders -= 1
+        if _Stance.holders == 0:
+            _Stance.kept.close()
+
+
+class HookRegistry:
+    """Chooses layers of a model and hooks them for the length of a window.
+
+    >>> from torch import nn
+    >>> registry = HookRegistry(nn.Sequential(nn.Conv2d(3, 8, 5), nn.ReLU(), nn.Conv2d(8, 8, 3)))
+    >>> registry.groups
+    {KernelShape(8x3x5x5): ['0'], KernelShape(8x8x3x3): ['2']}
+
+    Args:
+        model: any module; wrappers (DistributedDataParallel, torch.compile) are looked through.
+        layers: what to watch (see `layers.select`); None is every `Conv2d`.
+        also: layers watched besides, for numbers alone, by name: the activation modules.
+
+    Raises:
+        LayerNotFound, NoConvolution, ConfigurationError: as `layers.select` does.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        layers: Layers = None,
+        *,
+        also: dict[str, nn.Module] | None = None,
+    ) -> None:
+        self.model = unwrap(model)
+        self.layers = select(self.model, layers)
+        self._numbers_only = {
+            name: module for name, module in (also or {}).items() if name not in self.layers
+        }
+        self._window: contextlib.ExitStack | None = None
+        self._sink: Sink | None = None
+        self._accept: Callable[[], bool] = _always
+        self._phase: Literal["waiting", "inside", "done"] = "waiting"
+        self._paused = False
+        self._home: torch.device | None = None
+        self._calls: dict[tuple[str, str], int] = {}
+        self._order: dict[tuple[str, int], int] = {}
+        self._sites: dict[tuple[str, int, Side], Site] = {}
+
+    @property
+    def groups(self) -> dict[KernelShape, list[str]]:
+        """Kernel shape -> names of the watched convolutions that have it."""
+        groups: dict[KernelShape, list[str]] = {}
+        for name, module in self.layers.items():
+            shape = kernel_shape(module)
+            if shape is not None:
+                groups.setdefault(shape, []).append(name)
+        return groups
+
+    @property
+    def armed(self) -> bool:
+        """Are hooks installed now?"""
+        return self._window is not None
+
+    @property
+    def captured_anything(self) -> bool:
+        """Has a watched layer run since the registry was armed?"""
+        return bool(self._order)
+
+    def arm(
+        self,
+        sink: Sink,
+        *,
+        sides: tuple[Side, ...] = ("output",),
+        accept: Callable[[], bool] | None = None,
+    ) -> None:
+        """Install the hooks; an armed registry is disarmed first.
+
+        Args:
+            sink: is told what runs.
+            sides: ``"output"``, ``"input"`` or both.
+            accept: asked once when a forward pass begins whether it counts.
+        """
+        self.disarm()
+        self._sink, self._accept = sink, accept or _always
+        self._home = next((p.device for p in self.model.parameters()), None)
+        self._phase = "waiting"
+        self._forget()
+        window = contextlib.ExitStack()
+        try:
+            if "torch._dynamo" in sys.modules:
+                window.enter_context(_force_eager())
+            self._hook_root(window)
+            for name, module in {**self.layers, **self._numbers_only}.items():
+                self._hook_layer(window, name, module, sides)
+        except BaseException:
+            window.close()
+            raise
+        self._window = window
+        self._finalizer = weakref.finalize(self, window.close)
+
+    def disarm(self) -> None:
+        """Remove every hook; without hooks this does nothing."""
+        window, self._window, self._sink = self._window, None, None
+        if window is not None:
+            self._finalizer.detach()
+            window.close()
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Hooks stay, and tell nothing: for a forward pass of our own in between."""
+        self._paused = True
+        try:
+            yield
+        finally:
+            self._paused = False
+
+    def elsewhere(self, module: nn.Module, values: Any) -> bool:
+        """Is the module a replica of DataParallel on another device than the model's own?
+
+        Replicas share the hooks and run in threads of their own; the first device's is observed.
+        """
+        if not getattr(module, "_is_replica", False):
+            return False
+        tensor = next(tensors(values), None)
+        return tensor is not None and tensor.device != self._home
+
+    def _hook_root(self, window: contextlib.ExitStack) -> None:
+        before = _LayerHook(self, "_root_begins", "")
+        after = _LayerHook(self, "_root_ends", "")
+        _remove_with(
+            window,
+            self.model.register_forward_pre_hook(before, prepend=True, with_kwargs=True),
+            self.model.register_forward_hook(after, with_kwargs=True),
+        )
+
+    def _hook_layer(
+        self, window: contextlib.ExitStack, name: str, module: nn.Module, sides: tuple[Side, ...]
+    ) -> None:
+        if "input" in sides and name in self.layers:
+            hook = _LayerHook(self, "_layer_begins", name)
+            _remove_with(window, module.register_forward_pre_hook(hook, with_kwargs=True))
+        if "output" in sides:
+            # In front of the user's own forward hooks: what `forward` itself returned.
+            hook = _LayerHook(self, "_layer_ends", name)
+            handle = module.register_forward_hook(hook, prepend=True, with_kwargs=True)
+            _remove_with(window, handle)
+
+    def _root_begins(self, name: str, module: nn.Module, args: Any, kwargs: Any, _: Any) -> None:
+        if self._sink is None or self._paused:
+            return
+        if not self._accept():
+            if self._phase == "inside":
+                self._phase = "waiting"  # the pass before it broke off; this one is not its end
+            return
+        if self._phase != "done" or self._sink.again():
+            self._phase = "inside"
+            self._forget()
+            self._sink.begin(args, kwargs)
+
+    def _root_ends(self, name: str, module: nn.Module, args: Any, kwargs: Any, _: Any) -> None:
+        if self._phase == "inside" and not self._paused:
+            self._phase = "done"
+
+    def _layer_begins(self, name: str, module: nn.Module, args: Any, kwargs: Any, _: Any) -> None:
+        self._tell(name, module, "input", (args, kwargs))
+
+    def _layer_ends(
+        self, name: str, module: nn.Module, args: Any, kwargs: Any, output: Any
+    ) -> None:
+        self._tell(name, module, "output", output)
+
+    def _tell(self, name: str, module: nn.Module, side: Side, value: Any) -> None:
+        if self._sink is None or self._paused or self._phase == "done":
+            return
+        call = self._calls.get((name, side), 0) + 1
+        if self._phase == "waiting" and (call > 1 or not self._accept()):
+            return
+        self._calls[name, side] = call
+        self._sink.captured(self._site(name, call, side, module), side, value, module)
+
+    def _site(self, name: str, call: int, side: Side, module: nn.Module) -> Site:
+        position = self._order.setdefault((name, call), len(self._order))
+        known = self._sites.get((name, call, side))
+        if known is None or known.position != position:
+            known = self._sites[name, call, side] = Site(
+                layer=name,
+                type=type(module).__name__.removeprefix("FSDP"),
+                kernel_shape=kernel_shape(module),
+                call=call,
+                position=position,
+                pictures=name in self.layers,
+                floor=floor_of(module) if side == "output" else None,
+            )
+        return known
+
+    def _forget(self) -> None:
+        self._calls.clear()
+        self._order.clear()
+
+
+def _always() -> bool:
+    return True
+
+
+def _remove_with(window: contextlib.ExitStack, *handles: RemovableHandle) -> None:
+    for handle in handles:
+        window.callback(handle.remove)

@@ -1,0 +1,63 @@
+"""A place to compute inside somebody else's forward pass without leaving a trace."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from typing import Any
+
+import torch
+from torch._ops import _len_torch_dispatch_stack_pre_dispatch
+from torch.utils._python_dispatch import _disable_current_modes
+
+from fmapboard.capture.cpu_threads import one_thread, team
+
+
+class aside:  # a context manager, used as a function
+    """Compute beside the user's pass: no graph, no autocast, no dispatch modes, no other threads.
+
+    Selective checkpointing records every operation that it sees, even without gradients; with the
+    modes disabled it sees none of ours.
+
+    Args:
+        device_type: of what is read.
+        nbytes: how much is read; on the CPU several threads may read much (`threads`).
+    """
+
+    __slots__ = ("_begun", "_device_type", "_left", "_nbytes", "_no_grad", "_one_thread")
+
+    def __init__(self, device_type: str, nbytes: int = 0) -> None:
+        self._device_type, self._nbytes = device_type, nbytes
+        self._no_grad = torch.no_grad()
+        self._one_thread: one_thread | None = None
+        self._begun: float | None = None
+        self._left: contextlib.ExitStack | None = None
+
+    def __enter__(self) -> None:
+        self._no_grad.__enter__()
+        if self._device_type == "cpu":
+            if team.reads(self._nbytes):
+                self._begun = time.perf_counter()
+            else:
+                self._one_thread = one_thread()
+                self._one_thread.__enter__()
+        # Both are dear to enter, and hooks run often: only where there is something to leave.
+        if _modes_are_active() or torch.is_autocast_enabled(self._device_type):
+            self._left = contextlib.ExitStack()
+            self._left.enter_context(_disable_current_modes())
+            autocast = torch.autocast(self._device_type, enabled=False, cache_enabled=False)
+            self._left.enter_context(autocast)
+
+    def __exit__(self, *error: Any) -> None:
+        if self._left is not None:
+            self._left.close()
+        if self._one_thread is not None:
+            self._one_thread.__exit__()
+        if self._begun is not None:
+            team.took(time.perf_counter() - self._begun, self._nbytes)
+        self._no_grad.__exit__(*error)
+
+
+def _modes_are_active() -> bool:
+    before_dispatch = _len_torch_dispatch_stack_pre_dispatch()  # type: ignore[no-untyped-call]  # torch
+    return bool(torch._C._len_torch_dispatch_stack() or before_dispatch)

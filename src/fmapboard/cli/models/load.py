@@ -1,0 +1,117 @@
+"""Finds a model by what was typed, and says what its input must look like."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from torch import nn
+
+from fmapboard.cli.models.checkpoints import LoadReport, load_checkpoint
+from fmapboard.cli.models.factory import call_factory
+from fmapboard.cli.models.preprocessing import Preprocessing, assumed
+from fmapboard.cli.models.pretrained import Request, build_timm, build_torchvision, refuse_name
+from fmapboard.errors import CheckpointError, ConfigurationError
+
+__all__ = ["LoadedModel", "Preprocessing", "load_model"]
+
+_DEMO_SIDE = 128
+"""Side of the demo network's input, px; it trains on smaller crops, but takes any size."""
+
+_WEIGHT_SUFFIXES = frozenset({".pt", ".pth", ".bin", ".ckpt", ".safetensors", ".tar"})
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedModel:
+    """A model in eval mode on the CPU, with what its input must look like."""
+
+    model: nn.Module
+    name: str
+    """What was asked for, such as ``"resnet34"`` or ``"timm:convnext_tiny"``."""
+    preprocessing: Preprocessing
+    report: LoadReport | None = None
+    """How the file of weights fitted, if one was given."""
+
+
+def load_model(
+    spec: str,
+    *,
+    weights: str = "DEFAULT",
+    checkpoint: Path | None = None,
+    input_size: int | None = None,
+) -> LoadedModel:
+    """The model that ``spec`` names, in eval mode, with its preprocessing.
+
+    Args:
+        spec: ``"demo"`` (the bundled network), a torchvision name (``"resnet34"``), a timm name
+            (``"timm:convnext_tiny"``), or ``"package.module:callable"``: a callable without
+            arguments that returns a module, or a module. The current folder is importable.
+        weights: ``"DEFAULT"`` (pretrained, fetched at need), ``"none"`` (random; a callable's
+            own are kept), a file, or a name of torchvision's such as ``"IMAGENET1K_V2"``.
+        checkpoint: a file of weights; with one, nothing is fetched.
+        input_size: the side of the square input, px; by default what the weights want.
+
+    Raises:
+        UnknownModel: nothing has that name.
+        ConfigurationError: the model cannot be built, or takes no photographs.
+        DownloadError: the pretrained weights could not be fetched.
+        CheckpointError: the file cannot be read or does not fit.
+        MissingExtra: a timm name, and timm is not installed.
+    """
+    request = _understand(spec, weights, checkpoint, input_size)
+    model, preprocessing = _build(request)
+    report = load_checkpoint(model, request.file) if request.file else None
+    if input_size is not None:
+        preprocessing = preprocessing.with_input_size(input_size)
+    return LoadedModel(model.eval(), spec, preprocessing, report)
+
+
+def _build(request: Request) -> tuple[nn.Module, Preprocessing]:
+    if ":" not in request.spec and request.spec != "demo":
+        return build_torchvision(request)
+    refuse_name(request)
+    if request.spec == "demo":
+        return _build_demo(request)
+    if request.spec.startswith("timm:"):
+        return build_timm(request)
+    model = call_factory(request.spec)
+    return model, assumed(model)
+
+
+def _understand(
+    spec: str, weights: str, checkpoint: Path | None, input_size: int | None
+) -> Request:
+    if input_size is not None and input_size < 1:
+        raise ConfigurationError(f"the input size must be at least 1 pixel, not {input_size}")
+    known = {"default": "DEFAULT", "none": "none"}.get(weights.lower())
+    if known is not None:
+        return Request(spec, known, checkpoint, input_size)
+    path = Path(weights)
+    if not path.is_file():
+        if path.suffix.lower() in _WEIGHT_SUFFIXES:
+            raise CheckpointError(f"no such file of weights: {weights!r}")
+        return Request(spec, weights, checkpoint, input_size)
+    if checkpoint is not None:
+        raise ConfigurationError(
+            f"two files of weights: {weights!r} and {str(checkpoint)!r}; give one of them"
+        )
+    return Request(spec, "DEFAULT", path, input_size)
+
+
+def _build_demo(request: Request) -> tuple[nn.Module, Preprocessing]:
+    network = importlib.import_module("fmapboard.demo.network")
+    model: nn.Module = network.load_trained()
+    if request.weights == "none":
+        for layer in model.modules():
+            if callable(reset := getattr(layer, "reset_parameters", None)):
+                reset()
+    return model, demo_preprocessing()
+
+
+def demo_preprocessing() -> Preprocessing:
+    """What the bundled network wants: its training mean and std, at a larger size."""
+    network = importlib.import_module("fmapboard.demo.network")
+    side = (_DEMO_SIDE, _DEMO_SIDE)
+    mean, std = tuple(network.MEAN), tuple(network.STD)
+    return Preprocessing(side, _DEMO_SIDE, mean, std, source="the demo network's own")

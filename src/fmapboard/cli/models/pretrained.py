@@ -1,0 +1,221 @@
+"""Builds torchvision's and timm's models, fetching their weights only when asked to."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import inspect
+import socket
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from urllib.parse import urlparse
+from urllib.request import getproxies
+
+import torch.hub
+import torchvision.models
+from torch import nn
+
+from fmapboard.cli.models.checkpoints import one_line
+from fmapboard.cli.models.preprocessing import Preprocessing, from_preset, from_timm
+from fmapboard.errors import (
+    ConfigurationError,
+    DownloadError,
+    UnknownModel,
+    closest,
+    optional,
+)
+
+_WHOLE_SIDE = 320
+"""Shorter side of a detector's input, px: its own 800 take long and fill the disk."""
+
+_TIMEOUT = 20.0
+"""Seconds without an answer after which a download counts as failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to build: a name, and whose weights go into it."""
+
+    spec: str
+    weights: str
+    """``"DEFAULT"``, ``"none"`` or the name of one of torchvision's weights."""
+    file: Path | None
+    input_size: int | None
+
+    @property
+    def fetches(self) -> bool:
+        """Whether weights may be downloaded."""
+        return self.file is None and self.weights != "none"
+
+
+def build_torchvision(request: Request) -> tuple[nn.Module, Preprocessing]:
+    """A torchvision model with the weights asked for; those in a file are not loaded yet.
+
+    Its preprocessing is that of the named weights, or of the default ones, whether they are
+    fetched or not. A detector resizes its input itself: it is set to ``input_size``, by default
+    a shorter side of 320 px.
+
+    Raises:
+        UnknownModel: torchvision has no such model.
+        ConfigurationError: it has no such weights, or takes no photographs.
+        DownloadError: the weights could not be fetched.
+    """
+    name = request.spec.lower()
+    if name not in torchvision.models.list_models():
+        raise UnknownModel(_no_such(request.spec, [*torchvision.models.list_models(), "demo"]))
+    if name.startswith("quantized_"):
+        raise ConfigurationError(
+            f"{name!r} computes in 8-bit integers, which have no feature maps to normalize; "
+            f"use {name.removeprefix('quantized_')!r}"
+        )
+    entry = _weights_entry(name, request)
+    preset = entry.transforms()
+    if type(preset).__name__ in ("VideoClassification", "OpticalFlow"):
+        raise ConfigurationError(f"{name!r} takes clips or pairs of frames, not a photograph")
+    source = repr(entry) if request.fetches else f"{entry!r} (its preprocessing only)"
+    model = _fetch_torchvision(name, entry) if request.fetches else _bare(name, request)
+    _bound_detector(model, request.input_size or _WHOLE_SIDE)
+    return model, from_preset(preset, source, whole=_WHOLE_SIDE)
+
+
+def _weights_entry(name: str, request: Request) -> Any:
+    """The member of the model's weights enum that was asked for, or its default."""
+    entries = torchvision.models.get_model_weights(name)
+    if request.weights in ("DEFAULT", "none"):
+        return entries.DEFAULT
+    wanted = request.weights.removeprefix(f"{entries.__name__}.")
+    if wanted not in entries.__members__:
+        raise ConfigurationError(
+            f"no weights {request.weights!r} for {name!r}: neither a file nor one of "
+            f"{', '.join([*entries.__members__, 'none'])}"
+        )
+    return entries[wanted]
+
+
+def _fetch_torchvision(name: str, entry: Any) -> nn.Module:
+    cached = Path(torch.hub.get_dir(), "checkpoints", Path(urlparse(entry.url).path).name)
+    with _fetching(name, cached):
+        model: nn.Module = torchvision.models.get_model(
+            name, weights=entry, progress=sys.stderr.isatty()
+        )
+    return model
+
+
+def _bare(name: str, request: Request) -> nn.Module:
+    """A torchvision model with random weights; never fetches."""
+    options: dict[str, Any] = {"weights": None}
+    builder = torchvision.models.get_model_builder(name)
+    if "weights_backbone" in inspect.signature(builder).parameters:
+        options["weights_backbone"] = None  # else the backbone's weights are fetched
+    if name in ("googlenet", "inception_v3"):
+        # What their pretrained weights go with, and a warning less.
+        options |= {"init_weights": request.file is None, "transform_input": True}
+    model: nn.Module = torchvision.models.get_model(name, **options)
+    return model
+
+
+def _bound_detector(model: nn.Module, side: int) -> None:
+    """Keep a detector from enlarging its input again to the 800 px it is used with."""
+    resizer: Any = getattr(model, "transform", None)
+    if hasattr(resizer, "min_size") and not getattr(resizer, "fixed_size", None):
+        resizer.min_size = (side,)
+
+
+def build_timm(request: Request) -> tuple[nn.Module, Preprocessing]:
+    """A timm model with its pretrained or with random weights, and its own preprocessing.
+
+    Raises:
+        MissingExtra: timm is not installed.
+        UnknownModel: timm has no such model.
+        ConfigurationError: it has no pretrained weights, or takes no photographs.
+        DownloadError: the weights could not be fetched.
+    """
+    timm = optional("timm", extra="timm", why=f"the model {request.spec!r}")
+    name = request.spec.removeprefix("timm:")
+    _check_timm(timm, name, request)
+    if request.fetches:
+        with _fetching(request.spec), _hub_offline_if_unreachable():
+            model: nn.Module = timm.create_model(name, pretrained=True)
+    else:
+        model = timm.create_model(name, pretrained=False)
+    config = importlib.import_module("timm.data").resolve_model_data_config(model)
+    return model, from_timm(config, "timm pretrained_cfg")
+
+
+def _check_timm(timm: ModuleType, name: str, request: Request) -> None:
+    known = timm.list_models()
+    if name not in known and name not in (tagged := timm.list_models(include_tags=True)):
+        raise UnknownModel(_no_such(request.spec, [f"timm:{n}" for n in known + tagged]))
+    if request.fetches and not timm.is_model_pretrained(name):
+        raise ConfigurationError(
+            f"timm has no pretrained weights for {name!r}; use --weights none or --checkpoint FILE"
+        )
+
+
+@contextlib.contextmanager
+def _hub_offline_if_unreachable() -> Iterator[None]:
+    """Let the Hugging Face hub use its cache at once when its host does not answer.
+
+    Otherwise it asks for every file six times, 45 s in all, before it looks into the cache.
+    """
+    constants: Any = importlib.import_module("huggingface_hub.constants")
+    before = constants.HF_HUB_OFFLINE
+    constants.HF_HUB_OFFLINE = before or not _answers(constants.ENDPOINT)
+    try:
+        yield
+    finally:
+        constants.HF_HUB_OFFLINE = before
+
+
+def _answers(url: str) -> bool:
+    parts = urlparse(url)
+    if getproxies():
+        return True  # a proxy answers for the host
+    try:
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        socket.create_connection((parts.hostname or "", port), timeout=_TIMEOUT / 4).close()
+    except OSError:
+        return False
+    return True
+
+
+def refuse_name(request: Request) -> None:
+    """Only torchvision's models have weights with names of their own."""
+    if request.weights not in ("DEFAULT", "none"):
+        raise ConfigurationError(
+            f"no weights {request.weights!r} for {request.spec!r}: neither a file nor one of "
+            "DEFAULT, none"
+        )
+
+
+def _no_such(spec: str, known: Iterable[str]) -> str:
+    return (
+        f"no model {spec!r}; closest: {closest(spec, known)}; "
+        "also timm:NAME and package.module:callable"
+    )
+
+
+@contextlib.contextmanager
+def _fetching(name: str, cached: Path | None = None) -> Iterator[None]:
+    """Run what may download: it gives up on a silent host, prints to stderr alone, and fails as
+    one `DownloadError`."""
+    before = socket.getdefaulttimeout()
+    socket.setdefaulttimeout(_TIMEOUT)
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
+    except Exception as error:  # OSError, RuntimeError, httpx's and pickle's errors alike
+        if cached is not None and cached.exists():
+            happened = f"could not load the weights of {name!r}; delete {str(cached)!r} to retry"
+        else:
+            happened = f"could not download the weights of {name!r}"
+        raise DownloadError(
+            f"{happened} ({one_line(error)}); use --weights FILE or --checkpoint FILE "
+            "for weights you have, or --weights none for random ones"
+        ) from error
+    finally:
+        socket.setdefaulttimeout(before)

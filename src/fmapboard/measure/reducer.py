@@ -1,0 +1,205 @@
+"""A captured tensor to the little that is kept of it.
+
+On the training thread a tensor is read once for its numbers, and what is drawn of it is copied;
+nothing that is kept aliases the live tensor, which the very next operation may overwrite. The rest
+is worked out by `to_host`, in the worker thread. Call a reduction inside `isolation.aside`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from fmapboard.measure.channel_stats import PendingStatistics, statistics, work_out
+from fmapboard.measure.layout import MapsView, as_maps, as_pictures
+from fmapboard.measure.subsample import PendingSample, sample
+from fmapboard.model.activations import is_bounded
+from fmapboard.records import Floats, Measured, Role, Sample, Scale, Site, Statistics
+from fmapboard.render.quantize import Quantiser
+
+
+@dataclass(frozen=True, slots=True)
+class PendingMaps:
+    """What is drawn of a tensor: a copy [N, C, H, W], f32 or f64, still on the device.
+
+    ``channels`` is how many the tensor has in all, ``view`` how it was read as maps. ``counted``:
+    the tensor's statistics are those of the very planes that are drawn.
+    """
+
+    maps: Tensor
+    channels: int
+    view: str
+    counted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """`records.Measured` still on the device."""
+
+    site: Site
+    role: Role
+    shape: tuple[int, ...]
+    quantise: Quantiser
+    drawn: PendingMaps | None = None
+    statistics: PendingStatistics | Statistics | None = None
+    sample: PendingSample | None = None
+
+    def tensors(self) -> Iterator[Tensor]:
+        """Everything that it holds."""
+        if self.drawn is not None:
+            yield self.drawn.maps
+        if isinstance(self.statistics, PendingStatistics):
+            yield from self.statistics.parts
+        if self.sample is not None:
+            yield self.sample.values
+
+    def to_host(self) -> Measured:
+        """Wait for the device and work everything out; of one run in the order of its steps."""
+        planes, drawn, numbers = None, self.drawn, self.statistics
+        if isinstance(numbers, PendingStatistics):
+            numbers = numbers.to_host()
+        if drawn is not None:
+            maps, key = drawn.maps.cpu().numpy(), (self.site.label, self.role)
+            known = _extremes(numbers, maps.shape[1]) if drawn.counted else None
+            planes = self.quantise(key, maps, self.shape, drawn.channels, drawn.view, known)
+        sampled = None if self.sample is None else _with_extremes(self.sample, numbers)
+        return Measured(self.site, self.role, planes, numbers, sampled, self.shape)
+
+
+def with_numbers(pending: Sequence[Pending]) -> list[Pending]:
+    """The same with all their statistics worked out, which is quicker than one by one."""
+    waiting = {
+        n: s for n, p in enumerate(pending) if isinstance(s := p.statistics, PendingStatistics)
+    }
+    found = dict(zip(waiting, work_out(list(waiting.values())), strict=True))
+    return [replace(p, statistics=found[n]) if n in found else p for n, p in enumerate(pending)]
+
+
+def joined(
+    pending: Sequence[Pending], failed: Callable[[str, Exception], None]
+) -> tuple[Measured, ...]:
+    """Everything measured, in the network's order; a probe's planes beside the live numbers.
+
+    A layer that fails is told of, by its label, and left out.
+    """
+    by_key: dict[tuple[str, str], Measured] = {}
+    with contextlib.suppress(Exception):  # whose fault it is shows where each works out its own
+        pending = with_numbers(pending)
+    for part in pending:
+        key = (part.site.label, part.role)
+        try:
+            measured, known = part.to_host(), by_key.get(key)
+        except Exception as error:
+            failed(part.site.label, error)
+            continue
+        if known is not None and measured.planes is not None:
+            measured = replace(known, planes=measured.planes)
+        by_key[key] = measured
+    return tuple(sorted(by_key.values(), key=lambda measured: measured.site.position))
+
+
+@dataclass(slots=True)
+class Reducer:
+    """Reduces captured tensors.
+
+    Attributes:
+        samples: how many samples are drawn; None draws all.
+        max_channels: how many channels are drawn; None draws all.
+        max_tile, scale, zero_centred: see `quantize.Quantiser`.
+        channels_last_sequences: three axes of a module that is no convolution are [N, L, C].
+        tokens_are_patches: sequences that fill a square are drawn as maps.
+        quantise: made of the options; `dataclasses.replace` hands it on, with its locked scales.
+    """
+
+    samples: int | None = 1
+    max_channels: int | None = 64
+    max_tile: int | None = 64
+    scale: Scale = "channel"
+    zero_centred: bool = False
+    channels_last_sequences: bool = True
+    tokens_are_patches: bool = False
+    quantise: Quantiser | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.quantise is None:
+            self.quantise = Quantiser(self.max_tile, self.scale, self.zero_centred)
+
+    def __call__(
+        self,
+        site: Site,
+        role: Role,
+        tensor: Tensor,
+        module: nn.Module,
+        *,
+        pictures: bool = True,
+        numbers: bool = True,
+    ) -> Pending:
+        """Reduce one tensor: maps where ``pictures``, statistics and a sample where ``numbers``.
+
+        A site that wants numbers alone gets neither maps nor a sample for a histogram.
+        """
+        view = self.view(tensor, module)
+        counted = kept = sampled = None
+        if numbers:
+            counted = statistics(
+                view.maps,
+                rounded(site.floor, tensor.dtype),
+                moments=site.pictures,
+                bounded=site.floor is not None and is_bounded(module),
+            )
+        if counted is not None and site.pictures:
+            sampled = sample(view.maps)
+        if pictures and site.pictures and view.drawable:
+            kept = self.keep(view, self.samples)
+        assert self.quantise is not None  # made with the reducer
+        return Pending(site, role, tuple(tensor.shape), self.quantise, kept, counted, sampled)
+
+    def view(self, tensor: Tensor, module: nn.Module) -> MapsView:
+        """The tensor read as maps."""
+        return as_maps(
+            tensor,
+            module,
+            channels_last_sequences=self.channels_last_sequences,
+            tokens_are_patches=self.tokens_are_patches,
+        )
+
+    def keep(self, view: MapsView, samples: int | None, *, each: bool = False) -> PendingMaps:
+        """A copy of what is drawn of so many samples, None for all.
+
+        ``each``: statistics are of each sample alone.
+        """
+        maps = view.maps if view.patches is None else view.patches
+        drawn, how = as_pictures(maps[:samples, : self.max_channels])
+        copied = drawn.clone(memory_format=torch.contiguous_format)
+        said = "; ".join(filter(None, [view.said, how]))
+        whole = view.patches is None and maps.dim() == copied.dim()
+        return PendingMaps(copied, maps.shape[1], said, whole and (each or len(maps) == 1))
+
+
+def _extremes(numbers: Statistics | None, channels: int) -> tuple[Floats, Floats] | None:
+    """Of the first channels of one sample, f64 [1, C]; None where a value is not finite."""
+    if numbers is None or numbers.nonfinite.any():
+        return None
+    return numbers.minimum[None, :channels], numbers.maximum[None, :channels]
+
+
+def _with_extremes(pending: PendingSample, numbers: Statistics | None) -> Sample:
+    """The sample with the smallest and the largest finite value of all channels."""
+    if numbers is None or np.isnan(numbers.minimum).all():
+        return pending.to_host()
+    return pending.to_host(float(np.nanmin(numbers.minimum)), float(np.nanmax(numbers.maximum)))
+
+
+@lru_cache(maxsize=64)
+def rounded(floor: float | None, dtype: torch.dtype) -> float | None:
+    """An activation's floor as the type of its output has it: bfloat16 has no -1.758099."""
+    if floor is None or not dtype.is_floating_point or math.isnan(floor):
+        return floor
+    return float(torch.tensor(floor, dtype=dtype, device="cpu"))

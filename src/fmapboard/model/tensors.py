@@ -1,0 +1,76 @@
+"""Tensors inside nested values: what a module takes and returns."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+def is_observable(tensor: Tensor) -> bool:
+    """Does the tensor hold numbers that can be read now (not meta, fake, empty or in vmap)?"""
+    if tensor.numel() == 0 or tensor.is_meta or type(tensor).__name__ == "FakeTensor":
+        return False
+    return not torch._C._functorch.is_functorch_wrapped_tensor(tensor)
+
+
+def first_tensor(value: Any) -> Tensor | None:
+    """The first floating-point, complex or quantized tensor; no generator is consumed."""
+    for tensor in tensors(value):
+        if tensor.is_floating_point() or tensor.is_complex() or tensor.is_quantized:
+            return tensor
+    return None
+
+
+def tensors(value: Any) -> Iterator[Tensor]:
+    """All tensors inside tuples, lists, dicts and dataclasses, in order."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from tensors(item)
+    elif isinstance(value, (tuple, list)):
+        for item in value:
+            yield from tensors(item)
+    elif is_dataclass(value) and not isinstance(value, type):
+        for field in fields(value):
+            yield from tensors(getattr(value, field.name, None))
+
+
+def map_tensors(value: Any, change: Callable[[Tensor], Any]) -> Any:
+    """The same structure with every tensor changed: tuples, lists, mappings and dataclasses.
+
+    Anything else comes back as it is.
+    """
+    if isinstance(value, Tensor):
+        return change(value)
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*(map_tensors(item, change) for item in value))
+    if isinstance(value, (tuple, list)):
+        return type(value)(map_tensors(item, change) for item in value)
+    if isinstance(value, Mapping):
+        return _rebuilt(value, change)
+    if is_dataclass(value) and not isinstance(value, type):
+        return _replaced(value, change)
+    return value
+
+
+def _rebuilt(value: Mapping[Any, Any], change: Callable[[Tensor], Any]) -> Any:
+    """A mapping of the same kind, or a dict where that kind is not built from another mapping."""
+    changed = {key: map_tensors(item, change) for key, item in value.items()}
+    try:
+        kind: Any = type(value)
+        return kind(**changed) if is_dataclass(value) else kind(changed)
+    except TypeError:
+        return changed
+
+
+def _replaced(value: Any, change: Callable[[Tensor], Any]) -> Any:
+    twin = copy.copy(value)
+    for field in fields(value):
+        object.__setattr__(twin, field.name, map_tensors(getattr(value, field.name), change))
+    return twin

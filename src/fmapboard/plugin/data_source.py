@@ -1,0 +1,196 @@
+"""What TensorBoard holds, read through its data provider: runs, series, blobs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from tensorboard import errors, plugin_util
+from tensorboard.data import provider
+
+from fmapboard.plugin.cache import BlobCache
+from fmapboard.plugin.calls import AtOnce, InTurn
+from fmapboard.tab_format import PLUGIN_NAME
+
+_ALL = 1_000_000
+"""Points asked for, a series: all that are kept (0 would mean none)."""
+_CACHE = 48 * 2**20
+IMAGES, HISTOGRAMS, SCALARS = "images", "histograms", "scalars"
+
+
+class Gone(Exception):
+    """TensorBoard has dropped what was just listed, or it cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One step of a blob series; ``blobs`` are the data provider's keys."""
+
+    plugin: str
+    run: str
+    tag: str
+    step: int
+    wall_time: float
+    blobs: tuple[str, ...]
+
+
+class Source:
+    """Reads for any request; holds the cache; thread safe.
+
+    Args:
+        data_provider: TensorBoard's.
+        in_process: the data lies in this process (the Python loader).
+    """
+
+    def __init__(self, data_provider: Any, *, in_process: bool) -> None:
+        self._provider = data_provider
+        self._cache = BlobCache(_CACHE)
+        self._calls: AtOnce | InTurn = InTurn() if in_process else AtOnce()
+
+    def reader(self, environ: Any) -> Reader:
+        """A reader for one request, with the request's rights and experiment."""
+        context = plugin_util.context(environ)
+        experiment = plugin_util.experiment_id(environ)
+        return Reader(self._provider, self._cache, self._calls, context, experiment)
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Reads what one request may see."""
+
+    provider: Any
+    cache: BlobCache
+    calls: AtOnce | InTurn
+    context: Any
+    experiment: str
+
+    def started(self) -> dict[str, float | None]:
+        """Run -> the time of its first event, s."""
+        runs = self._ask(self.provider.list_runs)
+        return {run.run_name: run.start_time for run in runs}
+
+    def tags(self) -> dict[str, list[str]]:
+        """Run -> tags of the records in it, in any order."""
+        listed = self._ask(self.provider.list_blob_sequences, plugin_name=PLUGIN_NAME)
+        return {run: list(tags) for run, tags in listed.items()}
+
+    def points(
+        self, plugin: str, run: str, tags: Iterable[str] | None = None
+    ) -> dict[str, list[Point]]:
+        """Tag -> the kept steps of a run's blob series, ascending."""
+        found = self._ask(
+            self.provider.read_blob_sequences,
+            plugin_name=plugin,
+            run_tag_filter=_filter(run, tags),
+            downsample=_ALL,
+        )
+        return {
+            tag: [_point(plugin, run, tag, d) for d in sorted(data, key=lambda datum: datum.step)]
+            for tag, data in found.get(run, {}).items()
+        }
+
+    def scalar_tags(self, run: str) -> list[str]:
+        """Tags of a run's scalars."""
+        return self._tags(self.provider.list_scalars, SCALARS, run)
+
+    def histogram_tags(self, run: str) -> list[str]:
+        """Tags of a run's histograms."""
+        return self._tags(self.provider.list_tensors, HISTOGRAMS, run)
+
+    def scalars(self, run: str, tags: Iterable[str]) -> dict[str, list[Any]]:
+        """Tag -> data with ``step`` and ``value``."""
+        return self._data(self.provider.read_scalars, SCALARS, run, tags)
+
+    def histograms(self, run: str, tags: Iterable[str]) -> dict[str, list[Any]]:
+        """Tag -> data with ``step`` and ``numpy``, [K, 3] of left, right, count."""
+        return self._data(self.provider.read_tensors, HISTOGRAMS, run, tags)
+
+    def blobs(
+        self, wanted: Sequence[tuple[Point, int]], *, keep: bool = True
+    ) -> list[bytes | None]:
+        """Blobs by point and place in it; None for one that cannot be had.
+
+        Args:
+            wanted: points and places.
+            keep: in the cache, for others to come.
+        """
+        found = [self._cached(point, place) for point, place in wanted]
+        missing = [i for i, blob in enumerate(found) if blob is None]
+        calls = [partial(self._blob, *wanted[i]) for i in missing]
+        for i, blob in zip(missing, self.calls(calls, self._nudge), strict=True):
+            found[i] = blob
+            if keep and blob is not None:
+                self.cache.put(self._key(*wanted[i]), blob)
+        return found
+
+    def _cached(self, point: Point, place: int) -> bytes | None:
+        return self.cache.get(self._key(point, place))
+
+    def _key(self, point: Point, place: int) -> tuple[Any, ...]:
+        stamp = (point.tag, point.step, point.wall_time, place)
+        return (self.experiment, point.plugin, point.run, *stamp)
+
+    def _blob(self, point: Point, place: int) -> bytes | None:
+        """A blob; once more by a fresh listing where its key holds no longer."""
+        try:
+            return self._read(point, place)
+        except Gone:
+            pass
+        listed = self._list_again(point)
+        try:
+            return None if listed is None else self._read(listed, place)
+        except Gone:
+            return None
+
+    def _read(self, point: Point, place: int) -> bytes:
+        try:
+            blob = self.provider.read_blob(self.context, blob_key=point.blobs[place])
+        except (errors.PublicError, LookupError, TypeError, ValueError) as error:
+            raise Gone from error  # dropped, or no sequence of blobs at all
+        if not isinstance(blob, bytes):
+            raise Gone
+        return blob
+
+    def _list_again(self, point: Point) -> Point | None:
+        found = self.provider.read_blob_sequences(
+            self.context,
+            experiment_id=self.experiment,
+            plugin_name=point.plugin,
+            run_tag_filter=_filter(point.run, [point.tag]),
+            downsample=_ALL,
+        )
+        for datum in found.get(point.run, {}).get(point.tag, ()):
+            listed = _point(point.plugin, point.run, point.tag, datum)
+            if (listed.step, listed.wall_time) == (point.step, point.wall_time):
+                return listed
+        return None
+
+    def _tags(self, method: Callable[..., Any], plugin: str, run: str) -> list[str]:
+        listed = self._ask(method, plugin_name=plugin, run_tag_filter=_filter(run, None))
+        return list(listed.get(run, {}))
+
+    def _data(
+        self, method: Callable[..., Any], plugin: str, run: str, tags: Iterable[str]
+    ) -> dict[str, list[Any]]:
+        chosen = _filter(run, tags)
+        found = self._ask(method, plugin_name=plugin, run_tag_filter=chosen, downsample=_ALL)
+        return {tag: list(data) for tag, data in found.get(run, {}).items()}
+
+    def _ask(self, method: Callable[..., Any], **words: Any) -> Any:
+        call = partial(method, self.context, experiment_id=self.experiment, **words)
+        return self.calls([call], self._nudge)[0]
+
+    def _nudge(self) -> Any:
+        return self.provider.list_plugins(self.context, experiment_id=self.experiment)
+
+
+def _point(plugin: str, run: str, tag: str, datum: Any) -> Point:
+    time = datum.wall_time if math.isfinite(datum.wall_time) else 0.0
+    return Point(plugin, run, tag, datum.step, time, tuple(v.blob_key for v in datum.values))
+
+
+def _filter(run: str, tags: Iterable[str] | None) -> Any:
+    return provider.RunTagFilter(runs=[run], tags=None if tags is None else list(tags))

@@ -1,0 +1,109 @@
+"""The Scalars and Histograms series that belong to one layer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from fmapboard.plugin.data_source import Reader
+from fmapboard.plugin.http import Answer, Query
+from fmapboard.plugin.layer_series import Series
+from fmapboard.plugin.routes.maps import the_series
+from fmapboard.plugin.stored_record import Header, read_header
+from fmapboard.plugin.tag_names import natural
+from fmapboard.tab_format import FormatError
+
+_OF_LABEL = ("constant_channels", "nonfinite", "dead_channels")
+_OF_TENSOR = ("activations", "inputs", "activation_gradients")
+_OF_PARAMETER = ("weights", "gradients")
+_NORM = "gradient_norm"
+_MOST_HISTOGRAMS = 200
+"""The Python loader keeps 500 of a series, more than a chart has columns."""
+
+
+def numbers(reader: Reader, query: Query) -> Answer:
+    """``data/numbers``: what the small charts show, by tag without the model's name."""
+    series = the_series(reader, query)
+    run, prefix = query.text("run"), series.layer.prefix
+    header = _header(reader, series)
+    layer = series.layer.label if header is None else header.layer
+    scalars = [f"{what}/{series.layer.label}" for what in _OF_LABEL] + [f"{_NORM}/total"]
+    if header is not None and header.activation is not None:
+        scalars.append(f"dead_channels/{header.activation}")
+    norms = _of_parameters(reader.scalar_tags(run), prefix, (_NORM,), layer)
+    of_tensor = [f"{what}/{series.layer.label}" for what in _OF_TENSOR]
+    of_parameter = _of_parameters(reader.histogram_tags(run), prefix, _OF_PARAMETER, layer)
+    return Answer(
+        {
+            "scalars": _scalars(reader, run, prefix, [*scalars, *norms]),
+            "histograms": _histograms(reader, run, prefix, [*of_tensor, *of_parameter]),
+        }
+    )
+
+
+def _header(reader: Reader, series: Series) -> Header | None:
+    (blob,) = reader.blobs([(series.points[-1], 0)])
+    try:
+        return read_header(blob)
+    except FormatError:
+        return None
+
+
+def _of_parameters(
+    tags: Iterable[str], prefix: str, groups: tuple[str, ...], layer: str
+) -> list[str]:
+    """Tags, without prefix, of a layer's own parameters: not those of modules inside it."""
+    found = [tag.removeprefix(prefix) for tag in tags if tag.startswith(prefix)]
+    own = re.compile(rf"(?:{'|'.join(groups)})/{re.escape(layer)}\.[^.]+")
+    return sorted(filter(own.fullmatch, found), key=natural)
+
+
+def _scalars(reader: Reader, run: str, prefix: str, wanted: list[str]) -> dict[str, Any]:
+    found = reader.scalars(run, [prefix + tag for tag in wanted])
+    return {
+        tag: {"steps": [d.step for d in data], "values": _short([d.value for d in data])}
+        for tag in wanted
+        if (data := found.get(prefix + tag))
+    }
+
+
+def _histograms(reader: Reader, run: str, prefix: str, wanted: list[str]) -> dict[str, Any]:
+    found = reader.histograms(run, [prefix + tag for tag in wanted])
+    charts: dict[str, Any] = {}
+    for tag in wanted:
+        data = [d for d in found.get(prefix + tag, ()) if _is_histogram(d.numpy)]
+        if data:
+            data = _thinned(data)
+            charts[tag] = {
+                "steps": [d.step for d in data],
+                "edges": [_short([*d.numpy[:, 0], d.numpy[-1, 1]]) for d in data],
+                "counts": [_short(d.numpy[:, 2]) for d in data],
+            }
+    return charts
+
+
+def _short(values: Iterable[float]) -> list[float]:
+    """Seven digits, as a float32 has: half the bytes to send."""
+    return [float(f"{value:.7g}") for value in values]
+
+
+def _thinned(data: list[Any]) -> list[Any]:
+    """At most `_MOST_HISTOGRAMS`, evenly taken, the first and the last among them."""
+    if len(data) <= _MOST_HISTOGRAMS:
+        return data
+    places = np.linspace(0, len(data) - 1, _MOST_HISTOGRAMS).astype(int)
+    return [data[place] for place in places]
+
+
+def _is_histogram(rows: Any) -> bool:
+    """[K, 3] of left edge, right edge, count; the tag may be someone else's."""
+    return (
+        isinstance(rows, np.ndarray)
+        and rows.dtype.kind == "f"
+        and rows.ndim == 2
+        and rows.shape[0] > 0
+        and rows.shape[1] == 3
+    )

@@ -1,0 +1,73 @@
+"""A layer's channels over the kept steps."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fmapboard.plugin.data_source import Reader
+from fmapboard.plugin.http import Answer, Query, container, missing
+from fmapboard.plugin.routes.maps import the_series
+from fmapboard.plugin.routes.overview import statistics
+from fmapboard.plugin.stored_record import Record, read_record
+from fmapboard.tab_format import Floats, FormatError
+
+_ROLES = ("feature_maps", "gradients_of_maps", "inputs")
+_SHOWN = ("minimum", "maximum", "mean", "std", "lo", "hi", "nonfinite", "constant", "dead")
+
+
+def history(reader: Reader, query: Query) -> Answer:
+    """``data/history``: arrays [steps, drawn], packed float32, NaN where a step has no number."""
+    stamp = query.stamp()
+    points = the_series(reader, query).points
+    blobs = iter(reader.blobs([(point, place) for point in points for place in (0, 1)]))
+    records = [_read(next(blobs), next(blobs)) for _ in points]
+    rows = [{} if record is None else _row(record) for record in records]
+    if not any(rows):
+        raise missing(f"no record of {points[0].tag!r} can be read")
+    names = [
+        f"{role}.{what}"
+        for role in _ROLES
+        for what in _SHOWN
+        if any(f"{role}.{what}" in row for row in rows)
+    ]
+    tables = [_table([row.get(name) for row in rows]) for name in names]
+    facts = {
+        "steps": [point.step for point in points],
+        "wall_times": [point.wall_time for point in points],
+        "arrays": [
+            {"name": name, "shape": list(table.shape)}
+            for name, table in zip(names, tables, strict=True)
+        ],
+    }
+    packed = [table.astype("<f4").tobytes() for table in tables]
+    return container(facts, packed, lasting=stamp == points[-1].wall_time)
+
+
+def _read(header: bytes | None, arrays: bytes | None) -> Record | None:
+    try:
+        return read_record(header, arrays)
+    except FormatError:
+        return None
+
+
+def _row(record: Record) -> dict[str, Floats]:
+    """Name -> [drawn] of one step."""
+    row: dict[str, Floats] = {}
+    for role in _ROLES:
+        for what, values in statistics(record, role).items():
+            row[f"{role}.{what}"] = values
+        for end in ("lo", "hi"):
+            planes = record.arrays.get(f"{role}.{end}")
+            if planes is not None and len(planes):
+                row[f"{role}.{end}"] = planes[0]
+    return row
+
+
+def _table(rows: list[Floats | None]) -> Floats:
+    """Rows one below the other, [steps, most drawn]; NaN where there is nothing."""
+    widest = max((len(row) for row in rows if row is not None), default=0)
+    table = np.full((len(rows), widest), np.nan)
+    for at, row in enumerate(rows):
+        if row is not None:
+            table[at, : len(row)] = row
+    return table

@@ -1,0 +1,138 @@
+"""All pictures and arrays of one layer at one step, in one answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from fmapboard.plugin.data_source import IMAGES, Point, Reader
+from fmapboard.plugin.http import Answer, Query, container, missing
+from fmapboard.plugin.layer_series import Series, nearest, series_of
+from fmapboard.plugin.routes.layers import input_tag
+from fmapboard.plugin.stored_record import Header, Record, read_record
+from fmapboard.tab_format import FormatError
+
+_BEFORE_IMAGES = 2
+"""Blobs that stand before the pictures: width and height in an Images series, header and arrays in
+a first step's record."""
+_PNG = b"\x89PNG\r\n\x1a\n"
+
+
+def the_series(reader: Reader, query: Query) -> Series:
+    """The layer that a query names.
+
+    Raises:
+        Refused: it names none.
+    """
+    run, key = query.text("run"), query.text("key")
+    found = series_of(reader, run, key)
+    if not found:
+        raise missing(f"no layer {key!r} in run {run!r}")
+    return found[0]
+
+
+def maps(reader: Reader, query: Query) -> Answer:
+    """``data/maps``: header, arrays and pictures of a layer at a step."""
+    step, stamp = query.whole("step"), query.stamp()
+    series = the_series(reader, query)
+    point = next((point for point in series.points if point.step == step), None)
+    if point is None:
+        raise missing(f"TensorBoard keeps no step {step} of {series.layer.key!r} (any more)")
+    header, arrays = reader.blobs([(point, 0), (point, 1)])
+    try:
+        record = read_record(header, arrays)
+    except FormatError as error:
+        raise missing(str(error)) from error
+    assert arrays is not None  # `read_record` refuses that
+    packed = _Packed()
+    packed.add(arrays, kind="arrays", arrays=record.header.raw["arrays"])
+    absent = _add_pictures(packed, reader, series, point, record)
+    facts = {
+        "header": record.header.raw,
+        "step": point.step,
+        "wall_time": point.wall_time,
+        "parts": packed.parts,
+        "missing": absent,
+    }
+    return container(facts, packed.blobs, lasting=stamp == point.wall_time)
+
+
+@dataclass(slots=True)
+class _Packed:
+    """Parts laid one behind the other."""
+
+    parts: list[dict[str, Any]] = field(default_factory=list)
+    blobs: list[bytes] = field(default_factory=list)
+    length: int = 0
+
+    def add(self, blob: bytes, **facts: Any) -> None:
+        self.parts.append({**facts, "offset": self.length, "length": len(blob)})
+        self.blobs.append(blob)
+        self.length += len(blob)
+
+
+def _add_pictures(
+    packed: _Packed, reader: Reader, series: Series, point: Point, record: Record
+) -> list[str]:
+    """Add what pictures there are; the roles of those that are not."""
+    header = record.header
+    stored = reader.points(IMAGES, point.run, {picture.tag for picture in header.pictures})
+    first = next((first for first in series.firsts if first.step == point.step), None)
+    places = _places(header, stored, first, point.step)
+    blobs = iter(reader.blobs([place for group in places for place in group], keep=False))
+    absent = []
+    for picture, group in zip(header.pictures, places, strict=True):
+        pngs = [next(blobs) for _ in group]
+        sides = [_sides(png) for png in pngs]
+        if len(pngs) < picture.samples or not all(sides):
+            absent.append(picture.role)
+            continue
+        for sample, png in enumerate(pngs):
+            assert png is not None  # it has sides
+            facts = {"kind": "png", "role": picture.role, "sample": sample}
+            packed.add(png, **facts, **sides[sample])
+    return absent
+
+
+def _places(
+    header: Header, stored: dict[str, list[Point]], first: Point | None, step: int
+) -> list[list[tuple[Point, int]]]:
+    """For each picture where its samples lie: in the Images series, else in the first record."""
+    places, behind = [], _BEFORE_IMAGES
+    for picture in header.pictures:
+        point = next((p for p in stored.get(picture.tag, ()) if p.step == step), None)
+        start = _BEFORE_IMAGES
+        if point is None and first is not None:
+            point, start = first, behind
+        behind += picture.samples
+        places.append([] if point is None else list(_samples(point, start, picture.samples)))
+    return places
+
+
+def _samples(point: Point, start: int, samples: int) -> Iterator[tuple[Point, int]]:
+    for place in range(start, min(start + samples, len(point.blobs))):
+        yield point, place
+
+
+def _sides(png: bytes | None) -> dict[str, int]:
+    """Width and height, px; nothing for what is no PNG."""
+    if png is None or len(png) < 24 or not png.startswith(_PNG):
+        return {}
+    ends = {"width": png[16:20], "height": png[20:24]}
+    return {side: int.from_bytes(number, "big") for side, number in ends.items()}
+
+
+def network_input(reader: Reader, query: Query) -> Answer:
+    """``data/input``: the PNG of the network's input at the kept step nearest before a step."""
+    run, step, stamp = query.text("run"), query.whole("step"), query.stamp()
+    tag = input_tag(query.text("name", ""), query.whole("sample", 0))
+    points = reader.points(IMAGES, run, [tag]).get(tag)
+    if not points:
+        raise missing(f"no {tag} in run {run!r}")
+    point = points[nearest(points, step)]
+    (png,) = reader.blobs([(point, _BEFORE_IMAGES)], keep=False)
+    if not _sides(png):
+        raise missing(f"no picture of {tag} at step {point.step}")
+    headers = (("X-Step", str(point.step)),)
+    return Answer(png, "image/png", headers, lasting=stamp == point.wall_time)

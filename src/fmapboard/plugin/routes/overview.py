@@ -1,0 +1,124 @@
+"""How well every layer of a run is at a step: ranges, bad values, dead channels, change."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from fmapboard.plugin.data_source import Point, Reader
+from fmapboard.plugin.http import Answer, Query, missing
+from fmapboard.plugin.layer_series import Series, nearest, series_of
+from fmapboard.plugin.stored_record import Record, read_record
+from fmapboard.plugin.tag_names import natural
+from fmapboard.tab_format import Floats, FormatError
+
+_NONFINITE = ("nan", "positive_infinity", "negative_infinity")
+
+
+def overview(reader: Reader, query: Query) -> Answer:
+    """``data/overview``: each layer at its kept step nearest before the one asked for."""
+    run, step = query.text("run"), query.whole("step")
+    every = sorted(series_of(reader, run), key=lambda series: natural(series.layer.key))
+    if not every:
+        raise missing(f"no feature maps in run {run!r}")
+    pairs = [_now_and_before(series, step) for series in every]
+    wanted = [(point, place) for pair in pairs for point in pair for place in (0, 1)]
+    blobs = iter(reader.blobs(wanted))
+    listed = []
+    for series, pair in zip(every, pairs, strict=True):
+        read = [_read(next(blobs), next(blobs)) for _ in pair]
+        listed.append({"key": series.layer.key, "step": pair[0].step, **_said(*read)})
+    return Answer({"step": step, "layers": listed})
+
+
+def _now_and_before(series: Series, step: int) -> list[Point]:
+    points = series.points
+    place = nearest(points, step)
+    return [points[place], *points[max(0, place - 1) : place]]
+
+
+def _read(header: bytes | None, arrays: bytes | None) -> Record | FormatError:
+    try:
+        return read_record(header, arrays)
+    except FormatError as error:
+        return error
+
+
+def _said(now: Record | FormatError, before: Record | FormatError | None = None) -> dict[str, Any]:
+    if isinstance(now, FormatError):
+        return {**_UNKNOWN, "error": str(now)}
+    arrays = statistics(now, "feature_maps")
+    if not arrays:
+        return _UNKNOWN
+    then = statistics(before, "feature_maps") if isinstance(before, Record) else {}
+    return {
+        **_layer_wide(arrays),
+        **{name: int(arrays[name].sum()) for name in _NONFINITE},
+        "channels_nonfinite": int((arrays["nonfinite"] > 0).sum()),
+        "channels_constant": int(arrays["constant"].sum()),
+        "channels_dead": int(arrays["dead"].sum()) if "dead" in arrays else 0,
+        "dead_known": "dead" in arrays,
+        "channels": len(arrays["mean"]),
+        "change": _change(arrays, then) if then else None,
+    }
+
+
+_UNKNOWN: dict[str, Any] = {
+    **dict.fromkeys(["minimum", "maximum", "mean", "std", *_NONFINITE]),
+    **dict.fromkeys(["channels_nonfinite", "channels_constant", "channels_dead", "change"]),
+    "dead_known": False,
+    "channels": 0,
+}
+
+
+def statistics(record: Record, role: str) -> dict[str, Floats]:
+    """A role's statistics, each f64 [drawn]; empty where the record has none.
+
+    Flags and counts that the record leaves out are 0 here; ``dead``, which may be that of the
+    activation that follows, is there only where it is known. ``nonfinite`` counts all kinds.
+    """
+    stored = record.arrays
+    mean = stored.get(f"{role}.mean")
+    if mean is None:
+        return {}
+    nothing = np.zeros(len(mean))
+
+    def array(name: str, role: str = role) -> Floats:
+        return np.asarray(stored.get(f"{role}.{name}", nothing), np.float64)
+
+    counts = {name: array(name) for name in _NONFINITE}
+    found = {
+        **{name: array(name) for name in ("minimum", "maximum", "mean", "std", "constant")},
+        **counts,
+        "nonfinite": counts["nan"] + counts["positive_infinity"] + counts["negative_infinity"],
+    }
+    follows = "activation.dead" in stored
+    if role == "feature_maps" and (record.header.knows_dead or follows or f"{role}.dead" in stored):
+        found["dead"] = array("dead", "activation" if follows else role)
+    return found
+
+
+def _layer_wide(arrays: Mapping[str, Floats]) -> dict[str, float]:
+    """Extremes, mean and spread over all channels, which count alike; NaN without a number."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # no finite channel at all
+        spread = np.nanmean(arrays["std"] ** 2) + np.nanvar(arrays["mean"])
+        return {
+            "minimum": float(np.nanmin(arrays["minimum"])),
+            "maximum": float(np.nanmax(arrays["maximum"])),
+            "mean": float(np.nanmean(arrays["mean"])),
+            "std": float(np.sqrt(spread)),
+        }
+
+
+def _change(now: Mapping[str, Floats], before: Mapping[str, Floats]) -> float | None:
+    """By how many of its former standard deviations a channel's mean moved, on average."""
+    shared = min(len(now["mean"]), len(before["mean"]))
+    mean, std = before["mean"][:shared], before["std"][:shared]
+    unit = np.where(std > 0, std, np.where(mean != 0, np.abs(mean), 1.0))
+    moved = np.abs(now["mean"][:shared] - mean) / unit
+    moved = moved[np.isfinite(moved)]
+    return float(moved.mean()) if moved.size else None

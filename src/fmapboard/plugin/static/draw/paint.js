@@ -1,0 +1,116 @@
+// @ts-check
+/** Levels, marks and differences to pixels: nearest neighbour by construction. */
+
+import { MARK_TABLE, table } from "./palettes.js";
+import { levelColours, place } from "./value_scale.js";
+
+/** @type {Map<string, Uint32Array>} */
+const tables = new Map();
+
+/** @param {string} name */
+export function colours(name) {
+  let found = tables.get(name);
+  if (!found) tables.set(name, (found = table(name)));
+  return found;
+}
+
+const SIGNED = "signed";
+const HATCH = 0xff000000;
+const lookup = new Uint32Array(256);
+
+/**
+ * The colours of one tile in map pixels, u32 [h * w].
+ * @param {import("./scene.js").Scene} scene @param {string} part @param {number} channel
+ * @param {string} palette @returns {Uint32Array}
+ */
+export function tilePixels(scene, part, channel, palette) {
+  if (part === "difference" && scene.difference) return differencePixels(scene, channel);
+  const side = part === "b" ? scene.b : scene.a;
+  if (!side) return new Uint32Array(0);
+  const { height, width, levels, marks } = side.planes;
+  const size = height * width;
+  const out = new Uint32Array(size);
+  const { lo, hi } = scene.ranges;
+  levelColours(side.lo[channel], side.hi[channel], lo[channel], hi[channel], colours(palette), lookup);
+  const from = channel * size;
+  for (let i = 0; i < size; i += 1) out[i] = lookup[levels[from + i]];
+  if (marks) {
+    for (let i = 0; i < size; i += 1) if (marks[from + i]) out[i] = MARK_TABLE[marks[from + i]];
+  }
+  return out;
+}
+
+/** @param {import("./scene.js").Scene} scene @param {number} channel */
+function differencePixels(scene, channel) {
+  const { height, width, values, marks } = /** @type {import("./value_scale.js").Difference} */ (scene.difference);
+  const size = height * width;
+  const out = new Uint32Array(size);
+  const lo = scene.differenceRanges.lo[channel];
+  const hi = scene.differenceRanges.hi[channel];
+  const signed = colours(SIGNED);
+  const from = channel * size;
+  for (let i = 0; i < size; i += 1) {
+    const mark = marks[from + i];
+    out[i] = mark ? MARK_TABLE[mark] : signed[Math.round(255 * place(values[from + i], lo, hi))];
+  }
+  return out;
+}
+
+/**
+ * Lays a tile into a picture, each map pixel `factor` × `factor`, cut at the picture's edges.
+ * @param {Uint32Array} out @param {number} outWidth @param {number} outHeight
+ * @param {number} left @param {number} top device px, may lie outside
+ * @param {Uint32Array} pixels @param {number} width of the tile @param {number} factor
+ */
+export function lay(out, outWidth, outHeight, left, top, pixels, width, factor) {
+  const height = pixels.length / width;
+  const from = Math.max(0, left);
+  const to = Math.min(outWidth, left + width * factor);
+  if (to <= from) return;
+  for (let y = 0; y < height; y += 1) {
+    const first = Math.max(0, top + y * factor);
+    const end = Math.min(outHeight, top + (y + 1) * factor);
+    if (end <= first) continue;
+    const row = first * outWidth;
+    const source = y * width;
+    if (factor === 1) {
+      for (let x = from; x < to; x += 1) out[row + x] = pixels[source + x - left];
+    } else {
+      let x = from;
+      let column = Math.floor((from - left) / factor);
+      while (x < to) {
+        const stop = Math.min(to, left + (column + 1) * factor);
+        out.fill(pixels[source + column], row + x, row + stop);
+        x = stop;
+        column += 1;
+      }
+    }
+    for (let line = first + 1; line < end; line += 1) {
+      out.copyWithin(line * outWidth + from, row + from, row + to);
+    }
+  }
+}
+
+/**
+ * Diagonal lines over a tile that has a mark instead of values, so that colour is not all that tells.
+ * @param {Uint32Array} pixels @param {number} width @param {number} spacing in map px
+ */
+export function hatch(pixels, width, spacing) {
+  for (let i = 0; i < pixels.length; i += 1) {
+    const diagonal = (i % width) + Math.floor(i / width);
+    if (diagonal % spacing === 0) pixels[i] = ((pixels[i] >>> 1) & 0x7f7f7f7f) | HATCH;
+  }
+}
+
+/**
+ * A tile in its own small canvas, to be drawn at any size.
+ * @param {Uint32Array} pixels @param {number} width
+ */
+export function tileCanvas(pixels, width) {
+  const height = pixels.length / width;
+  const canvas = new OffscreenCanvas(Math.max(1, width), Math.max(1, height));
+  const context = /** @type {OffscreenCanvasRenderingContext2D} */ (canvas.getContext("2d"));
+  const bytes = new Uint8ClampedArray(pixels.buffer, pixels.byteOffset, pixels.byteLength);
+  if (width && height) context.putImageData(new ImageData(new Uint8ClampedArray(bytes), width, height), 0, 0);
+  return canvas;
+}

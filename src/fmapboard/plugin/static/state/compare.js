@@ -1,0 +1,95 @@
+// @ts-check
+/** The one or two sides that are looked at: which run, layer, step, sample and role each is. */
+
+import { indexOf } from "./steps.js";
+
+/**
+ * @typedef {object} Question which picture is asked for
+ * @property {string} run
+ * @property {string} key
+ * @property {number} step a kept one
+ * @property {number} ts
+ * @property {string} role
+ * @property {number} sample
+ */
+
+/**
+ * @typedef {import("./state.js").State} State
+ * @typedef {import("../views/tree.js").Layer} Layer
+ */
+
+/**
+ * @param {string} run @param {Layer|undefined} layer @param {number|null} step
+ * @param {string} role @param {number} sample @returns {Question|null}
+ */
+function question(run, layer, step, role, sample) {
+  const i = layer ? indexOf(layer.steps, step) : -1;
+  if (!layer || i < 0) return null;
+  return { run, key: layer.key, step: layer.steps[i], ts: layer.wall_times[i], role, sample };
+}
+
+/** @param {State} state @param {Layer|undefined} layer */
+export function mainSide(state, layer) {
+  return question(state.run, layer, state.step, state.role, state.sample);
+}
+
+/**
+ * The other side, or null where nothing is compared or it does not exist.
+ * @param {State} state @param {Layer|undefined} layer
+ * @param {(run: string) => Layer[]|undefined} layersOf of any run
+ * @returns {Question|null}
+ */
+export function otherSide(state, layer, layersOf) {
+  const { run, step, role, sample, other } = state;
+  switch (state.compare) {
+    case "step":
+      return question(run, layer, Number(other), role, sample);
+    case "run": {
+      const twin = layersOf(other)?.find((each) => each.key === state.layer);
+      return question(other, twin, step, role, sample);
+    }
+    case "sample":
+      return question(run, layer, step, role, Number(other));
+    case "role":
+      return question(run, layer, step, other, sample);
+    default:
+      return null;
+  }
+}
+
+/**
+ * What `other` is when a kind of comparison is chosen: something that is there and differs.
+ * @param {string} kind @param {State} state @param {Layer|undefined} layer @param {string[]} runs
+ * @returns {string|null} null where there is nothing to compare with
+ */
+export function firstOther(kind, state, layer, runs) {
+  if (!layer) return null;
+  const differs = (/** @type {readonly unknown[]} */ among, /** @type {unknown} */ from) => {
+    const found = among.find((each) => each !== from);
+    return found === undefined ? null : String(found);
+  };
+  switch (kind) {
+    case "step":
+      return differs(layer.steps, layer.steps[indexOf(layer.steps, state.step)]);
+    case "run":
+      return differs(runs, state.run);
+    case "sample":
+      return differs(Array.from({ length: layer.samples }, (_, k) => k), state.sample);
+    case "role":
+      return differs(layer.roles.filter((role) => role !== "kernels"), state.role);
+    default:
+      return null;
+  }
+}
+
+export const ROLE_NAMES = Object.freeze(/** @type {Record<string, string>} */ ({
+  feature_maps: "Maps", inputs: "Inputs", gradients_of_maps: "Gradients", kernels: "Kernels",
+}));
+
+/** A side in a few words: only what differs from the other one. @param {Question} side @param {string} kind */
+export function sideName(side, kind) {
+  if (kind === "run") return side.run;
+  if (kind === "sample") return `sample ${side.sample}`;
+  if (kind === "role") return ROLE_NAMES[side.role] ?? side.role;
+  return `step ${side.step}`;
+}

@@ -1,0 +1,95 @@
+// @ts-check
+/** The keyboard: what each key does, told by the help that `?` opens. */
+
+import { CHOICES, TILES } from "./state.js";
+
+/** @type {readonly (readonly [string, string])[]} */
+export const KEYS = Object.freeze([
+  ["← →", "step before, step after"],
+  ["Home End", "first step, newest step"],
+  ["Space", "play or pause"],
+  ["↑ ↓", "layer before, layer after; in the grid: a row of channels"],
+  ["[ ]", "channel before, channel after"],
+  ["Esc", "close what is open"],
+  ["/", "filter layers"],
+  ["f", "fold or open the group of the layer"],
+  ["c", "next colours"],
+  ["s", "scale per channel or per layer"],
+  ["l", "lock the scale over steps"],
+  ["r", "maps, inputs, gradients, kernels"],
+  ["d", "compare with another step, or not"],
+  ["o", "lay the channel over the input"],
+  ["+ − 0", "larger, smaller tiles, as the window suggests"],
+  ["p", "save the view as PNG"],
+  ["?", "this help"],
+]);
+
+/** The next of a list, round and round. @template T @param {readonly T[]} among @param {T} now */
+export function next(among, now) {
+  return among[(among.indexOf(now) + 1) % among.length];
+}
+
+/** The next larger or smaller tile than the one on the screen. @param {number} shown px @param {number} by 1 or -1 */
+export function nextTile(shown, by) {
+  const sides = TILES.filter(Boolean);
+  if (by > 0) return sides.find((side) => side > shown * 1.1) ?? sides[sides.length - 1];
+  return sides.findLast((side) => side < shown * 0.9) ?? sides[0];
+}
+
+/** @param {import("../app.js").App} app */
+export function installKeys(app) {
+  document.addEventListener("keydown", (event) => {
+    const target = /** @type {HTMLElement} */ (event.target);
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (target.matches("select, textarea") || (target.matches("input") && event.key !== "Escape" && !isSlider(target, event.key))) return;
+    const act = ACTS[event.key];
+    if (!act) return;
+    // A focused button is pressed by the space bar, as everywhere.
+    if (event.key === " " && target.matches("button")) return;
+    if (act(app, target) !== false) event.preventDefault();
+  });
+}
+
+/** A slider keeps the keys that move it. @param {HTMLElement} target @param {string} key */
+function isSlider(target, key) {
+  return target.getAttribute("type") === "range" && !/^(Arrow|Home|End|Page)/.test(key);
+}
+
+/** @param {import("../app.js").App} app @param {HTMLElement} target @param {number} by */
+function vertical(app, target, by) {
+  if (target.closest(".grid")) app.grid.move(by, true);
+  else app.layers.move(by);
+}
+
+/** @type {Readonly<Record<string, (app: import("../app.js").App, target: HTMLElement) => void|boolean>>} */
+const ACTS = Object.freeze({
+  ArrowLeft: (app) => app.stepBy(-1),
+  ArrowRight: (app) => app.stepBy(1),
+  Home: (app) => app.stepTo("first"),
+  End: (app) => app.stepTo("last"),
+  " ": (app) => app.play(),
+  ArrowUp: (app, target) => vertical(app, target, -1),
+  ArrowDown: (app, target) => vertical(app, target, 1),
+  "[": (app) => app.moveChannel(-1),
+  "]": (app) => app.moveChannel(1),
+  Enter: (app, target) => (target.matches(".grid") ? app.moveChannel(0) : false),
+  Escape: (app, target) => {
+    if (app.help.isOpen()) app.help.close();
+    else if (target.matches("input")) target.blur();
+    else app.update({ channel: null });
+  },
+  "/": (app) => app.layers.filter.focus(),
+  f: (app) => app.layers.fold(),
+  c: (app) => app.update({ colours: String(next(CHOICES.colours, app.state.colours)) }),
+  s: (app) => app.update({ scale: String(next(CHOICES.scale, app.state.scale)) }),
+  l: (app) => app.update({ locked: !app.state.locked }),
+  r: (app) => app.update({ role: next(app.model?.layer?.roles ?? [app.state.role], app.state.role) }),
+  d: (app) => app.compare(app.state.compare === "off" ? "step" : "off"),
+  o: (app) => app.toggleOverlay(),
+  "+": (app) => app.update({ tile: nextTile(app.grid.shownTile(), 1) }),
+  "=": (app) => app.update({ tile: nextTile(app.grid.shownTile(), 1) }),
+  "-": (app) => app.update({ tile: nextTile(app.grid.shownTile(), -1) }),
+  0: (app) => app.update({ tile: 0 }),
+  p: (app) => void app.bar.save(),
+  "?": (app) => app.help.toggle(),
+});

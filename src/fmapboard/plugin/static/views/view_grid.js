@@ -1,0 +1,186 @@
+// @ts-check
+/** All channels of a layer on one canvas that is as large as the window onto it. */
+
+import { h, say, show } from "./dom.js";
+import { paintGrid } from "../draw/grid_paint.js";
+import { corner, hit, layout } from "../draw/tile_layout.js";
+import { valueAt } from "../data/decode.js";
+import { short } from "../draw/number_text.js";
+import { LEGEND } from "../draw/palettes.js";
+import { flags, loudest } from "../draw/scene.js";
+import { prepare, theme } from "../draw/theme.js";
+
+/** Each weight of a kernel is at least so many device px wide: more than the window holds is scrolled. */
+const KERNEL_PX = 3;
+
+/** @param {import("../app.js").App} app */
+export function createGrid(app) {
+  const canvas = /** @type {HTMLCanvasElement} */ (h("canvas", { "aria-hidden": "true" }));
+  const sheet = h("div", { class: "sheet" }, canvas);
+  const scroller = h("div", {
+    class: "grid", tabindex: "0", role: "application",
+    "aria-label": "Channels of the layer. Arrow up and down move by a row, brackets by a channel, Enter opens a channel.",
+  }, sheet);
+  const note = h("p", { class: "note", role: "status" });
+  const status = h("div", { class: "status", "aria-live": "polite" });
+  const element = h("div", { class: "grid-room" }, note, scroller, status);
+  /** @type {import("../draw/tile_layout.js").Layout|null} */
+  let placed = null;
+  /** @type {import("../app.js").Model|null} */
+  let drawn = null;
+  /** @type {number|null} */
+  let hovered = null;
+  let shownChannel = "";
+
+  function paint() {
+    if (!drawn?.scene || drawn.scene.kind === "none") return;
+    const { scene, state } = drawn;
+    const ratio = window.devicePixelRatio || 1;
+    const width = scroller.clientWidth;
+    const height = scroller.clientHeight;
+    const look = { ...theme(), palette: state.colours };
+    const context = prepare(canvas, width, height);
+    if (scene.kind === "kernels") {
+      kernels(context, scene, width, height);
+      return;
+    }
+    placed = layoutFor(scene, state.tile, width, height, ratio);
+    sheet.style.height = `${Math.max(placed.height, 1)}px`;
+    sheet.style.width = "";
+    const where = { top: scroller.scrollTop, width, height, ratio, selected: state.channel, hovered };
+    paintGrid(context, scene, placed, where, look);
+  }
+
+  /** @param {CanvasRenderingContext2D} context @param {import("../draw/scene.js").Scene} scene @param {number} width @param {number} height */
+  function kernels(context, scene, width, height) {
+    const picture = /** @type {ImageBitmap} */ (scene.maps.kernels);
+    const ratio = window.devicePixelRatio || 1;
+    const room = Math.min((width - 20) / picture.width, (height - 20) / Math.max(picture.height, 1));
+    const factor = Math.max(KERNEL_PX, Math.floor(room * ratio)) / ratio;
+    sheet.style.height = `${picture.height * factor + 20}px`;
+    sheet.style.width = `${picture.width * factor + 20}px`;
+    placed = null;
+    context.fillStyle = theme().background;
+    context.fillRect(0, 0, width, height);
+    context.drawImage(picture, 10 - scroller.scrollLeft, 10 - scroller.scrollTop, picture.width * factor, picture.height * factor);
+  }
+
+  /** @param {MouseEvent} event */
+  function under(event) {
+    if (!placed) return null;
+    const box = canvas.getBoundingClientRect();
+    return hit(placed, event.clientX - box.left, event.clientY - box.top + scroller.scrollTop);
+  }
+
+  scroller.addEventListener("scroll", paint, { passive: true });
+  canvas.addEventListener("click", (event) => {
+    const at = under(event);
+    if (at && drawn?.scene) app.update({ channel: drawn.scene.order[at.cell] });
+  });
+  canvas.addEventListener("mousemove", (event) => {
+    const at = under(event);
+    const channel = at && drawn?.scene ? drawn.scene.order[at.cell] : null;
+    canvas.style.cursor = at ? "pointer" : "default";
+    say(status, at && drawn?.scene ? describe(drawn.scene, at) : "");
+    if (channel !== hovered) {
+      hovered = channel;
+      app.hover(channel);
+      requestAnimationFrame(paint);
+    }
+  });
+  canvas.addEventListener("mouseleave", () => {
+    hovered = null;
+    app.hover(null);
+    paint();
+  });
+
+  /** Moves the chosen channel by places in the order shown. @param {number} by @param {boolean} rows */
+  function move(by, rows) {
+    const scene = drawn?.scene;
+    if (!scene || scene.kind !== "maps") return;
+    const now = app.state.channel === null ? -1 : scene.order.indexOf(app.state.channel);
+    const step = rows ? by * (placed?.columns ?? 1) : by;
+    const to = now < 0 ? 0 : Math.min(scene.order.length - 1, Math.max(0, now + step));
+    app.update({ channel: scene.order[to] });
+  }
+
+  function reveal() {
+    const scene = drawn?.scene;
+    if (!placed || !scene || app.state.channel === null) return;
+    const cell = scene.order.indexOf(app.state.channel);
+    if (cell < 0) return;
+    const { top } = corner(placed, cell);
+    const bottom = top + placed.cellHeight;
+    if (top < scroller.scrollTop) scroller.scrollTop = top - 10;
+    else if (bottom > scroller.scrollTop + scroller.clientHeight) scroller.scrollTop = bottom - scroller.clientHeight;
+  }
+
+  /** @param {import("../app.js").Model} model */
+  function draw(model) {
+    drawn = model;
+    const { scene } = model;
+    show(scroller, Boolean(scene && scene.kind !== "none"));
+    const why = model.problem || scene?.why || "";
+    say(note, why);
+    show(note, Boolean(why));
+    element.classList.toggle("stale", model.stale);
+    paint();
+    const key = `${model.state.layer}/${model.state.channel}/${model.state.sort}`;
+    if (key !== shownChannel) {
+      shownChannel = key;
+      reveal();
+      paint();
+      if (scene?.kind === "maps" && model.state.channel !== null) say(status, spoken(scene, model.state.channel));
+    }
+  }
+  const shownTile = () => (placed ? Math.max(placed.tileWidth, placed.tileHeight) : 64);
+  return { element, scroller, draw, move, paint, shownTile };
+}
+
+/**
+ * @param {import("../draw/scene.js").Scene} scene @param {number} wanted @param {number} available
+ * @param {number} windowHeight @param {number} ratio
+ */
+export function layoutFor(scene, wanted, available, windowHeight, ratio) {
+  const planes = scene.a?.planes;
+  return layout({
+    count: scene.order.length, parts: scene.parts.length, mapHeight: planes?.height ?? 1,
+    mapWidth: planes?.width ?? 1, wanted, available, windowHeight, ratio,
+  });
+}
+
+/** A channel in words. @param {import("../draw/scene.js").Scene} scene @param {number} channel */
+function spoken(scene, channel) {
+  const fault = loudest(flags(scene.maps, scene.question.role, channel));
+  const range = scene.a ? `${short(scene.a.lo[channel])} … ${short(scene.a.hi[channel])}` : "";
+  return `channel ${channel} · ${range}${fault ? ` · ${fault.word}` : ""}`;
+}
+
+/**
+ * What is under the mouse.
+ * @param {import("../draw/scene.js").Scene} scene @param {NonNullable<ReturnType<typeof hit>>} at
+ */
+function describe(scene, at) {
+  const channel = scene.order[at.cell];
+  const part = scene.parts[at.part];
+  const side = part === "b" ? scene.b : scene.a;
+  if (at.u === null || at.v === null || !side) return spoken(scene, channel);
+  const y = Math.floor(at.v * side.planes.height);
+  const x = Math.floor(at.u * side.planes.width);
+  return `channel ${channel} · y ${y}, x ${x} · ${reading(scene, part, channel, y, x)}`;
+}
+
+/** The value at a place of a part. @param {import("../draw/scene.js").Scene} scene @param {string} part @param {number} channel @param {number} y @param {number} x */
+export function reading(scene, part, channel, y, x) {
+  if (part === "difference" && scene.difference) {
+    const { height, width, values } = scene.difference;
+    const value = values[(channel * height + y) * width + x];
+    return Number.isNaN(value) ? "not finite on one side" : `difference ${short(value, 4)}`;
+  }
+  const side = part === "b" ? scene.b : scene.a;
+  if (!side) return "";
+  const { value, unit, mark } = valueAt(side.planes, channel, y, x, side.lo[channel], side.hi[channel]);
+  const name = LEGEND.find(({ code }) => code === mark)?.name;
+  if (Number.isNaN(value)) return name ?? "no value";
+  return `${short(value, 4)}${unit > 0 ? ` ± ${short(unit, 2)}` : ""}${name ? ` (${name})` : ""}`;
+}

@@ -1,0 +1,119 @@
+// @ts-check
+/** What is shown and how: the layer's name, its role, order, colours, scale and comparison. */
+
+import { ROLE_NAMES, firstOther } from "../state/compare.js";
+import { choice, h, say, segments, show } from "./dom.js";
+import { stepText } from "../draw/number_text.js";
+import { indexOf } from "../state/steps.js";
+import { TILES } from "../state/state.js";
+
+const ROLES = /** @type {[string, string][]} */ (Object.entries(ROLE_NAMES));
+const COMPARE = /** @type {[string, string][]} */ ([
+  ["off", "Compare with …"], ["step", "Compare with step"], ["run", "Compare with run"],
+  ["sample", "Compare with sample"], ["role", "Compare with"],
+]);
+
+/** @param {import("../app.js").App} app */
+export function createHead(app) {
+  const set = (/** @type {string} */ field) => (/** @type {any} */ value) => app.update({ [field]: value });
+  const name = h("h1");
+  const facts = h("p", { class: "facts" });
+  const roles = segments("What is drawn", ROLES, set("role"));
+  const sample = choice("Sample", (value) => app.update({ sample: Number(value) }));
+  const sort = choice("Sort", (value) => app.update({ sort: value, sort_step: app.shownStep() }));
+  const again = h("button", {
+    type: "button", class: "again", text: "Re-sort", on: { click: () => app.update({ sort_step: app.shownStep() }) },
+  });
+  const colours = choice("Colours; Signed has zero in the middle", set("colours"));
+  const scale = segments("Scale", [
+    ["channel", "Channel", "each channel between its own extremes"],
+    ["layer", "Layer", "one scale for all channels of the layer"],
+  ], set("scale"));
+  const lock = h("button", {
+    type: "button", class: "toggle", text: "Lock over steps",
+    title: "One scale for all kept steps, so that steps compare (l)", on: { click: () => app.update({ locked: !app.state.locked }) },
+  });
+  const size = choice("Tile", (value) => app.update({ tile: Number(value) }));
+  const compare = createCompare(app);
+  const ofMaps = h("div", { class: "controls" }, sample.element,
+    h("div", { class: "group" }, h("span", { class: "label", text: "Scale" }), scale.element, lock),
+    colours.element, sort.element, again, size.element, compare.element);
+  const element = h("header", { class: "head" },
+    h("div", { class: "title" }, name, facts),
+    h("div", { class: "controls" }, roles.element, ofMaps));
+
+  /** @param {import("../app.js").Model} model */
+  function draw(model) {
+    const { state, layer, scene } = model;
+    say(name, layer ? (layer.name ? `${layer.name} · ${layer.label}` : layer.label) : "");
+    say(facts, layer ? described(layer, scene, model.steps[indexOf(model.steps, state.step)]) : "");
+    roles.draw(state.role, (id) => id === state.role || Boolean(layer?.roles.includes(id)));
+    show(roles.element, (layer?.roles.length ?? 0) > 1);
+    show(ofMaps, state.role !== "kernels"); // a kernel picture is drawn as it was stored
+    const samples = layer?.samples ?? 1;
+    show(sample.element, samples > 1);
+    sample.fill(Array.from({ length: samples }, (_, k) => /** @type {[string, string]} */ ([String(k), `Sample ${k}`])), String(state.sample));
+    scale.draw(state.scale);
+    lock.setAttribute("aria-pressed", String(state.locked));
+    colours.fill([["grey", "Grey"], ["viridis", "Viridis"], ["magma", "Magma"], ["signed", "Signed"]], state.colours);
+    sort.fill([["index", "Sort by index"], ["strength", "Sort by strength"], ["change", "Sort by change"], ["similarity", "Sort by likeness"]], state.sort);
+    const moved = ["strength", "similarity"].includes(state.sort) && state.sort_step !== null && state.sort_step !== app.shownStep();
+    show(again, moved);
+    again.title = `The order is that of step ${state.sort_step}, and stays while steps change; take it from this step`;
+    size.fill(TILES.map((side) => [String(side), side ? `Tiles ${side} px` : "Tiles auto"]), String(state.tile));
+    compare.draw(model);
+  }
+  return { element, draw };
+}
+
+/** @param {import("./tree.js").Layer} layer @param {import("../draw/scene.js").Scene|null} scene @param {number|undefined} asked step */
+function described(layer, scene, asked) {
+  const picture = scene?.picture;
+  const kernel = layer.kernel_shape ? ` ${layer.kernel_shape.join("×")}` : "";
+  const said = [`${layer.type}${kernel}`];
+  if (scene?.kind === "maps" && picture) {
+    said.push(picture.drawn < picture.channels ? `${picture.drawn} of ${picture.channels} channels drawn` : `${picture.channels} channels`);
+    said.push(`${picture.tile[0]}×${picture.tile[1]} px${picture.block > 1 ? `, each the mean of ${picture.block}×${picture.block}` : ""}`);
+    if (picture.view) said.push(picture.view);
+    if (picture.scale === "locked") said.push("stored scale locked to the first step: later values may be cut off");
+  }
+  if (scene) {
+    const { step } = scene.question;
+    said.push(asked !== undefined && asked !== step ? `step ${stepText(step)}, the last before ${stepText(asked)} that was kept` : `step ${stepText(step)}`);
+  }
+  return said.join(" · ");
+}
+
+/** @param {import("../app.js").App} app */
+function createCompare(app) {
+  const kind = choice("Compare with", (value) => app.compare(value));
+  const other = choice("Compared with", (value) => app.update({ other: value }));
+  const view = segments("How to compare", [
+    ["both", "Side by side"], ["difference", "Difference"], ["all", "Both"],
+  ], (value) => app.update({ show: value }));
+  const element = h("div", { class: "group compare" }, kind.element, other.element, view.element);
+
+  /** @param {import("../app.js").Model} model */
+  function draw(model) {
+    const { state, layer } = model;
+    const runs = model.runs.map((each) => each.run);
+    const offered = COMPARE.filter(([id]) => id === "off" || id === state.compare || firstOther(id, state, layer, runs) !== null);
+    kind.fill(offered, state.compare);
+    const on = state.compare !== "off";
+    show(other.element, on);
+    show(view.element, on);
+    if (on) other.fill(others(state.compare, model), state.other);
+    other.select.setAttribute("aria-label", `Compare with which ${state.compare}`);
+    view.draw(state.show);
+  }
+  return { element, draw };
+}
+
+/** @param {string} kind @param {import("../app.js").Model} model @returns {[string, string][]} */
+function others(kind, { layer, runs }) {
+  if (kind === "run") return runs.map(({ run }) => [run, run || "."]);
+  if (!layer) return [];
+  if (kind === "step") return layer.steps.map((step) => [String(step), `step ${stepText(step)}`]);
+  if (kind === "sample") return Array.from({ length: layer.samples }, (_, k) => [String(k), `sample ${k}`]);
+  return ROLES.filter(([id]) => id !== "kernels" && layer.roles.includes(id));
+}

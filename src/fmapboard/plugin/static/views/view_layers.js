@@ -1,0 +1,176 @@
+// @ts-check
+/** The list of layers, each with a small strip that says how it does. */
+
+import { h, icon, say, segments, show } from "./dom.js";
+import { health, strip } from "./health_strip.js";
+import { kernelRows, matches, networkRows, unfolded } from "./tree.js";
+
+/** @typedef {{row: import("./tree.js").Row, element: HTMLElement, paint: (o: Map<string, import("./health_strip.js").Overview>) => void}} Drawn */
+
+/** @param {import("../app.js").App} app */
+export function createLayers(app) {
+  const filter = /** @type {HTMLInputElement} */ (h("input", {
+    type: "search", placeholder: "Filter layers", "aria-label": "Filter layers", title: "Filter layers (/)", spellcheck: "false",
+    on: { input: () => app.update({ filter: filter.value }) },
+  }));
+  const grouping = segments("Order of layers", [["network", "Network", "in network order"], ["kernel", "Kernel", "grouped by kernel shape"]],
+    (group) => app.update({ group }));
+  const sick = h("button", { type: "button", class: "sick", on: { click: () => app.update({ sick: !app.state.sick }) } });
+  const list = h("div", { class: "tree", role: "tree", "aria-label": "Layers", tabindex: "0" });
+  const empty = h("p", { class: "note", text: "No layer matches." });
+  const element = h("nav", { class: "layers", "aria-label": "Layers" },
+    h("div", { class: "layers-head" }, filter, h("div", { class: "row" }, grouping.element, sick)), list, empty);
+  /** @type {Set<string>} */
+  const folded = new Set();
+  /** @type {Drawn[]} */
+  let drawn = [];
+  /** @type {import("./tree.js").Row[]} */
+  let groups = [];
+  let before = "";
+  /** @type {unknown} */
+  let painted = null;
+
+  list.addEventListener("click", (event) => {
+    const row = /** @type {Element} */ (event.target).closest("[data-row]");
+    if (row) act(drawn[Number(/** @type {HTMLElement} */ (row).dataset.row)].row);
+  });
+
+  /** @param {import("./tree.js").Row} row */
+  function act(row) {
+    if (row.kind === "layer") {
+      app.update({ layer: row.id });
+      return;
+    }
+    if (!folded.delete(row.id)) folded.add(row.id);
+    app.redraw();
+  }
+
+  /** Folds the innermost group of the chosen layer, or opens it again. */
+  function fold() {
+    const own = groups.filter((row) => row.layers.some((layer) => layer.key === app.state.layer));
+    const group = own.find((row) => folded.has(row.id)) ?? own[own.length - 1];
+    if (group) act(group);
+  }
+
+  /** Up or down to the next layer that shows. @param {number} by */
+  function move(by) {
+    const rows = drawn.map(({ row }) => row).filter((row) => row.kind === "layer");
+    const now = rows.findIndex((row) => row.id === app.state.layer);
+    const to = rows[Math.min(rows.length - 1, Math.max(0, now + by))];
+    if (to) app.update({ layer: to.id });
+  }
+
+  /** @param {import("../app.js").Model} model */
+  function draw(model) {
+    const { state, overview } = model;
+    if (document.activeElement !== filter && filter.value !== state.filter) filter.value = state.filter;
+    grouping.draw(state.group);
+    const ill = model.layers.filter((layer) => severity(overview, layer.key) > 0);
+    say(sick, `${ill.length} flagged`);
+    sick.setAttribute("aria-pressed", String(state.sick));
+    sick.classList.toggle("any", ill.length > 0);
+    sick.title = "Show only layers with dead channels, values that are not finite, or no change";
+    const among = (state.sick ? ill : model.layers).filter((layer) => matches(layer, state.filter));
+    const all = state.group === "kernel" ? kernelRows(among) : networkRows(among);
+    groups = all.filter((row) => row.kind === "group");
+    const rows = unfolded(all, folded);
+    const key = JSON.stringify([model.state.run, rows.map(({ id, depth, kind }) => [id, depth, kind]), [...folded]]);
+    if (key !== before) {
+      before = key;
+      drawn = rows.map((row, i) => createRow(row, i, folded.has(row.id)));
+      list.replaceChildren(...drawn.map((each) => each.element));
+      painted = null;
+    }
+    show(empty, model.layers.length > 0 && rows.length === 0);
+    if (painted !== overview) for (const each of drawn) each.paint(overview);
+    painted = overview;
+    mark(state.layer);
+  }
+
+  /** @param {string} chosen */
+  function mark(chosen) {
+    for (const { row, element: each } of drawn) {
+      const is = row.kind === "layer" && row.id === chosen;
+      if ((each.getAttribute("aria-selected") === "true") === is) continue;
+      each.setAttribute("aria-selected", String(is));
+      if (is) {
+        list.setAttribute("aria-activedescendant", each.id);
+        each.scrollIntoView({ block: "nearest" });
+      }
+    }
+  }
+  return { element, list, filter, draw, move, fold };
+}
+
+/** @param {Map<string, import("./health_strip.js").Overview>} overview @param {string} key */
+function severity(overview, key) {
+  const of = overview.get(key);
+  return of ? health(of).severity : 0;
+}
+
+/** @param {import("./tree.js").Row} row @param {number} index @param {boolean} isFolded @returns {Drawn} */
+function createRow(row, index, isFolded) {
+  const text = h("span", { class: "name", text: row.text });
+  const element = h("div", {
+    class: row.kind, role: "treeitem", id: `row-${index}`, "data-row": index, "aria-level": row.depth + 1,
+    "aria-selected": "false", "aria-expanded": row.kind === "group" ? String(!isFolded) : null,
+  }, text);
+  element.style.setProperty("--depth", String(row.depth));
+  if (row.kind === "group") {
+    element.prepend(icon(isFolded ? "folded" : "open"));
+    const sum = h("span", { class: "sum" });
+    element.append(sum);
+    element.title = `${row.id} · ${row.layers.length} layers`;
+    return { row, element, paint: (overview) => paintGroup(sum, row, overview) };
+  }
+  const badge = h("span", { class: "badge" });
+  const bar = createStrip();
+  element.append(badge, bar.element);
+  return { row, element, paint: (overview) => paintLayer(element, badge, bar, row.layers[0], overview) };
+}
+
+/** @param {HTMLElement} sum @param {import("./tree.js").Row} row @param {Map<string, import("./health_strip.js").Overview>} overview */
+function paintGroup(sum, row, overview) {
+  const worst = Math.max(0, ...row.layers.map((layer) => severity(overview, layer.key)));
+  sum.dataset.severity = String(worst);
+  say(sum, String(row.layers.length));
+}
+
+function createStrip() {
+  const range = h("i", { class: "range" });
+  const dead = h("i", { class: "dead" });
+  const constant = h("i", { class: "constant" });
+  const bad = h("i", { class: "bad" });
+  const change = h("i", { class: "change" });
+  const element = h("span", { class: "strip", "aria-hidden": "true" },
+    h("b", { class: "span" }, range), h("b", { class: "share" }, dead, constant, bad), h("b", { class: "moved" }, change));
+  return { element, range, dead, constant, bad, change };
+}
+
+/**
+ * @param {HTMLElement} element @param {HTMLElement} badge @param {ReturnType<typeof createStrip>} bar
+ * @param {import("./tree.js").Layer} layer @param {Map<string, import("./health_strip.js").Overview>} overview
+ */
+function paintLayer(element, badge, bar, layer, overview) {
+  const shape = layer.kernel_shape ? ` ${layer.kernel_shape.join("×")}` : "";
+  const title = `${layer.label}\n${layer.type}${shape}, ${layer.channels} channels`;
+  const of = overview.get(layer.key);
+  const said = of ? health(of) : null;
+  element.title = said && of ? `${title}\nstep ${of.step}\n${said.text}` : title;
+  element.setAttribute("aria-label", `${layer.label}, ${said ? said.badge || "well" : "loading"}`);
+  element.dataset.severity = String(said?.severity ?? 0);
+  badge.dataset.kind = said?.kind ?? "";
+  say(badge, said?.badge ?? "");
+  bar.element.classList.toggle("known", Boolean(of));
+  if (!of) return;
+  const parts = strip(of);
+  const size = (/** @type {HTMLElement} */ part, /** @type {number} */ share) => {
+    part.style.height = `${Math.round((share > 0 ? Math.max(share, 0.15) : 0) * 100)}%`;
+  };
+  bar.range.style.left = `${parts.from * 100}%`;
+  bar.range.style.width = `${Math.max(2, (parts.to - parts.from) * 100)}%`;
+  size(bar.dead, parts.dead);
+  size(bar.constant, parts.constant);
+  size(bar.bad, parts.nonfinite);
+  size(bar.change, parts.change);
+}

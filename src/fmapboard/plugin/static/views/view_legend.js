@@ -1,0 +1,81 @@
+// @ts-check
+/** The colour bar in the layer's own units, and what the colours that are no values mean. */
+
+import { sideName } from "../state/compare.js";
+import { h, say, show } from "./dom.js";
+import { short, ticks } from "../draw/number_text.js";
+import { LEGEND, MARK_COLOURS, css, ramp } from "../draw/palettes.js";
+
+/** A CSS gradient of a palette. @param {string} name */
+export function gradient(name) {
+  return `linear-gradient(to right, ${ramp(name, 17).map(css).join(", ")})`;
+}
+
+/** A bar with its scale below; `draw(lo, hi, palette, text)`. */
+export function createBar() {
+  const ramp = h("div", { class: "ramp" });
+  const scale = h("div", { class: "ramp-scale" });
+  const title = h("span", { class: "ramp-title" });
+  const element = h("div", { class: "bar" }, title, h("div", { class: "ramp-room" }, ramp, scale));
+  let before = "";
+
+  /** @param {number} lo @param {number} hi @param {string} palette @param {string} text */
+  function draw(lo, hi, palette, text) {
+    const key = `${lo}/${hi}/${palette}/${text}`;
+    if (key === before) return;
+    before = key;
+    say(title, text);
+    show(title, Boolean(text));
+    ramp.style.background = gradient(palette);
+    const places = ticks(lo, hi, 4).filter((value) => hi > lo && value > lo + (hi - lo) * 0.22 && value < hi - (hi - lo) * 0.22);
+    const at = [lo, ...places, hi];
+    scale.replaceChildren(...at.map((value, i) => {
+      const label = h("span", { text: short(value) });
+      label.style.left = `${hi > lo ? ((value - lo) / (hi - lo)) * 100 : i * 100}%`;
+      if (i === 0) label.className = "start";
+      if (i === at.length - 1) label.className = "end";
+      return label;
+    }));
+    element.setAttribute("aria-label", `${text}: ${short(lo)} to ${short(hi)}`);
+  }
+  return { element, draw };
+}
+
+export function createLegend() {
+  const main = createBar();
+  const between = createBar();
+  const marks = h("ul", { class: "marks", "aria-label": "What is no value" },
+    ...LEGEND.map(({ code, name, what }) => {
+      const swatch = h("i");
+      swatch.style.background = css(MARK_COLOURS[code]);
+      return h("li", { title: what }, swatch, h("span", { text: name }));
+    }));
+  const element = h("div", { class: "legend" }, main.element, between.element, marks);
+
+  /** @param {import("../app.js").Model} model @param {number|null} hovered */
+  function draw(model, hovered) {
+    const { scene, state } = model;
+    const maps = scene?.kind === "maps" ? scene : null;
+    show(main.element, Boolean(maps && !(maps.parts[0] === "difference")));
+    show(between.element, Boolean(maps?.parts.includes("difference")));
+    if (scene?.kind === "kernels") kernels(scene);
+    if (!maps) return;
+    const c = hovered ?? state.channel ?? maps.order[0] ?? 0;
+    const whose = state.scale === "layer" ? "whole layer" : `channel ${c}`;
+    const where = `${whose}${state.locked ? ", all steps" : ""}`;
+    main.draw(maps.ranges.lo[c], maps.ranges.hi[c], state.colours, where);
+    if (maps.difference && maps.otherQuestion) {
+      const pair = `${sideName(maps.question, state.compare)} − ${sideName(maps.otherQuestion, state.compare)}`;
+      between.draw(maps.differenceRanges.lo[c], maps.differenceRanges.hi[c], "signed", `${pair}, ${whose}`);
+    }
+  }
+
+  /** @param {import("../draw/scene.js").Scene} scene */
+  function kernels(scene) {
+    const peak = scene.picture?.peak ?? 0;
+    show(main.element, true);
+    const rgb = scene.picture?.palette === "rgb";
+    main.draw(-peak, peak, rgb ? "grey" : "signed", rgb ? "weights a colour, grey is 0" : "weights: a row an input, a column an output");
+  }
+  return { element, draw };
+}

@@ -1,0 +1,149 @@
+"""Quantised planes to pictures: the transposing, per-channel normalising grid.
+
+``[1, C, H, W]`` is drawn as C tiles, laid out as `torchvision.utils.make_grid` lays out
+``maps.transpose(0, 1)`` with ``nrow=int(sqrt(C))`` and ``padding=2``.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from fmapboard.records import Bytes8, Kernels, Mark, Photograph, Planes, Raster
+from fmapboard.render.palettes import LEVEL_OF_PIXEL, Palette, palette
+
+PADDING = 2
+KERNEL_PADDING = 1
+SMALL_TILE = 32
+
+
+def columns(channels: int) -> int:
+    """How many tiles stand in a row: ``int(sqrt(C))``, as the classic recipe has it."""
+    return max(1, math.isqrt(channels))
+
+
+def draw_maps(
+    planes: Planes,
+    sample: int,
+    colours: Palette,
+    dead: npt.NDArray[np.bool_] | None = None,
+) -> Raster:
+    """The grid of one sample's maps.
+
+    A grid that needs neither colour nor marks is 8-bit grey with the very pixels of make_grid
+    (black padding). Any other is indexed by a palette whose last six entries are marks.
+
+    Args:
+        planes: the quantised maps.
+        sample: which of the drawn samples.
+        colours: the palette.
+        dead: bool [C] of the drawn channels; such a tile is drawn as dead.
+    """
+    pixels, flat = planes.pixels[sample], planes.flat[sample]
+    marks = None if planes.marks is None else planes.marks[sample]
+    is_dead = np.zeros_like(flat) if dead is None else dead[: flat.size]
+    plain = marks is None and not flat.any() and not is_dead.any()
+    tile = (int(pixels.shape[1]), int(pixels.shape[2]))
+    if plain and colours.name == "grey":
+        return Raster(grid(pixels, columns(len(pixels)), PADDING, 0), tile=tile)
+    indices = LEVEL_OF_PIXEL[pixels]  # [C, H, W]
+    indices[flat] = Mark.CONSTANT
+    indices[is_dead] = Mark.DEAD
+    if marks is not None:
+        np.copyto(indices, marks, where=marks != 0)
+    laid_out = grid(indices, columns(len(pixels)), PADDING, Mark.PADDING)
+    return Raster(laid_out, colours.table, tile)
+
+
+def grid(tiles: Bytes8, per_row: int, padding: int, fill: int) -> Bytes8:
+    """Lay tiles [C, H, W] or [C, H, W, 3] out row by row, ``padding`` px of ``fill`` around each.
+
+    One tile alone gets no padding, as in make_grid.
+    """
+    count, height, width, *colour = tiles.shape
+    if count == 1:
+        only: Bytes8 = tiles[0]
+        return only
+    per_row = min(per_row, count)
+    rows = -(-count // per_row)
+    down, right = height + padding, width + padding
+    drawn = np.full((rows * down + padding, per_row * right + padding, *colour), fill, np.uint8)
+    for row in range(rows):
+        some = tiles[row * per_row : (row + 1) * per_row].swapaxes(0, 1)  # [h, per_row, w, ...]
+        line = drawn[padding + row * down :][:height, padding:]
+        # Splitting an axis gives a view: a tile and the padding to its right.
+        cells = line.reshape(height, per_row, right, *colour)
+        cells[:, : some.shape[1], :width] = some
+    return drawn
+
+
+def draw_kernels(kernels: Kernels, most: int | None = None) -> tuple[Raster, float]:
+    """A convolution's weight as a picture, and the value that its strongest colour stands for.
+
+    A first layer (3 inputs, one group's worth) is a row-by-row grid of RGB tiles: mid-grey is 0,
+    brighter is positive, for each colour. Any other is a matrix of tiles, a row for each input and
+    a column for each output channel, in the zero-centred palette. The scale is one for the layer,
+    so tiles compare. At most ``most`` outputs and inputs are drawn.
+    """
+    weight = kernels.cut(most).weight  # [out, in, h, w]
+    finite = np.isfinite(weight)
+    peak = float(np.max(np.abs(weight), where=finite, initial=0.0))
+    unit = weight / peak if peak else weight
+    if kernels.is_of_colours and finite.all():
+        tiles = np.floor(np.clip(unit * 0.5 + 0.5, 0, 1) * 255).astype(np.uint8)
+        laid_out = grid(tiles.transpose(0, 2, 3, 1), columns(len(tiles)), KERNEL_PADDING, 0)
+        return Raster(laid_out, tile=(weight.shape[2], weight.shape[3])), peak
+    level = np.where(finite, np.clip(unit * 0.5 + 0.5, 0, 1) * 255, 0).astype(np.uint8)
+    indices = LEVEL_OF_PIXEL[level]
+    indices[np.isnan(weight)] = Mark.NAN
+    indices[np.isposinf(weight)] = Mark.POSITIVE_INFINITY
+    indices[np.isneginf(weight)] = Mark.NEGATIVE_INFINITY
+    tiles = indices.swapaxes(0, 1).reshape(-1, *weight.shape[2:])  # [in * out, h, w]
+    laid_out = grid(tiles, weight.shape[0], KERNEL_PADDING, Mark.PADDING)
+    return Raster(laid_out, palette("signed").table, (weight.shape[2], weight.shape[3])), peak
+
+
+def draw_photograph(photograph: Photograph) -> tuple[Raster, str]:
+    """The network's input as RGB or grey, and how its values became pixels.
+
+    De-normalized where mean and standard deviation are known; as it is where all values lie in
+    0…1; otherwise stretched between its extremes. Non-finite pixels are drawn in mark colours.
+    """
+    values = photograph.values.astype(np.float64)  # [C, H, W]
+    finite = np.isfinite(values)
+    known = np.where(finite, values, 0.0)
+    if photograph.mean is not None and photograph.std is not None:
+        column = (len(photograph.mean), 1, 1)
+        known = known * np.reshape(photograph.std, column) + np.reshape(photograph.mean, column)
+        how = "de-normalized with the mean and standard deviation given"
+    elif known.min() >= 0.0 and known.max() <= 1.0:
+        how = "values 0…1 as they are"
+    else:
+        lo, hi = known.min(where=finite, initial=np.inf), known.max(where=finite, initial=-np.inf)
+        known = (known - lo) / (hi - lo) if hi > lo else np.zeros_like(known)
+        how = f"stretched between its extremes {lo:.4g} and {hi:.4g}"
+    pixels = np.round(np.clip(known, 0, 1) * 255).astype(np.uint8)
+    if finite.all():
+        plain = pixels[0] if len(pixels) == 1 else pixels.transpose(1, 2, 0)
+        return Raster(np.ascontiguousarray(plain)), how
+    colour = np.broadcast_to(pixels, (3, *pixels.shape[1:])).transpose(1, 2, 0).copy()
+    table = palette("grey").table
+    colour[np.isneginf(values).any(0)] = table[Mark.NEGATIVE_INFINITY]
+    colour[np.isposinf(values).any(0)] = table[Mark.POSITIVE_INFINITY]
+    colour[np.isnan(values).any(0)] = table[Mark.NAN]
+    return Raster(colour), how
+
+
+def enlargement(raster: Raster) -> int:
+    """The whole factor that brings a small tile to 32 px at least; 1 where there is none."""
+    side = max(raster.tile)
+    return -(-SMALL_TILE // side) if 0 < side < SMALL_TILE else 1
+
+
+def enlarge(raster: Raster) -> Raster:
+    """Small maps enlarged by their `enlargement`, nearest neighbour."""
+    factor = enlargement(raster)
+    pixels = raster.pixels.repeat(factor, axis=0).repeat(factor, axis=1)
+    return Raster(pixels, raster.palette, (raster.tile[0] * factor, raster.tile[1] * factor))

@@ -1,0 +1,86 @@
+"""Colours: 250 entries for values, 6 for what is not a value.
+
+A picture that needs colour or marks stores one byte a pixel, an index: 0…249 are values, 250…255
+are `Mark` codes. Index 0 stands for ``lo`` and 249 for ``hi``. Mark colours differ from every value
+colour of every palette and are never grey, so a reader of RGB gets back the value or the mark.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from fmapboard.options import check_colormap
+from fmapboard.records import Bytes8, Mark
+
+VALUES = 250
+
+MARK_COLOURS: dict[Mark, tuple[int, int, int]] = {
+    Mark.PADDING: (0, 0, 32),
+    Mark.NAN: (255, 0, 255),
+    Mark.POSITIVE_INFINITY: (255, 0, 0),
+    Mark.NEGATIVE_INFINITY: (0, 0, 255),
+    Mark.CONSTANT: (0, 225, 225),
+    Mark.DEAD: (255, 128, 0),
+}
+
+LEGEND = "magenta = NaN, red = +Inf, blue = −Inf, cyan = constant channel, orange = dead channel"
+
+# 256 pixel values onto 250 indices: six pairs of neighbours share an index, so the grey that stands
+# for a pixel is never more than 1 of 255 away from it.
+LEVEL_OF_PIXEL: Bytes8 = (np.arange(256) * VALUES // 256).astype(np.uint8)
+PIXEL_OF_LEVEL: Bytes8 = np.searchsorted(LEVEL_OF_PIXEL, np.arange(VALUES)).astype(np.uint8)
+
+_ANCHORS: dict[str, tuple[tuple[int, int, int], ...]] = {
+    "viridis": (
+        (68, 1, 84), (72, 40, 120), (62, 73, 137), (49, 104, 142), (37, 130, 142),
+        (31, 158, 137), (53, 183, 121), (109, 205, 89), (180, 222, 44), (253, 231, 37),
+    ),
+    "magma": (
+        (0, 0, 4), (24, 15, 61), (68, 15, 118), (114, 31, 129), (158, 47, 127),
+        (205, 64, 113), (241, 96, 93), (253, 150, 104), (254, 202, 141), (252, 253, 191),
+    ),
+    "signed": (
+        (8, 48, 107), (33, 102, 172), (67, 147, 195), (146, 197, 222), (209, 229, 240),
+        (247, 247, 247),
+        (253, 219, 199), (244, 165, 130), (214, 96, 77), (178, 24, 43), (110, 0, 30),
+    ),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Palette:
+    """A colour table, u8 [256, 3]; ``zero_centred`` ones want a scale with zero in the middle."""
+
+    name: str
+    table: Bytes8
+    zero_centred: bool = False
+
+
+@lru_cache
+def palette(name: str) -> Palette:
+    """The palette of that name: ``grey``, ``viridis``, ``magma`` or the zero-centred ``signed``.
+
+    Raises:
+        ConfigurationError: there is no such palette.
+    """
+    check_colormap(name)
+    table = np.empty((256, 3), np.uint8)
+    table[:VALUES] = _values(name)
+    for mark, colour in MARK_COLOURS.items():
+        table[mark] = colour
+    table.flags.writeable = False
+    return Palette(name, table, zero_centred=name == "signed")
+
+
+def _values(name: str) -> Bytes8:
+    """u8 [250, 3]: the value colours, from few anchors joined by straight lines in RGB."""
+    if name == "grey":
+        return np.repeat(PIXEL_OF_LEVEL[:, None], 3, axis=1)
+    anchors = np.array(_ANCHORS[name], np.float64)
+    at = np.linspace(0, len(anchors) - 1, VALUES)
+    channels = [np.interp(at, np.arange(len(anchors)), anchors[:, i]) for i in range(3)]
+    colours: Bytes8 = np.stack(channels, axis=1).round().astype(np.uint8)
+    return colours

@@ -1,0 +1,209 @@
+"""From what was measured to what is written: pictures, histograms, scalars and tab records."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from fmapboard.records import (
+    Histogram,
+    Kernels,
+    LoggedStep,
+    Measured,
+    Parameter,
+    Photograph,
+    Picture,
+    Role,
+    Scale,
+    StepData,
+)
+from fmapboard.render.grid import (
+    columns,
+    draw_kernels,
+    draw_maps,
+    draw_photograph,
+)
+from fmapboard.render.palettes import LEGEND, Palette, palette
+from fmapboard.summary.histogram import histogram
+from fmapboard.summary.nonfinite import first_nonfinite, plain
+from fmapboard.summary.tab_records import TabRecords
+from fmapboard.tab_format import NONFINITE_TAG
+
+_HISTOGRAM_GROUP: dict[Role, str] = {
+    "feature_maps": "activations",
+    "inputs": "inputs",
+    "gradients_of_maps": "activation_gradients",
+}
+_SCALE_TEXT: dict[Scale, str] = {
+    "channel": "each channel scaled between its own extremes",
+    "layer": "one scale for all channels of the layer",
+    "locked": "scale locked to the first logged step",
+}
+
+
+class Composer:
+    """Turns one `StepData` after the other into `LoggedStep`; used by one thread.
+
+    Args:
+        colormap: a palette's name.
+        scale: how the planes were scaled, for the descriptions.
+        name: stands in front of every tag, as ``name.``, to keep two models apart.
+        max_kernels: at most this many outputs and inputs of a convolution are drawn.
+        compact: pictures ask for small PNGs rather than for fast ones.
+    """
+
+    def __init__(
+        self,
+        *,
+        colormap: str = "grey",
+        scale: Scale = "channel",
+        name: str | None = None,
+        max_kernels: int | None = 64,
+        compact: bool = False,
+    ) -> None:
+        self._palette: Palette = palette(colormap)
+        self._scale = scale
+        self._prefix = f"{name}." if name else ""
+        self._max_kernels, self._compact = max_kernels, compact
+        self._records = TabRecords(self._prefix, colormap, scale)
+        self._nonfinite_said = self._said_now = False
+
+    def __call__(self, data: StepData) -> LoggedStep:
+        """Everything of one step, ready to be stored."""
+        self._said_now = False
+        pictures = [self._maps(m) for m in data.measured if m.planes is not None]
+        kernels = [self._kernels(k) for k in data.kernels]
+        peaks = {k.site.label: peak for k, (_, peak) in zip(data.kernels, kernels, strict=True)}
+        drawn = list(map(self._compacted, [*pictures, *(picture for picture, _ in kernels)]))
+        photographs = map(self._photograph, data.photographs)
+        return LoggedStep(
+            data.step,
+            data.wall_time,
+            pictures=(*drawn, *map(self._compacted, photographs)),
+            histograms=tuple(self._histograms(data)),
+            scalars=self._scalars(data),
+            records=tuple(self._records(data, drawn, peaks)),
+            statistics=data.measured,
+            texts=self._texts(data),
+        )
+
+    def undo(self) -> None:
+        """The last step could not be stored: count as if it had not been composed."""
+        self._records.undo()
+        self._nonfinite_said &= not self._said_now
+
+    def _compacted(self, picture: Picture) -> Picture:
+        """The picture, asking for small PNGs where that is wanted."""
+        if not self._compact:
+            return picture
+        rasters = tuple(replace(raster, compact=True) for raster in picture.rasters)
+        return replace(picture, rasters=rasters)
+
+    def _texts(self, data: StepData) -> dict[str, str]:
+        """What happens once: the first value that is not finite."""
+        said = None if self._nonfinite_said else first_nonfinite(data)
+        if said is None:
+            return {}
+        self._nonfinite_said = self._said_now = True
+        return {f"{self._prefix}{NONFINITE_TAG}": said}
+
+    def _maps(self, measured: Measured) -> Picture:
+        planes, site = measured.planes, measured.site
+        assert planes is not None  # the caller asked for pictures of what has planes
+        dead = None if measured.statistics is None else measured.statistics.dead
+        rasters = tuple(
+            draw_maps(planes, sample, self._palette, dead) for sample in range(len(planes.pixels))
+        )
+        tag = f"{self._prefix}{measured.role}_{site.group}/{site.label}"
+        return Picture(tag, measured.role, rasters, site, self._describe(measured))
+
+    def _describe(self, measured: Measured) -> str:
+        planes, site = measured.planes, measured.site
+        assert planes is not None
+        drawn, (height, width) = planes.pixels.shape[1], planes.pixels.shape[2:]
+        said = [
+            f"{measured.role.replace('_', ' ')} of `{plain(site.label)}` ({site.type}), shape "
+            f"{list(planes.shape)}, channels 0…{drawn - 1}, {columns(drawn)} in a row",
+            _SCALE_TEXT[self._scale],
+        ]
+        if drawn < planes.channels:
+            said.append(f"{planes.channels - drawn} of {planes.channels} channels left out")
+        if planes.block > 1:
+            block = f"{planes.block}×{planes.block}"
+            said.append(f"averaged down: a pixel is the mean of {block}, a tile {height}×{width}")
+        if planes.view:
+            said.append(planes.view)
+        return "; ".join([*said, LEGEND])
+
+    def _kernels(self, kernels: Kernels) -> tuple[Picture, float]:
+        raster, peak = draw_kernels(kernels, self._max_kernels)
+        site, most = kernels.site, self._max_kernels
+        kind = "RGB, grey is 0" if raster.palette is None else "a row an input, a column an output"
+        said = [f"kernels of `{plain(site.layer)}` ({site.type}): {kind}; one scale for the layer"]
+        rgb = kernels.is_of_colours
+        if most is not None and max((site.kernel_shape or (0,))[: 1 if rgb else 2]) > most:
+            said.append(f"at most {most} outputs{'' if rgb else ' and inputs'} of {site.group}")
+        if kernels.view:
+            said.append(kernels.view)
+        tag = f"{self._prefix}kernels_{site.group}/{site.layer}"
+        return Picture(tag, "kernels", (raster,), site, "; ".join(said)), peak
+
+    def _photograph(self, photograph: Photograph) -> Picture:
+        raster, how = draw_photograph(photograph)
+        tag = f"{self._prefix}network_input/sample_{photograph.sample}"
+        said = f"the network's input; {how}"
+        if photograph.block > 1:
+            said += f"; a pixel is the mean of {photograph.block}×{photograph.block}"
+        return Picture(tag, "network_input", (raster,), None, said)
+
+    def _histograms(self, data: StepData) -> Iterator[Histogram]:
+        for measured in data.measured:
+            if measured.sample is not None:
+                group = _HISTOGRAM_GROUP[measured.role]
+                yield histogram(f"{self._prefix}{group}/{measured.site.label}", measured.sample)
+        for parameter in data.parameters:
+            for group, sample in (("weights", parameter.weight), ("gradients", parameter.gradient)):
+                if sample is not None:
+                    yield histogram(f"{self._prefix}{group}/{parameter.name}", sample)
+
+    def _scalars(self, data: StepData) -> dict[str, float]:
+        scalars = {
+            **_norms(data.parameters),
+            **_fractions(data.measured),
+            **data.scalars,
+            "fmapboard/logged_step_ms": data.training_thread_ms,
+        }
+        return {self._prefix + tag: value for tag, value in scalars.items()}
+
+
+def _norms(parameters: tuple[Parameter, ...]) -> dict[str, float]:
+    norms = {p.name: p.norm for p in parameters if p.norm is not None}
+    if not norms:
+        return {}
+    total = math.hypot(*norms.values())
+    return {
+        "gradient_norm/total": total,
+        **{f"gradient_norm/{name}": norm for name, norm in norms.items()},
+    }
+
+
+def _fractions(measured: tuple[Measured, ...]) -> dict[str, float]:
+    fractions: dict[str, float] = {}
+    for part in measured:
+        if part.role != "feature_maps" or part.statistics is None:
+            continue
+        label, statistics = part.site.label, part.statistics
+        fractions[f"constant_channels/{label}"] = _share(statistics.constant)
+        fractions[f"nonfinite/{label}"] = _share(statistics.nonfinite)
+        if statistics.dead is not None:
+            fractions[f"dead_channels/{label}"] = _share(statistics.dead)
+    return fractions
+
+
+def _share(flags: npt.NDArray[np.bool_]) -> float:
+    """``flags.mean()``, which takes several times as long."""
+    return np.count_nonzero(flags) / flags.size

@@ -1,0 +1,166 @@
+"""The records of the Feature maps tab, as `schema` has them, from what was measured and drawn."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from fmapboard.records import Floats, Measured, Picture, Role, Scale, StepData, TabRecord
+from fmapboard.render import png
+from fmapboard.render.grid import KERNEL_PADDING, PADDING, columns
+from fmapboard.tab_format import FIRST_PREFIX, RECORD_PREFIX, pack
+
+_STATISTICS = (
+    "minimum", "maximum", "mean", "std",
+    "nan", "positive_infinity", "negative_infinity", "constant", "dead",
+)  # fmt: skip
+
+
+class TabRecords:
+    """Makes the records of one run, one step after the other.
+
+    Args:
+        prefix: stands in front of every tag.
+        colormap: the palette's name.
+        scale: how the planes were scaled.
+    """
+
+    def __init__(self, prefix: str, colormap: str, scale: Scale) -> None:
+        self._prefix, self._colormap, self._scale = prefix, colormap, scale
+        self._written: defaultdict[str, int] = defaultdict(int)
+        self._last: list[str] = []
+
+    def __call__(
+        self, data: StepData, drawn: list[Picture], peaks: Mapping[str, float]
+    ) -> Iterator[TabRecord]:
+        """One small record a layer, and at a layer's first step a second one with its grids.
+
+        Args:
+            data: what was measured.
+            drawn: the pictures of it, those of kernels too, and none of the network's input.
+            peaks: by layer, the value that the strongest colour of its kernels stands for.
+        """
+        self._last = []
+        of_site: defaultdict[str, list[Picture]] = defaultdict(list)
+        for picture in drawn:
+            assert picture.site is not None  # `drawn` holds no network input
+            of_site[picture.site.label].append(picture)
+        measured = {(m.site.label, m.role): m for m in data.measured}
+        followers = _followers(data.measured)
+        for label, pictures in of_site.items():
+            parts = [(picture, measured.get((label, picture.role))) for picture in pictures]
+            arrays: dict[str, Floats] = {}
+            for picture, part in parts:
+                if part is not None:
+                    arrays.update(_arrays(picture.role, part))
+            header = self._header(data, parts, peaks.get(label))
+            follower = followers.get(label)
+            if follower is not None:
+                header["activation"] = {
+                    "label": follower.site.label,
+                    "type": follower.site.type,
+                }
+                arrays.update(_dead_after(follower, parts))
+            yield TabRecord(f"{self._prefix}{RECORD_PREFIX}{label}", pack(header, arrays))
+            if self._written[label] == 1:
+                grids = [png.encode(raster) for p in pictures for raster in p.rasters]
+                tag = f"{self._prefix}{FIRST_PREFIX}{label}"
+                yield TabRecord(tag, pack(header, arrays, grids))
+
+    def _header(
+        self, data: StepData, parts: list[tuple[Picture, Measured | None]], peak: float | None
+    ) -> dict[str, Any]:
+        site = parts[0][0].site
+        assert site is not None
+        self._written[site.label] += 1
+        self._last.append(site.label)
+        return {
+            "layer": site.layer,
+            "type": site.type,
+            "kernel_shape": list(site.kernel_shape) if site.kernel_shape else None,
+            "call": site.call,
+            "position": site.position,
+            "step": data.step,
+            "steps_written": self._written[site.label],
+            "training_thread_ms": round(data.training_thread_ms, 3),
+            "pictures": [self._picture_header(picture, part, peak) for picture, part in parts],
+        }
+
+    def _picture_header(
+        self, picture: Picture, part: Measured | None, peak: float | None
+    ) -> dict[str, Any]:
+        header: dict[str, Any] = {"role": picture.role, "tag": picture.tag}
+        if part is None or part.planes is None:
+            colours = "rgb" if picture.rasters[0].palette is None else "signed"
+            return {**header, "peak": peak, "palette": colours, "padding": KERNEL_PADDING}
+        samples, drawn, height, width = part.planes.pixels.shape
+        return {
+            **header,
+            "shape": list(part.planes.shape),
+            "channels": part.planes.channels,
+            "drawn": drawn,
+            "samples": samples,
+            "tile": [height, width],
+            "columns": columns(drawn),
+            "padding": PADDING,
+            "block": part.planes.block,
+            "view": part.planes.view,
+            "palette": self._colormap,
+            "scale": self._scale,
+        }
+
+    def undo(self) -> None:
+        """The last step could not be stored: count as if there were no records of it."""
+        for label in self._last:
+            self._written[label] -= 1
+        self._last = []
+
+
+def _followers(measured: tuple[Measured, ...]) -> dict[str, Measured]:
+    """By a layer's label: the activation module with a floor that is next, if no layer is between.
+
+    Only of as many channels: then a channel is dead behind the layer that feeds it.
+    """
+    followers: dict[str, Measured] = {}
+    before: Measured | None = None
+    for part in measured:
+        if part.role != "feature_maps" or part.statistics is None:
+            continue
+        if part.site.pictures:
+            before = part
+        elif before is not None and before.statistics is not None:
+            alike = before.statistics.minimum.size == part.statistics.minimum.size
+            if alike and part.statistics.dead is not None:
+                followers[before.site.label] = part
+            before = None
+    return followers
+
+
+def _dead_after(
+    follower: Measured, parts: list[tuple[Picture, Measured | None]]
+) -> dict[str, Floats]:
+    """Which of the drawn channels the activation behind a layer shuts off; left out for none."""
+    planes = next((p.planes for _, p in parts if p is not None and p.planes is not None), None)
+    statistics = follower.statistics
+    if planes is None or statistics is None or statistics.dead is None:
+        return {}
+    dead = statistics.dead[: planes.pixels.shape[1]]
+    return {"activation.dead": dead.astype(np.float32)} if dead.any() else {}
+
+
+def _arrays(role: Role, part: Measured) -> dict[str, Floats]:
+    """The per-channel arrays of one picture; counts and flags that are all 0 are left out."""
+    planes, statistics = part.planes, part.statistics
+    assert planes is not None
+    drawn = planes.pixels.shape[1]
+    arrays: dict[str, Floats] = {f"{role}.lo": planes.lo, f"{role}.hi": planes.hi}
+    if planes.flat.any():
+        arrays[f"{role}.flat"] = planes.flat.astype(np.float32)
+    for name in _STATISTICS if statistics is not None else ():
+        values = getattr(statistics, name)
+        if values is not None and (values.dtype.kind == "f" or values.any()):
+            arrays[f"{role}.{name}"] = values[:drawn]
+    return arrays

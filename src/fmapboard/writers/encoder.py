@@ -1,0 +1,194 @@
+"""A logged step as one of TensorBoard's Summary protocol buffers.
+
+Images, histograms and scalars are in the second format of TensorBoard's plugins (tensors with
+explicit data classes), which both of its loaders read. Numbers go in as packed bytes, never value
+by value: building a protocol buffer that way holds the interpreter lock for milliseconds. Pictures,
+nearly all of the bytes, are framed as fields of their messages and go into none: each message
+copies what is put into it, and a PNG would be copied five times on its way to the file. All other
+values are made inside the Summary: a message made on its own has memory of its own, and at every
+ten thousandth such memory that goes, protobuf has the C library give all free memory of the process
+back to the system. Training would get its own anew, page by page. Of a tag that was written before,
+everything but the numbers is known: it is kept as bytes, and the numbers are put behind it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from tensorboard.compat.proto import summary_pb2, tensor_pb2, types_pb2
+from tensorboard.plugins.custom_scalar import layout_pb2
+from tensorboard.plugins.custom_scalar import metadata as custom_scalar_metadata
+from tensorboard.plugins.histogram import metadata as histogram_metadata
+from tensorboard.plugins.image import metadata as image_metadata
+from tensorboard.plugins.scalar import metadata as scalar_metadata
+from tensorboard.plugins.text import metadata as text_metadata
+
+from fmapboard.records import Floats, Histogram, LoggedStep, Picture, TabRecord
+from fmapboard.render import png
+from fmapboard.tab_format import PLUGIN_NAME
+
+_EMPTY = np.zeros((1, 3))
+_VALUE = summary_pb2.Summary.VALUE_FIELD_NUMBER
+_TENSOR = summary_pb2.Summary.Value.TENSOR_FIELD_NUMBER
+_STRING = tensor_pb2.TensorProto.STRING_VAL_FIELD_NUMBER
+GRADIENT_NORM_CHART = {"Gradient norms": {"all layers": r".*gradient_norm/.*"}}
+
+
+class Encoder:
+    """Encodes the steps of one run; a tag's metadata goes with its first value only.
+
+    TensorBoard reads a tag's metadata from the first event that has it, so the description that it
+    shows is that of the first logged step.
+    """
+
+    def __init__(self) -> None:
+        self._described: set[str] = set()
+        self._frames: dict[tuple[str, int], bytes] = {}
+
+    def __call__(self, step: LoggedStep) -> list[bytes]:
+        """Everything of one step in one serialized Summary, in parts that follow each other.
+
+        One Summary, so a step is stored whole or not at all.
+        """
+        first = not self._described
+        frames, summary = summary_pb2.Summary(), summary_pb2.Summary()
+        parts = [part for picture in step.pictures for part in self._image(frames, picture)]
+        numbers = [self._histogram(summary, histogram) for histogram in step.histograms]
+        numbers += [self._scalar(summary, tag, number) for tag, number in step.scalars.items()]
+        for record in step.records:
+            self._record(summary.value.add(tag=record.tag), record)
+        for tag, text in step.texts.items():
+            self._text(summary.value.add(tag=tag), text)
+        if first:
+            summary.value.append(_layout())
+        return [*parts, b"".join(numbers), summary.SerializeToString()]
+
+    def _image(self, frames: summary_pb2.Summary, picture: Picture) -> list[bytes]:
+        """A field of the Summary; its frames are made in the memory of another one."""
+        pngs = [png.encode(raster) for raster in picture.rasters]
+        height, width = picture.rasters[0].pixels.shape[:2]
+        value, tensor = frames.value.add(tag=picture.tag), frames.value.add().tensor
+        _put_strings(tensor, (str(width).encode(), str(height).encode()), 2 + len(pngs))
+        if self._is_new(picture.tag):
+            value.metadata.CopyFrom(
+                image_metadata.create_summary_metadata(
+                    display_name="", description=picture.description
+                )
+            )
+            value.metadata.data_class = summary_pb2.DATA_CLASS_BLOB_SEQUENCE
+        strings = [part for data in pngs for part in field(_STRING, data)]
+        tensors = field(_TENSOR, tensor.SerializeToString(), *strings)
+        return field(_VALUE, value.SerializeToString(), *tensors)
+
+    def _histogram(self, summary: summary_pb2.Summary, histogram: Histogram) -> bytes:
+        edges, counts = histogram.edges, histogram.counts
+        # A tensor without finite values keeps its place in the series with one empty bucket.
+        rows = np.stack([edges[:-1], edges[1:], counts], axis=1) if counts.size else _EMPTY
+        kind = histogram_metadata, summary_pb2.DATA_CLASS_TENSOR
+        return self._numbers(summary, histogram.tag, rows.astype("<f8", order="C"), kind)
+
+    def _scalar(self, summary: summary_pb2.Summary, tag: str, number: float) -> bytes:
+        with np.errstate(over="ignore"):  # the norm of all parameters may exceed float32
+            value = np.array(number, "<f4")
+        return self._numbers(summary, tag, value, (scalar_metadata, summary_pb2.DATA_CLASS_SCALAR))
+
+    def _numbers(
+        self, summary: summary_pb2.Summary, tag: str, array: Floats, kind: tuple[Any, int]
+    ) -> bytes:
+        """A value that is all numbers, as a field of the Summary, or added to it: then empty."""
+        content = array.tobytes()
+        frame = self._frames.get((tag, len(content)))
+        if frame is not None:
+            return frame + content
+        value = summary.value.add(tag=tag)
+        value.tensor.dtype = types_pb2.DT_DOUBLE if array.itemsize == 8 else types_pb2.DT_FLOAT
+        value.tensor.tensor_content = content
+        if array.ndim:
+            _put_shape(value.tensor, *array.shape)
+        if self._is_new(tag):
+            plugin, value.metadata.data_class = kind
+            described = plugin.create_summary_metadata(display_name="", description="")
+            value.metadata.MergeFrom(described)
+            return b""
+        whole = b"".join(field(_VALUE, value.SerializeToString()))
+        if whole.endswith(content):  # fields stand in the order of their numbers: it is the last
+            self._frames[tag, len(content)] = whole[: -len(content)]
+        return b""
+
+    def _record(self, value: summary_pb2.Summary.Value, record: TabRecord) -> None:
+        _put_strings(value.tensor, record.blobs, len(record.blobs))
+        if self._is_new(value.tag):
+            value.metadata.plugin_data.plugin_name = PLUGIN_NAME
+            value.metadata.data_class = summary_pb2.DATA_CLASS_BLOB_SEQUENCE
+
+    def _text(self, value: summary_pb2.Summary.Value, text: str) -> None:
+        value.tensor.dtype = types_pb2.DT_STRING
+        value.tensor.string_val.append(text.encode())
+        _put_shape(value.tensor)  # of rank 0: the dashboard draws anything else as a table
+        if self._is_new(value.tag):
+            value.metadata.CopyFrom(
+                text_metadata.create_summary_metadata(display_name="", description="")
+            )
+            value.metadata.data_class = summary_pb2.DATA_CLASS_TENSOR
+
+    def _is_new(self, tag: str) -> bool:
+        new = tag not in self._described
+        self._described.add(tag)
+        return new
+
+
+def field(number: int, *content: bytes) -> list[bytes]:
+    """A field of bytes or of a message, whose content comes in parts, as protocol buffers have it.
+
+    A message's fields may stand in any order, and of a repeated field one after the other.
+    """
+    length_delimited = 2
+    return [_varint(number << 3 | length_delimited) + _varint(sum(map(len, content))), *content]
+
+
+def _varint(number: int) -> bytes:
+    """Seven bits a byte, the lowest first; all but the last have the eighth bit set."""
+    found = bytearray()
+    while number > 127:
+        found.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*found, number])
+
+
+def _put_strings(tensor: tensor_pb2.TensorProto, items: tuple[bytes, ...], length: int) -> None:
+    """The first strings of a rank-1 tensor of so many."""
+    tensor.dtype = types_pb2.DT_STRING
+    tensor.string_val.extend(items)
+    _put_shape(tensor, length)
+
+
+def _put_shape(tensor: tensor_pb2.TensorProto, *sides: int) -> None:
+    tensor.tensor_shape.SetInParent()  # rank 0 is a shape, too
+    for side in sides:
+        tensor.tensor_shape.dim.add(size=side)
+
+
+def _layout() -> summary_pb2.Summary.Value:
+    """The Custom Scalars dashboard: all gradient norms in one chart."""
+    layout = layout_pb2.Layout(
+        category=[
+            layout_pb2.Category(
+                title=title,
+                chart=[
+                    layout_pb2.Chart(
+                        title=chart, multiline=layout_pb2.MultilineChartContent(tag=[pattern])
+                    )
+                    for chart, pattern in charts.items()
+                ],
+            )
+            for title, charts in GRADIENT_NORM_CHART.items()
+        ]
+    )
+    return summary_pb2.Summary.Value(
+        tag=custom_scalar_metadata.CONFIG_SUMMARY_TAG,
+        metadata=custom_scalar_metadata.create_summary_metadata(),
+        tensor=tensor_pb2.TensorProto(
+            dtype=types_pb2.DT_STRING, string_val=[layout.SerializeToString()]
+        ),
+    )

@@ -1,0 +1,124 @@
+"""The import rule of CONTRIBUTING.md, package by package, and what each file may be."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "src" / "fmapboard"
+
+ORDER = [
+    *("__main__", "cli", "demo", "integrations"),
+    *("logger", "image_passes", "separate", "snapshot", "extraction", "notebook"),
+    *("session", "capture", "writers", "measure", "summary", "render", "model", "options"),
+    *("schedule", "records", "tab_format", "tags", "errors"),
+]
+"""Each may import what stands to its right."""
+
+PLUGIN_MAY_IMPORT = {"plugin", "tab_format", "tags", "errors"}
+WITHOUT_TORCH = {
+    *("cli.main", "cli.serve", "cli.doctor", "cli.doctor_probe", "cli.run_dirs", "cli.images"),
+    *("cli.prefetch", "writers", "summary", "render", "options", "schedule", "records"),
+    *("tab_format", "tags", "errors", "plugin"),
+}
+"""Packages and modules that import neither torch nor torchvision."""
+
+
+def modules() -> dict[str, Path]:
+    """Every module by its dotted name inside the package; the package itself is ''."""
+    found = {}
+    for path in PACKAGE.rglob("*.py"):
+        parts = path.relative_to(PACKAGE).with_suffix("").parts
+        found[".".join(part for part in parts if part != "__init__")] = path
+    return found
+
+
+MODULES = modules()
+INNER = sorted(set(MODULES) - {""})
+
+
+def imports(path: Path) -> set[str]:
+    """Full names of what a module imports at any depth, type-checking blocks included."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= {f"{node.module}.{alias.name}" for alias in node.names} | {node.module}
+    return names
+
+
+def places(module: str) -> set[str]:
+    """The packages and top-level modules of fmapboard that a module imports."""
+    own = {n.split(".")[1] for n in imports(MODULES[module]) if n.startswith("fmapboard.")}
+    return own & {name.split(".")[0] for name in INNER}
+
+
+def test_every_package_has_a_place_in_the_rule() -> None:
+    assert {name.split(".")[0] for name in INNER} <= {*ORDER, "plugin"}
+
+
+@pytest.mark.parametrize("module", INNER)
+def test_a_module_imports_only_what_stands_to_its_right(module: str) -> None:
+    place = module.split(".")[0]
+    if place == "plugin":
+        assert places(module) <= PLUGIN_MAY_IMPORT
+        return
+    allowed = set(ORDER[ORDER.index(place) :])
+    if module == "cli.doctor_probe":
+        allowed.add("plugin")  # it starts the tab to see whether it can be started
+    assert places(module) <= allowed
+
+
+@pytest.mark.parametrize("module", INNER)
+def test_what_runs_without_torch_does_not_import_it(module: str) -> None:
+    if WITHOUT_TORCH & {module, module.split(".")[0]}:
+        top = {name.split(".")[0] for name in imports(MODULES[module])}
+        assert top & {"torch", "torchvision"} == set()
+
+
+def test_at_most_15_modules_stand_at_the_top() -> None:
+    assert len(list(PACKAGE.glob("*.py"))) <= 15
+
+
+def test_the_tab_s_entry_point_imports_nothing_that_can_fail() -> None:
+    tree = ast.parse(MODULES["plugin.loader"].read_text())
+    at_top = {n.module for n in tree.body if isinstance(n, ast.ImportFrom)}
+    at_top |= {alias.name for n in tree.body if isinstance(n, ast.Import) for alias in n.names}
+    ours = {name for name in at_top if name and name.split(".")[0] not in sys.stdlib_module_names}
+    assert ours == {"tensorboard.plugins"}
+
+
+def test_importing_fmapboard_does_not_import_torch() -> None:
+    code = (
+        "import sys, fmapboard, fmapboard.cli.main\n"
+        "dir(fmapboard)\n"
+        "print(sorted({'torch', 'numpy', 'tensorboard', 'PIL'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_every_public_name_is_itself_at_the_first_and_at_the_second_access() -> None:
+    """The first access imports a module, which a module of the same name would then shadow."""
+    code = (
+        "import fmapboard\n"
+        "for name in fmapboard.__all__:\n"
+        "    for _ in range(2):\n"
+        "        found = getattr(fmapboard, name)\n"
+        "        assert getattr(found, '__name__', None) == name, (name, found)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_name_that_is_not_public_is_an_attribute_error() -> None:
+    import fmapboard
+
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        fmapboard.nonsense  # noqa: B018

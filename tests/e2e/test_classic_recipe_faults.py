@@ -1,0 +1,291 @@
+"""One test for each fault of the classic recipe: the table S1 to S9 of what others get wrong."""
+
+from __future__ import annotations
+
+import gc
+import io
+import threading
+import weakref
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torchvision
+from PIL import Image
+from torch import Tensor, nn
+from torch.optim.optimizer import _global_optimizer_pre_hooks
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import fmapboard
+from fmapboard.capture.side_pass import run_probe
+from fmapboard.measure.reducer import Reducer
+from fmapboard.records import LoggedStep, Mark, Measured, Picture, Raster, Site
+from fmapboard.render import png
+from fmapboard.render.grid import draw_maps
+from fmapboard.render.palettes import palette
+from fmapboard.writers.memory import MemoryWriter
+
+torch.set_num_threads(1)
+
+
+def _log_one_step(model: nn.Module, x: Tensor, **options: Any) -> LoggedStep:
+    writer = MemoryWriter()
+    board = fmapboard.watch(model, writer=writer, on_error="raise", **options)
+    with board, board.step(0):
+        model(x)
+    return writer.steps[0]
+
+
+def _maps(step: LoggedStep) -> dict[str, Measured]:
+    return {
+        part.site.label: part
+        for part in step.statistics
+        if part.role == "feature_maps" and part.planes is not None
+    }
+
+
+def _pictures(step: LoggedStep) -> dict[str, Picture]:
+    return {p.site.label: p for p in step.pictures if p.site and p.role == "feature_maps"}
+
+
+@pytest.fixture(scope="module")
+def alexnet() -> nn.Module:
+    """The convolutional half, which is where the fault is."""
+    features: nn.Module = torchvision.models.alexnet(num_classes=1).features
+    return features
+
+
+def test_s1_maps_are_those_of_the_convolution_not_of_the_inplace_relu_behind_it(
+    alexnet: nn.Module,
+) -> None:
+    x = torch.randn(1, 3, 64, 64)
+    with torch.no_grad():
+        true = alexnet[0](x)
+    found = _maps(_log_one_step(alexnet, x))
+    assert len(found) == 5
+    assert all(part.statistics.minimum.min() < 0 for part in found.values())
+    assert found["0"].statistics.minimum.tolist() == true.amin((0, 2, 3)).double().tolist()
+    assert float(fmapboard.extract(alexnet, x)["0"].min()) == float(true.min()) < 0.0
+
+
+def test_s2_every_convolution_of_a_kernel_shape_is_drawn() -> None:
+    model = torchvision.models.resnet50().eval()
+    pictures = _pictures(_log_one_step(model, torch.rand(1, 3, 32, 32), kernels=False))
+    assert len(pictures) == 53
+    assert len({picture.tag.split("/")[0] for picture in pictures.values()}) == 20
+
+
+def test_s3_names_of_any_depth_stand_whole_in_the_tags() -> None:
+    model = torchvision.models.mobilenet_v3_small().eval()
+    pictures = _pictures(_log_one_step(model, torch.rand(1, 3, 32, 32), kernels=False))
+    assert len(pictures) == 52
+    assert pictures["features.4.block.2.fc1"].tag == (
+        "feature_maps_24x96x1x1/features.4.block.2.fc1"
+    )
+
+
+@pytest.mark.parametrize("batch", [1, 2, 3, 4, 5])
+def test_s4_a_batch_is_never_read_as_colour(batch: int) -> None:
+    model = nn.Sequential(nn.Conv2d(3, 9, 3))
+    x = torch.rand(batch, 3, 8, 8)
+    picture = _pictures(_log_one_step(model, x, samples=batch))["0"]
+    assert [raster.pixels.shape for raster in picture.rasters] == [(26, 26)] * batch
+    assert all(raster.palette is None for raster in picture.rasters)
+    alone = [_pictures(_log_one_step(model, x[[i]]))["0"].rasters[0] for i in range(batch)]
+    for raster, own in zip(picture.rasters, alone, strict=True):
+        assert np.abs(raster.pixels.astype(int) - own.pixels).max() <= 1
+
+
+def _drawn(maps: Tensor, floor: float | None = None) -> Raster:
+    site = Site("relu", "ReLU", floor=floor)
+    measured = Reducer()(site, "feature_maps", maps, nn.Conv2d(1, 1, 1)).to_host()
+    assert measured.planes is not None
+    assert measured.statistics is not None
+    return draw_maps(measured.planes, 0, palette("grey"), measured.statistics.dead)
+
+
+def test_s5_nan_infinities_constant_and_dead_look_different_and_spoil_nothing_else() -> None:
+    clean = torch.rand(1, 9, 6, 6) + 1.0
+    spoiled = clean.clone()
+    spoiled[0, 0, 0, 0] = torch.nan
+    spoiled[0, 1, 2, 3] = torch.inf
+    spoiled[0, 2, 5, 5] = -torch.inf
+    spoiled[0, 3] = 0.5
+    spoiled[0, 4] = 0.0
+    raster, plain = _drawn(spoiled, floor=0.0), _drawn(clean)
+    assert raster.palette is not None
+    assert plain.palette is None
+    tiles = [raster.pixels[2 + 8 * (i // 3) :, 2 + 8 * (i % 3) :][:6, :6] for i in range(9)]
+    assert tiles[0][0, 0] == Mark.NAN
+    assert tiles[1][2, 3] == Mark.POSITIVE_INFINITY
+    assert tiles[2][5, 5] == Mark.NEGATIVE_INFINITY
+    assert (tiles[3] == Mark.CONSTANT).all()
+    assert (tiles[4] == Mark.DEAD).all()
+    marks = [raster.palette[mark].tolist() for mark in Mark]
+    assert len({tuple(colour) for colour in marks}) == 6
+    assert not any(colour in raster.palette[:250].tolist() for colour in marks)
+    untouched = [5, 6, 7, 8]
+    for i in untouched:
+        own = plain.pixels[2 + 8 * (i // 3) :, 2 + 8 * (i % 3) :][:6, :6]
+        shown = raster.palette[tiles[i]][..., 0]
+        assert np.abs(shown.astype(int) - own).max() <= 1
+    for i in (0, 1, 2):
+        values = tiles[i][tiles[i] < Mark.PADDING]
+        assert values.size == 35
+        assert len(np.unique(values)) > 20
+        assert (values.min(), values.max()) == (0, 249)
+
+
+class _Syncs(TorchDispatchMode):
+    """Counts `.item()`, `float(tensor)` and `bool(tensor)`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.count += func is torch.ops.aten._local_scalar_dense.default
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("scale", ["channel", "layer", "locked"])
+@pytest.mark.parametrize("numbers", ["finite", "spoiled"])
+def test_s6_host_syncs_do_not_grow_with_the_channels(scale: Any, numbers: str) -> None:
+    counts = []
+    for channels in (2, 64, 512):
+        maps = torch.randn(1, channels, 7, 7)
+        if numbers == "spoiled":
+            maps[0, 1, 0, 0] = torch.nan
+        reducer = Reducer(max_channels=None, max_tile=4, scale=scale)
+        with _Syncs() as syncs:
+            reducer(Site("conv", "Conv2d"), "feature_maps", maps, nn.Conv2d(1, 1, 1)).to_host()
+        counts.append(syncs.count)
+    assert counts[0] == counts[1] == counts[2] <= 8
+
+
+@dataclass
+class _Threads:
+    """A writer that notes which thread calls it, and waits until it is let go."""
+
+    go: threading.Event = field(default_factory=threading.Event)
+    names: list[str] = field(default_factory=list)
+    steps: list[LoggedStep] = field(default_factory=list)
+
+    def write(self, step: LoggedStep) -> None:
+        assert self.go.wait(30)
+        self.names.append(threading.current_thread().name)
+        self.steps.append(step)
+
+    def flush(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+def test_s7_drawing_and_writing_happen_off_the_training_thread_with_one_byte_a_pixel(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    drawing: list[str] = []
+    original = fmapboard.summary.build.draw_maps  # type: ignore[attr-defined]
+
+    def noted(*args: Any) -> Raster:
+        drawing.append(threading.current_thread().name)
+        raster: Raster = original(*args)
+        return raster
+
+    monkeypatch.setattr("fmapboard.summary.build.draw_maps", noted)
+    writer, model = _Threads(), nn.Sequential(nn.Conv2d(3, 9, 3))
+    with fmapboard.watch(model, writer=writer) as board:
+        with board.step(0):
+            model(torch.rand(1, 3, 8, 8))
+        assert writer.steps == []  # training goes on while the writer still waits
+        writer.go.set()
+    assert set(writer.names) == {"fmapboard"}
+    assert set(drawing) == {"fmapboard"}
+    raster = _pictures(writer.steps[0])["0"].rasters[0]
+    stored = Image.open(io.BytesIO(png.encode(raster)))
+    assert (stored.mode, stored.size) == ("L", (26, 26))
+
+
+def test_s7_a_picture_with_marks_is_stored_as_one_byte_a_pixel_too() -> None:
+    maps = torch.rand(1, 4, 5, 5)
+    maps[0, 0, 0, 0] = torch.nan
+    stored = Image.open(io.BytesIO(png.encode(_drawn(maps))))
+    assert stored.mode == "P"
+
+
+def test_s8_a_faint_channel_is_told_from_a_strong_one_by_its_range_or_on_one_scale() -> None:
+    maps = torch.rand(1, 2, 6, 6)
+    maps[0, 0] *= 1e-4
+    module = nn.Conv2d(1, 1, 1)
+    site = Site("conv", "Conv2d")
+    planes = Reducer()(site, "feature_maps", maps, module).to_host().planes
+    assert planes is not None
+    assert planes.hi[0].tolist() == maps.amax((2, 3)).double()[0].tolist()
+    assert planes.hi[0, 0] < 1e-4 < 0.9 < planes.hi[0, 1]
+    one_scale = Reducer(scale="layer")(site, "feature_maps", maps, module).to_host().planes
+    assert one_scale is not None
+    assert one_scale.pixels[0, 0].max() == 0
+    assert one_scale.pixels[0, 1].max() == 255
+
+
+def test_s8_ranges_below_1e_5_are_visible_and_the_description_says_the_scale() -> None:
+    maps = torch.linspace(-4e-7, 5e-7, 36).view(1, 1, 6, 6)
+    raster = _drawn(maps)
+    assert (raster.pixels.min(), raster.pixels.max()) == (0, 255)
+    assert len(np.unique(raster.pixels)) == 36
+    picture = _pictures(_log_one_step(nn.Sequential(nn.Conv2d(3, 2, 3)), torch.rand(1, 3, 8, 8)))
+    assert "each channel scaled between its own extremes" in picture["0"].description
+
+
+class _Remembers(nn.Module):
+    """Keeps weak references to its outputs and their graph, and notes the modes it ran in."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.norm = nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4)
+        self.seen: list[Any] = []
+        self.modes: list[tuple[bool, bool]] = []
+
+    def forward(self, x: Tensor) -> Tensor:
+        maps = self.conv(x)
+        out: Tensor = self.norm(maps)
+        self.seen += [weakref.ref(maps), weakref.ref(out)]
+        self.modes.append((self.training, torch.is_grad_enabled()))
+        return out
+
+
+def test_s9_extracting_and_probing_keep_no_graph_and_no_hook() -> None:
+    model, x = _Remembers(), torch.rand(1, 3, 8, 8)
+    maps = fmapboard.extract(model, x)
+    gradients = fmapboard.extract_gradients(model, x, loss=Tensor.sum)
+    run_probe(model, x)
+    gc.collect()
+    assert [reference() for reference in model.seen] == [None] * 6
+    assert maps["conv"].grad_fn is None
+    assert not maps["conv"].requires_grad
+    assert gradients["conv"].grad_output[0] is not None
+    assert gradients["conv"].grad_output[0].grad_fn is None
+    assert model.modes == [(True, False), (True, True), (False, False)]
+    assert model.training
+    assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
+
+
+def test_s9_a_logged_step_keeps_no_output_alive_and_no_hook_behind() -> None:
+    model, writer = _Remembers(), MemoryWriter()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    options: dict[str, Any] = {"inputs": True, "activation_gradients": True, "on_error": "raise"}
+    with fmapboard.watch(model, writer=writer, optimizer=optimizer, every=2, **options):
+        for _ in range(4):
+            model(torch.rand(2, 3, 8, 8)).square().sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    gc.collect()
+    assert [step.step for step in writer.steps] == [0, 2]
+    assert [reference() for reference in model.seen] == [None] * 8
+    assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
+    assert not _global_optimizer_pre_hooks
+    assert not optimizer._optimizer_step_post_hooks

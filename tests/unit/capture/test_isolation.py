@@ -1,0 +1,80 @@
+"""A place beside the user's pass: nothing of theirs reaches in, nothing of ours gets out."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from fmapboard.capture.isolation import aside
+
+
+class Seen(TorchDispatchMode):
+    """Notes every operation, as selective checkpointing does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.operations: list[str] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.operations.append(str(func))
+        return func(*args, **(kwargs or {}))
+
+
+def test_the_users_dispatch_modes_see_nothing_of_ours_and_are_back_afterwards() -> None:
+    x = torch.rand(3)
+    with Seen() as seen:
+        with aside("cpu"):
+            x.sum()
+        x.amax()
+    assert seen.operations == ["aten.amax.default"]
+
+
+def test_one_thread_reads_and_no_other_thread_is_told() -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    seen: list[int] = []
+    other = threading.Thread(target=lambda: seen.append(torch.get_num_threads()))
+    try:
+        with aside("cpu"):
+            assert torch.get_num_threads() == 1
+            other.start()
+            other.join()
+        assert (torch.get_num_threads(), seen) == (3, [3])
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_a_thread_that_has_done_nothing_yet_keeps_the_users_number_too() -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    seen: list[int] = []
+
+    def act() -> None:
+        with aside("cpu"):
+            torch.rand(200_000).sum()
+            seen.append(torch.get_num_threads())
+        seen.append(torch.get_num_threads())
+
+    thread = threading.Thread(target=act)
+    try:
+        thread.start()
+        thread.join()
+        assert seen == [1, 3]
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_autocast_and_gradients_are_off_inside_and_back_afterwards() -> None:
+    x = torch.rand(3, 3, requires_grad=True)
+    with torch.autocast("cpu", torch.bfloat16):
+        with aside("cpu"):
+            inside = x @ x
+        after = x @ x
+    assert (inside.dtype, inside.requires_grad) == (torch.float32, False)
+    assert (after.dtype, after.requires_grad) == (torch.bfloat16, True)
+    with aside("cpu"):
+        assert not torch.is_grad_enabled()
+    assert torch.is_grad_enabled()

@@ -1,0 +1,196 @@
+"""A forward pass on fixed images that leaves everything as it was."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torchvision
+from torch import Tensor, nn
+
+from fmapboard.capture.side_pass import run_probe, untouched
+
+torch.set_num_threads(1)
+
+
+class _Notes(nn.Module):
+    """Passes on, and notes what it ran in; draws from every generator."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.notes: list[Any] = []
+
+    def forward(self, x: Tensor) -> Tensor:
+        random.random()
+        np.random.rand()
+        noise = torch.rand(1)
+        autocast = torch.is_autocast_enabled("cpu")
+        self.notes.append((self.training, torch.is_grad_enabled(), autocast, x.dtype, noise.item()))
+        return x
+
+
+def _state(model: nn.Module) -> list[Tensor]:
+    return [
+        *(p.detach().clone() for p in model.parameters()),
+        *(torch.zeros(0) if p.grad is None else p.grad.clone() for p in model.parameters()),
+        *(b.clone() for b in model.buffers()),
+        torch.tensor([m.training for m in model.modules()]),
+        torch.get_rng_state(),
+        torch.tensor([*np.random.get_state()[1].tolist(), np.random.get_state()[2]]),
+        torch.tensor(list(random.getstate()[1])),
+    ]
+
+
+def _assert_same(before: list[Tensor], after: list[Tensor]) -> None:
+    assert all(torch.equal(a, b) for a, b in zip(before, after, strict=True))
+
+
+def _net() -> nn.Sequential:
+    return nn.Sequential(
+        nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Dropout(0.5), _Notes(), nn.BatchNorm2d(4)
+    )
+
+
+def test_a_probe_runs_in_eval_mode_without_gradients_and_changes_nothing() -> None:
+    model, x = _net(), torch.rand(2, 3, 8, 8)
+    model(x).sum().backward()
+    model[4].eval()  # frozen by the user
+    before = _state(model)
+    out = run_probe(model, x)
+    _assert_same(before, _state(model))
+    assert model[3].notes[-1][:4] == (False, False, False, torch.float32)
+    assert not out.requires_grad
+    assert [m.training for m in model] == [True, True, True, True, False]
+    model.eval()
+    with torch.no_grad():
+        assert torch.equal(out, model(x))
+
+
+@pytest.mark.parametrize("name", ["resnet18", "mobilenet_v3_small", "densenet121"])
+def test_a_real_network_in_training_is_as_before(name: str) -> None:
+    model = getattr(torchvision.models, name)().train()
+    x = torch.rand(1, 3, 32, 32)
+    before = _state(model)
+    run_probe(model, x)
+    _assert_same(before, _state(model))
+
+
+def test_a_probe_between_a_forward_and_its_backward_leaves_the_gradients_as_they_would_be() -> None:
+    model, x = _net(), torch.rand(4, 3, 8, 8)
+    model[2].p = 0.0
+    model[4].eval()
+    gradients = []
+    for probe in (False, True):
+        model[1].reset_running_stats()
+        loss = model(x).square().sum()
+        versions = [b._version for b in model.buffers()]
+        if probe:
+            run_probe(model, x[:1])
+        assert [b._version for b in model.buffers()] == versions
+        gradients.append(torch.autograd.grad(loss, list(model.parameters())))
+    assert all(torch.equal(a, b) for a, b in zip(*gradients, strict=True))
+
+
+def test_a_probe_inside_the_users_autocast_runs_in_full_precision_and_spoils_no_gradient() -> None:
+    model, x = _net(), torch.rand(2, 3, 8, 8)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        run_probe(model, x)
+        assert torch.is_autocast_enabled("cpu")
+        assert torch.is_autocast_cache_enabled()
+        assert model[3].notes[-1][2:4] == (False, torch.float32)
+        model(x).float().sum().backward()
+    assert model[0].weight.grad is not None
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+def test_a_probe_that_breaks_off_leaves_everything_as_it_was(error: type[BaseException]) -> None:
+    class Breaks(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            raise error
+
+    model = nn.Sequential(*_net(), Breaks())
+    x = torch.rand(1, 3, 8, 8)
+    before = _state(model)
+    with pytest.raises(error):
+        run_probe(model, x)
+    _assert_same(before, _state(model))
+
+
+class _Counts(nn.Module):
+    """One buffer is changed in place, one is replaced, one comes into being."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("inplace", torch.zeros(2))
+        self.register_buffer("replaced", torch.zeros(2))
+        self.register_buffer("late", None)
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.inplace += 1
+        self.replaced = self.replaced + 1
+        self.late = torch.ones(3)
+        return x
+
+
+def test_buffers_come_back_whether_changed_in_place_replaced_or_made() -> None:
+    model = _Counts()
+    kept = model.inplace, model.replaced
+    with untouched(model):
+        model(torch.zeros(1))
+        assert model.replaced.tolist() == [1.0, 1.0]
+    assert (model.inplace is kept[0], model.replaced is kept[1], model.late) == (True, True, None)
+    assert model.inplace.tolist() == model.replaced.tolist() == [0.0, 0.0]
+    assert list(model.state_dict()) == ["inplace", "replaced"]
+
+
+def test_a_shared_buffer_is_restored_once_and_stays_shared() -> None:
+    model = nn.Sequential(nn.BatchNorm2d(2), nn.BatchNorm2d(2))
+    model[1].running_mean = model[0].running_mean
+    with untouched(model):
+        model(torch.rand(2, 2, 3, 3))
+    assert model[1].running_mean is model[0].running_mean
+    assert model[0].running_mean.tolist() == [0.0, 0.0]
+
+
+def test_a_spectral_norm_keeps_its_vectors() -> None:
+    model = nn.utils.parametrizations.spectral_norm(nn.Conv2d(2, 4, 3))
+    before = [b.clone() for b in model.buffers()]
+    with untouched(model):
+        model(torch.rand(1, 2, 5, 5))
+    assert all(torch.equal(a, b) for a, b in zip(before, model.buffers(), strict=True))
+
+
+def test_untouched_keeps_each_modules_mode_unless_one_is_asked_for() -> None:
+    model = _net()
+    model[4].eval()
+    with untouched(model):
+        assert [m.training for m in model] == [True, True, True, True, False]
+    with untouched(model, training=True):
+        assert all(m.training for m in model)
+    assert not model[4].training
+
+
+def test_a_probe_is_moved_to_the_models_type_and_may_be_several_arguments() -> None:
+    class Two(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = nn.Conv2d(3, 2, 1).double()
+
+        def forward(self, image: Tensor, index: Tensor) -> Tensor:
+            return self.conv(image)[index]  # type: ignore[no-any-return]
+
+    out = run_probe(Two(), (torch.rand(2, 3, 4, 4), torch.tensor([1])))
+    assert (out.dtype, tuple(out.shape)) == (torch.float64, (1, 2, 4, 4))
+
+
+def test_a_wrapped_model_is_probed_from_within() -> None:
+    def compiles(*args: Any) -> Any:
+        raise AssertionError("a probe must not cost a compilation")
+
+    model = _net()
+    wrapped = torch.compile(model, backend=compiles)
+    assert run_probe(wrapped, torch.rand(1, 3, 8, 8)).shape == (1, 4, 6, 6)
+    assert len(model[3].notes) == 1

@@ -1,0 +1,311 @@
+"""The worker thread: in order, bounded, and never in the way."""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+import weakref
+from collections.abc import Iterator
+
+import pytest
+
+from fmapboard.writers.worker import WhenFull, Worker
+
+LIMIT = 20.0  # s; only a broken worker takes that long
+
+
+class Desk:
+    """Work that goes on when it is told to, and keeps what it was given."""
+
+    def __init__(self) -> None:
+        self.done: list[object] = []
+        self.failures: list[Exception] = []
+        self.begun, self.go_on = threading.Semaphore(0), threading.Semaphore(0)
+        self.held = False
+
+    def work(self, item: object) -> None:
+        self.begun.release()
+        if self.held:
+            assert self.go_on.acquire(timeout=LIMIT)
+        if isinstance(item, Exception):
+            raise item
+        self.done.append(item)
+
+    def worker(self, max_bytes: int = 100, when_full: WhenFull = "wait") -> Worker[object]:
+        return Worker(self.work, self.failures.append, max_bytes=max_bytes, when_full=when_full)
+
+    def hold_at_first(self, worker: Worker[object], nbytes: int = 10) -> None:
+        """Give it "first", and return when it is at work on it and stays there."""
+        self.held = True
+        worker.put("first", nbytes)
+        assert self.begun.acquire(timeout=LIMIT)
+
+    def let_go(self) -> None:
+        self.held = False
+        self.go_on.release()
+
+
+@pytest.fixture
+def desk() -> Iterator[Desk]:
+    desk = Desk()
+    yield desk
+    desk.let_go()
+
+
+def threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "fmapboard"]
+
+
+def test_items_are_worked_on_in_order_in_a_thread_of_its_own(desk: Desk) -> None:
+    seen: list[tuple[int, str]] = []
+    worker: Worker[int] = Worker(
+        lambda item: seen.append((item, threading.current_thread().name)), desk.failures.append
+    )
+    for item in range(200):
+        worker.put(item, 1)
+    worker.flush()
+    assert seen == [(item, "fmapboard") for item in range(200)]
+    worker.close()
+
+
+def test_no_thread_is_started_before_the_first_item() -> None:
+    before = len(threads())
+    worker: Worker[int] = Worker(lambda item: None, lambda error: None)
+    worker.flush()
+    worker.close()
+    assert len(threads()) == before
+
+
+def test_flush_returns_when_everything_is_worked_on(desk: Desk) -> None:
+    worker = desk.worker()
+    desk.hold_at_first(worker)
+
+    def flush() -> None:
+        worker.flush()
+        desk.done.append("flushed")
+
+    caller = threading.Thread(target=flush)
+    caller.start()
+    caller.join(0.05)  # long enough for a flush that does not wait
+    desk.let_go()
+    caller.join(LIMIT)
+    assert desk.done == ["first", "flushed"]
+    worker.close()
+
+
+def test_a_full_queue_makes_the_caller_wait_and_loses_nothing(desk: Desk) -> None:
+    worker = desk.worker(max_bytes=100)
+    desk.hold_at_first(worker)
+    worker.put("second", 60)
+    entered = threading.Event()
+
+    def put_third() -> None:
+        worker.put("third", 60)
+        entered.set()
+
+    caller = threading.Thread(target=put_third)
+    caller.start()
+    worker.put("fits beside", 40)
+    assert not entered.is_set()
+    assert worker._bytes == 100
+    desk.let_go()
+    assert entered.wait(LIMIT)
+    caller.join(LIMIT)
+    worker.close()
+    assert sorted(map(str, desk.done)) == ["first", "fits beside", "second", "third"]
+    assert worker.dropped == 0
+
+
+def test_a_full_queue_drops_the_oldest_waiting_items_and_counts_them(desk: Desk) -> None:
+    worker = desk.worker(max_bytes=100, when_full="drop_oldest")
+    desk.hold_at_first(worker)
+    for name in ("a", "b", "c"):
+        worker.put(name, 40)
+    assert worker.dropped == 1
+    desk.let_go()
+    worker.close()
+    assert desk.done == ["first", "b", "c"]
+
+
+def test_a_large_item_drops_as_many_as_it_needs_room_for(desk: Desk) -> None:
+    worker = desk.worker(max_bytes=100, when_full="drop_oldest")
+    desk.hold_at_first(worker)
+    for name in ("a", "b", "c"):
+        worker.put(name, 30)
+    worker.put("large", 70)
+    desk.let_go()
+    worker.close()
+    assert worker.dropped == 2
+    assert desk.done == ["first", "c", "large"]
+
+
+def test_an_item_larger_than_the_bound_is_let_in_alone(desk: Desk) -> None:
+    worker = desk.worker(max_bytes=10)
+    worker.put("huge", 1000)
+    worker.flush()
+    assert desk.done == ["huge"]
+    worker.close()
+
+
+def test_the_bytes_of_items_that_were_taken_out_are_free_again(desk: Desk) -> None:
+    worker = desk.worker(max_bytes=100, when_full="drop_oldest")
+    for _ in range(50):
+        worker.put("item", 100)
+        worker.flush()
+    worker.close()
+    assert len(desk.done) == 50
+    assert worker.dropped == 0
+
+
+def test_a_failure_is_reported_and_the_work_goes_on(desk: Desk) -> None:
+    worker = desk.worker()
+    error = ValueError("no space")
+    for item in ("a", error, "b"):
+        worker.put(item, 1)
+    worker.close()
+    assert desk.done == ["a", "b"]
+    assert desk.failures == [error]
+
+
+def test_close_works_off_what_waits_and_may_be_called_twice(desk: Desk) -> None:
+    worker = desk.worker()
+    before = len(threads())
+    for item in range(20):
+        worker.put(item, 1)
+    worker.close()
+    assert desk.done == list(range(20))
+    assert len(threads()) == before
+    worker.close()
+    worker.flush()
+
+
+def test_what_comes_after_close_is_ignored(desk: Desk) -> None:
+    worker = desk.worker()
+    worker.put("a", 1)
+    worker.close()
+    worker.put("b", 1)
+    worker.flush()
+    assert desk.done == ["a"]
+    assert not worker._items
+
+
+def test_the_thread_of_an_owner_that_is_collected_ends(desk: Desk) -> None:
+    worker = desk.worker()
+    worker.put("a", 1)
+    worker.flush()
+    thread, gone = worker._thread, weakref.ref(worker)
+    assert thread is not None
+    del worker
+    gc.collect()
+    assert gone() is None
+    thread.join(LIMIT)
+    assert not thread.is_alive()
+
+
+def test_an_item_is_not_kept_once_it_is_worked_on(desk: Desk) -> None:
+    class Item:
+        pass
+
+    worker: Worker[Item] = Worker(lambda item: None, desk.failures.append)
+    item = Item()
+    gone = weakref.ref(item)
+    worker.put(item, 1)
+    del item
+    worker.close()
+    assert gone() is None
+
+
+def test_closing_from_inside_the_work_neither_hangs_nor_loses_what_waits(desk: Desk) -> None:
+    closed = threading.Event()
+
+    def work(item: str) -> None:
+        desk.work(item)
+        if item == "closes":
+            worker.flush()
+            worker.close()
+            closed.set()
+
+    worker: Worker[str] = Worker(work, desk.failures.append)
+    desk.hold_at_first(worker)  # type: ignore[arg-type]
+    worker.put("closes", 1)
+    worker.put("last", 1)
+    desk.let_go()
+    assert closed.wait(LIMIT)
+    assert worker._thread is not None
+    worker._thread.join(LIMIT)
+    assert desk.done == ["first", "closes", "last"]
+    assert desk.failures == []
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+@pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
+def test_a_forked_child_neither_hangs_nor_works_on_its_parents_items(desk: Desk) -> None:
+    worker = desk.worker(max_bytes=10)
+    worker.put("parent's", 5)
+    worker.flush()
+    child = os.fork()
+    if child == 0:
+        threading.Timer(LIMIT, os._exit, (1,)).start()
+        for _ in range(3):
+            worker.put("child's", 10)
+        worker.flush()
+        worker.close()
+        os._exit(0 if desk.done == ["parent's"] else 2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    worker.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+@pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
+def test_a_worker_that_is_first_used_in_a_forked_child_finishes_there(desk: Desk) -> None:
+    worker = desk.worker()
+    child = os.fork()
+    if child == 0:
+        threading.Timer(LIMIT, os._exit, (1,)).start()
+        for item in range(50):
+            worker.put(item, 1)
+        worker.close()
+        os._exit(0 if desk.done == list(range(50)) else 2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.parametrize("runs", [True, False])
+def test_ctrl_c_while_the_thread_starts_leaves_a_worker_that_can_be_used_and_closed(
+    desk: Desk, runs: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, started = threading.Thread.start, []
+
+    def interrupted(thread: threading.Thread) -> None:
+        started.append(thread)
+        if runs:
+            real(thread)
+        raise KeyboardInterrupt
+
+    worker = desk.worker()
+    monkeypatch.setattr("fmapboard.writers.worker._MOMENT", LIMIT if runs else 0.01)
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        worker.put("lost", 1)
+    monkeypatch.undo()
+    worker.put("kept", 1)
+    worker.close()
+    assert desk.done == ["kept"]
+    assert not any(thread.is_alive() for thread in [*started, worker._thread])  # type: ignore[union-attr]
+    assert (worker._thread in started) == runs
+
+
+def test_closing_after_ctrl_c_kept_the_thread_from_starting_does_nothing(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(thread: threading.Thread) -> None:
+        raise KeyboardInterrupt
+
+    worker = desk.worker()
+    monkeypatch.setattr("fmapboard.writers.worker._MOMENT", 0.01)
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        worker.put("lost", 1)
+    worker.flush()
+    worker.close()
+    assert desk.done == []
