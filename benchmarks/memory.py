@@ -26,6 +26,7 @@ from torch import nn
 from workloads import Training, Workload, machine, workloads
 
 import fmapboard
+from fmapboard.writers import pipeline
 from fmapboard.writers.pipeline import Pipeline
 from fmapboard.writers.tensorboard import TensorBoardWriter
 
@@ -66,8 +67,9 @@ def noting_sizes() -> Iterator[list[int]]:
 
 def measure(work: Workload, rounds: int, in_a_row: int, queue: int) -> list[str]:
     train = work.training()
-    with tempfile.TemporaryDirectory() as place, noting_sizes() as sizes:
-        board = fmapboard.watch(train.model, place, every=1, kernels=False, max_queue_bytes=queue)
+    bound = mock.patch.object(pipeline, "MAX_QUEUE_BYTES", queue)
+    with tempfile.TemporaryDirectory() as place, noting_sizes() as sizes, bound:
+        board = fmapboard.watch(train.model, place, every=1, kernels=False)
 
         def logged() -> None:
             for _ in range(in_a_row):

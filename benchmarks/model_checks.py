@@ -205,7 +205,6 @@ def train_step(
             writer=writer,
             optimizer=None if by_hand else optimizer,
             every=1,
-            on_error="raise",
             inputs=True,
             activation_gradients=True,
         )

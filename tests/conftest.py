@@ -14,6 +14,19 @@ def _same_random_numbers() -> None:
     torch.manual_seed(0)
 
 
+@pytest.fixture(autouse=True)
+def _errors_of_ours_are_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests of what a user sees of an error take this away again."""
+    monkeypatch.setenv("FMAPBOARD_ON_ERROR", "raise")
+
+
+@pytest.fixture
+def errors_are_only_logged(
+    monkeypatch: pytest.MonkeyPatch, _errors_of_ours_are_raised: None
+) -> None:
+    monkeypatch.delenv("FMAPBOARD_ON_ERROR")
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     """In CI a test that skips fails, but for those that need a GPU."""

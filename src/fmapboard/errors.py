@@ -1,11 +1,18 @@
-"""The one tree of errors that fmapboard raises."""
+"""The one tree of errors that fmapboard raises, and the reports of those that it does not."""
 
 from __future__ import annotations
 
 import difflib
 import importlib
+import logging
+import os
 from collections.abc import Iterable
 from types import ModuleType
+
+ON_ERROR = "FMAPBOARD_ON_ERROR"
+"""Environment variable; ``raise`` makes errors of fmapboard end the training, for debugging."""
+
+log = logging.getLogger("fmapboard")
 
 
 class FmapboardError(Exception):
@@ -50,13 +57,18 @@ class WriteError(FmapboardError):
 
 
 class CaptureError(FmapboardError):
-    """Something inside a logged step failed; raised only with ``on_error="raise"``."""
+    """Something inside a logged step failed; raised only with ``FMAPBOARD_ON_ERROR=raise``."""
 
 
 class MissingExtra(FmapboardError, ImportError):
     """An optional library that is not installed."""
 
     exit_code = 2
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's text, or its type where it has none."""
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 
 def closest(name: str, known: Iterable[str], *, most: int = 5) -> str:
@@ -77,3 +89,38 @@ def optional(module: str, *, extra: str, why: str) -> ModuleType:
         raise MissingExtra(
             f"{why} needs {module!r}. Run: pip install 'fmapboard[{extra}]'"
         ) from error
+
+
+class WarnOnce:
+    """Logs each problem once; where the environment asks for it, raises the first error later.
+
+    A problem is identified by what it is about (a layer's name, ``"writing"``) and the kind of
+    error.
+    """
+
+    def __init__(self) -> None:
+        self._raises = os.environ.get(ON_ERROR) == "raise"
+        self._said: set[tuple[str, str]] = set()
+        self._first: str | None = None
+
+    def error(self, about: str, error: Exception, consequence: str) -> None:
+        """Report an error of ours; only its text is kept, since its traceback pins tensors."""
+        text = f"{about}: {type(error).__name__}: {error}; {consequence}"
+        self._first = self._first or text
+        self.warn(about, text, kind=type(error).__name__)
+
+    def warn(self, about: str, text: str, kind: str = "") -> None:
+        """Log a warning unless it was logged before."""
+        if (about, kind) not in self._said:
+            self._said.add((about, kind))
+            log.warning("%s", text)
+
+    def raise_first(self) -> None:
+        """With ``FMAPBOARD_ON_ERROR=raise``: raise the first error that was reported, once.
+
+        Raises:
+            CaptureError: there was one.
+        """
+        text, self._first = self._first, None
+        if text is not None and self._raises:
+            raise CaptureError(text)

@@ -13,10 +13,11 @@ from torch import Tensor, nn
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 from torch.utils.hooks import RemovableHandle
 
-from fmapboard.capture.hooks import HookRegistry, Side
+from fmapboard.capture.hooks import HookRegistry
+from fmapboard.capture.passes import Side
 from fmapboard.capture.side_pass import untouched
 from fmapboard.errors import ConfigurationError
-from fmapboard.model.layers import Layers, scripted_warning, unwrap
+from fmapboard.model.layers import Layers, scripted_warning
 from fmapboard.model.tensors import map_tensors, tensors
 from fmapboard.notebook import LayerMaps
 from fmapboard.records import Site
@@ -60,15 +61,11 @@ def extract(
         LayerNotFound, NoConvolution, ConfigurationError: as `layers.select` does.
     """
     if side not in ("output", "input"):
-        raise ConfigurationError(f"side={side!r}: wanted 'output' or 'input'")
+        raise ConfigurationError(f"side={side!r}: expected 'output' or 'input'")
     collector = _Collector()
     registry = _registry(model, layers)
-    registry.arm(collector, sides=(side,))
-    try:
-        with untouched(registry.model), torch.no_grad():
-            unwrap(model)(*_arguments(x), **(forward_kwargs or {}))
-    finally:
-        registry.disarm()
+    with registry.listening(collector, sides=(side,)), untouched(registry.model), torch.no_grad():
+        registry.model(*_arguments(x), **(forward_kwargs or {}))
     return collector.values
 
 
@@ -156,8 +153,7 @@ def extract_gradients(
     registry = _registry(model, layers)
     edges = _Edges()
     with contextlib.ExitStack() as stack:
-        registry.arm(edges)
-        stack.callback(registry.disarm)
+        stack.enter_context(registry.listening(edges))
         for name, module in registry.layers.items():
             stack.callback(edges.isolate(name, module).remove)
         stack.enter_context(untouched(registry.model))
@@ -182,7 +178,7 @@ def _requiring_gradient(tensor: Tensor) -> Tensor:
 def _checked(value: Any) -> Tensor:
     if not isinstance(value, Tensor) or value.numel() != 1:
         what = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
-        raise ConfigurationError(f"loss returned {what}: wanted a tensor of one element")
+        raise ConfigurationError(f"loss returned {what}: expected a tensor of one element")
     if not value.requires_grad:
         raise ConfigurationError("the loss needs no gradient: is the output detached in it?")
     return value

@@ -1,61 +1,80 @@
-"""Forward passes on batches of images, each image recorded as if it had gone through alone."""
+"""Run a model on images and record one logged step per image.
+
+Images go through in batches where the model treats each image by itself. That is tested, not
+assumed: the first image of each size goes through alone, then once more in its batch, and every
+layer must agree. Batch statistics in eval mode, windows in another order, a fixed batch size: such
+a model runs one image at a time.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from torch import Tensor, nn
 
+from fmapboard.capture.guard import Stopwatch
 from fmapboard.capture.hooks import HookRegistry
-from fmapboard.capture.side_pass import run_probe
-from fmapboard.measure.reducer import Reducer
+from fmapboard.capture.input_images import PendingInputImage, input_images
+from fmapboard.capture.isolation import aside
+from fmapboard.capture.passes import Side
+from fmapboard.capture.side_pass import run_side_pass
+from fmapboard.capture.step_parts import PendingStep, StepHeader, StepParts
+from fmapboard.capture.transfer import send
+from fmapboard.capture.weights import PendingKernels, read_kernels
+from fmapboard.errors import CaptureError, FmapboardError, first_line
+from fmapboard.measure.per_image import PendingImages, reduce_images
+from fmapboard.measure.reducer import Pending, Reducer
 from fmapboard.model.activations import activations
 from fmapboard.model.layers import Layers
-from fmapboard.records import StepData
-from fmapboard.separate import Images, NotSeparable, Recorded, Shapes
-from fmapboard.snapshot import snapshot
+from fmapboard.model.tensors import first_tensor, is_observable
+from fmapboard.records import Normalization, Site, StepData
 
 MAX_PASS_BYTES = 256 * 2**20
-"""A batch is cut so that what is kept of one pass, full-size maps in float32, stays below this."""
+"""A batch is cut so that the full-size float32 maps kept of one pass stay below this."""
 
 _TOLERANCE = 1e-3
 
+Shapes = Mapping[str, tuple[int, ...]]
+"""Label of a layer -> the shape of what it returns for one image, in the order of calls."""
+
+
+class NotSeparable(FmapboardError):
+    """The model does not treat each image of a batch as it treats that image alone."""
+
 
 @dataclass(slots=True)
-class Recorder:
-    """Records images in passes of several, where the network treats each image by itself.
-
-    Whether it does is seen, not assumed: the first image of each size goes through alone, then
-    once more in its batch, and every layer must say the same of it both times. Batch statistics in
-    eval mode, windows in another order, a fixed batch size: such a network runs one by one.
+class ImagePasses:
+    """Records images in passes of several, where the model treats each image by itself.
 
     Attributes:
-        model: any module that takes a float tensor [B, C, H, W], on any device.
+        model: any module that takes a float tensor [B, C, H, W], on any device; it comes back as
+            it was, and runs in eval mode.
         reducer: says what is drawn, and how.
-        layers: which; as `snapshot.snapshot` takes them.
-        mean: per channel, of the input's normalization, to draw the input as it was.
-        std: per channel.
+        layers: which; None is every `Conv2d` with pictures, and every activation module that has
+            a floor by its numbers.
+        normalization: mean and standard deviation per channel, to draw the input as it was.
         kernels: step 0 also holds the convolution kernels.
-        refused: is told, once, why the network runs one by one.
+        refused: called once with the reason where the model runs one image at a time.
     """
 
     model: nn.Module
     reducer: Reducer
     layers: Layers = None
-    mean: tuple[float, ...] | None = None
-    std: tuple[float, ...] | None = None
+    normalization: Normalization | None = None
     kernels: bool = False
     refused: Callable[[str], object] = str
     _separable: bool = True
     _shapes: dict[tuple[int, ...], Shapes] = field(default_factory=dict)
 
-    def __call__(self, images: Tensor, first: int) -> Iterator[Recorded]:
+    def __call__(self, images: Tensor, first: int = 0) -> Iterator[PendingStep]:
         """A step for each of ``images`` [B, C, H, W], numbered from ``first``.
 
         Raises:
             CaptureError: the model cannot run on an image, or an output cannot be recorded.
+            LayerNotFound, NoConvolution: as `layers.select` does.
         """
         done = 0
         try:
@@ -67,20 +86,40 @@ class Recorder:
             self._separable = False
             self.refused(str(reason))
         for number in range(done, len(images)):
-            yield _finished(self._alone(images[number : number + 1], first + number))
+            yield _finished(self.one(images[number : number + 1], first + number))
 
-    def _together(self, images: Tensor, first: int) -> Iterator[Recorded]:
+    def one(self, image: Tensor, step: int = 0) -> StepData:
+        """The step of one image [1, C, H, W], finalized.
+
+        Raises:
+            CaptureError, LayerNotFound, NoConvolution: as calling it does.
+        """
+        registry = self._registry()
+        seen = _ImageListener(self.reducer, 1, None, self.normalization)
+        try:
+            _run(registry, image, seen)
+        except _Unrecordable as error:
+            raise CaptureError(str(error)) from error.__cause__
+        except Exception as error:
+            raise CaptureError(
+                f"the model cannot run on this input: {first_line(error)}"
+            ) from error
+        kernels = read_kernels(registry.layers, None) if self.kernels and step == 0 else ()
+        (recorded,) = seen.steps(step, kernels)
+        return recorded.to_host()
+
+    def _together(self, images: Tensor, first: int) -> Iterator[PendingStep]:
         """As many of the images as one pass may hold."""
         size = tuple(images.shape[1:])
         known = self._shapes.get(size)
         if known is not None:
-            yield from self._pass(images[: self._most(known)], known, first)
+            yield from self._batch(images[: self._most(known)], known, first)
             return
-        alone = self._alone(images[:1], first)
+        alone = self.one(images[:1], first)
         yield _finished(alone)
         shapes = {measured.site.label: measured.shape for measured in alone.measured}
-        again, *others = self._pass(images[: max(2, self._most(shapes))], shapes, first)
-        check_same(alone, again.finish())
+        again, *others = self._batch(images[: max(2, self._most(shapes))], shapes, first)
+        _check_same(alone, again.to_host())
         self._shapes[size] = shapes
         yield from others
 
@@ -88,54 +127,163 @@ class Recorder:
         values = sum(int(np.prod(shape)) for shape in shapes.values())
         return max(1, MAX_PASS_BYTES // max(1, 4 * values))
 
-    def _alone(self, image: Tensor, step: int) -> StepData:
-        return snapshot(
-            self.model,
-            image.clone(),  # a network may work in place, and the image goes through once more
-            self.reducer,
-            layers=self.layers,
-            step=step,
-            mean=self.mean,
-            std=self.std,
-            kernels=self.kernels and step == 0,
-        )
-
-    def _pass(self, images: Tensor, shapes: Shapes, first: int) -> list[Recorded]:
-        also = activations(self.model) if self.layers is None else {}
-        registry = HookRegistry(self.model, self.layers, also=also)
-        seen = Images(self.reducer, len(images), shapes, self.mean, self.std)
-        registry.arm(seen)
+    def _batch(self, images: Tensor, shapes: Shapes, first: int) -> list[PendingStep]:
+        seen = _ImageListener(self.reducer, len(images), shapes, self.normalization)
         try:
-            run_probe(self.model, images.clone())
+            _run(self._registry(), images, seen)
         except NotSeparable:
             raise
         except Exception as error:
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise NotSeparable(f"a pass on {len(images)} images failed: {reason}") from error
-        finally:
-            registry.disarm()
+            reason = f"a pass on {len(images)} images failed: {first_line(error)}"
+            raise NotSeparable(reason) from error
         if seen.labels != list(shapes):
             raise NotSeparable(f"other layers ran on {len(images)} images than on one")
-        return seen.by_image(first)
+        return seen.steps(first)
+
+    def _registry(self) -> HookRegistry:
+        also = activations(self.model) if self.layers is None else {}
+        return HookRegistry(self.model, self.layers, also=also)
 
 
-def _finished(data: StepData) -> Recorded:
-    return Recorded(data.step, data.nbytes, lambda: data)
+def _run(registry: HookRegistry, images: Tensor, seen: _ImageListener) -> None:
+    with registry.listening(seen):
+        # A copy: a model may work in place, and the images may go through once more.
+        run_side_pass(registry.model, images.clone())
 
 
-def check_same(alone: StepData, together: StepData) -> None:
-    """Does every layer say the same of an image that was alone and that was in a batch?
+class _Unrecordable(FmapboardError):
+    """A layer's output cannot be recorded."""
+
+
+class _ImageListener:
+    """A `hooks.CaptureListener` that reduces the images of a batch separately.
+
+    Args:
+        reducer: says what is drawn, and how, of each.
+        count: how many images go through.
+        shapes: what every layer returns for one image; None accepts anything.
+        normalization: mean and standard deviation per channel, to draw the input as it was.
+    """
+
+    def __init__(
+        self,
+        reducer: Reducer,
+        count: int,
+        shapes: Shapes | None,
+        normalization: Normalization | None,
+    ) -> None:
+        self._reduce, self._count, self._shapes = reducer, count, shapes
+        self._normalization = normalization
+        self._inputs: list[PendingInputImage] = []
+        self._layers: list[PendingImages | list[Pending]] = []
+        self._stopwatch = Stopwatch()
+
+    @property
+    def labels(self) -> list[str]:
+        """Of the layers that ran, in order."""
+        layers = self._layers
+        sites = [(one.site if isinstance(one, PendingImages) else one[0].site) for one in layers]
+        return [site.label for site in sites]
+
+    def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Keep the model's input, which its first operation may overwrite."""
+        sequences = not self._reduce.channels_last_sequences
+        self._inputs = input_images((args, kwargs), None, self._normalization, sequences=sequences)
+
+    def again(self) -> bool:
+        """One pass is all there is."""
+        return False
+
+    def captured(self, site: Site, side: Side, value: Any, module: nn.Module) -> None:
+        """Read and copy a layer's output at once: the next operation may overwrite it."""
+        tensor = first_tensor(value)
+        if tensor is None or not is_observable(tensor):
+            return
+        if self._shapes is not None:
+            self._check_shape(site, tensor, self._shapes)
+        with self._stopwatch, aside(tensor.device.type, tensor.nbytes):
+            try:
+                self._layers.append(self._reduced(site, tensor, module))
+            except Exception as error:
+                raise _Unrecordable(f"{site.layer}: {error}") from error
+
+    def _reduced(
+        self, site: Site, tensor: Tensor, module: nn.Module
+    ) -> PendingImages | list[Pending]:
+        if self._count == 1:
+            return [self._reduce(site, "feature_maps", tensor, module)]
+        together = reduce_images(self._reduce, site, "feature_maps", tensor, module)
+        # An image at a time stays in the cache from the first pass over it to the last.
+        return together or [
+            self._reduce(site, "feature_maps", tensor[number : number + 1], module)
+            for number in range(self._count)
+        ]
+
+    def _check_shape(self, site: Site, tensor: Tensor, shapes: Shapes) -> None:
+        alone, together = shapes.get(site.label, ()), tuple(tensor.shape)
+        if alone[:1] != (1,) or together != (self._count, *alone[1:]):
+            raise NotSeparable(
+                f"{site.label} returns {list(alone)} for one image and {list(together)} "
+                f"for {self._count}"
+            )
+
+    def steps(self, first: int, kernels: tuple[PendingKernels, ...] = ()) -> list[PendingStep]:
+        """One step per image, numbered from ``first``; waits for the device.
+
+        Args:
+            first: the first image's number.
+            kernels: belong to the first image's step.
+        """
+        held = [tensor for layer in self._layers for tensor in _tensors(layer)]
+        held += [image.values for image in self._inputs]
+        arrived, inputs = send((self._layers, self._inputs), held)()
+        layers = [one.split() if isinstance(one, PendingImages) else one for one in arrived]
+        own = zip(*layers, strict=True) if layers else [()] * self._count
+        milliseconds = self._stopwatch.ms / self._count
+        return [
+            _pending(
+                StepParts(
+                    measured,
+                    kernels=() if number else kernels,
+                    inputs=tuple(replace(image, sample=0) for image in inputs[number : number + 1]),
+                ),
+                StepHeader(first + number, lambda: milliseconds),
+            )
+            for number, measured in enumerate(own)
+        ]
+
+
+def _tensors(layer: PendingImages | list[Pending]) -> Iterator[Tensor]:
+    for part in [layer] if isinstance(layer, PendingImages) else layer:
+        yield from part.tensors()
+
+
+def _pending(parts: StepParts, header: StepHeader) -> PendingStep:
+    nbytes = sum(tensor.nbytes for tensor in parts.tensors())
+    return PendingStep(header.step, nbytes, lambda: parts.to_host(header, _unrecordable))
+
+
+def _unrecordable(about: str, error: Exception) -> None:
+    raise CaptureError(f"{about}: {error}") from error
+
+
+def _finished(data: StepData) -> PendingStep:
+    return PendingStep(data.step, data.nbytes, lambda: data)
+
+
+def _check_same(alone: StepData, together: StepData) -> None:
+    """Compare the numbers of an image that went through alone and in a batch, layer by layer.
 
     Raises:
-        NotSeparable: one does not.
+        NotSeparable: a layer's numbers differ.
     """
     for one, other in zip(alone.measured, together.measured, strict=True):
         first, second = one.statistics, other.statistics
-        assert first is not None  # a snapshot always counts
+        assert first is not None  # images are always measured
         assert second is not None
         span = np.fmax.reduce(first.maximum) - np.fmin.reduce(first.minimum)
         margin = _TOLERANCE * (span if np.isfinite(span) else 0.0)
-        moments = ("mean", "std") if one.site.pictures else ()  # not asked for of any other
+        moments = ("mean", "std") if one.site.pictures else ()  # not taken of any other
         for name in ("minimum", "maximum", *moments):
             here, there = getattr(first, name), getattr(second, name)
             if not np.allclose(here, there, rtol=0.0, atol=margin, equal_nan=True):

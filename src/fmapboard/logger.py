@@ -1,32 +1,32 @@
-"""`FeatureMapLogger` and `watch`: the only room that knows the order of a logged step."""
+"""`FeatureMapLogger` and `watch`: when a step is logged, and where it goes."""
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import torch
 from torch import nn
-from torch.nn.parameter import is_lazy
 from torch.optim.optimizer import Optimizer
 from torch.utils.hooks import RemovableHandle
+from typing_extensions import Unpack
 
-from fmapboard.capture.side_pass import run_probe
-from fmapboard.errors import ConfigurationError
+from fmapboard.capture.optimizer_hook import after_each_step
+from fmapboard.capture.side_pass import check_probe
+from fmapboard.errors import ConfigurationError, WarnOnce
 from fmapboard.model.distributed import is_sharded, rank
 from fmapboard.model.layers import Layers, unwrap
-from fmapboard.model.tensors import tensors
-from fmapboard.options import OnError, Settings, WhenFull
-from fmapboard.records import KernelShape, Scale
-from fmapboard.schedule import Schedule, as_schedule, never, next_due
-from fmapboard.session import Observer, Passes
+from fmapboard.options import Options, WatchOptions, with_options
+from fmapboard.records import KernelShape
+from fmapboard.run import OptimizerSteps, Run
+from fmapboard.schedule import StepCounter, as_schedule, never
+from fmapboard.session import StepSession
 from fmapboard.writers import Writer
 from fmapboard.writers.memory import MemoryWriter
-from fmapboard.writers.pipeline import Complaints, Pipeline
+from fmapboard.writers.pipeline import Pipeline
 from fmapboard.writers.tensorboard import TensorBoardWriter, as_writer, default_log_dir
 
 
@@ -41,7 +41,7 @@ class FeatureMapLogger:
         model: any module with a convolution, or with what ``layers`` names.
         open_writer: opens the place where logged steps go, once everything else is found to be in
             order; the writer is called in a worker thread.
-        settings: every option that is not named here.
+        options: every option that is not named here.
         layers: what to watch (see `layers.Layers`).
         optimizer: its completed steps are counted, and each window that is to be logged opens and
             closes by itself. Without it, mark steps with `step`.
@@ -55,52 +55,51 @@ class FeatureMapLogger:
         self,
         model: nn.Module,
         open_writer: Callable[[], Writer],
-        settings: Settings,
+        options: Options,
         *,
         layers: Layers = None,
         optimizer: Optimizer | None = None,
         scaler: Any = None,
     ) -> None:
-        self._model = unwrap(model)
-        schedule = as_schedule(settings.every)
-        self._writes = rank() == 0
-        takes_part = settings.reduce_statistics or is_sharded(self._model)
-        self._schedule = schedule if self._writes or takes_part else never
-        self._complaints = Complaints(settings.on_error)
-        self._observer = Observer(self._model, layers, settings, scaler, self._complaints)
-        _try_probe(self._model, settings.probe)
-        self._next = settings.start_step
-        self._logged = 0
-        self._by_hand = optimizer is None
-        self._asleep_until = 0  # no window is open and none is due before this step
-        writer = open_writer() if self._writes else MemoryWriter()
-        self._pipeline = Pipeline(writer, settings, self._complaints)
-        handles = [] if optimizer is None else [self._count_steps_of(optimizer)]
-        self._finalizer = weakref.finalize(self, _let_go, self._pipeline, handles)
-        if not self._by_hand:
-            self._open_if_due()
+        model, warn = unwrap(model), WarnOnce()
+        _check_optimizer(optimizer)
+        schedule, writes = as_schedule(options.every), rank() == 0
+        takes_part = writes or options.reduce_statistics or is_sharded(model)
+        steps = StepCounter(schedule if takes_part else never, options.start_step)
+        session = StepSession(model, layers, options, scaler, warn)
+        check_probe(model, options.probe)
+        writer = open_writer() if writes else MemoryWriter()
+        pipeline = Pipeline(writer, options, warn)
+        self._model_name = type(model).__name__
+        self._run = Run(steps, session, pipeline, warn, writes)
+        self._automatic: OptimizerSteps | None = None
+        handles: list[RemovableHandle] = []
+        self._finalizer = weakref.finalize(self, _let_go, pipeline, handles)
+        if optimizer is not None:
+            self._automatic = OptimizerSteps(self._run, self)
+            handles.append(after_each_step(optimizer, self._automatic.after_step))
 
     def __repr__(self) -> str:
+        run = self._run
         return (
-            f"FeatureMapLogger({type(self._model).__name__}, "
-            f"{len(self._observer.registry.layers)} layers, "
-            f"{self._logged} steps logged, next step {self._next})"
+            f"FeatureMapLogger({self._model_name}, {len(run.session.registry.layers)} layers, "
+            f"{run.logged} steps logged, next step {run.steps.next})"
         )
 
     @property
     def groups(self) -> dict[KernelShape, list[str]]:
         """Kernel shape -> names of the watched convolutions that have it."""
-        return self._observer.registry.groups
+        return self._run.session.registry.groups
 
     @property
     def logged_steps(self) -> int:
         """How many steps were handed to the writer."""
-        return self._logged
+        return self._run.logged
 
     @property
     def dropped_steps(self) -> int:
         """How many of them were dropped because the queue was full."""
-        return self._pipeline.dropped
+        return self._run.pipeline.dropped
 
     @contextmanager
     def step(self, number: int | None = None) -> Iterator[None]:
@@ -115,8 +114,8 @@ class FeatureMapLogger:
         try:
             yield
         except BaseException:
-            self._observer.abandon()
-            self._pipeline.flush()
+            self._run.session.abandon()
+            self._run.pipeline.flush()
             raise
         self.end_step()
 
@@ -130,21 +129,18 @@ class FeatureMapLogger:
             training: False for a step of validation: its pass in eval mode is recorded, and no
                 optimizer is expected to step.
         """
-        if not self._by_hand:
-            self._by_hand = True  # from now on the user says where a step begins
-            self._asleep_until = 0
-            self._observer.abandon()
+        run = self._run
+        if self._automatic is not None and self._automatic.is_on:
+            self._automatic.end()
         if number is not None:
             self._warn_if_backwards(number)
-            self._next = number
-        if self._schedule(self._next) and self._observer.open_step != self._next:
-            passes: Passes = "all" if training else "evaluation"
-            self._observer.open(self._next, passes=passes, probe_now=True)
+            run.steps.next = number
+        if run.steps.schedule(run.steps.next) and run.session.open_step != run.steps.next:
+            run.open(passes="all" if training else "evaluation", probe_now=True)
 
     def end_step(self) -> None:
         """End the step that `begin_step` began."""
-        self._close_window()
-        self._next += 1
+        self._run.close_step()
 
     def before_clipping(self) -> None:
         """Log the gradients' norms as they are now, under ``gradient_norm_before_clipping/``.
@@ -152,18 +148,18 @@ class FeatureMapLogger:
         Call it after ``backward`` (and ``scaler.unscale_``), before gradients are clipped; at a
         step that is not logged it does nothing.
         """
-        self._observer.before_clipping()
+        self._run.session.before_clipping()
 
     def flush(self) -> None:
         """Return when every step logged so far can be read by TensorBoard."""
-        self._pipeline.flush()
-        self._complaints.raise_first()
+        self._run.pipeline.flush()
+        self._run.warn.raise_first()
 
     def close(self) -> None:
         """Remove all hooks, write what is waiting and close; a second call does nothing."""
-        self._observer.abandon()
+        self._run.session.abandon()
         self._finalizer()
-        self._complaints.raise_first()
+        self._run.warn.raise_first()
 
     def __enter__(self) -> FeatureMapLogger:
         return self
@@ -174,55 +170,17 @@ class FeatureMapLogger:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._observer.abandon()
+        self._run.session.abandon()
         self._finalizer()
         if error is None:
-            self._complaints.raise_first()
-
-    def _count_steps_of(self, optimizer: Optimizer) -> RemovableHandle:
-        if not isinstance(optimizer, Optimizer):
-            raise ConfigurationError(
-                f"optimizer={type(optimizer).__name__}: wanted a torch.optim.Optimizer; "
-                "mark steps with board.step(i) instead"
-            )
-
-        def after_step(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
-            # The optimizer holds the logger, so one line without a name for it is enough.
-            if self._next + 1 < self._asleep_until:
-                self._next += 1
-            elif not self._by_hand and not self._observer.was_void(optimizer):
-                self._stepped()
-
-        # In a compiled step function it is called for real, not traced once.
-        untraced = torch.compiler.disable(after_step)  # type: ignore[no-untyped-call]  # torch
-        return optimizer.register_step_post_hook(untraced)
-
-    def _stepped(self) -> None:
-        """The optimizer has stepped: end a window that is open, begin one that is due."""
-        self._close_window()
-        self._next += 1
-        self._open_if_due()
-
-    def _open_if_due(self) -> None:
-        if self._schedule(self._next):
-            self._observer.open(self._next, passes="training", probe_now=False)
-        else:
-            self._asleep_until = next_due(self._schedule, self._next)
-
-    def _close_window(self) -> None:
-        if not self._observer.is_open:
-            return
-        pending = self._observer.close()
-        if pending is not None and self._writes:
-            self._logged += 1
-            self._pipeline.put(pending.to_host, pending.nbytes)
-        self._complaints.raise_first()
+            self._run.warn.raise_first()
 
     def _warn_if_backwards(self, number: int) -> None:
-        if number < self._next - 1 and self._logged:
-            self._complaints.warn(
+        before = self._run.steps.next - 1
+        if number < before and self._run.logged:
+            self._run.warn.warn(
                 "backwards",
-                f"step numbers went back from {self._next - 1} to {number}: TensorBoard drops what "
+                f"step numbers went back from {before} to {number}: TensorBoard drops what "
                 "it has from there on; number steps over the whole training, not per epoch",
             )
 
@@ -234,28 +192,10 @@ def watch(
     writer: Any = None,
     optimizer: Optimizer | None = None,
     scaler: Any = None,
-    every: int | Schedule = 100,
-    start_step: int = 0,
-    name: str | None = None,
     layers: Layers = None,
-    samples: int = 1,
-    probe: Any = None,
-    inputs: bool = False,
-    activation_gradients: bool = False,
-    kernels: bool | int = True,
-    max_channels: int | None = 64,
-    max_tile: int | None = 64,
-    max_bytes_per_step: int | None = None,
-    reduce_statistics: bool = False,
-    scale: Scale = "channel",
-    colormap: str = "grey",
-    input_mean: Sequence[float] | None = None,
-    input_std: Sequence[float] | None = None,
     comment: str = "",
     filename_suffix: str = "",
-    when_full: WhenFull = "wait",
-    max_queue_bytes: int = 256 * 2**20,
-    on_error: OnError = "warn",
+    **options: Unpack[WatchOptions],
 ) -> FeatureMapLogger:
     """Watch a model while it trains, and write what its layers do for TensorBoard.
 
@@ -293,14 +233,12 @@ def watch(
         scale: ``"channel"``: each on its own; ``"layer"``: one for all channels of a layer;
             ``"locked"``: per channel, as at the first logged step.
         colormap: ``"grey"``, ``"viridis"``, ``"magma"`` or the zero-centred ``"signed"``.
-        input_mean: per channel; with ``input_std`` undoes the normalization of the input's picture.
-        input_std: per channel.
+        normalization: (mean, std) of the network's input, each one number per channel: draws the
+            input's picture as it was before normalization.
         comment: ends the name of the default directory, as in SummaryWriter.
         filename_suffix: ends the event file's name, as in SummaryWriter.
         when_full: what happens when steps come faster than they can be written: ``"wait"``, or
             ``"drop_oldest"``, counted in `FeatureMapLogger.dropped_steps`.
-        max_queue_bytes: bound of the steps that wait to be written.
-        on_error: ``"warn"`` once and go on, or ``"raise"`` at the end of a logged step (for tests).
 
     Raises:
         ConfigurationError: what was asked for cannot be meant, or both ``log_dir`` and ``writer``.
@@ -308,68 +246,32 @@ def watch(
         WriteError: the directory cannot be written to.
     """
     if log_dir is not None and writer is not None:
-        raise ConfigurationError("log_dir and writer exclude each other: give one of them")
+        raise ConfigurationError("log_dir and writer are mutually exclusive: give one of them")
     if writer is not None and (comment or filename_suffix):
         raise ConfigurationError("comment and filename_suffix belong to log_dir, not to writer")
-    settings = Settings(
-        every=every,
-        start_step=start_step,
-        name=name,
-        samples=samples,
-        probe=probe,
-        inputs=inputs,
-        activation_gradients=activation_gradients,
-        kernels=kernels,
-        max_channels=max_channels,
-        max_tile=max_tile,
-        max_bytes_per_step=max_bytes_per_step,
-        reduce_statistics=reduce_statistics,
-        scale=scale,
-        colormap=colormap,
-        input_mean=None if input_mean is None else tuple(input_mean),
-        input_std=None if input_std is None else tuple(input_std),
-        when_full=when_full,
-        max_queue_bytes=max_queue_bytes,
-        on_error=on_error,
-    )
+    checked = Options.of(**options)
 
     def open_writer() -> Writer:
         if writer is not None:
             return as_writer(writer)
         place = default_log_dir(comment) if log_dir is None else log_dir
-        return TensorBoardWriter(place, filename_suffix=filename_suffix, start_step=start_step)
+        start = checked.start_step
+        return TensorBoardWriter(place, filename_suffix=filename_suffix, start_step=start)
 
     return FeatureMapLogger(
-        model, open_writer, settings, layers=layers, optimizer=optimizer, scaler=scaler
+        model, open_writer, checked, layers=layers, optimizer=optimizer, scaler=scaler
     )
 
 
-def _try_probe(model: nn.Module, probe: Any) -> None:
-    """Run the probe once, so that one that does not fit is refused at once."""
-    if probe is None:
-        return
-    _check_probe(probe)
-    if any(is_lazy(p) for p in model.parameters()):
-        return
-    try:
-        run_probe(model, probe)
-    except Exception as error:
-        shapes = ", ".join(str(list(tensor.shape)) for tensor in tensors(probe))
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise ConfigurationError(
-            f"probe of shape {shapes} does not go through the model: {reason}"
-        ) from error
+watch.__signature__ = with_options(watch)  # type: ignore[attr-defined]  # help() and editors read it
 
 
-def _check_probe(probe: Any) -> None:
-    images = list(tensors(probe))
-    if not images:
+def _check_optimizer(optimizer: Any) -> None:
+    if optimizer is not None and not isinstance(optimizer, Optimizer):
         raise ConfigurationError(
-            f"probe={type(probe).__name__}: wanted a tensor of images [N, C, H, W], "
-            "or a tuple of what the model is called with"
+            f"optimizer={type(optimizer).__name__}: expected a torch.optim.Optimizer; "
+            "mark steps with board.step(i) instead"
         )
-    if any(image.dim() == 0 or image.numel() == 0 for image in images):
-        raise ConfigurationError(f"probe of shape {list(images[0].shape)}: it has no samples")
 
 
 def _let_go(pipeline: Pipeline, handles: list[RemovableHandle]) -> None:

@@ -72,7 +72,7 @@ def draw(
     """
     colours = palette(colormap)
     if scale not in ("channel", "layer"):
-        raise ConfigurationError(f"scale={scale!r}: wanted 'channel' or 'layer'")
+        raise ConfigurationError(f"scale={scale!r}: expected 'channel' or 'layer'")
     if not 0 <= sample < len(maps):
         raise ConfigurationError(f"sample={sample}: there are {len(maps)}")
     planes = _planes(
@@ -81,7 +81,7 @@ def draw(
     )
     if planes is None:
         raise ConfigurationError(
-            f"maps of shape {list(maps.shape)} cannot be drawn: wanted [N, C, H, W] "
+            f"maps of shape {list(maps.shape)} cannot be drawn: expected [N, C, H, W] "
             "(maps[None] for [C, H, W])"
         )
     return Grid(enlarge(draw_maps(planes, 0, colours)), _said(planes))

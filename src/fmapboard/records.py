@@ -19,6 +19,8 @@ Bytes8 = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.floating[Any]]
 Role = Literal["feature_maps", "inputs", "gradients_of_maps", "kernels", "network_input"]
 Scale = Literal["channel", "layer", "locked"]
+Normalization = tuple[tuple[float, ...], tuple[float, ...]]
+"""Mean and standard deviation per channel of a network's input."""
 
 
 class Mark(IntEnum):
@@ -216,17 +218,17 @@ class Kernels:
 
 
 @dataclass(frozen=True, slots=True)
-class Photograph:
+class InputImage:
     """An image that went into the network: f32 [C, H, W], as the network got it.
 
-    ``mean`` and ``std`` undo the normalization where they are known. ``block`` is the side in px of
-    the square blocks that were averaged into one pixel; 1 for none.
+    ``normalization`` is mean and standard deviation per channel, where they are known: they undo
+    it. ``block`` is the side in px of the square blocks that were averaged into one pixel; 1 for
+    none.
     """
 
     sample: int
     values: Floats
-    mean: tuple[float, ...] | None = None
-    std: tuple[float, ...] | None = None
+    normalization: Normalization | None = None
     block: int = 1
 
 
@@ -234,6 +236,7 @@ class Photograph:
 class StepData:
     """What the training thread hands to the worker for one logged step.
 
+    ``norms_before_clipping`` are gradient norms by parameter, where they were read before clipping.
     ``training_thread_ms`` is what the step cost the training thread, in milliseconds.
     """
 
@@ -242,15 +245,16 @@ class StepData:
     measured: tuple[Measured, ...] = ()
     parameters: tuple[Parameter, ...] = ()
     kernels: tuple[Kernels, ...] = ()
-    photographs: tuple[Photograph, ...] = ()
+    inputs: tuple[InputImage, ...] = ()
     scalars: Mapping[str, float] = field(default_factory=dict)
+    norms_before_clipping: Mapping[str, float] = field(default_factory=dict)
     training_thread_ms: float = 0.0
 
     @property
     def nbytes(self) -> int:
         """How many bytes the step's arrays hold, for the queue's bound."""
         arrays: list[Any] = [kernels.weight for kernels in self.kernels]
-        arrays += [photograph.values for photograph in self.photographs]
+        arrays += [image.values for image in self.inputs]
         for measured in self.measured:
             if measured.planes is not None:
                 arrays += [measured.planes.pixels, measured.planes.marks]

@@ -28,7 +28,7 @@ class Every:
     def __post_init__(self) -> None:
         if isinstance(self.every, bool) or not isinstance(self.every, int) or self.every < 1:
             raise ConfigurationError(
-                f"every={self.every!r}: wanted a whole number of steps, at least 1"
+                f"every={self.every!r}: expected a whole number of steps, at least 1"
             )
 
     def __call__(self, step: int) -> bool:
@@ -59,3 +59,27 @@ def next_due(schedule: Schedule, step: int) -> int:
     if isinstance(schedule, Every):
         return (step // schedule.every + 1) * schedule.every
     return step + 1
+
+
+class StepCounter:
+    """Counts steps and decides which of them are logged.
+
+    Args:
+        schedule: decides which.
+        start: the number of the first step.
+
+    Attributes:
+        schedule: as given.
+        next: the number of the next step.
+        quiet_until: no step before this one is logged, as far as is known.
+    """
+
+    __slots__ = ("next", "quiet_until", "schedule")
+
+    def __init__(self, schedule: Schedule, start: int) -> None:
+        self.schedule = schedule
+        self.next, self.quiet_until = start, 0
+
+    def rest(self) -> None:
+        """The next step is not logged: find out until when none is."""
+        self.quiet_until = next_due(self.schedule, self.next)

@@ -1,34 +1,32 @@
-"""Between the opening and the closing of one logged step: what is armed, read and collected."""
+"""`StepSession`: one logged step at a time, from opening to the assembled result."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, Literal
 
-from torch import Tensor, nn
+from torch import nn
 from torch.optim.optimizer import Optimizer
 
-from fmapboard.capture.clipping import norms_before_clipping
-from fmapboard.capture.collector import Collection, PendingPhotograph, Stopwatch
-from fmapboard.capture.gradients import GradientReader, PendingParameters, is_void
-from fmapboard.capture.hooks import HookRegistry, Side
-from fmapboard.capture.side_pass import run_probe
+from fmapboard.capture.collector import ActivationCollector
+from fmapboard.capture.gradients import GradientReader
+from fmapboard.capture.guard import CONSEQUENCE, Guard, Stopwatch
+from fmapboard.capture.hooks import HookRegistry
+from fmapboard.capture.loss_scale import LossScale
+from fmapboard.capture.passes import Side
+from fmapboard.capture.side_pass import run_side_pass
+from fmapboard.capture.step_parts import PendingStep, StepHeader, StepParts
 from fmapboard.capture.transfer import send
 from fmapboard.capture.weights import PendingKernels, read_kernels
-from fmapboard.measure.axes import may_hold_patches
+from fmapboard.errors import WarnOnce
 from fmapboard.measure.merge_ranks import over_ranks
-from fmapboard.measure.reducer import Pending, Reducer, joined
+from fmapboard.measure.norms import NO_NORMS, PendingNorms
+from fmapboard.measure.reducer import Reducer, joined
 from fmapboard.model.activations import activations
 from fmapboard.model.layers import Layers, clean_name, scripted_warning
-from fmapboard.options import Settings
-from fmapboard.records import StepData
-from fmapboard.writers.pipeline import Complaints
-
-ERRORS_UNTIL_DISABLED = 3
-_ALL = 1 << 30
+from fmapboard.options import Options
+from fmapboard.records import Site, StepData
 
 Passes = Literal["all", "training", "evaluation"]
 """Which forward passes count: any, those in training mode, or those in evaluation mode, which
@@ -36,92 +34,60 @@ no optimizer step follows."""
 
 
 @dataclass(slots=True)
-class _Window:
+class _OpenStep:
     """The logged step that is open."""
 
     step: int
-    live: Collection
-    stopwatch: Stopwatch
     passes: Passes
-    probed: list[Pending] = field(default_factory=list)
+    live: ActivationCollector
+    stopwatch: Stopwatch
+    probed: ActivationCollector | None = None
     kernels: tuple[PendingKernels, ...] = ()
-    photographs: tuple[PendingPhotograph, ...] = ()
-    scalars: dict[str, float] = field(default_factory=dict)
-    void: bool = False
+    before_clipping: PendingNorms = field(default=NO_NORMS)
 
 
-@dataclass(frozen=True, slots=True)
-class _Parts:
-    """What was collected in one logged step, still on its devices."""
+class StepSession:
+    """Opens hooks on one model for the length of a logged step, and assembles what they collect.
 
-    measured: tuple[Pending, ...]
-    parameters: PendingParameters
-    kernels: tuple[PendingKernels, ...]
-    photographs: tuple[PendingPhotograph, ...]
-
-    def tensors(self) -> Iterator[Tensor]:
-        """Everything that they hold."""
-        for measured in self.measured:
-            yield from measured.tensors()
-        yield from self.parameters.tensors()
-        yield from (kernels.weight for kernels in self.kernels)
-        yield from (photograph.values for photograph in self.photographs)
-
-
-@dataclass(frozen=True, slots=True)
-class PendingStep:
-    """`records.StepData` before the work that can wait; ``to_host`` is for the worker thread.
-
-    ``nbytes`` is what it holds meanwhile.
-    """
-
-    to_host: Callable[[], StepData]
-    nbytes: int
-
-
-class Observer:
-    """Watches one model for the length of one logged step at a time.
+    It is the listener of its own hooks: it decides which forward pass counts, and hands what is
+    captured to an `ActivationCollector`. No error of ours leaves it.
 
     Args:
         model: the unwrapped model.
         layers: what to watch.
-        settings: what to collect.
+        options: what to collect.
         scaler: a GradScaler whose skipped steps are counted, or None.
-        complaints: where errors go, since none may reach the user's training.
+        warn: where errors and hints are reported.
     """
 
     def __init__(
-        self,
-        model: nn.Module,
-        layers: Layers,
-        settings: Settings,
-        scaler: Any,
-        complaints: Complaints,
+        self, model: nn.Module, layers: Layers, options: Options, scaler: Any, warn: WarnOnce
     ) -> None:
         self.registry = HookRegistry(model, layers, also=activations(model))
-        self._model, self._settings = model, settings
+        self._model, self._options, self._warn = model, options, warn
         scripted = scripted_warning(model)
         if scripted is not None:
-            complaints.warn("scripted", scripted)
-        self._scaler, self._complaints = scaler, complaints
-        self._reducer = _reducer(model, settings)
-        self._gradients = GradientReader(model, _own_parameters(model, self.registry.layers))
-        self._window: _Window | None = None
-        self._errors: dict[str, int] = {}
-        self._disabled: set[str] = set()
-        self._closed_windows = 0
-        self._skipped = 0
-        self._sides: tuple[Side, ...] = ("output", "input") if settings.inputs else ("output",)
-
-    @property
-    def is_open(self) -> bool:
-        """Is a logged step under way?"""
-        return self._window is not None
+            warn.warn("scripted", scripted)
+        self._guard = Guard(warn)
+        self._loss_scale = LossScale(scaler)
+        self._reducer = Reducer.for_model(
+            model,
+            samples=options.samples,
+            max_channels=options.max_channels,
+            max_tile=options.max_tile,
+            scale=options.scale,
+            colormap=options.colormap,
+        )
+        own = _own_parameters(model, self.registry.layers)
+        self._gradients = GradientReader(model, own, self._guard)
+        self._sides: tuple[Side, ...] = ("output", "input") if options.inputs else ("output",)
+        self._open: _OpenStep | None = None
+        self._closed_steps = 0
 
     @property
     def open_step(self) -> int | None:
-        """The number of the logged step that is under way."""
-        return None if self._window is None else self._window.step
+        """The number of the logged step that is open, or None."""
+        return None if self._open is None else self._open.step
 
     def open(self, step: int, *, passes: Passes, probe_now: bool) -> None:
         """Begin a logged step: hooks go in.
@@ -132,243 +98,185 @@ class Observer:
             probe_now: draw the probe now, not when the optimizer is about to step.
         """
         self.abandon()
-        stopwatch = Stopwatch()
-        window = _Window(step, self._live(stopwatch), stopwatch, passes)
-        self._window = window
-        with stopwatch():
-            try:
-                if probe_now:
-                    self._draw_probe(window)
-                accept = None if passes == "all" else lambda: self._counts(passes)
-                self.registry.arm(window.live, sides=self._sides, accept=accept)
-                if passes != "evaluation":
-                    self._gradients.arm(
-                        lambda error: self._failed("gradients", error), self._act, stopwatch
-                    )
-            except Exception as error:
-                self._failed("arming", error)
+        self._guard.stopwatch = Stopwatch()
+        self._loss_scale.step_opens()
+        self._open = opened = _OpenStep(step, passes, self._collector(), self._guard.stopwatch)
+        with self._guard("arming"):
+            if probe_now:
+                self._draw_probe(opened)
+            accept = None if passes == "all" else self._is_in_mode
+            self.registry.arm(self, sides=self._sides, accept=accept)
+            if passes != "evaluation":
+                self._gradients.arm(self._read_weights)
 
     def close(self) -> PendingStep | None:
         """End the logged step: hooks go, and what was collected begins to come to the host.
 
         Returns:
-            None where nothing could be collected.
+            None where nothing could be collected, or no step is open.
         """
-        window = self._window
-        assert window is not None  # callers ask `is_open` first
-        pending = None
-        with window.stopwatch():
-            try:
-                self.registry.disarm()
-                self._gradients.disarm()
-                self._read_kernels(window)
-                self._explain(window)
-                pending = self._pending(window)
-            except Exception as error:
-                self._failed("logged step", error)
+        opened, pending = self._open, None
+        if opened is None:
+            return None
+        with self._guard("logged step"):
+            self.registry.disarm()
+            self._gradients.disarm()
+            self._read_kernels(opened)
+            self._explain(opened)
+            pending = self._assembled(opened)
         self.abandon()
         if pending is not None:
-            self._closed_windows += 1
+            self._closed_steps += 1
         return pending
 
-    def was_void(self, optimizer: Optimizer) -> bool:
-        """Was the step that the optimizer has just done none, in the window that is open?
-
-        A fused optimizer is called by its GradScaler even when there are infinities. Such a step is
-        one that the scaler skips: the window waits for the next.
-        """
-        if self._window is None or not is_void(optimizer):
-            return False
-        self._window.void = True
-        return True
-
-    def before_clipping(self) -> None:
-        """Read the norms of the gradients as they are now; without a window this does nothing."""
-        window = self._window
-        if window is None:
-            return
-        with window.stopwatch():
-            try:
-                window.scalars |= norms_before_clipping(self._model)
-            except Exception as error:
-                self._failed("gradients before clipping", error)
-
     def abandon(self) -> None:
-        """Remove every hook and forget what was collected; without a window this does nothing."""
+        """Remove every hook and forget what was collected; without an open step does nothing."""
         self.registry.disarm()
         self._gradients.disarm()
-        window, self._window = self._window, None
-        if window is not None:
-            window.live.void()
+        opened, self._open = self._open, None
+        if opened is not None:
+            opened.live.discard()
 
-    def _live(self, stopwatch: Stopwatch) -> Collection:
-        settings = self._settings
-        return Collection(
+    def was_skipped(self, optimizer: Optimizer) -> bool:
+        """True if the optimizer's last step changed nothing; the open step waits for the next."""
+        return self._open is not None and self._loss_scale.skips(optimizer)
+
+    def before_clipping(self) -> None:
+        """Read the norms of the gradients as they are now; without an open step does nothing."""
+        if self._open is not None:
+            with self._guard("gradients before clipping"):
+                self._open.before_clipping = self._gradients.norms_now()
+
+    # What follows is called by the registry inside the user's forward pass.
+
+    def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """The forward pass begins that is recorded."""
+        opened = self._open
+        if opened is None:
+            return
+        with self._guard("forward pass"):
+            self._drop_what_was_read_too_early(opened)
+        with self._guard("loss scale"):
+            self._loss_scale.pass_begins()
+        opened.live.loss_scale = self._loss_scale.at_forward
+        opened.live.begin(args, kwargs)
+
+    def again(self) -> bool:
+        """A later pass begins; it is recorded instead if the scaler skipped the step before."""
+        return self._loss_scale.was_skipped()
+
+    def captured(self, site: Site, side: Side, value: Any, module: nn.Module) -> None:
+        """A layer runs in the recorded pass."""
+        if self._open is not None:
+            self._open.live.captured(site, side, value, module)
+
+    def _collector(self) -> ActivationCollector:
+        options = self._options
+        return ActivationCollector(
             self._reducer,
-            self._failed,
-            self._disabled,
-            stopwatch,
-            pictures=settings.probe is None,
-            gradients=settings.activation_gradients,
-            inputs_drawn=settings.samples if settings.probe is None else 0,
-            mean=settings.input_mean,
-            std=settings.input_std,
-            start_over=self._was_skipped,
-            begun=self._pass_begins,
-            loss_scale=self._scale,
+            self._guard,
+            pictures=options.probe is None,
+            gradients=options.activation_gradients,
+            inputs_drawn=options.samples if options.probe is None else 0,
+            normalization=options.normalization,
         )
 
-    def _pass_begins(self) -> None:
-        """What was read before this pass was read too early."""
-        window = self._window
-        if window is None or not self._gradients.pass_begins():
+    def _is_in_mode(self) -> bool:
+        opened = self._open
+        return opened is not None and self._model.training is (opened.passes == "training")
+
+    def _drop_what_was_read_too_early(self, opened: _OpenStep) -> None:
+        if not self._gradients.pass_begins():
             return
-        window.probed, window.kernels, window.photographs = [], (), ()
-        self._complaints.warn(
+        opened.probed, opened.kernels = None, ()
+        self._warn.warn(
             "steps last",
-            f"step {window.step}: an optimizer stepped on the model's parameters after the one "
+            f"step {opened.step}: an optimizer stepped on the model's parameters after the one "
             "that was given; give optimizer= the one that steps last, or mark steps with "
             "board.step(i): norms are of what steps inside the window",
         )
 
-    def _act(self) -> None:
+    def _read_weights(self) -> None:
         """Right before the optimizer changes the weights: the last moment to see them."""
-        window = self._window
-        if window is not None:
-            with window.stopwatch():
-                self._draw_probe(window)
-                self._read_kernels(window)
+        if self._open is not None:
+            self._draw_probe(self._open)
+            self._read_kernels(self._open)
 
-    def _draw_probe(self, window: _Window) -> None:
+    def _draw_probe(self, opened: _OpenStep) -> None:
         """The maps of the fixed images, in a forward pass of their own."""
-        if self._settings.probe is None or window.probed:
+        probe = self._options.probe
+        if probe is None or (opened.probed is not None and opened.probed.pending):
             return
-        seen = Collection(
+        seen = ActivationCollector(
             replace(self._reducer, samples=None),
-            self._failed,
-            self._disabled,
-            window.stopwatch,
+            self._guard,
             numbers=False,
-            inputs_drawn=_ALL,
-            mean=self._settings.input_mean,
-            std=self._settings.input_std,
+            inputs_drawn=None,
+            normalization=self._options.normalization,
         )
         layers = self.registry.layers
         registry = HookRegistry(self._model, lambda name, _: name in layers)
-        try:
-            with self.registry.paused():
-                registry.arm(seen, sides=self._sides)
-                run_probe(self._model, self._settings.probe)
-        except Exception as error:
-            self._failed("probe", error)
-        finally:
-            registry.disarm()
-        window.probed, window.photographs = seen.pending, tuple(seen.photographs)
+        with (
+            self._guard("probe"),
+            self.registry.paused(),
+            registry.listening(seen, sides=self._sides),
+        ):
+            run_side_pass(self._model, probe)
+        opened.probed = seen
 
-    def _read_kernels(self, window: _Window) -> None:
-        every = self._settings.kernels_every
-        if not every or self._closed_windows % every or window.kernels:
+    def _read_kernels(self, opened: _OpenStep) -> None:
+        every = self._options.kernels_every
+        if not every or self._closed_steps % every or opened.kernels:
             return
-        try:
-            window.kernels = read_kernels(self.registry.layers, self._settings.max_channels)
-        except Exception as error:
-            self._failed("kernels", error)
+        with self._guard("kernels"):
+            opened.kernels = read_kernels(self.registry.layers, self._options.max_channels)
 
-    def _pending(self, window: _Window) -> PendingStep | None:
-        parts = _Parts(
-            (*window.live.pending, *window.probed),
+    def _assembled(self, opened: _OpenStep) -> PendingStep | None:
+        probed = opened.probed
+        parts = StepParts(
+            (*opened.live.pending, *(() if probed is None else probed.pending)),
             self._gradients.pending(),
-            window.kernels,
-            window.photographs or tuple(window.live.photographs),
+            opened.before_clipping,
+            opened.kernels,
+            tuple(opened.live.inputs if probed is None else probed.inputs),
         )
         if not parts.measured and not parts.parameters.names:
             return None
-        skipped = {} if self._scaler is None else {"fmapboard/skipped_steps": float(self._skipped)}
-        scalars, wall_time = skipped | window.scalars, time.time()
+        stopwatch, warn = opened.stopwatch, self._warn  # no reference to the model
+        header = StepHeader(opened.step, lambda: stopwatch.ms, scalars=self._loss_scale.scalars())
+
+        def failed(about: str, error: Exception) -> None:
+            warn.error(about, error, CONSEQUENCE)
+
         held = list(parts.tensors())
         receive = send(parts, held)
         # All ranks must ask for sums in the same steps, so no worker may do that in its own time.
-        left_out = partial(_left_out, self._complaints)
-        reduces = self._settings.reduce_statistics
-        measured = over_ranks(joined(receive().measured, left_out)) if reduces else None
-        step, stopwatch = window.step, window.stopwatch  # the window itself holds the model
+        reduces = self._options.reduce_statistics
+        measured = over_ranks(joined(receive().measured, failed)) if reduces else None
 
         def to_host() -> StepData:
-            arrived = receive()
-            return StepData(
-                step,
-                wall_time,
-                measured=joined(arrived.measured, left_out) if measured is None else measured,
-                parameters=arrived.parameters.to_host(),
-                kernels=tuple(kernels.to_host() for kernels in arrived.kernels),
-                photographs=tuple(photograph.to_host() for photograph in arrived.photographs),
-                scalars=scalars,
-                training_thread_ms=stopwatch.ms,
-            )
+            return receive().to_host(header, failed, measured)
 
-        return PendingStep(to_host, sum(tensor.nbytes for tensor in held))
+        return PendingStep(opened.step, sum(tensor.nbytes for tensor in held), to_host)
 
-    def _explain(self, window: _Window) -> None:
-        """Say once what a user would wonder about."""
-        ran = bool(window.live.pending)
-        if not ran and not self._errors:
-            self._complaints.warn(
+    def _explain(self, opened: _OpenStep) -> None:
+        """Warn once where a user would wonder why something is missing."""
+        ran = bool(opened.live.pending)
+        if not ran and not self._guard.has_failed:
+            self._warn.warn(
                 "nothing ran",
-                f"step {window.step}: no watched layer ran; was the model itself called (no "
+                f"step {opened.step}: no watched layer ran; was the model itself called (no "
                 "scripted or traced copy of it), and in train() mode where fmapboard counts steps?",
             )
-        if window.passes == "evaluation":
+        if opened.passes == "evaluation" or not ran or self._gradients.stepped:
             return
-        if not ran or self._gradients.stepped or self._was_skipped() or self._gradients.void:
+        if self._loss_scale.was_skipped() or self._gradients.skipped:
             return
-        self._complaints.warn(
+        self._warn.warn(
             "no optimizer step",
-            f"step {window.step}: no optimizer stepped on the model's parameters inside the "
+            f"step {opened.step}: no optimizer stepped on the model's parameters inside the "
             "window, so there are no gradient norms; put optimizer.step() inside board.step()",
         )
-
-    def _was_skipped(self) -> bool:
-        """Did the scaler skip the step that the window's forward pass was for? It halves then."""
-        window = self._window
-        if window is not None and window.void:
-            window.void = False
-            self._skipped += 1
-            return True
-        scale = self._scale()
-        before = None if self._window is None else self._window.live.scale_then
-        if scale is None or before is None or scale >= before:
-            return False
-        self._skipped += 1
-        return True
-
-    def _scale(self) -> float | None:
-        return None if self._scaler is None else float(self._scaler.get_scale())
-
-    def _counts(self, passes: Passes) -> bool:
-        return self._model.training is (passes == "training")
-
-    def _failed(self, about: str, error: Exception) -> None:
-        count = self._errors[about] = self._errors.get(about, 0) + 1
-        if count >= ERRORS_UNTIL_DISABLED:
-            self._disabled.add(about)
-        self._complaints.error(about, error, "it is left out, training goes on")
-
-
-def _left_out(complaints: Complaints, about: str, error: Exception) -> None:
-    complaints.error(about, error, "it is left out, training goes on")
-
-
-def _reducer(model: nn.Module, settings: Settings) -> Reducer:
-    has_sequences = any(isinstance(m, (nn.Conv1d, nn.ConvTranspose1d)) for m in model.modules())
-    return Reducer(
-        samples=settings.samples,
-        max_channels=settings.max_channels,
-        max_tile=settings.max_tile,
-        scale=settings.scale,
-        zero_centred=settings.colormap == "signed",
-        channels_last_sequences=not has_sequences,
-        tokens_are_patches=may_hold_patches(model),
-    )
 
 
 def _own_parameters(model: nn.Module, layers: Mapping[str, nn.Module]) -> set[str]:

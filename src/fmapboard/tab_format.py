@@ -34,10 +34,6 @@ from fmapboard.errors import FmapboardError
 Floats = npt.NDArray[np.floating[Any]]
 FORMAT = 1
 PLUGIN_NAME = "feature_maps"
-RECORD_PREFIX = "fmapboard/"
-FIRST_PREFIX = "fmapboard_first/"
-NONFINITE_TAG = "fmapboard/first_nonfinite"
-"""Of the Text dashboard: where the first value that is not finite stands; written once."""
 
 
 class FormatError(FmapboardError):

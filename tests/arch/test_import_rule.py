@@ -14,7 +14,7 @@ PACKAGE = ROOT / "src" / "fmapboard"
 
 ORDER = [
     *("__main__", "cli", "demo", "integrations"),
-    *("logger", "image_passes", "separate", "snapshot", "extraction", "notebook"),
+    *("logger", "run", "image_passes", "extraction", "notebook"),
     *("session", "capture", "writers", "measure", "summary", "render", "model", "options"),
     *("schedule", "records", "tab_format", "tags", "errors"),
 ]
@@ -80,6 +80,21 @@ def test_what_runs_without_torch_does_not_import_it(module: str) -> None:
     if WITHOUT_TORCH & {module, module.split(".")[0]}:
         top = {name.split(".")[0] for name in imports(MODULES[module])}
         assert top & {"torch", "torchvision"} == set()
+
+
+def test_the_import_rule_in_contributing_is_the_one_tested() -> None:
+    text = " ".join((ROOT / "CONTRIBUTING.md").read_text().split())
+    rule = text.split("**Import rule.**")[1].split(";")[0]
+    named = [word.strip("`,") for word in rule.split() if word.startswith("`")]
+    assert named == [name for name in ORDER if name != "__main__"]
+
+
+def test_every_package_states_its_contract_its_names_and_a_usage() -> None:
+    for path in sorted(PACKAGE.rglob("__init__.py")):
+        text = ast.get_docstring(ast.parse(path.read_text())) or ""
+        assert text.splitlines()[0].endswith("."), path
+        if path.parent != PACKAGE:
+            assert "::" in text or ">>>" in text, path  # a usage
 
 
 def test_at_most_15_modules_stand_at_the_top() -> None:

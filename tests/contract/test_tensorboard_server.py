@@ -61,7 +61,7 @@ def train(log_dir: Path | None, writer: Any = None) -> None:
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with fmapboard.watch(
         model, log_dir, writer=writer, optimizer=optimizer, every=1, samples=2,
-        inputs=True, activation_gradients=True, kernels=1, on_error="raise",
+        inputs=True, activation_gradients=True, kernels=1,
     ):  # fmt: skip
         for _ in STEPS:
             loss = nn.functional.cross_entropy(model(torch.randn(4, 3, 20, 24)), torch.arange(4))

@@ -193,7 +193,7 @@ def test_a_real_training_step_goes_through_it(case: Case) -> None:
     model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(inplace=True))
     if isinstance(case, Folder):
         case.writer.per_step = False
-    with fmapboard.watch(model, writer=case.writer, on_error="raise") as board, board.step(0):
+    with fmapboard.watch(model, writer=case.writer) as board, board.step(0):
         model(torch.randn(1, 3, 70, 70))
     if isinstance(case, Memory):
         assert [p.tag for p in case.writer.steps[0].pictures] == [
@@ -237,7 +237,7 @@ def test_what_is_no_writer_is_refused(given: Any) -> None:
     with pytest.raises(ConfigurationError) as error:
         as_writer(given)
     assert str(error.value) == (
-        f"writer={type(given).__name__}: wanted a torch.utils.tensorboard.SummaryWriter "
+        f"writer={type(given).__name__}: expected a torch.utils.tensorboard.SummaryWriter "
         "or an object with write, flush and close"
     )
 

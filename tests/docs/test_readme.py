@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from pathlib import Path
 
@@ -47,7 +48,7 @@ def test_the_quickstart_and_the_extraction_example_run_as_they_stand(
 
 
 def test_every_option_in_the_table_is_one_of_watch_with_that_default() -> None:
-    options = watch.__kwdefaults__
+    options = {n: p.default for n, p in inspect.signature(watch).parameters.items()}
     table = README.split("| option of `watch` |")[1].split("\n\n")[0]
     named = re.findall(
         r"`(\w+)=([^`]*)`", " ".join(row.split("|")[1] for row in table.splitlines()[2:])

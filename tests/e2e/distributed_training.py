@@ -63,7 +63,6 @@ def main(kind: str, rank: int, port: str, folder: Path, watched: bool) -> None:
             kernels=1,
             activation_gradients=True,
             probe=torch.zeros(1, 3, 8, 8),
-            on_error="raise",
             reduce_statistics=kind == "ddp",
         )
     torch.manual_seed(rank)

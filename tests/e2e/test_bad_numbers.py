@@ -35,12 +35,10 @@ def model_of(*modules: nn.Module) -> nn.Module:
 
 def log(x: Tensor, **options: Any) -> LoggedStep:
     kept = MemoryWriter()
-    board = fmapboard.watch(
-        model_of(Same()), writer=kept, layers=[Same], on_error="raise", inputs=True, **options
-    )
+    board = fmapboard.watch(model_of(Same()), writer=kept, layers=[Same], inputs=True, **options)
     with warnings.catch_warnings(), board.step(0):
         warnings.simplefilter("error")  # divisions by 0 and empty slices in numpy
-        board._observer._model(x)
+        board._run.session._model(x)
     board.close()
     return kept.steps[0]
 
@@ -125,7 +123,7 @@ def test_histograms_hold_every_finite_value_and_pictures_are_drawn(
 @pytest.mark.parametrize("shape", [(0, 3, 4, 4), (2, 3, 0, 4), (2, 0, 4, 4)])
 def test_an_empty_batch_is_passed_over_and_the_next_step_is_logged(shape: tuple[int, ...]) -> None:
     model, kept = model_of(Same()), MemoryWriter()
-    board = fmapboard.watch(model, writer=kept, layers=[Same], every=1, on_error="raise")
+    board = fmapboard.watch(model, writer=kept, layers=[Same], every=1)
     for number, x in enumerate((torch.zeros(shape), torch.randn(2, 3, 4, 4))):
         with board.step(number):
             model(x)
@@ -137,7 +135,7 @@ def test_an_empty_batch_is_passed_over_and_the_next_step_is_logged(shape: tuple[
 def test_an_empty_batch_in_training_keeps_its_norms() -> None:
     model, kept = model_of(nn.Conv2d(3, 4, 3)), MemoryWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    with fmapboard.watch(model, writer=kept, optimizer=optimizer, on_error="raise"):
+    with fmapboard.watch(model, writer=kept, optimizer=optimizer):
         model(torch.zeros(0, 3, 8, 8)).sum().backward()
         optimizer.step()
     assert kept.steps[0].scalars["gradient_norm/total"] == 0.0
@@ -254,6 +252,7 @@ def test_the_gradient_of_a_map_is_named_from_the_last_layer_back() -> None:
     assert "in the gradient of the activations of layer `second` (Conv2d, call 1)" in text
 
 
+@pytest.mark.usefixtures("errors_are_only_logged")
 def test_a_step_that_could_not_be_stored_names_the_bad_value_again() -> None:
     class OnceFull(MemoryWriter):
         def write(self, step: LoggedStep) -> None:

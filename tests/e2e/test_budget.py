@@ -29,7 +29,7 @@ def sizes(run: Path) -> list[int]:
 
 def log(run: Path, budget: int | None) -> list[int]:
     model = resnet18(num_classes=10)
-    board = fmapboard.watch(model, run, every=1, max_bytes_per_step=budget, on_error="raise")
+    board = fmapboard.watch(model, run, every=1, max_bytes_per_step=budget)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     for number in range(3):
         with board.step(number):

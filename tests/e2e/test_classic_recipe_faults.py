@@ -19,7 +19,7 @@ from torch.optim.optimizer import _global_optimizer_pre_hooks
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import fmapboard
-from fmapboard.capture.side_pass import run_probe
+from fmapboard.capture.side_pass import run_side_pass
 from fmapboard.measure.reducer import Reducer
 from fmapboard.records import LoggedStep, Mark, Measured, Picture, Raster, Site
 from fmapboard.render import png
@@ -32,7 +32,7 @@ torch.set_num_threads(1)
 
 def _log_one_step(model: nn.Module, x: Tensor, **options: Any) -> LoggedStep:
     writer = MemoryWriter()
-    board = fmapboard.watch(model, writer=writer, on_error="raise", **options)
+    board = fmapboard.watch(model, writer=writer, **options)
     with board, board.step(0):
         model(x)
     return writer.steps[0]
@@ -262,7 +262,7 @@ def test_s9_extracting_and_probing_keep_no_graph_and_no_hook() -> None:
     model, x = _Remembers(), torch.rand(1, 3, 8, 8)
     maps = fmapboard.extract(model, x)
     gradients = fmapboard.extract_gradients(model, x, loss=Tensor.sum)
-    run_probe(model, x)
+    run_side_pass(model, x)
     gc.collect()
     assert [reference() for reference in model.seen] == [None] * 6
     assert maps["conv"].grad_fn is None
@@ -277,7 +277,7 @@ def test_s9_extracting_and_probing_keep_no_graph_and_no_hook() -> None:
 def test_s9_a_logged_step_keeps_no_output_alive_and_no_hook_behind() -> None:
     model, writer = _Remembers(), MemoryWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    options: dict[str, Any] = {"inputs": True, "activation_gradients": True, "on_error": "raise"}
+    options: dict[str, Any] = {"inputs": True, "activation_gradients": True}
     with fmapboard.watch(model, writer=writer, optimizer=optimizer, every=2, **options):
         for _ in range(4):
             model(torch.rand(2, 3, 8, 8)).square().sum().backward()

@@ -19,6 +19,7 @@ from torch.optim import optimizer as global_optimizer_hooks
 
 import fmapboard
 from fmapboard.records import LoggedStep
+from fmapboard.writers import pipeline
 from fmapboard.writers.memory import MemoryWriter
 from fmapboard.writers.worker import WhenFull
 
@@ -208,22 +209,23 @@ def test_steps_marked_by_hand_take_over_from_an_optimizer_that_counted() -> None
 
 
 @pytest.mark.parametrize("when_full", ["wait", "drop_oldest"])
-def test_the_queue_never_holds_more_than_its_bound(when_full: WhenFull) -> None:
+def test_the_queue_never_holds_more_than_its_bound(
+    when_full: WhenFull, monkeypatch: pytest.MonkeyPatch
+) -> None:
     loop, held = Loop(), []
+    monkeypatch.setattr(pipeline, "MAX_QUEUE_BYTES", 20_000)
 
     class Watching(MemoryWriter):
         def write(self, step: LoggedStep) -> None:
-            held.append(board._pipeline._worker._bytes)
+            held.append(board._run.pipeline._worker._bytes)
             super().write(step)
 
     writer = Watching()
-    board = fmapboard.watch(
-        loop.model, writer=writer, every=1, when_full=when_full, max_queue_bytes=20_000
-    )
+    board = fmapboard.watch(loop.model, writer=writer, every=1, when_full=when_full)
     for number in range(25):
         with board.step(number):
             loop.step()
-        held.append(board._pipeline._worker._bytes)
+        held.append(board._run.pipeline._worker._bytes)
     board.close()
     assert 0 < max(held) <= 20_000
     written = [step.step for step in writer.steps]
@@ -246,12 +248,11 @@ class Held(MemoryWriter):
 
 
 def test_dropped_steps_are_counted_in_the_run_and_said_once_in_the_log(
-    caplog: pytest.LogCaptureFixture,
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(pipeline, "MAX_QUEUE_BYTES", 1)
     loop, writer = Loop(), Held()
-    board = fmapboard.watch(
-        loop.model, writer=writer, every=1, when_full="drop_oldest", max_queue_bytes=1
-    )
+    board = fmapboard.watch(loop.model, writer=writer, every=1, when_full="drop_oldest")
     with board.step(0):
         loop.step()
     assert writer.begun.wait(20.0)

@@ -55,7 +55,6 @@ def steps(count: int, *, bad: bool = False, **options: object) -> list[LoggedSte
         writer=writer,
         every=1,
         kernels=1,
-        on_error="raise",
         **options,  # type: ignore[arg-type]
     )
     for number in range(count):
@@ -103,7 +102,7 @@ def test_counting_by_an_optimizer_does_not_wait_between_logged_steps() -> None:
         optimizer.zero_grad()
 
     train()
-    board = fmapboard.watch(model, writer=writer, optimizer=optimizer, every=4, on_error="raise")
+    board = fmapboard.watch(model, writer=writer, optimizer=optimizer, every=4)
     with board, no_waiting():
         for _ in range(9):
             train()

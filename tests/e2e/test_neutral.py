@@ -100,7 +100,6 @@ def train(
         "activation_gradients": True,
         "kernels": 1,
         "every": 1,
-        "on_error": "raise",
         **options,
     }
     board = None

@@ -230,9 +230,7 @@ def test_frozen_and_unused_parameters_have_weights_and_no_norm() -> None:
     model, kept = Net(), MemoryWriter()
     model.conv.requires_grad_(False)
     optimizer = SGD(model.parameters(), lr=0.1)
-    with fmapboard.watch(
-        model, writer=kept, optimizer=optimizer, activation_gradients=True, on_error="raise"
-    ):
+    with fmapboard.watch(model, writer=kept, optimizer=optimizer, activation_gradients=True):
         loss_of(model, x_of()).backward()
         optimizer.step()
     (step,) = kept.steps

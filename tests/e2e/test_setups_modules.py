@@ -22,7 +22,7 @@ from fmapboard.writers.memory import MemoryWriter
 def log(model: nn.Module, x: Any, *, train: bool = False, **options: Any) -> LoggedStep:
     """One logged step of a forward pass, and of a training step where asked for."""
     kept = MemoryWriter()
-    board = fmapboard.watch(model, writer=kept, on_error="raise", **options)
+    board = fmapboard.watch(model, writer=kept, **options)
     with board.step(0):
         out = model(x)
         if train:
@@ -200,7 +200,7 @@ def test_parametrized_convolutions_train_as_ever_and_are_drawn(normed: Any) -> N
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
         board = None
         if watched:
-            options = {"kernels": 1, "every": 1, "on_error": "raise"}
+            options = {"kernels": 1, "every": 1}
             board = fmapboard.watch(model, writer=kept, optimizer=optimizer, **options)
         for _ in range(3):
             model(x_of()).square().mean().backward()

@@ -19,7 +19,7 @@ from fmapboard.writers.memory import MemoryWriter
 
 def log(model: nn.Module, x: Tensor, layers: Layers) -> LoggedStep:
     kept = MemoryWriter()
-    board = fmapboard.watch(model.eval(), writer=kept, layers=layers, on_error="raise")
+    board = fmapboard.watch(model.eval(), writer=kept, layers=layers)
     with board.step(0):
         model(x)
     board.close()

@@ -482,20 +482,25 @@ def test_parametrized_and_lone_convolutions_have_histograms_of_their_weights() -
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"every": 0}, "every=0: wanted a whole number of steps, at least 1"),
+        ({"every": 0}, "every=0: expected a whole number of steps, at least 1"),
         ({"every": -5}, "every=-5"),
         ({"layers": "stm"}, "no layer matches 'stm' among 8; closest: stem"),
-        ({"probe": torch.zeros(2, 5, 12, 12)}, r"probe of shape \[2, 5, 12, 12\] does not go"),
+        (
+            {"probe": torch.zeros(2, 5, 12, 12)},
+            r"model.forward\(\) failed on the probe of shape \[2, 5, 12, 12\]",
+        ),
         ({"probe": torch.zeros(0, 3, 12, 12)}, "it has no samples"),
-        ({"probe": "images"}, "wanted a tensor of images"),
-        ({"samples": 0}, "samples=0: wanted a whole number, at least 1"),
-        ({"scale": "batch"}, "scale='batch': wanted 'channel' or 'layer' or 'locked'"),
+        ({"probe": "images"}, "expected a tensor of images"),
+        ({"samples": 0}, "samples=0: expected a whole number, at least 1"),
+        ({"scale": "batch"}, "scale='batch': expected 'channel' or 'layer' or 'locked'"),
         ({"colormap": "jet"}, "no palette 'jet'"),
         ({"start_step": -1}, "start_step=-1"),
-        ({"input_mean": (0.5,)}, "input_mean and input_std"),
+        ({"normalization": (0.5, 0.5)}, r"normalization=\(0.5, 0.5\): expected \(mean, std\)"),
+        ({"normalization": ((0.5,), (0.1, 0.1))}, "each one number per channel"),
+        ({"smaples": 3}, "no option 'smaples'; closest: samples"),
         ({"name": "a/b"}, "name='a/b'"),
-        ({"log_dir": "x"}, "log_dir and writer exclude each other"),
-        ({"optimizer": "sgd"}, "optimizer=str: wanted a torch.optim.Optimizer"),
+        ({"log_dir": "x"}, "log_dir and writer are mutually exclusive"),
+        ({"optimizer": "sgd"}, "optimizer=str: expected a torch.optim.Optimizer"),
     ],
 )
 def test_a_wrong_request_is_refused_at_once(options: dict[str, object], text: str) -> None:
@@ -527,6 +532,7 @@ class BrokenWriter(MemoryWriter):
         super().write(step)
 
 
+@pytest.mark.usefixtures("errors_are_only_logged")
 def test_a_failing_writer_warns_once_and_training_goes_on(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -544,10 +550,10 @@ def test_a_failing_writer_warns_once_and_training_goes_on(
     ]
 
 
-def test_on_error_raise_raises_at_the_end_of_the_step() -> None:
+def test_an_error_is_raised_where_the_environment_asks_for_it() -> None:
     model, kept = Net(), BrokenWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    board = fmapboard.watch(model, writer=kept, every=1, on_error="raise")
+    board = fmapboard.watch(model, writer=kept, every=1)
     for number in range(2):
         with board.step(number):
             train_step(model, optimizer)
@@ -627,6 +633,7 @@ class OnceFullWriter(MemoryWriter):
         super().write(step)
 
 
+@pytest.mark.usefixtures("errors_are_only_logged")
 def test_the_first_step_that_could_be_stored_counts_as_the_first() -> None:
     model, kept = Net(), OnceFullWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -651,6 +658,7 @@ def test_a_large_network_input_is_averaged_down_and_says_so() -> None:
     assert picture.description.endswith("a pixel is the mean of 3×3")
 
 
+@pytest.mark.usefixtures("errors_are_only_logged")
 def test_a_layer_that_fails_in_the_worker_is_left_out_and_the_step_is_written(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -681,6 +689,7 @@ def test_a_layer_that_fails_in_the_worker_is_left_out_and_the_step_is_written(
     assert "inner.0.0" not in left
 
 
+@pytest.mark.usefixtures("errors_are_only_logged")
 def test_a_fault_of_ours_in_one_layer_is_said_once_and_the_rest_goes_on(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -66,7 +66,7 @@ def network() -> tuple[Net, torch.optim.Optimizer]:
 
 def plain(directory: Path, *, accumulate: int = 1, clip: float | None = None) -> Path:
     model, optimizer = network()
-    with fmapboard.watch(model, directory, optimizer=optimizer, every=3, on_error="raise"):
+    with fmapboard.watch(model, directory, optimizer=optimizer, every=3):
         for number, (pixels, labels) in enumerate(loader(STEPS * accumulate)):
             (functional.cross_entropy(model(pixels), labels) / accumulate).backward()
             if (number + 1) % accumulate == 0:
@@ -84,7 +84,7 @@ def lightning(
 
     from fmapboard.integrations.lightning import FeatureMapCallback
 
-    callback = FeatureMapCallback(every=3, on_error="raise", **options)
+    callback = FeatureMapCallback(every=3, **options)
     trainer = lightning_trainer(
         directory, [callback], accumulate_grad_batches=accumulate, gradient_clip_val=clip
     )
@@ -136,7 +136,7 @@ def transformers(
 ) -> Path:
     from fmapboard.integrations.transformers import FeatureMapCallback
 
-    callback = FeatureMapCallback(every=3, on_error="raise", **options)
+    callback = FeatureMapCallback(every=3, **options)
     trainer = transformers_trainer(
         directory,
         [callback],
@@ -196,7 +196,6 @@ def ignite(
             every=3,
             tb_logger=logger,
             gradient_accumulation_steps=accumulate,
-            on_error="raise",
             **options,
         ).attach(trainer, evaluator)
         trainer.run(loader(STEPS * accumulate))
@@ -231,7 +230,7 @@ def accelerate(
 
     accelerator = accelerator_in(directory, gradient_accumulation_steps=accumulate)
     model, optimizer, data = accelerator.prepare(*network(), loader(STEPS * accumulate))
-    with watch(accelerator, model, optimizer, every=3, on_error="raise", **options):
+    with watch(accelerator, model, optimizer, every=3, **options):
         for pixels, labels in data:
             with accelerator.accumulate(model):
                 accelerator.backward(functional.cross_entropy(model(pixels), labels))

@@ -38,7 +38,7 @@ def test_without_a_tracker_the_run_has_a_directory_of_its_own(tmp_path: Path) ->
 def test_steps_can_be_marked_by_hand(tmp_path: Path) -> None:
     accelerator = accelerator_in(tmp_path)
     parts = accelerator.prepare(*network(), loader(4))
-    with watch(accelerator, parts[0], every=3, on_error="raise") as board:
+    with watch(accelerator, parts[0], every=3) as board:
         train(accelerator, board, parts, marked=True)
     accelerator.end_training()
     assert steps(tmp_path / "run" / "fmapboard") == [0, 3]
@@ -57,7 +57,7 @@ def test_start_step_continues_a_run(tmp_path: Path) -> None:
 def test_under_bfloat16_the_records_are_those_of_accelerates_autocast(tmp_path: Path) -> None:
     accelerator = accelerator_in(tmp_path, mixed_precision="bf16")
     parts = accelerator.prepare(*network(), loader(2))
-    with watch(accelerator, parts[0], parts[1], every=2, on_error="raise") as board:
+    with watch(accelerator, parts[0], parts[1], every=2) as board:
         train(accelerator, board, parts)
     accelerator.end_training()
     model, _ = network()
@@ -73,7 +73,7 @@ def test_under_bfloat16_the_records_are_those_of_accelerates_autocast(tmp_path: 
 def test_norms_before_clipping_are_read_where_the_loop_says(tmp_path: Path) -> None:
     accelerator = accelerator_in(tmp_path)
     model, optimizer, data = accelerator.prepare(*network(), loader(1))
-    with watch(accelerator, model, optimizer, on_error="raise") as board:
+    with watch(accelerator, model, optimizer) as board:
         for pixels, labels in data:
             accelerator.backward(functional.cross_entropy(model(pixels), labels))
             board.before_clipping()
@@ -88,7 +88,7 @@ def test_norms_before_clipping_are_read_where_the_loop_says(tmp_path: Path) -> N
 def test_an_evaluation_is_recorded_under_its_own_name_where_it_is_marked(tmp_path: Path) -> None:
     accelerator = accelerator_in(tmp_path)
     model, _, data = accelerator.prepare(*network(), loader(2))
-    with watch(accelerator, model, every=1, name="validation", on_error="raise") as board:
+    with watch(accelerator, model, every=1, name="validation") as board:
         model.eval()
         board.begin_step(7, training=False)
         with torch.no_grad():

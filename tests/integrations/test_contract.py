@@ -117,9 +117,9 @@ def test_every_option_of_watch_is_an_option_of_the_integrations() -> None:
     ("options", "text"),
     [
         ({"sampels": 2}, "no option 'sampels'; closest: samples"),
-        ({"every": 0}, "every=0: wanted a whole number"),
-        ({"samples": 0}, "samples=0: wanted a whole number"),
-        ({"share_writer": True, "log_dir": "x"}, "log_dir and share_writer exclude each other"),
+        ({"every": 0}, "every=0: expected a whole number"),
+        ({"samples": 0}, "samples=0: expected a whole number"),
+        ({"share_writer": True, "log_dir": "x"}, "log_dir and share_writer are mutually exclusive"),
     ],
 )
 def test_a_wrong_request_is_refused_before_training_begins(

@@ -63,9 +63,9 @@ def test_a_resumed_engine_goes_on_where_its_state_was(tmp_path: Path) -> None:
     def trained(epochs: int, state: dict[str, Any] | None) -> dict[str, Any]:
         model, optimizer = network()
         trainer = ignite_trainer(model, optimizer, 2, None)
-        FeatureMapHandler(
-            model, every=2, log_dir=tmp_path, gradient_accumulation_steps=2, on_error="raise"
-        ).attach(trainer)
+        FeatureMapHandler(model, every=2, log_dir=tmp_path, gradient_accumulation_steps=2).attach(
+            trainer
+        )
         if state is not None:
             trainer.load_state_dict(state)
         trainer.run(loader(6), max_epochs=None if state else epochs)

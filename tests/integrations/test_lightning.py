@@ -90,7 +90,7 @@ def test_a_resumed_training_goes_on_where_the_checkpoint_was(
         saves = pl.callbacks.ModelCheckpoint(dirpath=tmp_path / "saved", save_top_k=-1, **when)
         trainer = lightning_trainer(
             tmp_path,
-            [saves, FeatureMapCallback(every=2, on_error="raise")],
+            [saves, FeatureMapCallback(every=2)],
             logger=pl.loggers.TensorBoardLogger(tmp_path, version=0),
             max_steps=until,
         )
@@ -114,9 +114,7 @@ def test_a_second_fit_goes_on_as_well(tmp_path: Path) -> None:
 
 
 def test_under_bfloat16_the_records_are_those_of_the_trainers_autocast(tmp_path: Path) -> None:
-    trainer = lightning_trainer(
-        tmp_path, [FeatureMapCallback(every=5, on_error="raise")], precision="bf16-mixed"
-    )
+    trainer = lightning_trainer(tmp_path, [FeatureMapCallback(every=5)], precision="bf16-mixed")
     trainer.fit(lightning_module(), loader(10))
     run = series(run_of(trainer))
     model, _ = network()
@@ -141,7 +139,7 @@ def test_norms_are_unscaled_and_skipped_steps_counted_under_a_grad_scaler(tmp_pa
     module.load_state_dict(network()[0].state_dict())
     trainer = lightning_trainer(
         tmp_path,
-        [FeatureMapCallback(every=2, on_error="raise")],
+        [FeatureMapCallback(every=2)],
         plugins=[MixedPrecision("16-mixed", device="cpu", scaler=scaler)],
         max_steps=4,
         gradient_clip_val=100.0,
@@ -185,7 +183,7 @@ def test_several_optimizers_count_as_lightnings_own_charts_do(tmp_path: Path) ->
             body = [p for p in self.parameters() if all(p is not other for other in head)]
             return [torch.optim.SGD(part, lr=0.1) for part in (body, head)]
 
-    callback = FeatureMapCallback(every=3, on_error="raise")
+    callback = FeatureMapCallback(every=3)
     trainer = lightning_trainer(tmp_path, [callback], max_steps=20)
     trainer.fit(TwoOptimizers(), loader(10))
     run = series(run_of(trainer))

@@ -16,7 +16,7 @@ from fmapboard.writers.memory import MemoryWriter
 def test_a_step_begun_again_under_its_number_goes_on() -> None:
     model, optimizer = network()
     kept, batches = MemoryWriter(), list(loader(4))
-    board = fmapboard.watch(model, writer=kept, every=1, on_error="raise")
+    board = fmapboard.watch(model, writer=kept, every=1)
     for number, (pixels, labels) in enumerate(batches):
         board.begin_step(number // 2)
         functional.cross_entropy(model(pixels), labels).backward()
@@ -37,7 +37,7 @@ def test_a_step_of_validation_records_passes_in_eval_mode_and_nothing_of_an_opti
 ) -> None:
     model, optimizer = network()
     kept, (training, validation) = MemoryWriter(), list(loader(2))
-    board = fmapboard.watch(model, writer=kept, every=1, on_error="raise")
+    board = fmapboard.watch(model, writer=kept, every=1)
     with caplog.at_level(logging.WARNING, "fmapboard"):
         board.begin_step(7, training=False)
         functional.cross_entropy(model(training[0]), training[1]).backward()

@@ -73,7 +73,7 @@ def train(model: nn.Module, directory: Path, callback: Any, **options: Any) -> A
 
 
 def test_a_resnet_from_a_config_is_recorded_by_its_layers_names(tmp_path: Path) -> None:
-    train(resnet(), tmp_path, FeatureMapCallback(every=2, on_error="raise"))
+    train(resnet(), tmp_path, FeatureMapCallback(every=2))
     run = series(run_of(tmp_path))
     name = "resnet.embedder.embedder.convolution"
     assert [step for step, _ in run[f"feature_maps_8x3x7x7/{name}"]] == [0, 2]
@@ -117,7 +117,7 @@ def test_share_writer_without_tensorboard_is_refused(tmp_path: Path) -> None:
 
 
 def test_under_bfloat16_the_records_are_those_of_the_trainers_autocast(tmp_path: Path) -> None:
-    callback = FeatureMapCallback(every=5, on_error="raise")
+    callback = FeatureMapCallback(every=5)
     transformers_trainer(tmp_path, [callback], bf16=True, max_grad_norm=0.0).train()
     model, _ = network()
     pixels, labels = next(iter(loader(1)))
@@ -130,7 +130,7 @@ def test_under_bfloat16_the_records_are_those_of_the_trainers_autocast(tmp_path:
 
 def test_a_resumed_training_goes_on_where_the_checkpoint_was(tmp_path: Path) -> None:
     def trained(until: int, **resume: Any) -> None:
-        callback = FeatureMapCallback(every=2, log_dir=tmp_path / "maps", on_error="raise")
+        callback = FeatureMapCallback(every=2, log_dir=tmp_path / "maps")
         trainer = transformers_trainer(
             tmp_path, [callback], max_steps=until, save_strategy="steps", save_steps=5
         )

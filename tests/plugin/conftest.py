@@ -51,7 +51,7 @@ def log(
             stack.enter_context(
                 fmapboard.watch(
                     model, run, every=1, layers=[nn.Conv2d, nn.ReLU], samples=2, inputs=True,
-                    activation_gradients=True, name=name, on_error="raise", **options,
+                    activation_gradients=True, name=name, **options,
                 )
             )
             for model, name in zip(models, names, strict=True)

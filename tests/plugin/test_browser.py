@@ -67,7 +67,6 @@ def train(run: Path, steps: list[int], learning_rate: float = 0.05, poison: int 
     optimizer = torch.optim.SGD(model.parameters(), lr=learning_rate)
     with fmapboard.watch(
         model, run, every=1, samples=2, inputs=True, activation_gradients=True, start_step=steps[0],
-        on_error="raise",
     ) as board:  # fmt: skip
         for step in steps:
             images, which = stripes(16)

@@ -21,7 +21,7 @@ __all__ = ["TRAININGS"]
 def counted_by_the_optimizer(run: Path) -> None:
     model = models.convolutions()
     optimizer = torch.optim.AdamW(model.parameters())
-    with fmapboard.watch(model, run, optimizer=optimizer, every=2, on_error="raise", **BOTH):
+    with fmapboard.watch(model, run, optimizer=optimizer, every=2, **BOTH):
         for _ in range(5):
             learn(model, images(), optimizer)
 
@@ -30,7 +30,7 @@ def counted_by_the_optimizer(run: Path) -> None:
 def accumulated(run: Path) -> None:
     model = models.convolutions()
     optimizer = sgd(model)
-    with fmapboard.watch(model, run, optimizer=optimizer, every=1, on_error="raise", **BOTH):
+    with fmapboard.watch(model, run, optimizer=optimizer, every=1, **BOTH):
         for _ in range(2):
             for _ in range(3):
                 loss(model, images()).backward()
@@ -42,7 +42,7 @@ def accumulated(run: Path) -> None:
 def clipped(run: Path) -> None:
     model = models.convolutions()
     optimizer = sgd(model)
-    with fmapboard.watch(model, run, every=1, on_error="raise") as board:
+    with fmapboard.watch(model, run, every=1) as board:
         for step in range(3):
             with board.step(step):
                 optimizer.zero_grad()
@@ -59,7 +59,7 @@ def scaled(run: Path) -> None:
     optimizer = sgd(model)
     scaler = torch.amp.GradScaler("cpu", init_scale=2.0**127, backoff_factor=2.0**-100)
     with fmapboard.watch(
-        model, run, optimizer=optimizer, scaler=scaler, every=1, on_error="raise",
+        model, run, optimizer=optimizer, scaler=scaler, every=1,
         activation_gradients=True,
     ):  # fmt: skip
         for _ in range(4):
@@ -73,7 +73,7 @@ def scaled(run: Path) -> None:
 def closures(run: Path) -> None:
     model = models.convolutions()
     optimizer = torch.optim.LBFGS(model.parameters(), lr=0.1, max_iter=3)
-    with fmapboard.watch(model, run, optimizer=optimizer, every=1, on_error="raise"):
+    with fmapboard.watch(model, run, optimizer=optimizer, every=1):
         for _ in range(2):
             x = images()
 
@@ -90,7 +90,7 @@ def closures(run: Path) -> None:
 def two_optimizers(run: Path) -> None:
     model = models.convolutions()
     optimizers = [torch.optim.SGD(model[i].parameters(), lr=0.1) for i in (0, 2)]
-    with fmapboard.watch(model, run, every=1, on_error="raise") as board:
+    with fmapboard.watch(model, run, every=1) as board:
         for step in range(3):
             with board.step(step):
                 loss(model, images()).backward()
@@ -115,7 +115,7 @@ def two_models_of_one_directory(run: Path) -> None:
 @training
 def validations(run: Path) -> None:
     model = models.convolutions()
-    with fmapboard.watch(model, run, every=1, on_error="raise", inputs=True) as board:
+    with fmapboard.watch(model, run, every=1, inputs=True) as board:
         for step in range(3):
             board.begin_step(step, training=step != 1)
             model.train(step != 1)
@@ -168,7 +168,7 @@ def checkpointed(run: Path) -> None:
 @training
 def autocast(run: Path) -> None:
     model = models.convolutions()
-    with fmapboard.watch(model, run, every=1, on_error="raise", **BOTH) as board:
+    with fmapboard.watch(model, run, every=1, **BOTH) as board:
         for step in range(2):
             with board.step(step), torch.autocast("cpu", torch.bfloat16):
                 learn(model, images(), sgd(model))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
 import tempfile
 import time
@@ -51,6 +52,7 @@ def _make(name: str, run: Path) -> Any:
 
 def main() -> None:
     out, *chosen = sys.argv[1:]
+    os.environ["FMAPBOARD_ON_ERROR"] = "raise"  # an error of ours ends the recording
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     logging.getLogger("fmapboard").setLevel(logging.ERROR)

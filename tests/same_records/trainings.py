@@ -50,7 +50,7 @@ def fit(
 ) -> None:  # fmt: skip
     """Train for some marked steps, each logged; ``before`` is called in front of each."""
     optimizer = sgd(model)
-    with fmapboard.watch(model, run, **{"every": 1, "on_error": "raise", **options}) as board:
+    with fmapboard.watch(model, run, **{"every": 1, **options}) as board:
         for step in range(steps):
             if before is not None:
                 before(step)

@@ -294,7 +294,7 @@ def test_a_layer_that_is_called_with_keywords_gives_them_as_its_input() -> None:
 
 def test_an_unknown_side_and_an_unknown_layer_are_refused_before_anything_runs() -> None:
     model = nn.Sequential(nn.Conv2d(3, 4, 1))
-    with pytest.raises(ConfigurationError, match="side='out': wanted 'output' or 'input'"):
+    with pytest.raises(ConfigurationError, match="side='out': expected 'output' or 'input'"):
         extract(model, _image(4), side="out")  # type: ignore[arg-type]
     with pytest.raises(LayerNotFound, match="no layer matches 'conv1' among 2"):
         extract(model, _image(4), layers="conv1")
@@ -439,8 +439,8 @@ def test_a_lazy_network_is_extracted_as_its_first_forward_pass() -> None:
 @pytest.mark.parametrize(
     ("loss", "said"),
     [
-        (lambda out: out, r"loss returned \(2, 4, 6, 6\): wanted a tensor of one element"),
-        (lambda out: 3.0, "loss returned float: wanted a tensor of one element"),
+        (lambda out: out, r"loss returned \(2, 4, 6, 6\): expected a tensor of one element"),
+        (lambda out: 3.0, "loss returned float: expected a tensor of one element"),
         (lambda out: out.detach().sum(), "the loss needs no gradient"),
     ],
 )

@@ -12,10 +12,9 @@ from torch import Tensor, nn
 import fmapboard.image_passes
 from fmapboard.cli.visualize import batched
 from fmapboard.errors import CaptureError
-from fmapboard.image_passes import Recorder
+from fmapboard.image_passes import ImagePasses
 from fmapboard.measure.reducer import Reducer
 from fmapboard.records import StepData
-from fmapboard.snapshot import snapshot
 
 
 def reducer(**options: object) -> Reducer:
@@ -44,8 +43,8 @@ def recorded(
     model: nn.Module, images: Tensor, **options: object
 ) -> tuple[list[StepData], list[str]]:
     said: list[str] = []
-    record = Recorder(model, reducer(), refused=said.append, **options)  # type: ignore[arg-type]
-    return [image.finish() for image in record(images, 0)], said
+    record = ImagePasses(model, reducer(), refused=said.append, **options)  # type: ignore[arg-type]
+    return [image.to_host() for image in record(images, 0)], said
 
 
 def images(count: int = 5, side: int = 12) -> Tensor:
@@ -55,7 +54,7 @@ def images(count: int = 5, side: int = 12) -> Tensor:
 def assert_as_alone(model: nn.Module, batch: Tensor, steps: list[StepData]) -> None:
     assert [data.step for data in steps] == list(range(len(batch)))
     for number, data in enumerate(steps):
-        own = snapshot(model, batch[number : number + 1], reducer(), step=number)
+        own = ImagePasses(model, reducer()).one(batch[number : number + 1], number)
         assert [m.site for m in data.measured] == [m.site for m in own.measured]
         assert [m.shape for m in data.measured] == [m.shape for m in own.measured]
         for here, there in zip(data.measured, own.measured, strict=True):
@@ -82,7 +81,7 @@ def assert_as_alone(model: nn.Module, batch: Tensor, steps: list[StepData]) -> N
             np.testing.assert_allclose(
                 [here.sample.lo, here.sample.hi], [there.sample.lo, there.sample.hi], atol=1e-5
             )
-        (picture,), (own_picture,) = data.photographs, own.photographs
+        (picture,), (own_picture,) = data.inputs, own.inputs
         assert picture.sample == 0
         assert np.array_equal(picture.values, own_picture.values, equal_nan=True)
 
@@ -104,7 +103,7 @@ def test_an_image_in_a_batch_is_recorded_as_alone() -> None:
 
 def test_only_the_first_image_of_a_size_goes_through_alone() -> None:
     model = Counting(nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU())).eval()
-    record = Recorder(model, reducer())
+    record = ImagePasses(model, reducer())
     for first, batch in ((0, images(4)), (4, images(4)), (8, images(3, side=9)), (11, images(2))):
         steps = [image.step for image in record(batch, first)]
         assert steps == list(range(first, first + len(batch)))
@@ -128,10 +127,10 @@ def test_one_bad_image_does_not_change_what_is_said_of_the_others() -> None:
 def test_scales_of_a_whole_layer_are_of_one_image() -> None:
     model = nn.Sequential(nn.Conv2d(3, 8, 3)).eval()
     batch = images(3) * torch.tensor([1.0, 10.0, 100.0])[:, None, None, None]
-    record = Recorder(model, reducer(scale="layer"))
+    record = ImagePasses(model, reducer(scale="layer"))
     for number, image in enumerate(record(batch, 0)):
-        own = snapshot(model, batch[number : number + 1], reducer(scale="layer"), step=number)
-        here, there = image.finish().measured[0].planes, own.measured[0].planes
+        own = ImagePasses(model, reducer(scale="layer")).one(batch[number : number + 1], number)
+        here, there = image.to_host().measured[0].planes, own.measured[0].planes
         assert here is not None
         assert there is not None
         np.testing.assert_allclose(here.hi, there.hi, rtol=1e-5)
@@ -178,10 +177,10 @@ def test_a_network_that_overwrites_its_input_is_recorded_as_alone() -> None:
     assert said == []
     assert torch.equal(batch, kept)
     for number, data in enumerate(steps):
-        own = snapshot(model, kept[number : number + 1].clone(), reducer(), step=number)
+        own = ImagePasses(model, reducer()).one(kept[number : number + 1].clone(), number)
         assert_same_statistics(data.measured[0].statistics, own.measured[0].statistics)
-        assert np.array_equal(data.photographs[0].values, own.photographs[0].values)
-        assert np.array_equal(data.photographs[0].values, kept[number].numpy())
+        assert np.array_equal(data.inputs[0].values, own.inputs[0].values)
+        assert np.array_equal(data.inputs[0].values, kept[number].numpy())
 
 
 class Pieces(nn.Module):
@@ -261,7 +260,7 @@ def test_a_network_that_mixes_images_runs_one_by_one_and_says_why(
 
 def test_after_a_refusal_no_further_batch_is_tried() -> None:
     model = Counting(Backwards()).eval()
-    record = Recorder(model, reducer())
+    record = ImagePasses(model, reducer())
     assert len(list(record(images(3), 0))) == 3
     model.passes.clear()
     assert [image.step for image in record(images(3), 3)] == [3, 4, 5]
@@ -273,14 +272,14 @@ def test_a_batch_is_cut_to_the_bytes_that_one_pass_may_hold(
 ) -> None:
     model = Counting(nn.Sequential(nn.Conv2d(3, 4, 3))).eval()
     monkeypatch.setattr(fmapboard.image_passes, "MAX_PASS_BYTES", 3 * 4 * 4 * 10 * 10)
-    record = Recorder(model, reducer())
+    record = ImagePasses(model, reducer())
     assert [image.step for image in record(images(8), 0)] == list(range(8))
     assert model.passes == [1, 3, 3, 2]
 
 
 def test_what_one_image_holds_is_its_maps_its_sample_and_its_pixels() -> None:
     model = nn.Sequential(nn.Conv2d(3, 4, 3)).eval()
-    _, second, _ = Recorder(model, reducer())(images(3), 0)
+    _, second, _ = ImagePasses(model, reducer())(images(3), 0)
     assert second.nbytes == 4 * 10 * 10 * 4 * 2 + 3 * 12 * 12 * 4
 
 

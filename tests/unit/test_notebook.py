@@ -105,7 +105,7 @@ def test_tokens_that_fill_a_square_are_drawn_as_patches() -> None:
         (torch.rand(2, 3, 4, 4), {"sample": 2}, "sample=2: there are 2"),
         (torch.rand(2, 3, 5), {}, r"maps of shape \[2, 3, 5\] cannot be drawn"),
         (torch.rand(2, 3, 4, 4), {"colormap": "jet"}, "no palette 'jet'"),
-        (torch.rand(2, 3, 4, 4), {"scale": "locked"}, "wanted 'channel' or 'layer'"),
+        (torch.rand(2, 3, 4, 4), {"scale": "locked"}, "expected 'channel' or 'layer'"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(

@@ -117,7 +117,6 @@ def test_the_record_of_a_layer_with_64_channels_takes_at_most_8_kb() -> None:
     memory = MemoryWriter()
     with fmapboard.watch(
         model, writer=memory, every=1, inputs=True, activation_gradients=True, kernels=1,
-        on_error="raise",
     ) as board:  # fmt: skip
         for number in range(2):
             x = torch.randn(2, 64, 12, 12)

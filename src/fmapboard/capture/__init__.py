@@ -1,1 +1,8 @@
-"""Package."""
+"""What may run inside a user's training step; it never changes the training.
+
+`HookRegistry` installs hooks for the length of a block and delivers one forward pass to a
+`CaptureListener`; `ActivationCollector` is such a listener, `GradientReader` reads parameters::
+
+    with HookRegistry(model, "layer1.*").listening(ActivationCollector(reducer, guard)):
+        model(x)
+"""

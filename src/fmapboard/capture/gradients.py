@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import math
-import weakref
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
-import torch
 from torch import Tensor, nn
-from torch.optim.optimizer import Optimizer, register_optimizer_step_pre_hook
+from torch.optim.optimizer import Optimizer
 
+from fmapboard.capture.guard import Guard
 from fmapboard.capture.isolation import aside
-from fmapboard.measure.norms import dense, norms
+from fmapboard.capture.loss_scale import is_skipped
+from fmapboard.capture.optimizer_hook import OptimizerHook
+from fmapboard.measure.norms import NO_NORMS, GradientNorms, PendingNorms
 from fmapboard.measure.subsample import PendingSample, sample
-from fmapboard.model.distributed import Sharding, local, sharding, summed
+from fmapboard.model.distributed import local
 from fmapboard.model.layers import clean_name, unwrap
 from fmapboard.records import NONE, Nonfinite, Parameter
 
@@ -27,22 +25,19 @@ class PendingParameters:
 
     Attributes:
         names: of all parameters that something was read of, in the model's order.
-        normed: names of those that have a norm.
-        norms: f64 [P], theirs, or None where there are none.
+        norms: of their gradients.
         samples: of weight and gradient, by name.
         nonfinite: what was counted at once, by name (on the CPU).
     """
 
-    names: tuple[str, ...]
-    normed: tuple[str, ...] = ()
-    norms: Tensor | None = None
-    samples: dict[str, tuple[PendingSample, PendingSample | None]] = field(default_factory=dict)
-    nonfinite: dict[str, Nonfinite] = field(default_factory=dict)
+    names: tuple[str, ...] = ()
+    norms: PendingNorms = NO_NORMS
+    samples: Mapping[str, tuple[PendingSample, PendingSample | None]] = field(default_factory=dict)
+    nonfinite: Mapping[str, Nonfinite] = field(default_factory=dict)
 
     def tensors(self) -> Iterator[Tensor]:
-        """Everything that it holds."""
-        if self.norms is not None:
-            yield self.norms
+        """All tensors held."""
+        yield from self.norms.tensors()
         for weight, gradient in self.samples.values():
             yield weight.values
             if gradient is not None:
@@ -50,8 +45,7 @@ class PendingParameters:
 
     def to_host(self) -> tuple[Parameter, ...]:
         """Wait for the device and copy."""
-        values = [] if self.norms is None else self.norms.tolist()
-        norm_of = dict(zip(self.normed, values, strict=True))
+        norms = self.norms.to_host()
         parameters = []
         for name in self.names:
             weight, gradient = self.samples.get(name, (None, None))
@@ -60,89 +54,87 @@ class PendingParameters:
                     name,
                     None if weight is None else weight.to_host(),
                     None if gradient is None else gradient.to_host(),
-                    norm_of.get(name),
+                    norms.get(name),
                     self.nonfinite.get(name, NONE),
                 )
             )
         return tuple(parameters)
 
 
+NO_PARAMETERS = PendingParameters()
+
+
 class GradientReader:
     """Reads a model's parameters once, when an optimizer is about to step on them.
 
-    It finds the moment through torch's global optimizer pre-hook while it is armed, and looks only
-    at the model's own parameters, so two models in one process stay apart. Of several optimizers
-    on one model each is read when it steps. The gradient is the one that the optimizer uses:
-    accumulated, reduced, unscaled, clipped. With a closure (LBFGS) it is that of the closure's
-    first evaluation.
+    It looks only at the model's own parameters, so two models in one process stay apart. Of several
+    optimizers on one model each is read when it steps. The gradient is the one that the optimizer
+    uses: accumulated, reduced, unscaled, clipped. With a closure (LBFGS) it is that of the
+    closure's first evaluation. An error never reaches the optimizer.
 
     Args:
         model: its parameters, by clean name.
         histograms: names of the parameters that get histograms of weight and gradient.
+        guard: times the work and receives its errors, under ``"gradients"``.
+
+    Attributes:
+        stepped: an optimizer has stepped on the model's parameters since `arm`.
+        skipped: the GradScaler made the last such step change nothing.
     """
 
-    def __init__(self, model: nn.Module, histograms: Iterable[str]) -> None:
+    def __init__(self, model: nn.Module, histograms: Iterable[str], guard: Guard) -> None:
         self._model = unwrap(model)
-        self._names: dict[int, str] = {}
-        self._wanted = frozenset(histograms)
-        self._remove: Callable[[], object] = _nothing
-        self._norms: dict[str, Tensor] = {}
-        self._cuts: dict[str, Sharding | None] = {}
+        self._histograms = frozenset(histograms)
+        self._guard = guard
+        self._hook = OptimizerHook(self)
         self._samples: dict[str, tuple[PendingSample, PendingSample | None]] = {}
-        self._nonfinite: dict[str, Nonfinite] = {}
-        self._failed: Callable[[Exception], None] = _reraise
-        self._timed: Callable[[], AbstractContextManager[None]] = nullcontext
-        self._about_to_step: Callable[[], None] = _nothing
-        self.stepped = False
-        self.void = False
-        self._in_closure = False
+        self.stepped = self.skipped = False
+        self._names: dict[int, str] = {}
+        self._act: Callable[[], None] = _nothing
+        self._forget()
 
-    def arm(
-        self,
-        failed: Callable[[Exception], None],
-        about_to_step: Callable[[], None] | None = None,
-        timed: Callable[[], AbstractContextManager[None]] = nullcontext,
-    ) -> None:
+    def arm(self, about_to_step: Callable[[], None] | None = None) -> None:
         """Wait for optimizer steps.
 
         Args:
-            failed: is told of an error, which never reaches the optimizer.
             about_to_step: called once, before the first step on the model's parameters.
-            timed: entered around everything that is done here.
         """
-        self.disarm()
-        self.forget()
         # Anew each time: parameters may have been replaced since.
         self._names = {id(p): clean_name(name) for name, p in self._model.named_parameters()}
-        self._failed, self._about_to_step = failed, about_to_step or _nothing
-        self._timed = timed
-        reader = weakref.WeakMethod(self._before_step)
-
-        def hook(optimizer: Optimizer, args: Any, kwargs: Any) -> tuple[Any, Any] | None:
-            method = reader()
-            return None if method is None else method(optimizer, args, kwargs)
-
-        self._remove = weakref.finalize(self, register_optimizer_step_pre_hook(hook).remove)
+        self._act = about_to_step or _nothing
+        self._forget()
+        self._hook.arm()
 
     def disarm(self) -> None:
         """Stop waiting."""
-        self._remove()
+        self._hook.disarm()
 
     def pass_begins(self) -> bool:
-        """The observed forward pass begins: what was read before it belongs to the step before.
+        """The recorded forward pass begins; forget what was read for the step before.
 
         Returns:
-            Was there such a thing? A closure (LBFGS) runs its passes inside the step.
+            True if there was such a step. A closure (LBFGS) runs its passes inside its step.
         """
-        if self._in_closure or not self.stepped:
+        if self._hook.in_closure or not self.stepped:
             return False
-        self.forget()
+        self._forget()
         return True
 
-    def forget(self) -> None:
-        """Begin anew: nothing was read, no optimizer has stepped."""
-        self._norms, self._cuts, self._samples, self._nonfinite = {}, {}, {}, {}
-        self.stepped = self.void = False
+    def norms_now(self) -> PendingNorms:
+        """Norms of the model's gradients as they are now.
+
+        Where parameters are sharded all ranks must call this.
+        """
+        found = GradientNorms()
+        gradients = {
+            clean_name(name): parameter.grad
+            for name, parameter in self._model.named_parameters()
+            if parameter.grad is not None
+        }
+        for kind, own in _by_device_type(gradients):
+            with aside(kind):
+                found.read(own)
+        return found.pending()
 
     def pending(self) -> PendingParameters:
         """What was read since `arm`, in the model's order.
@@ -150,87 +142,51 @@ class GradientReader:
         Where parameters are sharded all ranks must call this: norms are of the whole gradient.
         Samples for histograms are of this process's part.
         """
-        whole = summed(list(self._norms.values()), [self._cuts[name] for name in self._norms])
-        stacked = torch.stack([n.to(whole[0].device) for n in whole]) if whole else None
-        read = self._norms.keys() | self._samples.keys()
-        names = tuple(name for name in self._names.values() if name in read)
+        names = tuple(name for name in self._names.values() if self._was_read(name))
         return PendingParameters(
-            names, tuple(self._norms), stacked, dict(self._samples), dict(self._nonfinite)
+            names, self._norms.pending(), dict(self._samples), dict(self._norms.nonfinite)
         )
 
-    def to_host(self) -> tuple[Parameter, ...]:
-        """`pending` at once; waits for the device."""
-        return self.pending().to_host()
-
-    def _before_step(
-        self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[Any, Any] | None:
-        if self._concerns(optimizer):
-            self.void = is_void(optimizer)
-            if self.void:
-                return None
+    def about_to_step(self, optimizer: Optimizer) -> bool:
+        """An optimizer's ``step`` was called; False if its scaler skips the step."""
+        if any(id(p) in self._names for group in optimizer.param_groups for p in group["params"]):
+            self.skipped = is_skipped(optimizer)
+            if self.skipped:
+                return False
             if not self.stepped:
                 self.stepped = True
-                self._safely(self._about_to_step)
-        closure = args[1] if len(args) > 1 else kwargs.get("closure")
-        if not callable(closure):
-            self._safely(lambda: self._read(optimizer))
-            return None
-        done = False
+                with self._guard("gradients"):
+                    self._act()
+        return True
 
-        def observed() -> Any:
-            nonlocal done
-            self._in_closure = True
-            try:
-                result = closure()
-            finally:
-                self._in_closure = False
-            if not done:
-                done = True
-                self._safely(lambda: self._read(optimizer))
-            return result
+    def gradients_complete(self, optimizer: Optimizer) -> None:
+        """Read what the optimizer is about to use, each parameter once."""
+        with self._guard("gradients"):
+            scale = getattr(optimizer, "grad_scale", None)  # fused ones unscale in their kernel
+            fresh = {
+                self._names[id(p)]: p
+                for group in optimizer.param_groups
+                for p in group["params"]
+                if id(p) in self._names and not self._was_read(self._names[id(p)])
+            }
+            for kind, own in _by_device_type(fresh):
+                with aside(kind, sum(local(parameter).nbytes for parameter in own.values())):
+                    self._read(own, scale)
 
-        if len(args) > 1:
-            return (args[0], observed, *args[2:]), kwargs
-        return args, {**kwargs, "closure": observed}
+    def _forget(self) -> None:
+        """Nothing was read, no optimizer has stepped."""
+        self._norms = GradientNorms()
+        self._samples = {}
+        self.stepped = self.skipped = False
 
-    def _concerns(self, optimizer: Optimizer) -> bool:
-        groups = optimizer.param_groups
-        return any(id(p) in self._names for group in groups for p in group["params"])
+    def _was_read(self, name: str) -> bool:
+        return name in self._norms or name in self._samples
 
-    def _safely(self, act: Callable[[], None]) -> None:
-        with self._timed():
-            try:
-                act()
-            except Exception as error:
-                self._failed(error)
-
-    def _read(self, optimizer: Optimizer) -> None:
-        scale = getattr(optimizer, "grad_scale", None)  # a fused optimizer unscales in its kernel
-        fresh: dict[str, Tensor] = {}
-        for group in optimizer.param_groups:
-            for parameter in group["params"]:
-                name = self._names.get(id(parameter))
-                if name is not None and name not in self._norms and name not in self._samples:
-                    fresh[name] = parameter
-        for kind in {parameter.device.type for parameter in fresh.values()}:
-            own = {n: p for n, p in fresh.items() if p.device.type == kind}
-            with aside(kind, sum(local(parameter).nbytes for parameter in own.values())):
-                self._read_all(own, scale)
-
-    def _read_all(self, parameters: dict[str, Tensor], scale: Tensor | None) -> None:
+    def _read(self, parameters: dict[str, Tensor], scale: Tensor | None) -> None:
         """Read parameters of one kind of device: all norms together."""
-        gradients: dict[str, Tensor] = {}
-        for name, parameter in parameters.items():
-            if parameter.grad is not None:
-                self._cuts[name] = sharding(parameter.grad)
-                gradients[name] = dense(parameter.grad)
-        found = norms(list(gradients.values()))
-        for (name, gradient), norm in zip(gradients.items(), found, strict=True):
-            self._norms[name] = norm if scale is None else norm / scale.to(norm.device)
-            if norm.device.type == "cpu" and not math.isfinite(norm):
-                self._nonfinite[name] = _count(gradient)
-        for name in self._wanted & parameters.keys():
+        gradients = {n: p.grad for n, p in parameters.items() if p.grad is not None}
+        self._norms.read(gradients, scale)
+        for name in self._histograms & parameters.keys():
             self._sample(name, parameters[name], scale)
 
     def _sample(self, name: str, parameter: Tensor, scale: Tensor | None) -> None:
@@ -245,14 +201,9 @@ class GradientReader:
         self._samples[name] = (sample(part), of_gradient)
 
 
-def is_void(optimizer: Optimizer) -> bool:
-    """Will a fused optimizer leave everything as it is, because its GradScaler found infinities?
-
-    Waits for the device where a scaler has left its finding on the optimizer, as it does with fused
-    ones alone: any other is not called at all.
-    """
-    found = getattr(optimizer, "found_inf", None)
-    return found is not None and bool(found)
+def _by_device_type(tensors: Mapping[str, Tensor]) -> Iterator[tuple[str, dict[str, Tensor]]]:
+    for kind in {tensor.device.type for tensor in tensors.values()}:
+        yield kind, {name: t for name, t in tensors.items() if t.device.type == kind}
 
 
 def _unscaled(sampled: PendingSample, scale: Tensor | None) -> PendingSample:
@@ -261,15 +212,5 @@ def _unscaled(sampled: PendingSample, scale: Tensor | None) -> PendingSample:
     return replace(sampled, values=sampled.values / scale.to(sampled.values.device))
 
 
-def _count(gradient: Tensor) -> Nonfinite:
-    """How many values of a dense, real gradient are NaN, +Inf and -Inf."""
-    infinite = (int((gradient == end).sum()) for end in (torch.inf, -torch.inf))
-    return Nonfinite(int(torch.isnan(gradient).sum()), *infinite)
-
-
 def _nothing() -> None:
     return
-
-
-def _reraise(error: Exception) -> None:
-    raise error

@@ -1,9 +1,4 @@
-"""`HookRegistry`: hooks that are there only while a step is logged, and never hurt the model.
-
-What one window records: the first forward pass of the root module that ``accept`` agrees to. A
-layer that is called again in it gets call 2, 3, …; later passes are ignored. A pass that raised
-does not count. Where the root's ``forward`` is bypassed, each layer's first call is recorded.
-"""
+"""`HookRegistry`: forward hooks that are installed only while a step is logged."""
 
 from __future__ import annotations
 
@@ -11,33 +6,33 @@ import contextlib
 import sys
 import weakref
 from collections.abc import Callable, Iterator
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import nn
 from torch.utils.hooks import RemovableHandle
 
+from fmapboard.capture.passes import PassTracker, Side
 from fmapboard.model.activations import floor_of
 from fmapboard.model.layers import Layers, kernel_shape, select, unwrap
 from fmapboard.model.tensors import tensors
 from fmapboard.records import KernelShape, Site
 
-Side = Literal["output", "input"]
 Hook = Callable[..., None]
 
 
-class Sink(Protocol):
-    """What a registry tells while it is armed. Called inside the user's forward pass.
+class CaptureListener(Protocol):
+    """Receives what a registry's hooks see. Called inside the user's forward pass.
 
-    ``value`` and ``args`` are the live objects, which the very next operation may overwrite: take
-    what is wanted before returning. Must not raise, change them or draw random numbers.
+    ``value`` and ``args`` are the live objects, which the very next operation may overwrite: copy
+    what is needed before returning. Must not raise, change them or draw random numbers.
     """
 
     def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """A forward pass of the root begins; what an earlier, broken one told is void."""
+        """The recorded forward pass of the root begins; forget what an earlier one delivered."""
 
     def again(self) -> bool:
-        """A later forward pass of the root begins. True: forget the first and record this one."""
+        """A later forward pass of the root begins; True records it instead of the first one."""
 
     def captured(self, site: Site, side: Side, value: Any, module: nn.Module) -> None:
         """A layer is about to run on (``"input"``: (args, kwargs)) or has returned ``value``."""
@@ -138,13 +133,10 @@ class HookRegistry:
             name: module for name, module in (also or {}).items() if name not in self.layers
         }
         self._window: contextlib.ExitStack | None = None
-        self._sink: Sink | None = None
-        self._accept: Callable[[], bool] = _always
-        self._phase: Literal["waiting", "inside", "done"] = "waiting"
+        self._listener: CaptureListener | None = None
+        self._passes = PassTracker(_always, bool)
         self._paused = False
         self._home: torch.device | None = None
-        self._calls: dict[tuple[str, str], int] = {}
-        self._order: dict[tuple[str, int], int] = {}
         self._sites: dict[tuple[str, int, Side], Site] = {}
 
     @property
@@ -159,17 +151,27 @@ class HookRegistry:
 
     @property
     def armed(self) -> bool:
-        """Are hooks installed now?"""
+        """True while hooks are installed."""
         return self._window is not None
 
-    @property
-    def captured_anything(self) -> bool:
-        """Has a watched layer run since the registry was armed?"""
-        return bool(self._order)
+    @contextlib.contextmanager
+    def listening(
+        self,
+        listener: CaptureListener,
+        *,
+        sides: tuple[Side, ...] = ("output",),
+        accept: Callable[[], bool] | None = None,
+    ) -> Iterator[None]:
+        """Hooks are installed inside the ``with`` block; the arguments are those of `arm`."""
+        self.arm(listener, sides=sides, accept=accept)
+        try:
+            yield
+        finally:
+            self.disarm()
 
     def arm(
         self,
-        sink: Sink,
+        listener: CaptureListener,
         *,
         sides: tuple[Side, ...] = ("output",),
         accept: Callable[[], bool] | None = None,
@@ -177,15 +179,14 @@ class HookRegistry:
         """Install the hooks; an armed registry is disarmed first.
 
         Args:
-            sink: is told what runs.
+            listener: receives one forward pass of the root (see `passes.PassTracker`).
             sides: ``"output"``, ``"input"`` or both.
             accept: asked once when a forward pass begins whether it counts.
         """
         self.disarm()
-        self._sink, self._accept = sink, accept or _always
+        self._listener = listener
+        self._passes = PassTracker(accept or _always, listener.again)
         self._home = next((p.device for p in self.model.parameters()), None)
-        self._phase = "waiting"
-        self._forget()
         window = contextlib.ExitStack()
         try:
             if "torch._dynamo" in sys.modules:
@@ -201,14 +202,15 @@ class HookRegistry:
 
     def disarm(self) -> None:
         """Remove every hook; without hooks this does nothing."""
-        window, self._window, self._sink = self._window, None, None
+        window, self._window, self._listener = self._window, None, None
+        self._passes = PassTracker(_always, bool)  # the old one holds the listener
         if window is not None:
             self._finalizer.detach()
             window.close()
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """Hooks stay, and tell nothing: for a forward pass of our own in between."""
+        """Hooks stay and deliver nothing: for a forward pass of our own in between."""
         self._paused = True
         try:
             yield
@@ -247,40 +249,29 @@ class HookRegistry:
             _remove_with(window, handle)
 
     def _root_begins(self, name: str, module: nn.Module, args: Any, kwargs: Any, _: Any) -> None:
-        if self._sink is None or self._paused:
-            return
-        if not self._accept():
-            if self._phase == "inside":
-                self._phase = "waiting"  # the pass before it broke off; this one is not its end
-            return
-        if self._phase != "done" or self._sink.again():
-            self._phase = "inside"
-            self._forget()
-            self._sink.begin(args, kwargs)
+        if self._listener is not None and not self._paused and self._passes.root_begins():
+            self._listener.begin(args, kwargs)
 
     def _root_ends(self, name: str, module: nn.Module, args: Any, kwargs: Any, _: Any) -> None:
-        if self._phase == "inside" and not self._paused:
-            self._phase = "done"
+        if not self._paused:
+            self._passes.root_ends()
 
     def _layer_begins(self, name: str, module: nn.Module, args: Any, kwargs: Any, _: Any) -> None:
-        self._tell(name, module, "input", (args, kwargs))
+        self._deliver(name, module, "input", (args, kwargs))
 
     def _layer_ends(
         self, name: str, module: nn.Module, args: Any, kwargs: Any, output: Any
     ) -> None:
-        self._tell(name, module, "output", output)
+        self._deliver(name, module, "output", output)
 
-    def _tell(self, name: str, module: nn.Module, side: Side, value: Any) -> None:
-        if self._sink is None or self._paused or self._phase == "done":
+    def _deliver(self, name: str, module: nn.Module, side: Side, value: Any) -> None:
+        if self._listener is None or self._paused:
             return
-        call = self._calls.get((name, side), 0) + 1
-        if self._phase == "waiting" and (call > 1 or not self._accept()):
-            return
-        self._calls[name, side] = call
-        self._sink.captured(self._site(name, call, side, module), side, value, module)
+        counted = self._passes.call(name, side)
+        if counted is not None:
+            self._listener.captured(self._site(name, *counted, side, module), side, value, module)
 
-    def _site(self, name: str, call: int, side: Side, module: nn.Module) -> Site:
-        position = self._order.setdefault((name, call), len(self._order))
+    def _site(self, name: str, call: int, position: int, side: Side, module: nn.Module) -> Site:
         known = self._sites.get((name, call, side))
         if known is None or known.position != position:
             known = self._sites[name, call, side] = Site(
@@ -293,10 +284,6 @@ class HookRegistry:
                 floor=floor_of(module) if side == "output" else None,
             )
         return known
-
-    def _forget(self) -> None:
-        self._calls.clear()
-        self._order.clear()
 
 
 def _always() -> bool:

@@ -12,9 +12,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
+from fmapboard.errors import ConfigurationError, first_line
 from fmapboard.model.distributed import reshard
 from fmapboard.model.layers import unwrap
-from fmapboard.model.tensors import map_tensors
+from fmapboard.model.tensors import map_tensors, tensors
 
 
 @contextlib.contextmanager
@@ -79,7 +80,7 @@ def _devices(model: nn.Module) -> list[int]:
     return sorted(index for index in found if index is not None)
 
 
-def run_probe(model: nn.Module, probe: Any) -> Any:
+def run_side_pass(model: nn.Module, probe: Any) -> Any:
     """Run the unwrapped model on the probe: eval mode, no gradients, full precision.
 
     Args:
@@ -106,3 +107,34 @@ def run_probe(model: nn.Module, probe: Any) -> Any:
 def _moved(tensor: Tensor, like: Tensor) -> Tensor:
     dtype = like.dtype if tensor.is_floating_point() else tensor.dtype
     return tensor.detach().to(like.device, dtype)
+
+
+def check_probe(model: nn.Module, probe: Any) -> None:
+    """Run a probe once, so that one that does not fit is refused at once.
+
+    Raises:
+        ConfigurationError: the probe holds no images, or the model cannot run on it.
+    """
+    if probe is None:
+        return
+    _check_images(probe)
+    if any(is_lazy(p) for p in model.parameters()):
+        return
+    try:
+        run_side_pass(model, probe)
+    except Exception as error:
+        shapes = ", ".join(str(list(tensor.shape)) for tensor in tensors(probe))
+        raise ConfigurationError(
+            f"model.forward() failed on the probe of shape {shapes}: {first_line(error)}"
+        ) from error
+
+
+def _check_images(probe: Any) -> None:
+    images = list(tensors(probe))
+    if not images:
+        raise ConfigurationError(
+            f"probe={type(probe).__name__}: expected a tensor of images [N, C, H, W], "
+            "or a tuple of what the model is called with"
+        )
+    if any(image.dim() == 0 or image.numel() == 0 for image in images):
+        raise ConfigurationError(f"probe of shape {list(images[0].shape)}: it has no samples")

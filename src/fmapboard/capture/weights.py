@@ -11,10 +11,8 @@ from torch.nn.parameter import is_lazy
 
 from fmapboard.capture.side_pass import untouched
 from fmapboard.model.distributed import whole
-from fmapboard.model.layers import kernel_shape
+from fmapboard.model.layers import TRANSPOSED, kernel_shape
 from fmapboard.records import COLOURS, Kernels, Site
-
-_TRANSPOSED = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +49,7 @@ def read_kernels(layers: Mapping[str, nn.Module], most: int | None) -> tuple[Pen
                 continue
             site = Site(name, type(module).__name__, shape, position=position)
             flat, said = _two_dimensional(whole(weight.detach()))
-            if isinstance(module, _TRANSPOSED):
+            if isinstance(module, TRANSPOSED):
                 flat = flat.transpose(0, 1)  # stored as (in, out / groups)
             inputs = flat.shape[1]
             kept = flat[:most, : inputs if inputs == COLOURS else most]

@@ -20,10 +20,10 @@ from fmapboard.demo.bundled import bundled
 from fmapboard.demo.network import MEAN, STD, DemoNetwork
 from fmapboard.demo.photographs import Photographs
 from fmapboard.demo.training import STEPS, Result, train
+from fmapboard.image_passes import ImagePasses
 from fmapboard.logger import watch
 from fmapboard.measure.reducer import Reducer
 from fmapboard.records import LoggedStep
-from fmapboard.snapshot import snapshot
 from fmapboard.summary.build import Composer
 from fmapboard.writers.folder import FolderWriter
 from fmapboard.writers.tensorboard import TensorBoardWriter
@@ -73,8 +73,7 @@ def _train(
             optimizer=optimizer,
             every=every,
             probe=_photograph(),
-            input_mean=MEAN,
-            input_std=STD,
+            normalization=(MEAN, STD),
         )
 
     with _progress() as progress:
@@ -109,8 +108,9 @@ def _photograph() -> Tensor:
 
 def _draw(network: nn.Module, run: Path) -> None:
     """Visualize one photograph with the network just trained: a run of its own, and PNG files."""
-    reducer = Reducer(max_channels=None, max_tile=None)
-    step = Composer()(snapshot(network, _photograph(), reducer, mean=MEAN, std=STD, kernels=True))
+    reducer = Reducer.for_model(network, max_channels=None, max_tile=None)
+    passes = ImagePasses(network, reducer, normalization=(MEAN, STD), kernels=True)
+    step = Composer()(passes.one(_photograph()))
     board = TensorBoardWriter(run / "photograph")
     board.write(step)
     board.close()

@@ -13,20 +13,19 @@ import torch
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import Tensor
 
+from fmapboard.capture.step_parts import PendingStep
 from fmapboard.cli.images import decoding, find_images, read_image
 from fmapboard.cli.models.load import LoadedModel, load_model
 from fmapboard.cli.prefetch import prefetched
 from fmapboard.cli.run_dirs import new_directory, to_paste
 from fmapboard.cli.table import console, group_table, layer_table
-from fmapboard.cli.write_images import Delivery
+from fmapboard.cli.write_images import ImageWriter
 from fmapboard.demo.bundled import bundled
 from fmapboard.errors import ConfigurationError
-from fmapboard.image_passes import Recorder
-from fmapboard.measure.axes import may_hold_patches
+from fmapboard.image_passes import ImagePasses
 from fmapboard.measure.reducer import Reducer
 from fmapboard.model.layers import Layers, kernel_groups, kernel_shape, select
 from fmapboard.records import Scale
-from fmapboard.separate import Recorded
 from fmapboard.summary.build import Composer
 from fmapboard.writers.folder import free_name
 from fmapboard.writers.tensorboard import TensorBoardWriter
@@ -104,17 +103,17 @@ def draw_images(request: Request, loaded: LoadedModel, paths: list[Path]) -> Non
     logdir, folder = _places(request)
     board = None if logdir is None else TensorBoardWriter(logdir)
     compose = Composer(colormap=request.colormap, scale=request.scale)
-    delivery = Delivery(compose, board, _folders(folder, paths))
+    writer = ImageWriter(compose, board, _folders(folder, paths))
     progress = _progress(len(paths))
     say = partial(progress.console.print, markup=False, soft_wrap=True)
     images = _recorded(request, loaded, paths, say)
     try:
-        with closing(images), closing(delivery.deliver(images)) as done:
-            for path, delivered in zip(paths, done, strict=True):
+        with closing(images), closing(writer.write(images)) as done:
+            for path, written in zip(paths, done, strict=True):
                 progress.advance(progress.task_ids[0])
-                if delivered.step.step == 0 or len(paths) <= TABLES:
+                if written.step.step == 0 or len(paths) <= TABLES:
                     out.print(f"\n{path}", markup=False, soft_wrap=True)
-                    out.print(layer_table(delivered.step, delivered.files))
+                    out.print(layer_table(written.step, written.files))
                     progress.start()  # not before, or the table would run into the bar
     finally:
         if progress.live.is_started:
@@ -126,21 +125,20 @@ def draw_images(request: Request, loaded: LoadedModel, paths: list[Path]) -> Non
 
 def _recorded(
     request: Request, loaded: LoadedModel, paths: list[Path], say: Callable[[str], object]
-) -> Generator[Recorded, None, None]:
+) -> Generator[PendingStep, None, None]:
     """One recorded step an image, numbered from 0; images are read ahead of the passes."""
     prepare, size = loaded.preprocessing, request.batch_size
-    recorder = Recorder(
+    passes = ImagePasses(
         loaded.model,
-        Reducer(
+        Reducer.for_model(
+            loaded.model,
             max_channels=None,
             max_tile=None,
             scale=request.scale,
-            zero_centred=request.colormap == "signed",
-            tokens_are_patches=may_hold_patches(loaded.model),
+            colormap=request.colormap,
         ),
         layers=request.chosen,
-        mean=prepare.mean,
-        std=prepare.std,
+        normalization=(prepare.mean, prepare.std),
         kernels=request.kernels,
         refused=lambda reason: say(f"One image a pass: {reason}"),
     )
@@ -152,7 +150,7 @@ def _recorded(
     fitted = prefetched(read, paths, ahead=2 * size, threads=READERS)
     with decoding(), closing(fitted):
         for batch in batched(fitted, size):
-            yield from recorder(prepare.normalize(batch), first)
+            yield from passes(prepare.normalize(batch), first)
             first += len(batch)
 
 

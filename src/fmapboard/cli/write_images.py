@@ -1,38 +1,38 @@
-"""Recorded images become pictures and files in threads, beside the forward passes.
+"""Write the images of one run, in order, in a worker thread beside the forward passes.
 
-Each image is one thread's from the first map to the last file. Threads take turns where order
-matters, in composing and in writing for TensorBoard; scaling, compressing and writing PNG files,
-nearly all of the work, they do side by side. What waits for them is bounded in bytes.
+The thread takes one recorded image after the other, from its first map to its last file. The PNGs
+of an image, most of the work, are encoded in parallel, and all of them before anything is written.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
-import sys
-import threading
-from collections import deque
-from collections.abc import Generator, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from queue import SimpleQueue
 
-from fmapboard.records import LoggedStep
+from fmapboard.capture.step_parts import PendingStep
+from fmapboard.records import LoggedStep, Picture, Raster
 from fmapboard.render import png
-from fmapboard.separate import Recorded
+from fmapboard.render.grid import enlargement
 from fmapboard.summary.build import Composer
 from fmapboard.writers import Writer
 from fmapboard.writers.folder import FolderWriter
+from fmapboard.writers.worker import Worker
 
 MAX_WAITING_BYTES = 64 * 2**20
 """A few images of a large network: what waits longer than it must only takes fresh memory."""
 
 THREADS = min(8, os.cpu_count() or 1)
-"""That draw, compress and write."""
+"""Threads that encode PNGs."""
 
 
 @dataclass(frozen=True, slots=True)
-class Delivered:
+class WrittenImage:
     """One image's step and PNG files, all of it written.
 
     ``files``: label of a site -> the files of its maps.
@@ -42,67 +42,15 @@ class Delivered:
     files: dict[str, list[Path]]
 
 
-class Turns:
-    """Lets threads through one at a time, in the order of their numbers from 0."""
-
-    def __init__(self) -> None:
-        self._next, self._last = 0, sys.maxsize
-        self._changed = threading.Condition()
-
-    @contextmanager
-    def __call__(self, number: int) -> Iterator[bool]:
-        """Wait for the turn, which passes on at the end of the block; False: it never comes."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._next == number or number > self._last)
-            comes = number <= self._last
-        yield comes
-        with self._changed:
-            self._next += comes
-            self._changed.notify_all()
-
-    def end(self, last: int) -> None:
-        """No turn comes after this one."""
-        with self._changed:
-            self._last = min(last, self._last)
-            self._changed.notify_all()
-
-
-class Door:
-    """Lets threads in until it is shut."""
-
-    def __init__(self) -> None:
-        self._inside, self._is_shut = 0, False
-        self._changed = threading.Condition()
-
-    @contextmanager
-    def __call__(self) -> Iterator[bool]:
-        """Inside during the block; False: it is shut, stay outside."""
-        with self._changed:
-            is_in = not self._is_shut
-            self._inside += is_in
-        try:
-            yield is_in
-        finally:
-            with self._changed:
-                self._inside -= is_in
-                self._changed.notify_all()
-
-    def shut(self) -> None:
-        """Let nobody in any more, and wait until all are out."""
-        with self._changed:
-            self._is_shut = True
-            self._changed.wait_for(lambda: self._inside == 0)
-
-
-class Delivery:
-    """Composes and writes the images of one run.
+class ImageWriter:
+    """Composes and writes the images of one run; used for one run.
 
     Args:
-        compose: used by one thread at a time.
+        compose: called in the worker thread.
         board: where steps go for TensorBoard, or None; stays open.
         folders: where the PNG files of each image go, by its step; None for nowhere.
-        max_bytes: `deliver` waits while more than this is recorded and not yet written; one
-            image alone may be larger.
+        max_bytes: bound of the recorded images that wait for the worker thread; one image alone
+            may be larger.
     """
 
     def __init__(
@@ -114,114 +62,106 @@ class Delivery:
         max_bytes: int = MAX_WAITING_BYTES,
     ) -> None:
         self._compose, self._board, self._folders = compose, board, folders
-        self._max_bytes = max_bytes
-        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="fmapboard-write")
-        self._composing, self._storing, self._count = Turns(), Turns(), 0
-        self._door = Door()
-        self._sent: deque[tuple[int, Future[Delivered]]] = deque()
+        self._worker = Worker(self._work, self._failed, max_bytes=max_bytes, low_priority=False)
+        self._encoders = ThreadPoolExecutor(THREADS, thread_name_prefix="fmapboard-png")
+        self._results: SimpleQueue[WrittenImage | Exception] = SimpleQueue()
+        self._waiting = 0
+        self._given_up = False
 
-    def deliver(self, images: Iterable[Recorded]) -> Generator[Delivered, None, None]:
-        """Each image in order, once all of it is written.
+    def write(self, images: Iterable[PendingStep]) -> Generator[WrittenImage, None, None]:
+        """Yield each image in order, once all of it is written.
 
         An error in making ``images`` is raised when those before it are written. When writing
         fails, and on KeyboardInterrupt, what waits is given up; an image that went to TensorBoard
-        is written whole.
+        has all its files.
 
         Raises:
             WriteError: an image could not be written.
         """
+        # The worker is a daemon thread: where a second Ctrl-C cuts `_close` short, the interpreter
+        # still waits for the image that is being written.
+        atexit.register(self._close)
         try:
-            error = yield from self._deliver(iter(images))
+            error = yield from self._put(images)
+            while self._waiting:
+                yield self._result()
             if error is not None:
                 raise error
         finally:
-            # The pool does not wait for a thread during whose start Ctrl-C was pressed.
-            self._door.shut()
-            self._pool.shutdown(wait=True, cancel_futures=True)
+            self._close()
 
-    def _deliver(self, images: Iterator[Recorded]) -> Generator[Delivered, None, Exception | None]:
-        error = None
-        while error is None:
+    def _put(
+        self, images: Iterable[PendingStep]
+    ) -> Generator[WrittenImage, None, Exception | None]:
+        """Queue the images, and yield what is written meanwhile; the error in making them."""
+        recorded = iter(images)
+        while True:
             try:
-                image = next(images, None)
-            except Exception as failure:
-                error = failure
-                break
+                image = next(recorded, None)
+            except Exception as error:
+                return error
             if image is None:
-                break
-            self._send(image)
-            yield from self._written(self._max_bytes)
-        yield from self._written(0)
-        return error
-
-    def _send(self, image: Recorded) -> None:
-        written: Future[Delivered] = Future()
-        self._sent.append((image.nbytes, written))
-        self._pool.submit(self._write, self._count, image, written)
-        self._count += 1
-
-    def _written(self, allowed: int) -> Iterator[Delivered]:
-        """What is written already; and what must be, until no more bytes wait than allowed."""
-        while self._sent:
-            waiting, written = sum(size for size, _ in self._sent), self._sent[0][1]
-            few = waiting <= allowed or (allowed and len(self._sent) == 1)
-            if few and not written.done():
-                return
-            yield written.result()
-            self._sent.popleft()
-
-    def _write(self, number: int, image: Recorded, written: Future[Delivered]) -> None:
-        """The way of one image, in a thread of the pool."""
-        with self._door() as is_in:
-            if not is_in:
-                self._end(number)
-                return
-            try:
-                step = self._stored(number, image)
-                if step is not None:
-                    files = write_files(self._folders[step.step], step)
-                    written.set_result(Delivered(step, files))
-            except BaseException as error:
-                self._end(number)
-                written.set_exception(error)
-
-    def _end(self, number: int) -> None:
-        """Nothing behind this image is written."""
-        self._composing.end(number)
-        self._storing.end(number)
-
-    def _stored(self, number: int, image: Recorded) -> LoggedStep | None:
-        """The image's step, written for TensorBoard; None where one before it failed."""
-        data = image.finish()
-        with self._composing(number) as comes:
-            if not comes:
                 return None
-            step = self._compose(data)
-        if self._board is None:
-            return step
-        step = _encoded(step)
-        with self._storing(number) as comes:
-            if not comes:
-                return None
-            self._board.write(step)
-        return step
+            self._worker.put(image, image.nbytes)
+            self._waiting += 1
+            while not self._results.empty():
+                yield self._result()
+
+    def _result(self) -> WrittenImage:
+        """The next image that is written; waits for it."""
+        result = self._results.get()
+        self._waiting -= 1
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+    def _close(self) -> None:
+        self._given_up = True
+        self._worker.close()
+        self._encoders.shutdown()
+        atexit.unregister(self._close)
+
+    def _work(self, image: PendingStep) -> None:
+        if not self._given_up:
+            step = self._compose(image.to_host())
+            self._results.put(WrittenImage(step, self._store(step)))
+
+    def _failed(self, error: Exception) -> None:
+        self._given_up = True
+        self._results.put(error)
+
+    def _store(self, step: LoggedStep) -> dict[str, list[Path]]:
+        """Write the step for TensorBoard and its PNG files, once all of it is encoded."""
+        folder = self._folders[step.step]
+        encode = partial(_encoded, for_board=self._board is not None, for_folder=folder is not None)
+        pictures = list(self._encoders.map(encode, step.pictures))
+        if self._board is not None:
+            self._board.write(replace(step, pictures=tuple(picture for picture, _ in pictures)))
+        if folder is None:
+            return {}
+        return _write_files(folder, replace(step, pictures=tuple(file for _, file in pictures)))
 
 
-def _encoded(step: LoggedStep) -> LoggedStep:
-    """The step with the PNG of every picture."""
-    return replace(
-        step,
-        pictures=tuple(
-            replace(picture, rasters=tuple(map(png.encoded, picture.rasters)))
-            for picture in step.pictures
-        ),
-    )
+def _encoded(picture: Picture, *, for_board: bool, for_folder: bool) -> tuple[Picture, Picture]:
+    """The picture with its PNGs: as TensorBoard gets them, and as `FolderWriter` stores them."""
+    board = _mapped(png.encoded, picture) if for_board else picture
+    return board, _mapped(_enlarged, board) if for_folder else board
 
 
-def write_files(folder: Path | None, step: LoggedStep) -> dict[str, list[Path]]:
+def _mapped(encode: Callable[[Raster], Raster], picture: Picture) -> Picture:
+    return replace(picture, rasters=tuple(map(encode, picture.rasters)))
+
+
+def _enlarged(raster: Raster) -> png.Encoded:
+    """The raster with the PNG of its enlarged maps."""
+    factor, (height, width) = enlargement(raster), raster.tile
+    # The tile is that of the PNG: `FolderWriter` finds nothing left to enlarge.
+    tile = height * factor, width * factor
+    return png.Encoded(raster.pixels, raster.palette, tile, data=png.encode(raster, factor))
+
+
+def _write_files(folder: Path, step: LoggedStep) -> dict[str, list[Path]]:
     """Write the PNG files; label of a site -> the files of its maps."""
-    if folder is None:
-        return {}
     writer = FolderWriter(folder)
     writer.write(step)
     maps = [picture for picture in step.pictures if picture.role == "feature_maps"]

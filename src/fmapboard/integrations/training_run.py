@@ -2,55 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 from torch import nn
 from typing_extensions import Unpack
 
-from fmapboard.errors import ConfigurationError, closest
+from fmapboard.errors import ConfigurationError
 from fmapboard.logger import FeatureMapLogger, watch
 from fmapboard.model.layers import Layers
-from fmapboard.options import OnError, Settings, WhenFull
-from fmapboard.records import Scale
-from fmapboard.schedule import Schedule, as_schedule
+from fmapboard.options import CommonOptions, Options
+from fmapboard.schedule import Schedule
 from fmapboard.writers.tensorboard import default_log_dir
 
-_NO_SETTINGS = ("layers", "validation", "share_writer", "log_dir")
+_NOT_OPTIONS = ("layers", "validation", "share_writer", "log_dir")
 
 
-class PlacedOptions(TypedDict, total=False):
+class PlacedOptions(CommonOptions, total=False):
     """What every integration takes besides ``every``.
 
     Keys:
         share_writer: write into the framework's own SummaryWriter, instead of into a run of our
             own below its directory.
         log_dir: where to write instead of either.
+        layers: which layers to watch.
 
     The others are those of `fmapboard.watch`, under the same names.
     """
 
     share_writer: bool
     log_dir: str | Path | None
-    name: str | None
     layers: Layers
-    samples: int
-    probe: Any
-    inputs: bool
-    activation_gradients: bool
-    kernels: bool | int
-    max_channels: int | None
-    max_tile: int | None
-    max_bytes_per_step: int | None
-    reduce_statistics: bool
-    scale: Scale
-    colormap: str
-    input_mean: Sequence[float] | None
-    input_std: Sequence[float] | None
-    when_full: WhenFull
-    max_queue_bytes: int
-    on_error: OnError
 
 
 class RunOptions(PlacedOptions, total=False):
@@ -178,14 +161,9 @@ def checked(every: int | Schedule, **options: Any) -> None:
     Raises:
         ConfigurationError: an option that is unknown, or has a value that cannot be meant.
     """
-    known = RunOptions.__annotations__
-    for name in options:
-        if name not in known:
-            raise ConfigurationError(f"no option {name!r}; closest: {closest(name, known)}")
     if options.get("share_writer") and options.get("log_dir") is not None:
-        raise ConfigurationError("log_dir and share_writer exclude each other: give one of them")
-    settings = {name: value for name, value in options.items() if name not in _NO_SETTINGS}
-    Settings(every=as_schedule(every), **settings)
+        raise ConfigurationError("log_dir and share_writer are mutually exclusive: give one")
+    Options.of(every=every, **{k: v for k, v in options.items() if k not in _NOT_OPTIONS})
 
 
 def placed(options: Mapping[str, Any], summary_writer: Any, own_dir: str | Path) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from torch import Tensor, nn
 
-from fmapboard.model.layers import CONVOLUTIONS
+from fmapboard.model.layers import CONVOLUTIONS, CONVOLUTIONS_1D
 
 _PREFIXES = (0, 1, 2, 4, 5)
 """How many tokens vision transformers put in front: class, distillation, registers."""
@@ -77,7 +77,7 @@ def may_hold_patches(model: nn.Module) -> bool:
     modules = list(model.modules())
     return (
         any(isinstance(m, nn.Conv2d) for m in modules)
-        and not any(isinstance(m, (nn.Conv1d, nn.ConvTranspose1d)) for m in modules)
+        and not any(isinstance(m, CONVOLUTIONS_1D) for m in modules)
         and all(getattr(m, "batch_first", True) for m in modules)
     )
 

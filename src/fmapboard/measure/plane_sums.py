@@ -14,8 +14,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-# Beyond these, squares and sums of float32 may overflow or vanish.
-_LARGE, _SMALL = 1e15, 1e-15
+from fmapboard.measure.norms import LARGE, SMALL, norms_of_runs
+
 # Below this ratio of variance to squared mean, E[x²] - E[x]² loses digits in float32: here the
 # spread has a relative error of about 1e-5.
 _CANCELLATION = 0.05
@@ -151,15 +151,15 @@ def _room(sums: Tensor, norms: Tensor, size: int) -> Tensor:
 
 
 def _is_between(least: float, most: float) -> bool:
-    return least > _SMALL**2 and most < _LARGE**2  # False for NaN
+    return least > SMALL**2 and most < LARGE**2  # False for NaN
 
 
 def _ordinary(lo: npt.NDArray[Any], hi: npt.NDArray[Any], norms: npt.NDArray[Any]) -> bool:
     """Are all values finite, and of a size whose squares are?"""
-    if norms.min() > _SMALL and norms.max() < _LARGE:  # False for NaN
+    if norms.min() > SMALL and norms.max() < LARGE:  # False for NaN
         return True
     largest = np.maximum(hi, -lo)
-    return bool(((largest == 0.0) | ((largest > _SMALL) & (largest < _LARGE))).all())
+    return bool(((largest == 0.0) | ((largest > SMALL) & (largest < LARGE))).all())
 
 
 def _cancels(
@@ -180,18 +180,9 @@ def _cancels(
 
 def _norms(planes: Tensor) -> Tensor:
     """[N, C, runs]: 2-norms of each plane, in runs short enough for float32."""
-    samples, channels, size = planes.shape
+    size = planes.shape[2]
     if size <= _RUN:
-        return _norm(planes.unsqueeze(2))
+        return norms_of_runs(planes, size)
     least = -(-size // _RUN)
     runs = next((n for n in range(least, 2 * least) if size % n == 0), 0)
-    if runs:
-        return _norm(planes.reshape(samples, channels, runs, size // runs))
-    whole = size // _RUN * _RUN
-    cut = planes[..., :whole].reshape(samples, channels, -1, _RUN)
-    return torch.cat([_norm(cut), _norm(planes[..., whole:].unsqueeze(2))], 2)
-
-
-def _norm(runs: Tensor) -> Tensor:
-    norms: Tensor = torch.linalg.vector_norm(runs, dim=3)
-    return norms
+    return norms_of_runs(planes, size // runs if runs else _RUN)

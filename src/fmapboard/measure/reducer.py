@@ -17,10 +17,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from fmapboard.measure.axes import may_hold_patches
 from fmapboard.measure.channel_stats import PendingStatistics, statistics, work_out
 from fmapboard.measure.layout import MapsView, as_maps, as_pictures
 from fmapboard.measure.subsample import PendingSample, sample
 from fmapboard.model.activations import is_bounded
+from fmapboard.model.layers import CONVOLUTIONS_1D
 from fmapboard.records import Floats, Measured, Role, Sample, Scale, Site, Statistics
 from fmapboard.render.quantize import Quantiser
 
@@ -126,6 +128,32 @@ class Reducer:
     channels_last_sequences: bool = True
     tokens_are_patches: bool = False
     quantise: Quantiser | None = field(default=None, repr=False)
+
+    @classmethod
+    def for_model(
+        cls,
+        model: nn.Module,
+        *,
+        samples: int | None = 1,
+        max_channels: int | None = 64,
+        max_tile: int | None = 64,
+        scale: Scale = "channel",
+        colormap: str = "grey",
+    ) -> Reducer:
+        """A reducer that reads the tensors of this model's layers as maps.
+
+        In a model with 1-D convolutions three axes are [N, C, L], in any other [N, L, C].
+        """
+        modules = list(model.modules())
+        return cls(
+            samples,
+            max_channels,
+            max_tile,
+            scale,
+            zero_centred=colormap == "signed",
+            channels_last_sequences=not any(isinstance(m, CONVOLUTIONS_1D) for m in modules),
+            tokens_are_patches=may_hold_patches(model),
+        )
 
     def __post_init__(self) -> None:
         if self.quantise is None:

@@ -21,7 +21,8 @@ CONVOLUTIONS = (
     nn.ConvTranspose2d,
     nn.ConvTranspose3d,
 )
-_TRANSPOSED = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
+CONVOLUTIONS_1D = (nn.Conv1d, nn.ConvTranspose1d)
+TRANSPOSED = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
 _WRAPPER_SEGMENTS = frozenset({"_orig_mod", "_checkpoint_wrapped_module", "_fsdp_wrapped_module"})
 
 Predicate = Callable[[str, nn.Module], bool]
@@ -69,7 +70,7 @@ def kernel_shape(module: nn.Module) -> KernelShape | None:
     if not isinstance(module, CONVOLUTIONS):
         return None
     outs, ins, groups = module.out_channels, module.in_channels, module.groups
-    if isinstance(module, _TRANSPOSED):
+    if isinstance(module, TRANSPOSED):
         return KernelShape((ins, outs // groups, *module.kernel_size))
     return KernelShape((outs, ins // groups, *module.kernel_size))
 
@@ -153,7 +154,7 @@ def _capturable(model: nn.Module) -> tuple[dict[str, nn.Module], str]:
 
 
 def _listed(layers: Any) -> list[Any]:
-    wanted = "wanted a glob, a compiled regex, a module type, a list of these, or a predicate"
+    wanted = "expected a glob, a compiled regex, a module type, a list of these, or a predicate"
     if isinstance(layers, Mapping) or not isinstance(layers, Iterable):
         raise ConfigurationError(f"layers={layers!r}: {wanted}")
     choices = list(layers)

@@ -1,1 +1,7 @@
-"""The Feature maps tab of TensorBoard: its server side, and the front end in ``static``."""
+"""TensorBoard's side of the Feature maps tab, without torch; the front end lies in ``static``.
+
+`loader.FeatureMapsLoader` is the entry point that TensorBoard imports, `plugin.FeatureMapsPlugin`
+serves the files of the front end and the answers of `routes`::
+
+    tensorboard --logdir runs        # finds the loader through the package's entry points
+"""

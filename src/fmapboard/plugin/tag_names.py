@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from fmapboard.tab_format import FIRST_PREFIX, RECORD_PREFIX
+from fmapboard import tags
 
 _DIGITS = re.compile(r"(\d+)", re.ASCII)
 
@@ -23,24 +23,24 @@ class LayerTag:
     @property
     def prefix(self) -> str:
         """Stands in front of every tag of this model."""
-        return f"{self.name}." if self.name else ""
+        return tags.prefix(self.name)
 
     @property
     def key(self) -> str:
         """The tag of the layer's records."""
-        return f"{self.prefix}{RECORD_PREFIX}{self.label}"
+        return f"{self.prefix}{tags.RECORD}{self.label}"
 
     @property
     def first_key(self) -> str:
         """The tag of its first step's record, grids included."""
-        return f"{self.prefix}{FIRST_PREFIX}{self.label}"
+        return f"{self.prefix}{tags.FIRST_RECORD}{self.label}"
 
 
 def layer_of(tag: str) -> LayerTag | None:
     """The layer that a record's tag names, or a first step's; None for a tag that is not ours."""
     group, _, label = tag.partition("/")
     name, _, marker = group.rpartition(".")
-    ours = marker in (RECORD_PREFIX.rstrip("/"), FIRST_PREFIX.rstrip("/"))
+    ours = marker in (tags.RECORD.rstrip("/"), tags.FIRST_RECORD.rstrip("/"))
     return LayerTag(name, label) if ours and label else None
 
 

@@ -11,7 +11,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from fmapboard.records import Bytes8, Kernels, Mark, Photograph, Planes, Raster
+from fmapboard.records import Bytes8, InputImage, Kernels, Mark, Planes, Raster
 from fmapboard.render.palettes import LEVEL_OF_PIXEL, Palette, palette
 
 PADDING = 2
@@ -105,18 +105,18 @@ def draw_kernels(kernels: Kernels, most: int | None = None) -> tuple[Raster, flo
     return Raster(laid_out, palette("signed").table, (weight.shape[2], weight.shape[3])), peak
 
 
-def draw_photograph(photograph: Photograph) -> tuple[Raster, str]:
+def draw_input_image(image: InputImage) -> tuple[Raster, str]:
     """The network's input as RGB or grey, and how its values became pixels.
 
     De-normalized where mean and standard deviation are known; as it is where all values lie in
     0…1; otherwise stretched between its extremes. Non-finite pixels are drawn in mark colours.
     """
-    values = photograph.values.astype(np.float64)  # [C, H, W]
+    values = image.values.astype(np.float64)  # [C, H, W]
     finite = np.isfinite(values)
     known = np.where(finite, values, 0.0)
-    if photograph.mean is not None and photograph.std is not None:
-        column = (len(photograph.mean), 1, 1)
-        known = known * np.reshape(photograph.std, column) + np.reshape(photograph.mean, column)
+    if image.normalization is not None:
+        mean, std = (np.reshape(part, (-1, 1, 1)) for part in image.normalization)
+        known = known * std + mean
         how = "de-normalized with the mean and standard deviation given"
     elif known.min() >= 0.0 and known.max() <= 1.0:
         how = "values 0…1 as they are"

@@ -12,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fmapboard.records import Bytes8, Floats, Mark, Planes, Scale
+from fmapboard.render.average import shrink
+from fmapboard.render.extremes import finite_extremes
 
 Flags = npt.NDArray[np.bool_]
 
@@ -60,7 +62,9 @@ class Quantiser:
         """
         drawn, block = shrink(maps, self._max_tile)  # [n, c, h, w]
         one_pixel = drawn.shape[2] * drawn.shape[3] == 1
-        own_lo, own_hi, finite = extremes(drawn) if known is None or block > 1 else (*known, True)
+        own_lo, own_hi, finite = (
+            finite_extremes(drawn, (2, 3)) if known is None or block > 1 else (*known, True)
+        )
         flat = own_lo == own_hi
         if block > 1:
             own_lo, own_hi, flat = _unrounded(maps, own_lo, own_hi)
@@ -101,62 +105,6 @@ class Quantiser:
         return lo, hi
 
 
-def shrink(maps: Floats, max_side: int | None) -> tuple[Floats, int]:
-    """Maps [..., H, W] averaged down by area until no side exceeds ``max_side`` px.
-
-    Blocks are whole squares, so a drawn pixel is the plain mean of the block; those at the right
-    and lower border may be cut off by it. Float32 sums that could overflow are taken in float64.
-
-    Returns:
-        The maps, the given array itself where nothing was to be done; the block's side.
-    """
-    side = max(maps.shape[-2:])
-    if max_side is None or side <= max_side:
-        return maps, 1
-    block = -(-side // max_side)
-    with np.errstate(over="ignore", invalid="ignore"):
-        means = _means(maps, block)
-        if maps.dtype == np.float32 and not np.isfinite(means).all():
-            means = _means(maps.astype(np.float64), block)
-    return means, block
-
-
-def _means(maps: Floats, block: int) -> Floats:
-    lines, heights = _sums(maps, block, -2)
-    sums, widths = _sums(lines, block, -1)
-    sums /= (heights[:, None] * widths).astype(maps.dtype)
-    return sums
-
-
-def _sums(values: Floats, block: int, axis: int) -> tuple[Floats, Floats]:
-    """Sums of each ``block`` neighbours along an axis, a new array, and how many there were."""
-
-    def along(part: slice) -> tuple[slice, ...]:
-        return (*[slice(None)] * (axis % values.ndim), part)
-
-    length = values.shape[axis]
-    sums = values[along(slice(0, None, block))].copy()
-    for offset in range(1, min(block, length)):
-        part = values[along(slice(offset, None, block))]
-        sums[along(slice(part.shape[axis]))] += part
-    counts = np.minimum(length - np.arange(0, length, block), block)
-    return sums, counts.astype(np.float64)
-
-
-def extremes(maps: Floats) -> tuple[Floats, Floats, bool]:
-    """Finite extremes of each plane, f64 [n, c], and whether all values are finite.
-
-    A plane without a finite value gives lo = inf and hi = -inf.
-    """
-    lo, hi = maps.min((2, 3)), maps.max((2, 3))
-    if np.isfinite(lo).all() and np.isfinite(hi).all():
-        return lo.astype(np.float64), hi.astype(np.float64), True
-    finite = np.isfinite(maps)
-    lo = np.where(finite, maps, np.inf).min((2, 3))
-    hi = np.where(finite, maps, -np.inf).max((2, 3))
-    return lo.astype(np.float64), hi.astype(np.float64), False
-
-
 def _unrounded(whole: Floats, lo: Floats, hi: Floats) -> tuple[Floats, Floats, Flags]:
     """Extremes of averaged planes, f64 [n, c], and bool [n, c]: the plane itself is constant.
 
@@ -167,7 +115,7 @@ def _unrounded(whole: Floats, lo: Floats, hi: Floats) -> tuple[Floats, Floats, F
         nearly = hi - lo <= 1e-5 * np.maximum(np.abs(lo), np.abs(hi))
     if not nearly.any():
         return lo, hi, nearly
-    true_lo, true_hi, _ = extremes(whole)
+    true_lo, true_hi, _ = finite_extremes(whole, (2, 3))
     flat = true_lo == true_hi
     return np.where(flat, true_lo, lo), np.where(flat, true_hi, hi), flat
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import numpy as np
-
-from fmapboard.records import Bytes8, Measured, Planes, StepData
+from fmapboard.records import Measured, Planes, StepData
+from fmapboard.render.average import shrink_pixels
 
 _SIDES = (48, 32, 24, 16, 12, 8, 4)
 _CHANNELS = (32, 16, 8, 4, 2, 1)
@@ -59,7 +58,7 @@ class Budget:
             data,
             measured=tuple(_smaller(measured, limits) for measured in data.measured),
             kernels=tuple(k.cut(limits.channels) for k in data.kernels) if limits.pictures else (),
-            photographs=data.photographs if limits.pictures else (),
+            inputs=data.inputs if limits.pictures else (),
         )
 
 
@@ -85,14 +84,5 @@ def _cut(planes: Planes, channels: int | None) -> Planes:
 
 def _averaged(planes: Planes, block: int) -> Planes:
     """Means over square blocks of pixels; a block that holds a mark becomes that mark."""
-    means = _blocks(planes.pixels, block).mean((3, 5)).astype(np.uint8)  # [N, C, h, w]
-    marks = None if planes.marks is None else _blocks(planes.marks, block).max((3, 5))
-    return replace(planes, pixels=means, marks=marks, block=planes.block * block)
-
-
-def _blocks(pixels: Bytes8, block: int) -> Bytes8:
-    """[N, C, h, block, w, block]; the last row and column are repeated to fill their blocks."""
-    down, right = (-side % block for side in pixels.shape[2:])
-    padded = np.pad(pixels, [(0, 0), (0, 0), (0, down), (0, right)], mode="edge")
-    height, width = (side // block for side in padded.shape[2:])
-    return padded.reshape(*pixels.shape[:2], height, block, width, block)
+    pixels, marks = shrink_pixels(planes.pixels, planes.marks, block)
+    return replace(planes, pixels=pixels, marks=marks, block=planes.block * block)

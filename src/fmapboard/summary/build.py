@@ -3,41 +3,34 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
+from fmapboard import tags
 from fmapboard.records import (
     Histogram,
+    InputImage,
     Kernels,
     LoggedStep,
     Measured,
-    Parameter,
-    Photograph,
     Picture,
-    Role,
     Scale,
     StepData,
 )
 from fmapboard.render.grid import (
     columns,
+    draw_input_image,
     draw_kernels,
     draw_maps,
-    draw_photograph,
 )
 from fmapboard.render.palettes import LEGEND, Palette, palette
 from fmapboard.summary.histogram import histogram
 from fmapboard.summary.nonfinite import first_nonfinite, plain
 from fmapboard.summary.tab_records import TabRecords
-from fmapboard.tab_format import NONFINITE_TAG
 
-_HISTOGRAM_GROUP: dict[Role, str] = {
-    "feature_maps": "activations",
-    "inputs": "inputs",
-    "gradients_of_maps": "activation_gradients",
-}
 _SCALE_TEXT: dict[Scale, str] = {
     "channel": "each channel scaled between its own extremes",
     "layer": "one scale for all channels of the layer",
@@ -67,7 +60,7 @@ class Composer:
     ) -> None:
         self._palette: Palette = palette(colormap)
         self._scale = scale
-        self._prefix = f"{name}." if name else ""
+        self._prefix = tags.prefix(name)
         self._max_kernels, self._compact = max_kernels, compact
         self._records = TabRecords(self._prefix, colormap, scale)
         self._nonfinite_said = self._said_now = False
@@ -79,11 +72,11 @@ class Composer:
         kernels = [self._kernels(k) for k in data.kernels]
         peaks = {k.site.label: peak for k, (_, peak) in zip(data.kernels, kernels, strict=True)}
         drawn = list(map(self._compacted, [*pictures, *(picture for picture, _ in kernels)]))
-        photographs = map(self._photograph, data.photographs)
+        inputs = map(self._input_image, data.inputs)
         return LoggedStep(
             data.step,
             data.wall_time,
-            pictures=(*drawn, *map(self._compacted, photographs)),
+            pictures=(*drawn, *map(self._compacted, inputs)),
             histograms=tuple(self._histograms(data)),
             scalars=self._scalars(data),
             records=tuple(self._records(data, drawn, peaks)),
@@ -109,7 +102,7 @@ class Composer:
         if said is None:
             return {}
         self._nonfinite_said = self._said_now = True
-        return {f"{self._prefix}{NONFINITE_TAG}": said}
+        return {self._prefix + tags.FIRST_NONFINITE: said}
 
     def _maps(self, measured: Measured) -> Picture:
         planes, site = measured.planes, measured.site
@@ -118,7 +111,7 @@ class Composer:
         rasters = tuple(
             draw_maps(planes, sample, self._palette, dead) for sample in range(len(planes.pixels))
         )
-        tag = f"{self._prefix}{measured.role}_{site.group}/{site.label}"
+        tag = self._prefix + tags.image(measured.role, site.group, site.label)
         return Picture(tag, measured.role, rasters, site, self._describe(measured))
 
     def _describe(self, measured: Measured) -> str:
@@ -149,45 +142,47 @@ class Composer:
             said.append(f"at most {most} outputs{'' if rgb else ' and inputs'} of {site.group}")
         if kernels.view:
             said.append(kernels.view)
-        tag = f"{self._prefix}kernels_{site.group}/{site.layer}"
+        tag = self._prefix + tags.image("kernels", site.group, site.layer)
         return Picture(tag, "kernels", (raster,), site, "; ".join(said)), peak
 
-    def _photograph(self, photograph: Photograph) -> Picture:
-        raster, how = draw_photograph(photograph)
-        tag = f"{self._prefix}network_input/sample_{photograph.sample}"
+    def _input_image(self, image: InputImage) -> Picture:
+        raster, how = draw_input_image(image)
+        tag = self._prefix + tags.network_input(image.sample)
         said = f"the network's input; {how}"
-        if photograph.block > 1:
-            said += f"; a pixel is the mean of {photograph.block}×{photograph.block}"
+        if image.block > 1:
+            said += f"; a pixel is the mean of {image.block}×{image.block}"
         return Picture(tag, "network_input", (raster,), None, said)
 
     def _histograms(self, data: StepData) -> Iterator[Histogram]:
         for measured in data.measured:
             if measured.sample is not None:
-                group = _HISTOGRAM_GROUP[measured.role]
-                yield histogram(f"{self._prefix}{group}/{measured.site.label}", measured.sample)
+                tag = tags.of(tags.HISTOGRAM_OF[measured.role], measured.site.label)
+                yield histogram(self._prefix + tag, measured.sample)
         for parameter in data.parameters:
-            for group, sample in (("weights", parameter.weight), ("gradients", parameter.gradient)):
+            samples = {tags.WEIGHTS: parameter.weight, tags.GRADIENTS: parameter.gradient}
+            for group, sample in samples.items():
                 if sample is not None:
-                    yield histogram(f"{self._prefix}{group}/{parameter.name}", sample)
+                    yield histogram(self._prefix + tags.of(group, parameter.name), sample)
 
     def _scalars(self, data: StepData) -> dict[str, float]:
+        norms = {p.name: p.norm for p in data.parameters if p.norm is not None}
         scalars = {
-            **_norms(data.parameters),
+            **_norms(tags.GRADIENT_NORM, norms),
             **_fractions(data.measured),
             **data.scalars,
-            "fmapboard/logged_step_ms": data.training_thread_ms,
+            **_norms(tags.GRADIENT_NORM_BEFORE_CLIPPING, data.norms_before_clipping),
+            tags.LOGGED_STEP_MS: data.training_thread_ms,
         }
         return {self._prefix + tag: value for tag, value in scalars.items()}
 
 
-def _norms(parameters: tuple[Parameter, ...]) -> dict[str, float]:
-    norms = {p.name: p.norm for p in parameters if p.norm is not None}
+def _norms(group: str, norms: Mapping[str, float]) -> dict[str, float]:
     if not norms:
         return {}
     total = math.hypot(*norms.values())
     return {
-        "gradient_norm/total": total,
-        **{f"gradient_norm/{name}": norm for name, norm in norms.items()},
+        tags.of(group, tags.TOTAL): total,
+        **{tags.of(group, name): norm for name, norm in norms.items()},
     }
 
 
@@ -197,10 +192,10 @@ def _fractions(measured: tuple[Measured, ...]) -> dict[str, float]:
         if part.role != "feature_maps" or part.statistics is None:
             continue
         label, statistics = part.site.label, part.statistics
-        fractions[f"constant_channels/{label}"] = _share(statistics.constant)
-        fractions[f"nonfinite/{label}"] = _share(statistics.nonfinite)
+        fractions[tags.of(tags.CONSTANT_CHANNELS, label)] = _share(statistics.constant)
+        fractions[tags.of(tags.NONFINITE, label)] = _share(statistics.nonfinite)
         if statistics.dead is not None:
-            fractions[f"dead_channels/{label}"] = _share(statistics.dead)
+            fractions[tags.of(tags.DEAD_CHANNELS, label)] = _share(statistics.dead)
     return fractions
 
 

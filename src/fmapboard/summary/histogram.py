@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
 
 from fmapboard.records import Floats, Histogram, Sample
+from fmapboard.render.extremes import finite_extremes
 
 BUCKETS = 30
 """TensorBoard re-bins to 30 buckets of one width, so 30 of one width are shown as they are."""
@@ -26,14 +28,11 @@ def histogram(tag: str, sample: Sample, buckets: int = BUCKETS) -> Histogram:
     """
     values = sample.values
     seen = values.size or 1
-    lo, hi = _extremes(values, sample)
-    finite = values
-    if not math.isfinite(hi - lo):  # NaN or an infinity is there, or the range leaves the type
-        finite = values[np.isfinite(values)]
-        if not finite.size:
-            nonfinite = round(values.size * sample.total / seen)
-            return Histogram(tag, np.empty(0), np.empty(0), nonfinite)
-        lo, hi = _extremes(finite, sample)
+    smallest, largest, is_finite = finite_extremes(values)
+    finite = values if is_finite else values[np.isfinite(values)]
+    if not finite.size:
+        return Histogram(tag, np.empty(0), np.empty(0), round(sample.total * values.size / seen))
+    lo, hi = _reach(float(smallest), sample.lo, min), _reach(float(largest), sample.hi, max)
     nonfinite = round((values.size - finite.size) * sample.total / seen)
     if lo == hi:
         buckets = 1
@@ -66,10 +65,6 @@ def _parts(buckets: int) -> Floats:
     return np.linspace(0, 1, buckets + 1)
 
 
-def _extremes(values: Floats, sample: Sample) -> tuple[float, float]:
-    """The smallest and the largest value, of the sample or known; NaN where one of it is."""
-    lo, hi = float(values.min(initial=math.inf)), float(values.max(initial=-math.inf))
-    known_lo = sample.lo if math.isfinite(sample.lo) else lo
-    known_hi = sample.hi if math.isfinite(sample.hi) else hi
-    # A comparison with NaN is False, so NaN stays where it is the first of the two.
-    return min(lo, known_lo), max(hi, known_hi)
+def _reach(own: float, known: float, furthest: Callable[[float, float], float]) -> float:
+    """An extreme of the sample, or the whole tensor's where that is known."""
+    return furthest(own, known) if math.isfinite(known) else own

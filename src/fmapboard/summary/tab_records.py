@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from fmapboard import tags
 from fmapboard.records import Floats, Measured, Picture, Role, Scale, StepData, TabRecord
 from fmapboard.render import png
 from fmapboard.render.grid import KERNEL_PADDING, PADDING, columns
-from fmapboard.tab_format import FIRST_PREFIX, RECORD_PREFIX, pack
+from fmapboard.tab_format import pack
 
 _STATISTICS = (
     "minimum", "maximum", "mean", "std",
@@ -64,10 +65,10 @@ class TabRecords:
                     "type": follower.site.type,
                 }
                 arrays.update(_dead_after(follower, parts))
-            yield TabRecord(f"{self._prefix}{RECORD_PREFIX}{label}", pack(header, arrays))
+            yield TabRecord(f"{self._prefix}{tags.RECORD}{label}", pack(header, arrays))
             if self._written[label] == 1:
                 grids = [png.encode(raster) for p in pictures for raster in p.rasters]
-                tag = f"{self._prefix}{FIRST_PREFIX}{label}"
+                tag = f"{self._prefix}{tags.FIRST_RECORD}{label}"
                 yield TabRecord(tag, pack(header, arrays, grids))
 
     def _header(

@@ -1,4 +1,11 @@
-"""Where pictures and numbers go."""
+"""Where a logged step goes: the `Writer` protocol, and its implementations.
+
+`tensorboard.TensorBoardWriter`, `folder.FolderWriter` and `memory.MemoryWriter` store steps;
+`pipeline.Pipeline` builds and writes them in a worker thread::
+
+    writer = MemoryWriter()
+    fmapboard.watch(model, writer=writer)        # later: writer.steps
+"""
 
 from __future__ import annotations
 

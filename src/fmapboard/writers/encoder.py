@@ -24,6 +24,7 @@ from tensorboard.plugins.image import metadata as image_metadata
 from tensorboard.plugins.scalar import metadata as scalar_metadata
 from tensorboard.plugins.text import metadata as text_metadata
 
+from fmapboard import tags
 from fmapboard.records import Floats, Histogram, LoggedStep, Picture, TabRecord
 from fmapboard.render import png
 from fmapboard.tab_format import PLUGIN_NAME
@@ -32,7 +33,6 @@ _EMPTY = np.zeros((1, 3))
 _VALUE = summary_pb2.Summary.VALUE_FIELD_NUMBER
 _TENSOR = summary_pb2.Summary.Value.TENSOR_FIELD_NUMBER
 _STRING = tensor_pb2.TensorProto.STRING_VAL_FIELD_NUMBER
-GRADIENT_NORM_CHART = {"Gradient norms": {"all layers": r".*gradient_norm/.*"}}
 
 
 class Encoder:
@@ -182,7 +182,7 @@ def _layout() -> summary_pb2.Summary.Value:
                     for chart, pattern in charts.items()
                 ],
             )
-            for title, charts in GRADIENT_NORM_CHART.items()
+            for title, charts in tags.GRADIENT_NORM_CHART.items()
         ]
     )
     return summary_pb2.Summary.Value(

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from dataclasses import replace
 
-from fmapboard.errors import CaptureError, WriteError
-from fmapboard.options import OnError, Settings
+from fmapboard.errors import WarnOnce, WriteError
+from fmapboard.options import Options
 from fmapboard.records import LoggedStep, StepData
 from fmapboard.summary.budget import Budget
 from fmapboard.summary.build import Composer
+from fmapboard.tags import DROPPED_STEPS
 from fmapboard.writers import Writer
 from fmapboard.writers.encoder import Encoder
 from fmapboard.writers.worker import Worker
@@ -18,43 +18,8 @@ from fmapboard.writers.worker import Worker
 _FRAME = 64
 """Bytes of an event besides its summary, at most: framing, checksums, step and time."""
 
-DROPPED_TAG = "fmapboard/dropped_steps"
-
-log = logging.getLogger("fmapboard")
-
-
-class Complaints:
-    """Says each thing once: in the log, or raised later where the user asked for it.
-
-    A thing is what it is about (a layer's name, ``"writing"``) and the kind of error.
-    """
-
-    def __init__(self, on_error: OnError) -> None:
-        self._on_error = on_error
-        self._said: set[tuple[str, str]] = set()
-        self._first: str | None = None
-
-    def error(self, about: str, error: Exception, consequence: str) -> None:
-        """Report an error of ours; only its text is kept, since its traceback pins tensors."""
-        text = f"{about}: {type(error).__name__}: {error}; {consequence}"
-        self._first = self._first or text
-        self.warn(about, text, kind=type(error).__name__)
-
-    def warn(self, about: str, text: str, kind: str = "") -> None:
-        """Say something once."""
-        if (about, kind) not in self._said:
-            self._said.add((about, kind))
-            log.warning("%s", text)
-
-    def raise_first(self) -> None:
-        """With ``on_error="raise"``: raise the first error that was reported, once.
-
-        Raises:
-            CaptureError: there was one.
-        """
-        text, self._first = self._first, None
-        if text is not None and self._on_error == "raise":
-            raise CaptureError(text)
+MAX_QUEUE_BYTES = 256 * 2**20
+"""Bound of the steps that wait to be written."""
 
 
 def _size(step: LoggedStep) -> int:
@@ -65,23 +30,24 @@ def _size(step: LoggedStep) -> int:
 class Pipeline:
     """Owns the worker, the composer and the writer of one logger; knows nothing of torch."""
 
-    def __init__(self, writer: Writer, settings: Settings, complaints: Complaints) -> None:
+    def __init__(self, writer: Writer, options: Options, warn: WarnOnce) -> None:
         self._compose = Composer(
-            colormap=settings.colormap,
-            scale=settings.scale,
-            name=settings.name,
-            max_kernels=settings.max_channels,
-            compact=settings.max_tile is None,
+            colormap=options.colormap,
+            scale=options.scale,
+            name=options.name,
+            max_kernels=options.max_channels,
+            compact=options.max_tile is None,
         )
-        self._writer, self._complaints = writer, complaints
+        self._writer, self._warn = writer, warn
         self._worker: Worker[Callable[[], StepData]] = Worker(
             self._work,
             self._failed,
-            max_bytes=settings.max_queue_bytes,
-            when_full=settings.when_full,
+            max_bytes=MAX_QUEUE_BYTES,
+            when_full=options.when_full,
+            low_priority=True,
         )
-        self._may_drop = settings.when_full == "drop_oldest"
-        self._max_bytes = settings.max_bytes_per_step
+        self._may_drop = options.when_full == "drop_oldest"
+        self._max_bytes = options.max_bytes_per_step
         self._budget = Budget()
         self._closed = False
 
@@ -111,7 +77,7 @@ class Pipeline:
         try:
             step = self._composed(data)
             for tag, text in step.texts.items():
-                self._complaints.warn(tag, f"{text} (TensorBoard's Text dashboard: {tag})")
+                self._warn.warn(tag, f"{text} (TensorBoard's Text dashboard: {tag})")
             self._writer.write(step)
         except Exception:
             self._compose.undo()
@@ -123,13 +89,13 @@ class Pipeline:
             return data
         dropped = self._worker.dropped
         if dropped:
-            self._complaints.warn(
-                DROPPED_TAG,
+            self._warn.warn(
+                DROPPED_STEPS,
                 f"step {data.step}: {dropped} logged steps dropped so far, since they come faster "
-                f"than they are written (the scalar {DROPPED_TAG} counts on); log less often, or "
+                f"than they are written (the scalar {DROPPED_STEPS} counts on); log less often, or "
                 "with when_full='wait'",
             )
-        return replace(data, scalars={**data.scalars, DROPPED_TAG: float(dropped)})
+        return replace(data, scalars={**data.scalars, DROPPED_STEPS: float(dropped)})
 
     def _composed(self, data: StepData) -> LoggedStep:
         """The step, within the bytes that it may have."""
@@ -137,7 +103,7 @@ class Pipeline:
         while self._max_bytes is not None and _size(step) > self._max_bytes:
             if not self._budget.tighten():
                 text = f"max_bytes_per_step={self._max_bytes}: numbers alone take {_size(step)}"
-                self._complaints.warn("max_bytes_per_step", text)
+                self._warn.warn("max_bytes_per_step", text)
                 break
             self._compose.undo()
             step = self._compose(self._budget.applied(data))
@@ -145,7 +111,7 @@ class Pipeline:
 
     def _failed(self, error: Exception) -> None:
         what = "this step is lost, training goes on"
-        self._complaints.error("writing", error, what)
+        self._warn.error("writing", error, what)
 
     def _guarded(self, act: Callable[[], None]) -> None:
         try:

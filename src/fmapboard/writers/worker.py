@@ -1,4 +1,4 @@
-"""The worker thread: does the slow half of a logged step in order, beside training.
+"""The worker thread: does the slow half of a logged step in order, beside the forward passes.
 
 The queue is bounded in bytes. What happens when it is full is the user's choice: the caller
 waits, or the oldest step that is still waiting is dropped and counted.
@@ -30,6 +30,7 @@ class Worker(Generic[T]):
             goes on with the next item.
         max_bytes: bound of the queue. One item larger than the bound is let in when it is alone.
         when_full: ``"wait"`` or ``"drop_oldest"``.
+        low_priority: the thread gives way to all other threads, as those of training.
     """
 
     def __init__(
@@ -39,9 +40,11 @@ class Worker(Generic[T]):
         *,
         max_bytes: int = 256 * 2**20,
         when_full: WhenFull = "wait",
+        low_priority: bool = False,
     ) -> None:
         self._work, self._failed = work, failed
         self._max_bytes, self._when_full = max_bytes, when_full
+        self._low_priority = low_priority
         self._items: deque[tuple[T, int]] = deque()
         self._bytes = 0
         self._busy = False
@@ -107,7 +110,7 @@ class Worker(Generic[T]):
         if self._thread is None:
             self._pid = os.getpid()
             began = threading.Event()
-            body = weakref.ref(self), self._changed, began
+            body = weakref.ref(self), self._changed, began, self._low_priority
             self._thread = threading.Thread(target=_loop, args=body, name="fmapboard", daemon=True)
             try:
                 self._thread.start()
@@ -133,11 +136,15 @@ class Worker(Generic[T]):
 
 
 def _loop(
-    reference: weakref.ref[Worker[T]], changed: threading.Condition, began: threading.Event
+    reference: weakref.ref[Worker[T]],
+    changed: threading.Condition,
+    began: threading.Event,
+    low_priority: bool,
 ) -> None:
     """The thread's body; it holds the worker weakly while idle, so an owner can be collected."""
     began.set()
-    _lower_own_priority()
+    if low_priority:
+        _lower_own_priority()
     while True:
         with changed:
             worker = reference()

@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 import torch
+from guards import keeping_guard, strict_guard
 from torch import Tensor, nn
 
 from fmapboard.capture import collector
-from fmapboard.capture.collector import Collection, Stopwatch
+from fmapboard.capture.collector import ActivationCollector
+from fmapboard.capture.guard import ERRORS_UNTIL_DISABLED, Stopwatch
 from fmapboard.measure.reducer import Reducer
 from fmapboard.records import Site
 
@@ -20,13 +22,11 @@ SITE = Site("conv", "Conv2d")
 CONV = nn.Conv2d(1, 1, 1)
 
 
-def _collection(failures: list[tuple[str, Exception]] | None = None, **options: Any) -> Collection:
-    def failed(layer: str, error: Exception) -> None:
-        assert failures is not None, error
-        failures.append((layer, error))
-
-    options = {"reduce": Reducer(), "disabled": set(), **options}
-    return Collection(failed=failed, stopwatch=Stopwatch(), **options)
+def _collector(
+    failures: list[tuple[str, Exception]] | None = None, **options: Any
+) -> ActivationCollector:
+    guard = strict_guard() if failures is None else keeping_guard(failures)
+    return ActivationCollector(**{"reduce": Reducer(), "guard": guard, **options})
 
 
 @pytest.mark.parametrize(
@@ -40,14 +40,14 @@ def _collection(failures: list[tuple[str, Exception]] | None = None, **options: 
     ],
 )
 def test_the_networks_input_image_is_kept_as_a_copy(x: Tensor, kept: tuple[int, ...]) -> None:
-    seen = _collection()
+    seen = _collector()
     seen.begin((x,), {})
     expected = x.float().reshape(-1, *x.shape[-3:])[0].numpy().copy()
     x.zero_()
-    photographs = [photograph.to_host() for photograph in seen.photographs]
-    assert [photograph.values.shape for photograph in photographs] == [kept]
+    images = [image.to_host() for image in seen.inputs]
+    assert [image.values.shape for image in images] == [kept]
     if kept == expected.shape:
-        assert (seen.photographs[0].values == expected).all()
+        assert (seen.inputs[0].values == expected).all()
 
 
 @pytest.mark.parametrize(
@@ -63,48 +63,48 @@ def test_the_networks_input_image_is_kept_as_a_copy(x: Tensor, kept: tuple[int, 
     ids=["four channels", "vectors", "empty", "complex", "meta", "text"],
 )
 def test_an_input_that_is_no_image_is_passed_over(x: Any) -> None:
-    seen = _collection()
+    seen = _collector()
     seen.begin((x,), {})
-    assert seen.photographs == []
+    assert seen.inputs == []
 
 
 def test_a_batch_of_three_sequences_is_not_taken_for_a_colour_image() -> None:
-    seen = _collection(reduce=Reducer(channels_last_sequences=False))
+    seen = _collector(reduce=Reducer(channels_last_sequences=False))
     seen.begin((torch.rand(3, 2, 9),), {})
-    assert seen.photographs == []
+    assert seen.inputs == []
 
 
 def test_an_image_given_by_keyword_is_found() -> None:
-    seen = _collection(inputs_drawn=2)
+    seen = _collector(inputs_drawn=2)
     seen.begin((), {"image": torch.rand(4, 3, 8, 8)})
-    assert [photograph.sample for photograph in seen.photographs] == [0, 1]
+    assert [image.sample for image in seen.inputs] == [0, 1]
 
 
 @pytest.mark.parametrize(
     "value", [None, "text", (), torch.zeros(0, 1, 3, 3), torch.ones(1, 1, 2, 2, dtype=torch.long)]
 )
 def test_an_output_without_numbers_is_passed_over(value: Any) -> None:
-    seen = _collection()
+    seen = _collector()
     seen.captured(SITE, "output", value, CONV)
     assert seen.pending == []
 
 
 def test_the_first_floating_tensor_of_a_structure_is_measured() -> None:
-    seen = _collection()
+    seen = _collector()
     maps = torch.rand(1, 2, 4, 4)
     seen.captured(SITE, "output", {"index": torch.ones(3).long(), "maps": [maps]}, CONV)
     assert seen.pending[0].to_host().planes.shape == (1, 2, 4, 4)  # type: ignore[union-attr]
 
 
 def test_a_generator_is_not_consumed() -> None:
-    seen = _collection()
+    seen = _collector()
     value = (torch.ones(1) for _ in range(2))
     seen.captured(SITE, "output", value, CONV)
     assert len(list(value)) == 2
 
 
 def test_the_gradient_of_an_output_is_kept_once_and_with_its_sign() -> None:
-    seen = _collection(gradients=True)
+    seen = _collector(gradients=True)
     maps = torch.rand(1, 1, 2, 2, requires_grad=True) * 1
     seen.begin((), {})
     seen.captured(SITE, "output", maps, CONV)
@@ -117,31 +117,34 @@ def test_the_gradient_of_an_output_is_kept_once_and_with_its_sign() -> None:
     assert gradient.values.tolist() == [1.0, -2.0, 3.0, 4.0]
 
 
-@pytest.mark.parametrize("end", ["void", "begin"])
+@pytest.mark.parametrize("end", ["discard", "begin"])
 def test_a_backward_after_the_window_or_of_a_broken_pass_is_ignored(end: str) -> None:
-    seen = _collection(gradients=True)
+    seen = _collector(gradients=True)
     maps = torch.rand(1, 1, 2, 2, requires_grad=True) * 1
     seen.captured(SITE, "output", maps, CONV)
-    seen.void() if end == "void" else seen.begin((), {})
+    seen.discard() if end == "discard" else seen.begin((), {})
     before = len(seen.pending)
     maps.sum().backward()
     assert len(seen.pending) == before
 
 
-def test_an_error_names_its_layer_and_is_not_raised_and_a_disabled_layer_is_left_alone() -> None:
+def test_an_error_names_its_layer_and_a_layer_that_fails_again_and_again_is_left_alone() -> None:
     failures: list[tuple[str, Exception]] = []
 
     def breaks(*args: Any, **kwargs: Any) -> Any:
         raise RuntimeError("cannot reduce")
 
-    seen = _collection(failures, reduce=breaks, disabled={"other"})
-    seen.captured(SITE, "output", torch.rand(1, 1, 2, 2), CONV)
+    seen = _collector(failures, reduce=breaks)
+    for _ in range(ERRORS_UNTIL_DISABLED + 2):
+        seen.captured(SITE, "output", torch.rand(1, 1, 2, 2), CONV)
+    told = [(layer, str(error)) for layer, error in failures]
+    assert told == [("conv", "cannot reduce")] * ERRORS_UNTIL_DISABLED
     seen.captured(Site("other", "Conv2d"), "output", torch.rand(1, 1, 2, 2), CONV)
-    assert [(layer, str(error)) for layer, error in failures] == [("conv", "cannot reduce")]
+    assert failures[-1][0] == "other"
 
 
 def test_capturing_inside_the_users_autocast_and_graph_leaves_both_alone() -> None:
-    seen = _collection(gradients=True)
+    seen = _collector(gradients=True)
     maps = torch.rand(1, 1, 2, 2, requires_grad=True) * 1
     version, graph = maps._version, maps.grad_fn
     with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -155,9 +158,9 @@ def test_capturing_inside_the_users_autocast_and_graph_leaves_both_alone() -> No
 
 def test_time_is_added_up_once_where_timed_blocks_are_nested() -> None:
     watch = Stopwatch()
-    with watch():
+    with watch:
         time.sleep(0.02)
-        with watch():
+        with watch:
             pass
         assert watch.ms == 0.0
     assert watch.ms >= 20.0
@@ -165,10 +168,10 @@ def test_time_is_added_up_once_where_timed_blocks_are_nested() -> None:
 
 def test_the_time_of_a_layer_counts_even_where_it_fails() -> None:
     failures: list[tuple[str, Exception]] = []
-    seen = _collection(failures, reduce=None)
+    seen = _collector(failures, reduce=None)
     seen.captured(SITE, "output", torch.rand(1, 1, 4, 4), CONV)
     assert [layer for layer, _ in failures] == ["conv"]
-    assert seen.stopwatch.ms > 0.0
+    assert seen.guard.stopwatch.ms > 0.0
 
 
 def test_how_much_is_read_is_told_so_that_several_threads_may_read_it(
@@ -178,5 +181,5 @@ def test_how_much_is_read_is_told_so_that_several_threads_may_read_it(
     real = collector.aside
     monkeypatch.setattr(collector, "aside", lambda *args: told.append(args) or real(*args))
     maps = torch.rand(2, 3, 5, 7)
-    _collection().captured(SITE, "output", maps, CONV)
+    _collector().captured(SITE, "output", maps, CONV)
     assert told == [("cpu", maps.nbytes)]

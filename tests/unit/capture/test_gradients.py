@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from guards import keeping_guard, strict_guard
 from torch import Tensor, nn
 from torch.optim.optimizer import _global_optimizer_pre_hooks
 
@@ -28,8 +29,12 @@ def _no_hook_stays() -> Iterator[None]:
     assert not _global_optimizer_pre_hooks
 
 
-def _raise(error: Exception) -> None:
-    raise error
+def _reader(model: nn.Module, names: Any = ()) -> GradientReader:
+    return GradientReader(model, names, strict_guard())
+
+
+def _found(reader: GradientReader) -> tuple[Parameter, ...]:
+    return reader.pending().to_host()
 
 
 def _model() -> nn.Sequential:
@@ -65,12 +70,12 @@ def _assert_close(found: dict[str, float], expected: dict[str, float]) -> None:
 
 def _read(model: nn.Module, optimizer: Any, names: Any = ()) -> tuple[Parameter, ...]:
     """One optimizer step while armed."""
-    reader = GradientReader(model, names)
-    reader.arm(_raise)
+    reader = _reader(model, names)
+    reader.arm()
     optimizer.step()
     assert reader.stepped
     reader.disarm()
-    return reader.to_host()
+    return _found(reader)
 
 
 @pytest.mark.parametrize(
@@ -125,11 +130,11 @@ def test_with_a_closure_the_norm_is_that_of_its_first_evaluation(how: str) -> No
         losses.append(_backward(model))
         return losses[-1]
 
-    reader = GradientReader(model, ())
-    reader.arm(_raise)
+    reader = _reader(model)
+    reader.arm()
     given = optimizer.step(closure) if how == "by position" else optimizer.step(closure=closure)
     reader.disarm()
-    _assert_close(_norms(reader.to_host()), _references(twin))
+    _assert_close(_norms(_found(reader)), _references(twin))
     assert given is losses[0]
     assert len(losses) >= 2
 
@@ -224,8 +229,8 @@ def test_weights_are_those_before_the_step() -> None:
 def test_accumulated_gradients_are_read_once_as_their_sum() -> None:
     model = _model()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    reader = GradientReader(model, ())
-    reader.arm(_raise)
+    reader = _reader(model)
+    reader.arm()
     for _ in range(3):
         _backward(model, scale=1 / 3)
     expected = _references(model)
@@ -234,7 +239,7 @@ def test_accumulated_gradients_are_read_once_as_their_sum() -> None:
     _backward(model, scale=100.0)
     optimizer.step()  # a second step inside the window is not read
     reader.disarm()
-    _assert_close(_norms(reader.to_host()), expected)
+    _assert_close(_norms(_found(reader)), expected)
 
 
 def test_clipped_gradients_are_read_after_clipping() -> None:
@@ -255,15 +260,15 @@ def test_under_a_gradient_scaler_the_norm_is_of_the_unscaled_gradient(fused: boo
     expected = _references(twin)
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.1, fused=fused)
     scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
-    reader = GradientReader(model, ["0.weight"])
-    reader.arm(_raise)
+    reader = _reader(model, ["0.weight"])
+    reader.arm()
     torch.manual_seed(1)
     scaler.scale(model(torch.rand(4, 3, 8, 8)).square().sum()).backward()
     scaled = _references(model)["0.weight"]
     assert scaled == pytest.approx(1024 * expected["0.weight"], rel=1e-5)
     scaler.step(optimizer)
     reader.disarm()
-    found = reader.to_host()
+    found = _found(reader)
     assert {n: pytest.approx(v, rel=1e-5) for n, v in expected.items()} == _norms(found)
     assert found[0].gradient is not None
     norm = float((found[0].gradient.values.astype("f8") ** 2).sum() ** 0.5)
@@ -284,9 +289,9 @@ def test_half_precision_gradients_of_a_fused_optimizer_are_unscaled_in_float32()
 
 def test_two_models_with_two_optimizers_stay_apart() -> None:
     first, second = _model(), _model()
-    readers = [GradientReader(net, ()) for net in (first, second)]
+    readers = [_reader(net) for net in (first, second)]
     for reader in readers:
-        reader.arm(_raise)
+        reader.arm()
     expected = []
     for net in (first, second):
         _backward(net)
@@ -296,19 +301,19 @@ def test_two_models_with_two_optimizers_stay_apart() -> None:
     torch.optim.SGD(second.parameters(), lr=0.1).step()
     for reader, norms in zip(readers, expected, strict=True):
         reader.disarm()
-        _assert_close(_norms(reader.to_host()), norms)
+        _assert_close(_norms(_found(reader)), norms)
 
 
 def test_two_optimizers_of_one_model_are_each_read_when_they_step() -> None:
     model = _model()
-    reader, acted = GradientReader(model, ()), []
-    reader.arm(_raise, lambda: acted.append("about to step"))
+    reader, acted = _reader(model), []
+    reader.arm(lambda: acted.append("about to step"))
     _backward(model)
     expected = _references(model)
     torch.optim.SGD(model[3].parameters(), lr=0.1).step()
     torch.optim.Adam(model[0].parameters(), lr=0.1).step()
     reader.disarm()
-    _assert_close(_norms(reader.to_host()), expected)
+    _assert_close(_norms(_found(reader)), expected)
     assert acted == ["about to step"]
 
 
@@ -326,18 +331,18 @@ def test_an_error_inside_is_told_and_never_reaches_the_optimizer(
         raise ValueError("no kernels for you")
 
     monkeypatch.setattr("fmapboard.capture.gradients.sample", broken)
-    reader = GradientReader(model, ["0.weight"])
-    reader.arm(errors.append, refuses)
+    reader = GradientReader(model, ["0.weight"], keeping_guard(errors))
+    reader.arm(refuses)
     torch.optim.SGD(model.parameters(), lr=0.1).step()
     reader.disarm()
-    assert [str(error) for error in errors] == ["no kernels for you", "no histogram for you"]
+    assert [str(error) for _, error in errors] == ["no kernels for you", "no histogram for you"]
     assert not torch.equal(model[0].bias, before)
 
 
 def test_an_error_in_the_users_closure_stays_the_users() -> None:
     model, errors = _model(), []
-    reader = GradientReader(model, ())
-    reader.arm(errors.append)
+    reader = GradientReader(model, (), keeping_guard(errors))
+    reader.arm()
 
     def closure() -> float:
         raise ZeroDivisionError
@@ -350,31 +355,31 @@ def test_an_error_in_the_users_closure_stays_the_users() -> None:
 
 def test_a_parameter_that_was_replaced_after_the_reader_was_made_is_read_under_its_name() -> None:
     model = _model()
-    reader = GradientReader(model, ())
-    reader.arm(_raise)
+    reader = _reader(model)
+    reader.arm()
     reader.disarm()
     model.load_state_dict({k: v.clone() for k, v in model.state_dict().items()}, assign=True)
-    reader.arm(_raise)
+    reader.arm()
     _backward(model)
     torch.optim.SGD(model.parameters(), lr=0.1).step()
     reader.disarm()
-    assert list(_norms(reader.to_host())) == ["0.weight", "0.bias", "3.weight", "3.bias"]
+    assert list(_norms(_found(reader))) == ["0.weight", "0.bias", "3.weight", "3.bias"]
 
 
 def test_after_disarming_nothing_is_read_and_no_hook_is_left() -> None:
     model = _model()
-    reader = GradientReader(model, ["0.weight"])
-    reader.arm(_raise)
+    reader = _reader(model, ["0.weight"])
+    reader.arm()
     reader.disarm()
     assert not _global_optimizer_pre_hooks
     _backward(model)
     torch.optim.SGD(model.parameters(), lr=0.1).step()
-    assert (reader.stepped, reader.to_host()) == (False, ())
+    assert (reader.stepped, _found(reader)) == (False, ())
 
 
 def test_a_reader_that_is_collected_while_armed_takes_its_hook_with_it() -> None:
-    reader = GradientReader(_model(), ())
-    reader.arm(_raise)
+    reader = _reader(_model())
+    reader.arm()
     assert len(_global_optimizer_pre_hooks) == 1
     del reader
     gc.collect()

@@ -11,7 +11,7 @@ import torch
 import torchvision
 from torch import Tensor, nn
 
-from fmapboard.capture.side_pass import run_probe, untouched
+from fmapboard.capture.side_pass import run_side_pass, untouched
 
 torch.set_num_threads(1)
 
@@ -59,7 +59,7 @@ def test_a_probe_runs_in_eval_mode_without_gradients_and_changes_nothing() -> No
     model(x).sum().backward()
     model[4].eval()  # frozen by the user
     before = _state(model)
-    out = run_probe(model, x)
+    out = run_side_pass(model, x)
     _assert_same(before, _state(model))
     assert model[3].notes[-1][:4] == (False, False, False, torch.float32)
     assert not out.requires_grad
@@ -74,7 +74,7 @@ def test_a_real_network_in_training_is_as_before(name: str) -> None:
     model = getattr(torchvision.models, name)().train()
     x = torch.rand(1, 3, 32, 32)
     before = _state(model)
-    run_probe(model, x)
+    run_side_pass(model, x)
     _assert_same(before, _state(model))
 
 
@@ -88,7 +88,7 @@ def test_a_probe_between_a_forward_and_its_backward_leaves_the_gradients_as_they
         loss = model(x).square().sum()
         versions = [b._version for b in model.buffers()]
         if probe:
-            run_probe(model, x[:1])
+            run_side_pass(model, x[:1])
         assert [b._version for b in model.buffers()] == versions
         gradients.append(torch.autograd.grad(loss, list(model.parameters())))
     assert all(torch.equal(a, b) for a, b in zip(*gradients, strict=True))
@@ -97,7 +97,7 @@ def test_a_probe_between_a_forward_and_its_backward_leaves_the_gradients_as_they
 def test_a_probe_inside_the_users_autocast_runs_in_full_precision_and_spoils_no_gradient() -> None:
     model, x = _net(), torch.rand(2, 3, 8, 8)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        run_probe(model, x)
+        run_side_pass(model, x)
         assert torch.is_autocast_enabled("cpu")
         assert torch.is_autocast_cache_enabled()
         assert model[3].notes[-1][2:4] == (False, torch.float32)
@@ -115,7 +115,7 @@ def test_a_probe_that_breaks_off_leaves_everything_as_it_was(error: type[BaseExc
     x = torch.rand(1, 3, 8, 8)
     before = _state(model)
     with pytest.raises(error):
-        run_probe(model, x)
+        run_side_pass(model, x)
     _assert_same(before, _state(model))
 
 
@@ -182,7 +182,7 @@ def test_a_probe_is_moved_to_the_models_type_and_may_be_several_arguments() -> N
         def forward(self, image: Tensor, index: Tensor) -> Tensor:
             return self.conv(image)[index]  # type: ignore[no-any-return]
 
-    out = run_probe(Two(), (torch.rand(2, 3, 4, 4), torch.tensor([1])))
+    out = run_side_pass(Two(), (torch.rand(2, 3, 4, 4), torch.tensor([1])))
     assert (out.dtype, tuple(out.shape)) == (torch.float64, (1, 2, 4, 4))
 
 
@@ -192,5 +192,5 @@ def test_a_wrapped_model_is_probed_from_within() -> None:
 
     model = _net()
     wrapped = torch.compile(model, backend=compiles)
-    assert run_probe(wrapped, torch.rand(1, 3, 8, 8)).shape == (1, 4, 6, 6)
+    assert run_side_pass(wrapped, torch.rand(1, 3, 8, 8)).shape == (1, 4, 6, 6)
     assert len(model[3].notes) == 1

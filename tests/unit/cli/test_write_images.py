@@ -1,4 +1,4 @@
-"""Recorded images are written in order, in threads, and never too many wait."""
+"""PendingStep images are written in order, in threads, and never too many wait."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 import fmapboard.cli.write_images as delivery_module
+from fmapboard.capture.step_parts import PendingStep
 from fmapboard.cli.write_images import Delivered, Delivery
 from fmapboard.errors import ImageError, WriteError
-from fmapboard.records import LoggedStep, Photograph, StepData
+from fmapboard.records import InputImage, LoggedStep, StepData
 from fmapboard.render import png
-from fmapboard.separate import Recorded
 from fmapboard.summary.build import Composer
 from fmapboard.writers.memory import MemoryWriter
 from fmapboard.writers.tensorboard import TensorBoardWriter
@@ -26,11 +26,11 @@ LIMIT = 20.0  # s; only broken code takes that long
 
 def data(step: int) -> StepData:
     values = np.full((3, 40, 40), step / 100, np.float32)
-    return StepData(step, 0.0, photographs=(Photograph(0, values),))
+    return StepData(step, 0.0, inputs=(InputImage(0, values),))
 
 
-def image(step: int, nbytes: int = 10) -> Recorded:
-    return Recorded(step, nbytes, lambda: data(step))
+def image(step: int, nbytes: int = 10) -> PendingStep:
+    return PendingStep(step, nbytes, lambda: data(step))
 
 
 def threads() -> set[str]:
@@ -71,7 +71,7 @@ def test_no_more_is_recorded_than_may_wait(tmp_path: Path) -> None:
             assert go_on.wait(LIMIT)
             super().write(step)
 
-    def images() -> Iterator[Recorded]:
+    def images() -> Iterator[PendingStep]:
         for step in range(9):
             made.append(step)
             if step == 3:  # with it 40 bytes wait, and 30 may
@@ -93,7 +93,7 @@ def test_an_image_larger_than_the_bound_is_written_while_the_next_is_recorded() 
             assert go_on.wait(LIMIT)
             super().write(step)
 
-    def images() -> Iterator[Recorded]:
+    def images() -> Iterator[PendingStep]:
         yield image(0, 1000)
         second.set()
         go_on.set()
@@ -107,7 +107,7 @@ def test_an_image_larger_than_the_bound_is_written_while_the_next_is_recorded() 
 
 
 def test_an_error_in_recording_comes_behind_what_was_recorded_before() -> None:
-    def images() -> Iterator[Recorded]:
+    def images() -> Iterator[PendingStep]:
         yield image(0)
         yield image(1)
         raise ImageError("the third file is broken")
@@ -144,7 +144,7 @@ def test_an_interruption_gives_up_what_waits_and_leaves_whole_files(tmp_path: Pa
     folders: list[Path | None] = [tmp_path / str(step) for step in range(50)]
     board = MemoryWriter()
 
-    def images() -> Iterator[Recorded]:
+    def images() -> Iterator[PendingStep]:
         for step in range(49):
             yield image(step)
         raise KeyboardInterrupt
@@ -184,7 +184,7 @@ def test_ctrl_c_while_a_thread_starts_waits_for_that_thread_too(
 
     monkeypatch.setattr(threading.Thread, "start", interrupted)
     folders: list[Path | None] = [tmp_path / str(step) for step in range(3)]
-    images = iter([Recorded(0, 10, busy), Recorded(1, 10, slow), image(2)])
+    images = iter([PendingStep(0, 10, busy), PendingStep(1, 10, slow), image(2)])
     with pytest.raises(KeyboardInterrupt):
         list(Delivery(Composer(), board, folders).deliver(images))
     assert [step.step for step in board.steps] == [0, 1]
@@ -202,7 +202,7 @@ def test_who_comes_too_late_leaves_nobody_behind_him_waiting() -> None:
 
     late: Future[Delivered] = Future()
     behind = threading.Thread(
-        target=delivery._write, args=(1, Recorded(1, 10, second), late), daemon=True
+        target=delivery._write, args=(1, PendingStep(1, 10, second), late), daemon=True
     )
     behind.start()
     assert entered.wait(LIMIT)
@@ -235,7 +235,7 @@ def test_an_image_behind_a_broken_one_is_given_up_and_one_before_it_is_written(
 
     folders: list[Path | None] = [tmp_path / str(step) for step in range(3)]
     delivered = Delivery(Composer(), board, folders).deliver(
-        iter([Recorded(0, 10, late), Recorded(1, 10, broken), image(2)])
+        iter([PendingStep(0, 10, late), PendingStep(1, 10, broken), image(2)])
     )
     assert next(delivered).step.step == 0
     with pytest.raises(ValueError, match="no step"):

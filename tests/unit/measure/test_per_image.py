@@ -10,13 +10,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from fmapboard.image_passes import Recorder
+from fmapboard.image_passes import ImagePasses
 from fmapboard.measure import per_image
 from fmapboard.measure.channel_stats import statistics, statistics_of_each
 from fmapboard.measure.per_image import reduce_images
 from fmapboard.measure.reducer import Pending, Reducer
 from fmapboard.records import KernelShape, Measured, Site, Statistics
-from fmapboard.render.quantize import Quantiser, extremes
+from fmapboard.render.extremes import finite_extremes
+from fmapboard.render.quantize import Quantiser
 
 CONV = Site("conv", "Conv2d", KernelShape((6, 3, 3, 3)))
 RELU = Site("relu", "ReLU", pictures=False, floor=0.0)
@@ -178,7 +179,7 @@ def test_a_network_leaves_the_same_either_way(
     torch.manual_seed(0)
     layers = [nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(inplace=True), nn.Conv2d(8, 4, 3)]
     model, batch = nn.Sequential(*layers).eval(), maps(5, 3, 12, 12)
-    usual = [image.finish() for image in Recorder(model, reducer())(batch, 0)]
+    usual = [image.to_host() for image in ImagePasses(model, reducer())(batch, 0)]
     monkeypatch.setattr(per_image, "MAX_BYTES", max_bytes)
     calls: list[Site] = []
     reduce = Reducer.__call__
@@ -188,8 +189,8 @@ def test_a_network_leaves_the_same_either_way(
         return reduce(self, site, *args, **options)
 
     monkeypatch.setattr(Reducer, "__call__", noted)
-    for here, there in zip(Recorder(model, reducer())(batch, 0), usual, strict=True):
-        for one, other in zip(here.finish().measured, there.measured, strict=True):
+    for here, there in zip(ImagePasses(model, reducer())(batch, 0), usual, strict=True):
+        for one, other in zip(here.to_host().measured, there.measured, strict=True):
             assert_equal(one, other)
     alone = 3  # layers of the first image
     assert len(calls) == (alone if max_bytes else alone + 3 * len(batch))
@@ -208,11 +209,11 @@ def test_no_image_is_read_again_for_extremes_that_its_numbers_hold(
 ) -> None:
     asked: list[tuple[int, ...]] = []
 
-    def counting(planes: Any) -> Any:
+    def counting(planes: Any, axes: tuple[int, ...]) -> Any:
         asked.append(planes.shape)
-        return extremes(planes)
+        return finite_extremes(planes, axes)
 
-    monkeypatch.setattr("fmapboard.render.quantize.extremes", counting)
+    monkeypatch.setattr("fmapboard.render.quantize.finite_extremes", counting)
     tensor = maps(3, 6, 12, 12)
     tensor[1, 2, 0, 0] = torch.nan
     found = reduce_images(reducer(), CONV, "feature_maps", tensor, nn.Conv2d(3, 6, 3))

@@ -17,7 +17,8 @@ from fmapboard.measure.channel_stats import PendingStatistics
 from fmapboard.measure.reducer import Pending, Reducer, joined
 from fmapboard.measure.subsample import SAMPLE_SIZE, sample
 from fmapboard.records import Mark, Measured, Planes, Site
-from fmapboard.render.quantize import extremes, shrink
+from fmapboard.render.average import shrink
+from fmapboard.render.extremes import finite_extremes
 
 torch.set_num_threads(1)
 
@@ -420,11 +421,11 @@ def test_maps_of_one_sample_are_not_read_again_for_their_extremes(
 ) -> None:
     asked = []
 
-    def counting(maps: Any) -> Any:
+    def counting(maps: Any, axes: tuple[int, ...]) -> Any:
         asked.append(maps.shape)
-        return extremes(maps)
+        return finite_extremes(maps, axes)
 
-    monkeypatch.setattr("fmapboard.render.quantize.extremes", counting)
+    monkeypatch.setattr("fmapboard.render.quantize.finite_extremes", counting)
     one, two = torch.randn(1, 3, 8, 8), torch.randn(2, 3, 8, 8)
     for maps, max_tile in ((one, None), (two, None), (one, 4)):
         _planes(maps, max_tile=max_tile)

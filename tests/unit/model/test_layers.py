@@ -115,9 +115,9 @@ def test_a_model_that_is_one_layer_is_named_after_its_type() -> None:
         (["layer1.*", "!*"], LayerNotFound, "leaves no layer: everything is taken away by '!'"),
         (lambda name, module: False, LayerNotFound, "accepts none of 68 modules"),
         ([], ConfigurationError, r"layers=\[\] selects nothing"),
-        (7, ConfigurationError, "layers=7: wanted a glob"),
-        ({"a": 1}, ConfigurationError, r"layers=\{'a': 1\}: wanted a glob"),
-        (["conv1", 3], ConfigurationError, "layers contains 3: wanted a glob"),
+        (7, ConfigurationError, "layers=7: expected a glob"),
+        ({"a": 1}, ConfigurationError, r"layers=\{'a': 1\}: expected a glob"),
+        (["conv1", 3], ConfigurationError, "layers contains 3: expected a glob"),
     ],
 )  # fmt: skip
 def test_a_choice_that_selects_nothing_is_refused_with_the_users_own_words(

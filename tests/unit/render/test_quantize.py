@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from fmapboard.records import Planes
-from fmapboard.render.quantize import Quantiser, extremes, quantise, shrink
+from fmapboard.render.average import shrink
+from fmapboard.render.extremes import finite_extremes
+from fmapboard.render.quantize import Quantiser, quantise
 
 
 def planes_of(maps: np.ndarray, **options: object) -> Planes:
@@ -69,9 +71,9 @@ def test_a_locked_scale_survives_a_batch_of_another_size() -> None:
 
 def test_extremes_say_whether_all_values_are_finite() -> None:
     maps = np.ones((1, 2, 2, 2), np.float32)
-    assert extremes(maps)[2]
+    assert finite_extremes(maps)[2]
     maps[0, 1, 0, 0] = np.nan
-    lo, hi, finite = extremes(maps)
+    lo, hi, finite = finite_extremes(maps, (2, 3))
     assert (lo.tolist(), hi.tolist(), finite) == ([[1.0, 1.0]], [[1.0, 1.0]], False)
 
 

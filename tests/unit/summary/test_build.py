@@ -15,12 +15,12 @@ from torch import nn
 
 from fmapboard.measure.reducer import Reducer
 from fmapboard.records import (
+    InputImage,
     Kernels,
     KernelShape,
     LoggedStep,
     Measured,
     Parameter,
-    Photograph,
     Planes,
     Sample,
     Site,
@@ -78,8 +78,8 @@ def test_pictures_are_grouped_by_kernel_shape_and_role(site: Site, role: Any, ta
 
 
 def test_kernels_and_the_networks_input_have_tags_of_their_own() -> None:
-    photograph = Photograph(1, np.zeros((3, 4, 5), np.float32))
-    step = compose(kernels=(kernels_of(64, 3, 7, 7),), photographs=(photograph,))
+    photograph = InputImage(1, np.zeros((3, 4, 5), np.float32))
+    step = compose(kernels=(kernels_of(64, 3, 7, 7),), inputs=(photograph,))
     assert [p.tag for p in step.pictures] == ["kernels_64x3x7x7/conv1", "network_input/sample_1"]
 
 
@@ -109,7 +109,7 @@ def test_a_name_stands_in_front_of_every_tag() -> None:
         Composer(name="critic"),
         measured=(measured(maps_of(1, 4, 6, 6)),),
         kernels=(kernels_of(64, 3, 7, 7),),
-        photographs=(Photograph(0, np.zeros((3, 4, 5), np.float32)),),
+        inputs=(InputImage(0, np.zeros((3, 4, 5), np.float32)),),
         parameters=(Parameter("conv1.weight", norm=3.0),),
     )
     tags = [*step.scalars, *(x.tag for x in (*step.pictures, *step.histograms, *step.records))]

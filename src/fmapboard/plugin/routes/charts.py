@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fmapboard import tags
 from fmapboard.plugin.data_source import Reader
 from fmapboard.plugin.http import Answer, Query
 from fmapboard.plugin.layer_series import Series
@@ -16,10 +17,9 @@ from fmapboard.plugin.stored_record import Header, read_header
 from fmapboard.plugin.tag_names import natural
 from fmapboard.tab_format import FormatError
 
-_OF_LABEL = ("constant_channels", "nonfinite", "dead_channels")
-_OF_TENSOR = ("activations", "inputs", "activation_gradients")
-_OF_PARAMETER = ("weights", "gradients")
-_NORM = "gradient_norm"
+_OF_LABEL = (tags.CONSTANT_CHANNELS, tags.NONFINITE, tags.DEAD_CHANNELS)
+_OF_TENSOR = tuple(tags.HISTOGRAM_OF.values())
+_OF_PARAMETER = (tags.WEIGHTS, tags.GRADIENTS)
 _MOST_HISTOGRAMS = 200
 """The Python loader keeps 500 of a series, more than a chart has columns."""
 
@@ -30,11 +30,12 @@ def numbers(reader: Reader, query: Query) -> Answer:
     run, prefix = query.text("run"), series.layer.prefix
     header = _header(reader, series)
     layer = series.layer.label if header is None else header.layer
-    scalars = [f"{what}/{series.layer.label}" for what in _OF_LABEL] + [f"{_NORM}/total"]
+    scalars = [tags.of(what, series.layer.label) for what in _OF_LABEL]
+    scalars.append(tags.of(tags.GRADIENT_NORM, tags.TOTAL))
     if header is not None and header.activation is not None:
-        scalars.append(f"dead_channels/{header.activation}")
-    norms = _of_parameters(reader.scalar_tags(run), prefix, (_NORM,), layer)
-    of_tensor = [f"{what}/{series.layer.label}" for what in _OF_TENSOR]
+        scalars.append(tags.of(tags.DEAD_CHANNELS, header.activation))
+    norms = _of_parameters(reader.scalar_tags(run), prefix, (tags.GRADIENT_NORM,), layer)
+    of_tensor = [tags.of(what, series.layer.label) for what in _OF_TENSOR]
     of_parameter = _of_parameters(reader.histogram_tags(run), prefix, _OF_PARAMETER, layer)
     return Answer(
         {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from fmapboard import tags
 from fmapboard.plugin.data_source import IMAGES, Point, Reader
 from fmapboard.plugin.http import Answer, Query, missing
 from fmapboard.plugin.layer_series import Series, series_of
@@ -11,7 +12,6 @@ from fmapboard.plugin.stored_record import ROLES, Header, read_header
 from fmapboard.plugin.tag_names import layer_of, natural
 from fmapboard.tab_format import FormatError
 
-INPUT_TAG = "network_input/sample_"
 _MOST_SAMPLES = 64
 
 
@@ -138,4 +138,4 @@ def _inputs(reader: Reader, run: str, listed: list[dict[str, Any]]) -> list[dict
 
 def input_tag(name: str, sample: int) -> str:
     """The tag of the Images series of a model's input."""
-    return f"{name}.{INPUT_TAG}{sample}" if name else f"{INPUT_TAG}{sample}"
+    return tags.prefix(name) + tags.network_input(sample)

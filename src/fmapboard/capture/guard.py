@@ -1,0 +1,91 @@
+"""Time what fmapboard does on the training thread, and keep its errors out of the training."""
+
+from __future__ import annotations
+
+import time
+
+from fmapboard.errors import WarnOnce
+
+ERRORS_UNTIL_DISABLED = 3
+CONSEQUENCE = "it is left out, training goes on"
+
+
+class Stopwatch:
+    """Adds up the milliseconds that fmapboard spends on the training thread.
+
+    ``with stopwatch:`` times a block; a block inside a timed block is not counted twice.
+    """
+
+    __slots__ = ("_begun", "_depth", "ms")
+
+    def __init__(self) -> None:
+        self.ms = self._begun = 0.0
+        self._depth = 0
+
+    def __enter__(self) -> None:
+        if self._depth == 0:
+            self._begun = time.perf_counter()
+        self._depth += 1
+
+    def __exit__(self, *error: object) -> None:
+        self._depth -= 1
+        if self._depth == 0:
+            self.ms += (time.perf_counter() - self._begun) * 1e3
+
+
+class _Guarded:
+    """Times a block, and hands its exceptions to the guard instead of raising them."""
+
+    __slots__ = ("_about", "_guard")
+
+    def __init__(self, about: str, guard: Guard) -> None:
+        self._about, self._guard = about, guard
+
+    def __enter__(self) -> None:
+        self._guard.stopwatch.__enter__()
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        try:
+            if isinstance(error, Exception):
+                self._guard.failed(self._about, error)
+                return True
+            return False
+        finally:
+            self._guard.stopwatch.__exit__()
+
+
+class Guard:
+    """Runs fmapboard's own work inside the user's training step.
+
+    ``with guard("conv1"):`` times the block; an exception in it is reported once under that name
+    and swallowed. What failed three times is disabled.
+
+    Args:
+        warn: where errors are reported.
+
+    Attributes:
+        stopwatch: adds up the time of all blocks; replaced for each logged step.
+    """
+
+    def __init__(self, warn: WarnOnce) -> None:
+        self._warn = warn
+        self._errors: dict[str, int] = {}
+        self.stopwatch = Stopwatch()
+
+    def __call__(self, about: str) -> _Guarded:
+        """Guard the block under a name: a layer's label, or what is being done."""
+        return _Guarded(about, self)
+
+    @property
+    def has_failed(self) -> bool:
+        """True once anything has failed."""
+        return bool(self._errors)
+
+    def is_disabled(self, about: str) -> bool:
+        """True if this has failed too often to be tried again."""
+        return self._errors.get(about, 0) >= ERRORS_UNTIL_DISABLED
+
+    def failed(self, about: str, error: Exception) -> None:
+        """Report an error and count it."""
+        self._errors[about] = self._errors.get(about, 0) + 1
+        self._warn.error(about, error, CONSEQUENCE)

@@ -1,0 +1,102 @@
+"""The moments right before and right after an optimizer changes the weights."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import torch
+from torch.optim.optimizer import Optimizer, register_optimizer_step_pre_hook
+from torch.utils.hooks import RemovableHandle
+
+
+class StepListener(Protocol):
+    """Receives the optimizer steps of the whole process; must not raise."""
+
+    def about_to_step(self, optimizer: Optimizer) -> bool:
+        """An optimizer's ``step`` was called; False ignores this step."""
+
+    def gradients_complete(self, optimizer: Optimizer) -> None:
+        """The gradients are those that the optimizer uses. With a closure (LBFGS) this is called
+        after its first evaluation.
+        """
+
+
+class OptimizerHook:
+    """Tells a listener of optimizer steps through torch's global pre-hook while it is armed.
+
+    Args:
+        listener: held weakly.
+
+    Attributes:
+        in_closure: True while an optimizer evaluates its closure.
+    """
+
+    def __init__(self, listener: StepListener) -> None:
+        self._listener = weakref.ref(listener)
+        self._remove: Callable[[], object] = _nothing
+        self.in_closure = False
+
+    def arm(self) -> None:
+        """Wait for optimizer steps; an armed hook is armed anew."""
+        self.disarm()
+        itself = weakref.WeakMethod(self._before_step)
+
+        def hook(optimizer: Optimizer, args: Any, kwargs: Any) -> tuple[Any, Any] | None:
+            method = itself()
+            return None if method is None else method(optimizer, args, kwargs)
+
+        self._remove = weakref.finalize(self, register_optimizer_step_pre_hook(hook).remove)
+
+    def disarm(self) -> None:
+        """Stop waiting; without a hook this does nothing."""
+        self._remove()
+
+    def _before_step(
+        self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Any, Any] | None:
+        listener = self._listener()
+        if listener is None or not listener.about_to_step(optimizer):
+            return None
+        closure = args[1] if len(args) > 1 else kwargs.get("closure")
+        if not callable(closure):
+            listener.gradients_complete(optimizer)
+            return None
+        observed = self._observed(closure, lambda: listener.gradients_complete(optimizer))
+        if len(args) > 1:
+            return (args[0], observed, *args[2:]), kwargs
+        return args, {**kwargs, "closure": observed}
+
+    def _observed(
+        self, closure: Callable[[], Any], evaluated: Callable[[], None]
+    ) -> Callable[[], Any]:
+        """The closure, with a call after its first evaluation."""
+        done = False
+
+        def observed() -> Any:
+            nonlocal done
+            self.in_closure = True
+            try:
+                result = closure()
+            finally:
+                self.in_closure = False
+            if not done:
+                done = True
+                evaluated()
+            return result
+
+        return observed
+
+
+def after_each_step(
+    optimizer: Optimizer, act: Callable[[Optimizer, Any, Any], None]
+) -> RemovableHandle:
+    """Call ``act`` after each step of an optimizer, which holds it; returns the hook's handle."""
+    # In a compiled step function it is called for real, not traced once.
+    untraced = torch.compiler.disable(act)  # type: ignore[no-untyped-call]  # torch
+    return optimizer.register_step_post_hook(untraced)
+
+
+def _nothing() -> None:
+    return

@@ -1,0 +1,61 @@
+"""Which forward pass of a window is recorded, and the numbers of the calls in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+Side = Literal["output", "input"]
+Phase = Literal["waiting", "recording", "done"]
+
+
+class PassTracker:
+    """Selects one forward pass of the root module and counts the calls of each layer in it.
+
+    The first pass that ``accept`` agrees to is recorded, later ones are ignored unless
+    ``restart`` asks for one of them instead. A pass that raised does not count. Where the root's
+    ``forward`` is bypassed, each layer's first call is recorded.
+
+    Args:
+        accept: asked when a pass begins whether it counts.
+        restart: asked when a pass begins after the recorded one; True forgets the recorded one.
+    """
+
+    def __init__(self, accept: Callable[[], bool], restart: Callable[[], bool]) -> None:
+        self._accept, self._restart = accept, restart
+        self._phase: Phase = "waiting"
+        self._calls: dict[tuple[str, Side], int] = {}
+        self._positions: dict[tuple[str, int], int] = {}
+
+    def root_begins(self) -> bool:
+        """A forward pass of the root begins; True if it is the one to record."""
+        if not self._accept():
+            if self._phase == "recording":
+                self._phase = "waiting"  # the pass before it broke off; this one is not its end
+            return False
+        if self._phase == "done" and not self._restart():
+            return False
+        self._phase = "recording"
+        self._calls.clear()
+        self._positions.clear()
+        return True
+
+    def root_ends(self) -> None:
+        """A forward pass of the root has returned."""
+        if self._phase == "recording":
+            self._phase = "done"
+
+    def call(self, layer: str, side: Side) -> tuple[int, int] | None:
+        """Count a call of a layer in the recorded pass.
+
+        Returns:
+            The call's number in the pass, from 1, and its position among all calls, from 0; None
+            for a call that is not recorded.
+        """
+        if self._phase == "done":
+            return None
+        number = self._calls.get((layer, side), 0) + 1
+        if self._phase == "waiting" and (number > 1 or not self._accept()):
+            return None
+        self._calls[layer, side] = number
+        return number, self._positions.setdefault((layer, number), len(self._positions))

@@ -1,0 +1,32 @@
+"""The smallest and the largest finite value."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fmapboard.records import Floats
+
+
+def finite_extremes(
+    values: Floats, axes: tuple[int, ...] | None = None
+) -> tuple[Floats, Floats, bool]:
+    """Finite extremes over some axes, f64, and whether all values are finite.
+
+    >>> finite_extremes(np.array([1.0, np.nan, 3.0]))
+    (array(1.), array(3.), False)
+
+    Args:
+        values: any floating-point array.
+        axes: reduced; None reduces all.
+
+    Returns:
+        Smallest and largest; inf and -inf where there is no finite value.
+    """
+    lo = np.asarray(values.min(axes, initial=np.inf), np.float64)
+    hi = np.asarray(values.max(axes, initial=-np.inf), np.float64)
+    if np.isfinite(lo).all() and np.isfinite(hi).all():
+        return lo, hi, True
+    finite = np.isfinite(values)
+    lo = np.asarray(np.where(finite, values, np.inf).min(axes, initial=np.inf), np.float64)
+    hi = np.asarray(np.where(finite, values, -np.inf).max(axes, initial=-np.inf), np.float64)
+    return lo, hi, bool(finite.all())

@@ -1,0 +1,28 @@
+"""Guards for tests: errors of ours end the test, or are kept in a list."""
+
+from __future__ import annotations
+
+from fmapboard.capture.guard import Guard
+from fmapboard.errors import WarnOnce
+
+
+class _Raises(WarnOnce):
+    def error(self, about: str, error: Exception, consequence: str) -> None:
+        raise error
+
+
+class _Keeps(WarnOnce):
+    def __init__(self, errors: list[tuple[str, Exception]]) -> None:
+        super().__init__()
+        self._errors = errors
+
+    def error(self, about: str, error: Exception, consequence: str) -> None:
+        self._errors.append((about, error))
+
+
+def strict_guard() -> Guard:
+    return Guard(_Raises())
+
+
+def keeping_guard(errors: list[tuple[str, Exception]]) -> Guard:
+    return Guard(_Keeps(errors))
