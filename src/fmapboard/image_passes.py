@@ -86,7 +86,7 @@ class ImagePasses:
             self._separable = False
             self.refused(str(reason))
         for number in range(done, len(images)):
-            yield _finished(self.one(images[number : number + 1], first + number))
+            yield self._alone(images[number : number + 1], first + number)
 
     def one(self, image: Tensor, step: int = 0) -> StepData:
         """The step of one image [1, C, H, W], finalized.
@@ -94,6 +94,9 @@ class ImagePasses:
         Raises:
             CaptureError, LayerNotFound, NoConvolution: as calling it does.
         """
+        return self._alone(image, step).to_host()
+
+    def _alone(self, image: Tensor, step: int) -> PendingStep:
         registry = self._registry()
         seen = _ImageListener(self.reducer, 1, None, self.normalization)
         try:
@@ -106,7 +109,7 @@ class ImagePasses:
             ) from error
         kernels = read_kernels(registry.layers, None) if self.kernels and step == 0 else ()
         (recorded,) = seen.steps(step, kernels)
-        return recorded.to_host()
+        return recorded
 
     def _together(self, images: Tensor, first: int) -> Iterator[PendingStep]:
         """As many of the images as one pass may hold."""
@@ -115,8 +118,9 @@ class ImagePasses:
         if known is not None:
             yield from self._batch(images[: self._most(known)], known, first)
             return
-        alone = self.one(images[:1], first)
-        yield _finished(alone)
+        recorded = self._alone(images[:1], first)
+        alone = recorded.to_host()
+        yield replace(recorded, to_host=lambda: alone)
         shapes = {measured.site.label: measured.shape for measured in alone.measured}
         again, *others = self._batch(images[: max(2, self._most(shapes))], shapes, first)
         _check_same(alone, again.to_host())
@@ -265,10 +269,6 @@ def _pending(parts: StepParts, header: StepHeader) -> PendingStep:
 
 def _unrecordable(about: str, error: Exception) -> None:
     raise CaptureError(f"{about}: {error}") from error
-
-
-def _finished(data: StepData) -> PendingStep:
-    return PendingStep(data.step, data.nbytes, lambda: data)
 
 
 def _check_same(alone: StepData, together: StepData) -> None:

@@ -250,20 +250,6 @@ class StepData:
     norms_before_clipping: Mapping[str, float] = field(default_factory=dict)
     training_thread_ms: float = 0.0
 
-    @property
-    def nbytes(self) -> int:
-        """How many bytes the step's arrays hold, for the queue's bound."""
-        arrays: list[Any] = [kernels.weight for kernels in self.kernels]
-        arrays += [image.values for image in self.inputs]
-        for measured in self.measured:
-            if measured.planes is not None:
-                arrays += [measured.planes.pixels, measured.planes.marks]
-            if measured.sample is not None:
-                arrays.append(measured.sample.values)
-        for parameter in self.parameters:
-            arrays += [s.values for s in (parameter.weight, parameter.gradient) if s is not None]
-        return sum(array.nbytes for array in arrays if array is not None)
-
 
 @dataclass(frozen=True, slots=True)
 class Raster:

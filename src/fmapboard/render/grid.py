@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fmapboard.records import Bytes8, InputImage, Kernels, Mark, Planes, Raster
+from fmapboard.render.extremes import finite_extremes
 from fmapboard.render.palettes import LEVEL_OF_PIXEL, Palette, palette
 
 PADDING = 2
@@ -112,20 +113,19 @@ def draw_input_image(image: InputImage) -> tuple[Raster, str]:
     0…1; otherwise stretched between its extremes. Non-finite pixels are drawn in mark colours.
     """
     values = image.values.astype(np.float64)  # [C, H, W]
-    finite = np.isfinite(values)
-    known = np.where(finite, values, 0.0)
+    lo, hi, is_finite = finite_extremes(values)
+    known = values if is_finite else np.where(np.isfinite(values), values, 0.0)
     if image.normalization is not None:
         mean, std = (np.reshape(part, (-1, 1, 1)) for part in image.normalization)
         known = known * std + mean
         how = "de-normalized with the mean and standard deviation given"
-    elif known.min() >= 0.0 and known.max() <= 1.0:
+    elif lo >= 0.0 and hi <= 1.0:
         how = "values 0…1 as they are"
     else:
-        lo, hi = known.min(where=finite, initial=np.inf), known.max(where=finite, initial=-np.inf)
         known = (known - lo) / (hi - lo) if hi > lo else np.zeros_like(known)
         how = f"stretched between its extremes {lo:.4g} and {hi:.4g}"
     pixels = np.round(np.clip(known, 0, 1) * 255).astype(np.uint8)
-    if finite.all():
+    if is_finite:
         plain = pixels[0] if len(pixels) == 1 else pixels.transpose(1, 2, 0)
         return Raster(np.ascontiguousarray(plain)), how
     colour = np.broadcast_to(pixels, (3, *pixels.shape[1:])).transpose(1, 2, 0).copy()

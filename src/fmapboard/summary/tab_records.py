@@ -143,8 +143,8 @@ def _followers(measured: tuple[Measured, ...]) -> dict[str, Measured]:
 def _dead_after(
     follower: Measured, parts: list[tuple[Picture, Measured | None]]
 ) -> dict[str, Floats]:
-    """Which of the drawn channels the activation behind a layer shuts off; left out for none."""
-    planes = next((p.planes for _, p in parts if p is not None and p.planes is not None), None)
+    """Which of the layer's drawn channels the activation behind it shuts off; empty for none."""
+    planes = next((p.planes for q, p in parts if p is not None and q.role == "feature_maps"), None)
     statistics = follower.statistics
     if planes is None or statistics is None or statistics.dead is None:
         return {}

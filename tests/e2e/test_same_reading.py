@@ -1,0 +1,65 @@
+"""`visualize` reads the tensors of a model as `watch` does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import fmapboard
+from fmapboard.cli.models.load import LoadedModel
+from fmapboard.cli.models.preprocessing import Preprocessing
+from fmapboard.cli.visualize import Request, draw_images
+from fmapboard.demo.bundled import bundled
+from fmapboard.records import Statistics
+from fmapboard.writers.memory import MemoryWriter
+
+LENGTH, CHANNELS = 36, 5
+
+
+class Rows(nn.Module):
+    """Works on an image as a sequence: [N, 3, 6, 6] -> [N, 5, 36]."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.convolution = nn.Conv1d(3, CHANNELS, 1)
+        self.norm = nn.GroupNorm(1, CHANNELS)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.norm(self.convolution(x.flatten(2)))  # type: ignore[no-any-return]
+
+
+def watched(model: nn.Module, image: Tensor) -> Statistics:
+    kept = MemoryWriter()
+    with fmapboard.watch(model, writer=kept, layers=[nn.GroupNorm]) as board:
+        board.begin_step(0, training=False)
+        model.eval()(image)
+        board.end_step()
+    return found(kept)
+
+
+def found(kept: MemoryWriter) -> Statistics:
+    (measured,) = kept.steps[0].statistics
+    assert measured.statistics is not None
+    return measured.statistics
+
+
+def test_a_sequence_of_a_model_with_1d_convolutions_has_its_channels_in_front_either_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.manual_seed(0)
+    model, kept, images = Rows(), MemoryWriter(), []
+    model.register_forward_pre_hook(lambda module, args: images.append(args[0].clone()))
+    monkeypatch.setattr("fmapboard.cli.visualize.TensorBoardWriter", lambda place: kept)
+    prepare = Preprocessing((6, 6), 6, (0.5,) * 3, (0.5,) * 3, source="the test")
+    request = Request(layers=("norm",), logdir=tmp_path / "run")
+    draw_images(
+        request, LoadedModel(model.eval(), "rows", prepare),
+        [bundled("photographs") / "chelsea.jpg"],
+    )  # fmt: skip
+    drawn, live = found(kept), watched(model, images[0])
+    assert (drawn.mean.size, live.mean.size) == (CHANNELS, CHANNELS)
+    assert drawn.mean.tolist() == live.mean.tolist()
+    assert drawn.maximum.tolist() == live.maximum.tolist()

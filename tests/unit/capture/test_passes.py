@@ -1,0 +1,58 @@
+"""Which pass of a window is recorded, and how its calls are numbered."""
+
+from __future__ import annotations
+
+from fmapboard.capture.passes import PassTracker
+
+
+def tracker(*, accepted: bool = True, restarts: bool = False) -> PassTracker:
+    return PassTracker(lambda: accepted, lambda: restarts)
+
+
+def test_calls_of_a_layer_are_numbered_and_placed_among_all_calls() -> None:
+    passes = tracker()
+    assert passes.root_begins()
+    calls = [passes.call(layer, "output") for layer in ("a", "b", "a")]
+    assert calls == [(1, 0), (1, 1), (2, 2)]
+
+
+def test_the_two_sides_of_a_call_have_one_place() -> None:
+    passes = tracker()
+    passes.root_begins()
+    assert [passes.call("a", side) for side in ("input", "output")] == [(1, 0), (1, 0)]
+
+
+def test_later_passes_are_not_recorded() -> None:
+    passes = tracker()
+    passes.root_begins()
+    passes.root_ends()
+    assert not passes.root_begins()
+    assert passes.call("a", "output") is None
+
+
+def test_a_restart_records_the_later_pass_from_its_first_call() -> None:
+    passes = tracker(restarts=True)
+    passes.root_begins()
+    passes.call("a", "output")
+    passes.root_ends()
+    assert passes.root_begins()
+    assert passes.call("a", "output") == (1, 0)
+
+
+def test_a_pass_that_broke_off_does_not_count() -> None:
+    passes = tracker()
+    passes.root_begins()
+    passes.call("a", "output")
+    assert passes.root_begins()  # without an end in between
+    assert passes.call("a", "output") == (1, 0)
+
+
+def test_where_the_root_is_bypassed_the_first_call_of_each_layer_is_recorded() -> None:
+    passes = tracker()
+    assert [passes.call(layer, "output") for layer in ("a", "a", "b")] == [(1, 0), None, (1, 1)]
+
+
+def test_a_pass_that_is_not_accepted_records_nothing() -> None:
+    passes = tracker(accepted=False)
+    assert not passes.root_begins()
+    assert passes.call("a", "output") is None
