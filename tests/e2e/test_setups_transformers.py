@@ -10,7 +10,7 @@ from torchvision.models.swin_transformer import SwinTransformer
 from torchvision.models.vision_transformer import VisionTransformer
 
 import fmapboard
-from fmapboard.measure.axes import last_axis_is_channels
+from fmapboard.measure.layout import last_axis_is_channels
 from fmapboard.model.layers import Layers
 from fmapboard.records import LoggedStep, Measured, Picture
 from fmapboard.render.grid import grid

@@ -17,9 +17,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from fmapboard.measure.axes import may_hold_patches
 from fmapboard.measure.channel_stats import PendingStatistics, statistics, work_out
-from fmapboard.measure.layout import MapsView, as_maps, as_pictures
+from fmapboard.measure.layout import MapsView, as_maps, as_pictures, may_hold_patches
 from fmapboard.measure.subsample import PendingSample, sample
 from fmapboard.model.activations import is_bounded
 from fmapboard.model.layers import CONVOLUTIONS_1D

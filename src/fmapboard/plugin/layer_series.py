@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fmapboard.plugin.data_source import Point, Reader
+from fmapboard.plugin.http import Query, missing
 from fmapboard.plugin.tag_names import LayerTag, layer_of
 from fmapboard.tab_format import PLUGIN_NAME
 
@@ -55,6 +56,19 @@ def series_of(reader: Reader, run: str, key: str | None = None) -> list[Series]:
         for layer in layers
     ]
     return [series for series in every if series.own or series.firsts]
+
+
+def the_series(reader: Reader, query: Query) -> Series:
+    """The layer that a query names.
+
+    Raises:
+        Refused: it names none.
+    """
+    run, key = query.text("run"), query.text("key")
+    found = series_of(reader, run, key)
+    if not found:
+        raise missing(f"no layer {key!r} in run {run!r}")
+    return found[0]
 
 
 def nearest(points: Sequence[Point], step: int) -> int:

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from fmapboard.tab_format import FORMAT, Floats, FormatError, unpack
 
 ROLES = ("feature_maps", "inputs", "gradients_of_maps", "kernels")
@@ -15,6 +17,7 @@ FLOORED = {
     "ReLU", "ReLU6", "Hardtanh", "Threshold", "Hardsigmoid", "Hardswish", "ELU", "CELU", "SELU",
 }  # fmt: skip
 """Types of activation modules that can be dead (see `activations.floor_of`)."""
+NONFINITE = ("nan", "positive_infinity", "negative_infinity")
 _PLANES = ("lo", "hi", "flat")
 _DEEPEST = 20
 
@@ -99,6 +102,33 @@ def read_record(header: bytes | None, arrays: bytes | None) -> Record:
     for picture in facts.pictures:
         _check_shapes(picture, numbers)
     return Record(facts, numbers)
+
+
+def statistics(record: Record, role: str) -> dict[str, Floats]:
+    """A role's statistics, each f64 [drawn]; empty where the record has none.
+
+    Flags and counts that the record leaves out are 0 here; ``dead``, which may be that of the
+    activation that follows, is there only where it is known. ``nonfinite`` counts all kinds.
+    """
+    stored = record.arrays
+    mean = stored.get(f"{role}.mean")
+    if mean is None:
+        return {}
+    nothing = np.zeros(len(mean))
+
+    def array(name: str, role: str = role) -> Floats:
+        return np.asarray(stored.get(f"{role}.{name}", nothing), np.float64)
+
+    counts = {name: array(name) for name in NONFINITE}
+    found = {
+        **{name: array(name) for name in ("minimum", "maximum", "mean", "std", "constant")},
+        **counts,
+        "nonfinite": counts["nan"] + counts["positive_infinity"] + counts["negative_infinity"],
+    }
+    follows = "activation.dead" in stored
+    if role == "feature_maps" and (record.header.knows_dead or follows or f"{role}.dead" in stored):
+        found["dead"] = array("dead", "activation" if follows else role)
+    return found
 
 
 def _header(raw: Any) -> Header:

@@ -44,6 +44,11 @@ def layer_of(tag: str) -> LayerTag | None:
     return LayerTag(name, label) if ours and label else None
 
 
+def input_tag(name: str, sample: int) -> str:
+    """The tag of the Images series of a model's input."""
+    return tags.prefix(name) + tags.network_input(sample)
+
+
 def natural(text: str) -> tuple[tuple[bool, int, str], ...]:
     """A sort key that puts ``layer2`` before ``layer10``, and numbers before letters."""
     return tuple(

@@ -11,8 +11,7 @@ import numpy as np
 from fmapboard import tags
 from fmapboard.plugin.data_source import Reader
 from fmapboard.plugin.http import Answer, Query
-from fmapboard.plugin.layer_series import Series
-from fmapboard.plugin.routes.maps import the_series
+from fmapboard.plugin.layer_series import Series, the_series
 from fmapboard.plugin.stored_record import Header, read_header
 from fmapboard.plugin.tag_names import natural
 from fmapboard.tab_format import FormatError

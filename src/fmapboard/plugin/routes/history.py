@@ -6,9 +6,8 @@ import numpy as np
 
 from fmapboard.plugin.data_source import Reader
 from fmapboard.plugin.http import Answer, Query, container, missing
-from fmapboard.plugin.routes.maps import the_series
-from fmapboard.plugin.routes.overview import statistics
-from fmapboard.plugin.stored_record import Record, read_record
+from fmapboard.plugin.layer_series import the_series
+from fmapboard.plugin.stored_record import Record, read_record, statistics
 from fmapboard.tab_format import Floats, FormatError
 
 _ROLES = ("feature_maps", "gradients_of_maps", "inputs")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from fmapboard import tags
 from fmapboard.plugin.data_source import IMAGES, Point, Reader
 from fmapboard.plugin.http import Answer, Query, missing
 from fmapboard.plugin.layer_series import Series, series_of
 from fmapboard.plugin.stored_record import ROLES, Header, read_header
-from fmapboard.plugin.tag_names import layer_of, natural
+from fmapboard.plugin.tag_names import input_tag, layer_of, natural
 from fmapboard.tab_format import FormatError
 
 _MOST_SAMPLES = 64
@@ -134,8 +133,3 @@ def _inputs(reader: Reader, run: str, listed: list[dict[str, Any]]) -> list[dict
         for tag, (name, sample) in wanted.items()
         if found.get(tag)
     ]
-
-
-def input_tag(name: str, sample: int) -> str:
-    """The tag of the Images series of a model's input."""
-    return tags.prefix(name) + tags.network_input(sample)

@@ -8,28 +8,15 @@ from typing import Any
 
 from fmapboard.plugin.data_source import IMAGES, Point, Reader
 from fmapboard.plugin.http import Answer, Query, container, missing
-from fmapboard.plugin.layer_series import Series, nearest, series_of
-from fmapboard.plugin.routes.layers import input_tag
+from fmapboard.plugin.layer_series import Series, nearest, the_series
 from fmapboard.plugin.stored_record import Header, Record, read_record
+from fmapboard.plugin.tag_names import input_tag
 from fmapboard.tab_format import FormatError
 
 _BEFORE_IMAGES = 2
 """Blobs that stand before the pictures: width and height in an Images series, header and arrays in
 a first step's record."""
 _PNG = b"\x89PNG\r\n\x1a\n"
-
-
-def the_series(reader: Reader, query: Query) -> Series:
-    """The layer that a query names.
-
-    Raises:
-        Refused: it names none.
-    """
-    run, key = query.text("run"), query.text("key")
-    found = series_of(reader, run, key)
-    if not found:
-        raise missing(f"no layer {key!r} in run {run!r}")
-    return found[0]
 
 
 def maps(reader: Reader, query: Query) -> Answer:

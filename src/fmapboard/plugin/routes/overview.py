@@ -11,11 +11,9 @@ import numpy as np
 from fmapboard.plugin.data_source import Point, Reader
 from fmapboard.plugin.http import Answer, Query, missing
 from fmapboard.plugin.layer_series import Series, nearest, series_of
-from fmapboard.plugin.stored_record import Record, read_record
+from fmapboard.plugin.stored_record import NONFINITE, Record, read_record, statistics
 from fmapboard.plugin.tag_names import natural
 from fmapboard.tab_format import Floats, FormatError
-
-_NONFINITE = ("nan", "positive_infinity", "negative_infinity")
 
 
 def overview(reader: Reader, query: Query) -> Answer:
@@ -56,7 +54,7 @@ def _said(now: Record | FormatError, before: Record | FormatError | None = None)
     then = statistics(before, "feature_maps") if isinstance(before, Record) else {}
     return {
         **_layer_wide(arrays),
-        **{name: int(arrays[name].sum()) for name in _NONFINITE},
+        **{name: int(arrays[name].sum()) for name in NONFINITE},
         "channels_nonfinite": int((arrays["nonfinite"] > 0).sum()),
         "channels_constant": int(arrays["constant"].sum()),
         "channels_dead": int(arrays["dead"].sum()) if "dead" in arrays else 0,
@@ -67,38 +65,11 @@ def _said(now: Record | FormatError, before: Record | FormatError | None = None)
 
 
 _UNKNOWN: dict[str, Any] = {
-    **dict.fromkeys(["minimum", "maximum", "mean", "std", *_NONFINITE]),
+    **dict.fromkeys(["minimum", "maximum", "mean", "std", *NONFINITE]),
     **dict.fromkeys(["channels_nonfinite", "channels_constant", "channels_dead", "change"]),
     "dead_known": False,
     "channels": 0,
 }
-
-
-def statistics(record: Record, role: str) -> dict[str, Floats]:
-    """A role's statistics, each f64 [drawn]; empty where the record has none.
-
-    Flags and counts that the record leaves out are 0 here; ``dead``, which may be that of the
-    activation that follows, is there only where it is known. ``nonfinite`` counts all kinds.
-    """
-    stored = record.arrays
-    mean = stored.get(f"{role}.mean")
-    if mean is None:
-        return {}
-    nothing = np.zeros(len(mean))
-
-    def array(name: str, role: str = role) -> Floats:
-        return np.asarray(stored.get(f"{role}.{name}", nothing), np.float64)
-
-    counts = {name: array(name) for name in _NONFINITE}
-    found = {
-        **{name: array(name) for name in ("minimum", "maximum", "mean", "std", "constant")},
-        **counts,
-        "nonfinite": counts["nan"] + counts["positive_infinity"] + counts["negative_infinity"],
-    }
-    follows = "activation.dead" in stored
-    if role == "feature_maps" and (record.header.knows_dead or follows or f"{role}.dead" in stored):
-        found["dead"] = array("dead", "activation" if follows else role)
-    return found
 
 
 def _layer_wide(arrays: Mapping[str, Floats]) -> dict[str, float]:
