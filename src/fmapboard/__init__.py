@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_ROOMS = {
+_NAMES_IN = {
     "notebook": ("draw",),
     "errors": (
         "CaptureError", "CheckpointError", "ConfigurationError", "FmapboardError", "ImageError",
@@ -41,7 +41,7 @@ _ROOMS = {
     "records": ("KernelShape",),
     "capture.hooks": ("HookRegistry",),
 }  # fmt: skip
-_ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
+_MODULE_OF = {name: module for module, names in _NAMES_IN.items() for name in names}
 
 __all__ = [
     "CaptureError",
@@ -66,10 +66,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    room = _ROOM_OF.get(name)
-    if room is None:
+    module = _MODULE_OF.get(name)
+    if module is None:
         raise AttributeError(f"module 'fmapboard' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"fmapboard.{room}"), name)
+    return getattr(importlib.import_module(f"fmapboard.{module}"), name)
 
 
 def __dir__() -> list[str]:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from fmapboard.demo.bundled import bundled
 from fmapboard.demo.network import INPUT_SIZE, MEAN, STD
-from fmapboard.errors import ConfigurationError, ImageError, closest
+from fmapboard.errors import ImageError
 
 SCALES = (0.7, 0.5)
 """How much a part is reduced before it is cropped; a crop shows 69 or 96 px of the file."""
@@ -137,24 +137,6 @@ class Photographs:
         crops = self.pixels[:, which].transpose(0, 1).float()  # [N, 3, 48, 48]
         mean, std = torch.tensor([MEAN, STD]).view(2, 3, 1, 1) * 255
         return crops.sub_(mean).div_(std).contiguous()
-
-
-def photograph(name: str) -> Path:
-    """The file of a bundled photograph.
-
-    Raises:
-        ConfigurationError: there is none of that name; the text lists the closest.
-
-    >>> photograph("chelsea").name
-    'chelsea.jpg'
-    """
-    file = bundled("photographs") / f"{name}.jpg"
-    if not file.is_file():
-        known = sorted(other.stem for other in file.parent.glob("*.jpg"))
-        raise ConfigurationError(
-            f"no bundled photograph {name!r} among {len(known)}; closest: {closest(name, known)}"
-        )
-    return file
 
 
 def _cut(file: Path) -> list[Image.Image]:

@@ -6,9 +6,10 @@ import pytest
 import torch
 from PIL import Image
 
+from fmapboard.demo.bundled import bundled
 from fmapboard.demo.network import CLASSES
-from fmapboard.demo.photographs import Photographs, photograph
-from fmapboard.errors import ConfigurationError, ImageError
+from fmapboard.demo.photographs import Photographs
+from fmapboard.errors import ImageError
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +36,7 @@ def test_the_bundled_photographs_are_the_classes_of_the_network(photographs: Pho
 
 
 def test_the_bundled_photographs_are_small_and_listed_with_their_licence() -> None:
-    folder = photograph("chelsea").parent
+    folder = bundled("photographs")
     listed = Path(__file__).parents[3] / "assets" / "README.md"
     rows = [line for line in listed.read_text("utf-8").splitlines() if line.startswith("| `")]
     assert sum(file.stat().st_size for file in folder.iterdir()) < 1_200_000
@@ -123,15 +124,8 @@ def test_the_probe_is_one_held_out_crop_of_each_photograph(photographs: Photogra
 
 
 def test_a_bundled_photograph_is_found_by_name() -> None:
-    with Image.open(photograph("coffee")) as image:
+    with Image.open(bundled("photographs/coffee.jpg")) as image:
         assert image.size == (512, 341)
-
-
-def test_an_unknown_photograph_names_the_closest() -> None:
-    with pytest.raises(
-        ConfigurationError, match=r"^no bundled photograph 'gras' among 8; closest: grass, "
-    ):
-        photograph("gras")
 
 
 def test_a_folder_without_photographs_is_refused(tmp_path: Path) -> None:
@@ -149,6 +143,6 @@ def test_a_photograph_too_small_to_be_cropped_is_refused(tmp_path: Path) -> None
 
 
 def test_a_photograph_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    (tmp_path / "torn.jpg").write_bytes(photograph("brick").read_bytes()[:5000])
+    (tmp_path / "torn.jpg").write_bytes(bundled("photographs/brick.jpg").read_bytes()[:5000])
     with pytest.raises(ImageError, match=r"torn\.jpg cannot be read as an image: .*truncated"):
         Photographs.load(tmp_path)
