@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
+
+# Helpers that hold asserts: their failures show values, as those of test modules do.
+for _helper in Path(__file__).with_name("helpers").glob("*.py"):
+    pytest.register_assert_rewrite(_helper.stem)
 
 
 @pytest.fixture(autouse=True)

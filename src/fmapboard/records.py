@@ -1,8 +1,7 @@
-"""The frozen records that pass between rooms.
+"""Immutable dataclasses exchanged between packages; numpy arrays that alias nothing of the model.
 
-Axis letters, used in every shape comment: N samples, C channels, H height, W width of a map,
-S values of a plane flattened, K histogram buckets. All arrays here are numpy arrays on the host
-that alias nothing in the user's model.
+Axis letters in every shape comment: N samples, C channels, H height, W width of a map, S values of
+a plane flattened, K histogram buckets.
 """
 
 from __future__ import annotations
@@ -53,9 +52,9 @@ class KernelShape(tuple[int, ...]):
 class Site:
     """One call of one watched layer in the observed forward pass.
 
-    ``call`` counts from 1; ``position`` is the layer's place in the order of calls, from 0.
-    ``pictures`` is False where numbers alone are wanted (activation modules by default).
-    ``floor`` is the value at which an activation module is off; None for every other module.
+    ``call`` counts from 1; ``position`` is the place in the order of calls, from 0. ``pictures``:
+    maps are drawn, not only measured. ``floor`` is the value at which an activation module is off;
+    None for every other module.
     """
 
     layer: str
@@ -125,10 +124,9 @@ class Statistics:
     """Numbers of each channel over the whole batch and plane; every array is [C].
 
     ``minimum``, ``maximum``, ``mean`` and ``std`` (population) are of the finite values, NaN for a
-    channel that has none; mean and spread are NaN too where only extremes were asked for, as of
-    the activation modules that are watched without pictures. ``constant``: more than one value, all
-    of them equal and finite.
-    ``dead``: more than one value, all of them at the activation's floor; None for other modules.
+    channel that has none; mean and std are NaN too of layers that are not drawn. ``constant``: more
+    than one value, all equal and finite. ``dead``: more than one value, all at the activation's
+    floor; None for other modules.
     """
 
     minimum: Floats
@@ -152,8 +150,7 @@ class Statistics:
 class Sample:
     """Values drawn from a tensor for a histogram: f32 or f64 [S], out of ``total`` values.
 
-    ``lo`` and ``hi`` are the extremes of the finite values of the whole tensor where they are
-    known, else NaN (then the sample's own are used).
+    ``lo`` and ``hi``: finite extremes of the whole tensor; NaN where only the sample's are known.
     """
 
     values: Floats
@@ -178,8 +175,7 @@ class Measured:
 class Parameter:
     """One parameter at a logged step: samples for histograms, and its gradient's 2-norm.
 
-    ``norm`` is None where the parameter had no gradient; ``nonfinite`` counts the gradient's values
-    that are no numbers.
+    ``norm`` is None without a gradient; ``nonfinite`` counts the gradient's non-finite values.
     """
 
     name: str
@@ -189,8 +185,7 @@ class Parameter:
     nonfinite: Nonfinite = NONE
 
 
-COLOURS = 3
-"""Red, green and blue."""
+COLOURS = 3  # red, green and blue
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,9 +216,8 @@ class Kernels:
 class InputImage:
     """An image that went into the network: f32 [C, H, W], as the network got it.
 
-    ``normalization`` is mean and standard deviation per channel, where they are known: they undo
-    it. ``block`` is the side in px of the square blocks that were averaged into one pixel; 1 for
-    none.
+    ``normalization`` undoes it, where it is known. ``block``: side in px of the square blocks that
+    were averaged into one pixel; 1 for none.
     """
 
     sample: int
@@ -255,8 +249,8 @@ class StepData:
 class Raster:
     """One picture: u8 [H, W] (grey, or palette indices) or u8 [H, W, 3] (RGB).
 
-    ``palette`` is u8 [256, 3] where pixels are indices. ``tile`` is (height, width) in px of one
-    map inside the picture. ``compact``: its PNG had better be small than made fast.
+    ``palette`` is u8 [256, 3] where pixels are indices. ``tile``: (height, width) in px of one map
+    inside. ``compact``: encode for size rather than speed.
     """
 
     pixels: Bytes8

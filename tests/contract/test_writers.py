@@ -1,10 +1,7 @@
-"""What every writer promises, over all that are built in."""
+"""The contract of a writer, over all that are built in and the user's own."""
 
 from __future__ import annotations
 
-import io
-import resource
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,133 +10,17 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from tensorboard.backend.event_processing import tag_types
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.util.tensor_util import make_ndarray
 from torch import nn
 from torch.utils.tensorboard import SummaryWriter
+from writer_cases import Adapter, Case, Events, Folder, Memory, Pixels, rgb_of, step_of
 
 import fmapboard
-from fmapboard.errors import ConfigurationError, WriteError
-from fmapboard.records import Histogram, LoggedStep, Picture, Raster, TabRecord
-from fmapboard.render.grid import enlarge
-from fmapboard.render.palettes import palette
+from fmapboard.errors import ConfigurationError
+from fmapboard.records import LoggedStep, Picture, Raster
 from fmapboard.writers import Writer
-from fmapboard.writers.folder import FolderWriter
-from fmapboard.writers.memory import MemoryWriter
-from fmapboard.writers.tensorboard import SummaryWriterAdapter, TensorBoardWriter, as_writer
-
-Pixels = dict[str, list[np.ndarray]]
-"""tag -> one picture a sample, as RGB."""
-
-
-def step_of(number: int) -> LoggedStep:
-    """Three pictures (grey with two samples, palette, RGB) and one of everything else."""
-    noise = np.random.default_rng(number).integers(0, 250, (4, 40, 40, 3), np.uint8)
-    grey = tuple(Raster(plane, tile=(40, 40)) for plane in noise[:2, ..., 0])
-    return LoggedStep(
-        number,
-        1000.0 + number,
-        pictures=(
-            Picture("feature_maps_4x3x1x1/a.b", "feature_maps", grey, description="maps"),
-            Picture(
-                "gradients_of_maps_4x3x1x1/a.b", "gradients_of_maps",
-                (Raster(noise[2, ..., 0], palette("magma").table, (40, 40)),),
-            ),
-            Picture("network_input/sample_0", "network_input", (Raster(noise[3]),)),
-        ),
-        histograms=(Histogram("activations/a.b", np.array([0.0, 1.0]), np.array([5.0])),),
-        scalars={"gradient_norm/total": 2.5},
-        records=(TabRecord("fmapboard/a.b", (b"{}", b"")),),
-    )  # fmt: skip
-
-
-def rgb(raster: Raster) -> np.ndarray:
-    if raster.palette is not None:
-        return raster.palette[raster.pixels]
-    if raster.pixels.ndim == 3:
-        return raster.pixels
-    return np.repeat(raster.pixels[..., None], 3, axis=2)
-
-
-def decoded(data: bytes) -> np.ndarray:
-    with Image.open(io.BytesIO(data)) as image:
-        return np.array(image.convert("RGB"))
-
-
-def rgb_of(step: LoggedStep) -> Pixels:
-    return {p.tag: [rgb(raster) for raster in p.rasters] for p in step.pictures}
-
-
-class Case(ABC):
-    """One writer, and how to read back what it wrote."""
-
-    writer: Any
-
-    @abstractmethod
-    def __init__(self, place: Path) -> None: ...
-
-    @abstractmethod
-    def pictures(self, step: int) -> Pixels:
-        """What can be read of a step's pictures now, by anybody."""
-
-    def end(self) -> None:
-        self.writer.close()
-
-
-class Memory(Case):
-    def __init__(self, place: Path) -> None:
-        self.writer = MemoryWriter()
-
-    def pictures(self, step: int) -> Pixels:
-        (logged,) = [s for s in self.writer.steps if s.step == step]
-        return rgb_of(logged)
-
-
-class Folder(Case):
-    def __init__(self, place: Path) -> None:
-        self.place = place
-        self.writer = FolderWriter(place, per_step=True)
-
-    def pictures(self, step: int) -> Pixels:
-        folder = self.place / f"step{step}"
-        names = {
-            "feature_maps_4x3x1x1/a.b": ["a.b.png", "a.b_sample1.png"],
-            "gradients_of_maps_4x3x1x1/a.b": ["gradients_of_maps_a.b.png"],
-            "network_input/sample_0": ["network_input_sample_0.png"],
-        }
-        assert sorted(p.name for p in folder.iterdir()) == sorted(
-            file for files in names.values() for file in files
-        )
-        return {
-            tag: [decoded((folder / file).read_bytes()) for file in files]
-            for tag, files in names.items()
-        }
-
-
-class Events(Case):
-    def __init__(self, place: Path) -> None:
-        self.place = place
-        self.writer = TensorBoardWriter(place)
-
-    def pictures(self, step: int) -> Pixels:
-        accumulator = EventAccumulator(str(self.place), {tag_types.TENSORS: 0}).Reload()
-        found = {}
-        for tag in accumulator.PluginTagToContent("images"):
-            (event,) = [e for e in accumulator.Tensors(tag) if e.step == step]
-            found[tag] = [decoded(data) for data in make_ndarray(event.tensor_proto)[2:]]
-        return found
-
-
-class Adapter(Events):
-    def __init__(self, place: Path) -> None:
-        self.place = place
-        self.users = SummaryWriter(str(place))
-        self.writer = SummaryWriterAdapter(self.users)
-
-    def end(self) -> None:
-        super().end()
-        self.users.close()
+from fmapboard.writers.tensorboard import SummaryWriterAdapter, as_writer
 
 
 @pytest.fixture(params=[Memory, Folder, Events, Adapter], ids=lambda case: case.__name__)
@@ -211,9 +92,6 @@ def test_a_real_training_step_goes_through_it(case: Case) -> None:
         }  # fmt: skip
 
 
-# -- the user's own writer -----------------------------------------------------------------------
-
-
 def test_a_users_summary_writer_stays_open_and_gets_our_steps_beside_its_own(
     tmp_path: Path,
 ) -> None:
@@ -268,63 +146,3 @@ def test_a_step_that_cannot_be_encoded_leaves_the_next_one_readable(
     case.writer.write(step_of(1))
     case.end()
     assert_same(case.pictures(1), rgb_of(step_of(1)))
-
-
-# -- folders -------------------------------------------------------------------------------------
-
-
-def picture(tag: str, value: int = 0, role: Any = "feature_maps") -> Picture:
-    return Picture(tag, role, (Raster(np.full((40, 40), value, np.uint8), tile=(40, 40)),))
-
-
-def test_files_of_a_folder_never_collide(tmp_path: Path) -> None:
-    tags = ["feature_maps_1x1/a/b", "feature_maps_1x1/a_b", "feature_maps_2x2/A_b",
-            "feature_maps_1x1/../../up", "feature_maps_1x1/.hidden"]  # fmt: skip
-    writer = FolderWriter(tmp_path)
-    writer.write(LoggedStep(0, 0.0, pictures=tuple(picture(t, i) for i, t in enumerate(tags))))
-    names = [writer.files[tag][0].name for tag in tags]
-    assert names == ["a_b.png", "a_b-2.png", "A_b-3.png", "_.._up.png", "hidden.png"]
-    assert sorted(p.name for p in tmp_path.iterdir()) == sorted(names)
-    assert [decoded((tmp_path / name).read_bytes())[0, 0, 0] for name in names] == [0, 1, 2, 3, 4]
-
-
-def test_a_later_step_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
-    writer = FolderWriter(tmp_path)
-    for number in (0, 1):
-        writer.write(LoggedStep(number, 0.0, pictures=(picture("feature_maps_1x1/a", number),)))
-    assert [p.name for p in tmp_path.iterdir()] == ["a.png"]
-    assert decoded((tmp_path / "a.png").read_bytes())[0, 0, 0] == 1
-
-
-def test_small_maps_are_enlarged_in_a_folder_and_nowhere_else(tmp_path: Path) -> None:
-    small = Raster(np.arange(64, dtype=np.uint8).reshape(8, 8), tile=(8, 8))
-    step = LoggedStep(0, 0.0, pictures=(Picture("feature_maps_1x1/a", "feature_maps", (small,)),))
-    writer = FolderWriter(tmp_path / "folder")
-    writer.write(step)
-    assert np.array_equal(
-        decoded((tmp_path / "folder" / "a.png").read_bytes()), rgb(enlarge(small))
-    )
-    events = Events(tmp_path / "events")
-    events.writer.write(step)
-    events.end()
-    assert events.pictures(0)["feature_maps_1x1/a"][0].shape == (8, 8, 3)
-
-
-def test_a_folder_that_cannot_be_made_is_an_error_at_once(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("not a folder")
-    with pytest.raises(WriteError, match=r"cannot write to .*/file: File exists"):
-        FolderWriter(tmp_path / "file")
-
-
-def test_a_picture_that_cannot_be_written_leaves_the_one_before_readable(tmp_path: Path) -> None:
-    writer = FolderWriter(tmp_path)
-    writer.write(LoggedStep(0, 0.0, pictures=(picture("feature_maps_1x1/a", 9),)))
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (50, limits[1]))
-    try:
-        with pytest.raises(WriteError, match=r"cannot write .*a\.png: File too large"):
-            writer.write(LoggedStep(1, 0.0, pictures=(picture("feature_maps_1x1/a", 1),)))
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert [p.name for p in tmp_path.iterdir()] == ["a.png"]
-    assert decoded((tmp_path / "a.png").read_bytes())[0, 0, 0] == 9

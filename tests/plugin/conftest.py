@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 import torch
+from browser_visitor import address, browser, serve, visit  # noqa: F401  # fixtures
+from striped_training import striped_runs  # noqa: F401  # a fixture
 from tensorboard.backend import application
 from tensorboard.backend.event_processing.data_provider import MultiplexerDataProvider
 from tensorboard.backend.event_processing.plugin_event_multiplexer import EventMultiplexer

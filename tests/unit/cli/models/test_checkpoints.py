@@ -1,10 +1,7 @@
-"""Weights come out of any usual file, code in it never runs, and what does not fit is said."""
+"""Weights are found in any usual nesting, loaded, and reported where they do not fit the model."""
 
 from __future__ import annotations
 
-import argparse
-import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,42 +9,15 @@ from typing import Any
 import pytest
 import torch
 import torchvision.models
+from checkpoint_states import OWN, network, prefixed, saved, state
 from safetensors.torch import save_file
-from torch import Tensor, nn
+from torch import nn
 
 from fmapboard.cli.models.checkpoints import LoadReport, load_checkpoint, read_state_dict, unwrap
-from fmapboard.errors import CheckpointError, MissingExtra
-
-
-def network() -> nn.Sequential:
-    return nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4))
-
-
-OWN = (
-    "0.weight",
-    "0.bias",
-    "1.weight",
-    "1.bias",
-    "1.running_mean",
-    "1.running_var",
-    "1.num_batches_tracked",
-)
-
-
-def state(value: float = 0.5) -> dict[str, Tensor]:
-    return {name: torch.full_like(tensor, value) for name, tensor in network().state_dict().items()}
-
-
-def prefixed(prefix: str) -> dict[str, Tensor]:
-    return {prefix + name: tensor for name, tensor in state().items()}
-
-
-def saved(content: Any, path: Path) -> Path:
-    torch.save(content, path)
-    return path
-
+from fmapboard.errors import CheckpointError
 
 # -- unwrapping ----------------------------------------------------------------------------------
+
 
 NESTINGS: dict[str, Callable[[], dict[str, Any]]] = {
     "plain": state,
@@ -218,139 +188,3 @@ def test_a_real_network_goes_through_a_file(tmp_path: Path) -> None:
     assert str(report) == "52 of 52 tensors loaded"
     own = first.state_dict()
     assert all(torch.equal(own[name], now) for name, now in second.state_dict().items())
-
-
-def test_safetensors_are_read(tmp_path: Path) -> None:
-    path = tmp_path / "a.safetensors"
-    save_file(state(), path)
-    assert str(load_checkpoint(network(), path)) == "7 of 7 tensors loaded"
-
-
-def test_without_safetensors_the_error_says_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "a.safetensors"
-    save_file(state(), path)
-    monkeypatch.setitem(sys.modules, "safetensors.torch", None)
-    with pytest.raises(MissingExtra, match=r"pip install 'fmapboard\[safetensors\]'"):
-        read_state_dict(path)
-
-
-@pytest.mark.parametrize("zipped", [True, False])
-def test_both_formats_of_torch_are_read(tmp_path: Path, zipped: bool) -> None:
-    path = tmp_path / "a.pt"
-    torch.save(state(), path, _use_new_zipfile_serialization=zipped)
-    assert read_state_dict(path)["0.bias"].tolist() == [0.5, 0.5, 0.5, 0.5]
-
-
-# -- files that are refused ----------------------------------------------------------------------
-
-
-class Exploit:
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __reduce__(self) -> tuple[Any, tuple[str]]:
-        return os.mkdir, (str(self.path),)
-
-
-@pytest.mark.parametrize("zipped", [True, False])
-def test_code_in_a_checkpoint_does_not_run(tmp_path: Path, zipped: bool) -> None:
-    path = tmp_path / "evil.pt"
-    content = {"state_dict": state(), "extra": Exploit(tmp_path / "owned")}
-    torch.save(content, path, _use_new_zipfile_serialization=zipped)
-    with pytest.raises(CheckpointError) as caught:
-        read_state_dict(path)
-    assert not (tmp_path / "owned").exists()
-    assert str(caught.value) == (
-        f"'{path}' holds more than weights ({os.mkdir.__module__}.mkdir) and is not loaded, as "
-        "that could run code; make a file that does not with torch.save(model.state_dict(), file)"
-    )
-
-
-def test_objects_in_a_checkpoint_are_named(tmp_path: Path) -> None:
-    content = {"model": state(), "args": argparse.Namespace(lr=0.1)}
-    with pytest.raises(CheckpointError, match=r"more than weights \(argparse\.Namespace\)"):
-        read_state_dict(saved(content, tmp_path / "a.pt"))
-
-
-def test_a_whole_model_is_not_loaded(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match=r"more than weights \(torch\.nn\.modules"):
-        read_state_dict(saved(network(), tmp_path / "a.pt"))
-
-
-@pytest.mark.parametrize("zipped", [True, False])
-@pytest.mark.parametrize("kept", [0.01, 0.1, 0.5, 0.9, 0.99])
-def test_a_truncated_checkpoint_is_refused_in_one_line(
-    tmp_path: Path, zipped: bool, kept: float
-) -> None:
-    path = tmp_path / "cut.pt"
-    torch.save({"0.weight": torch.ones(64, 3, 7, 7)}, path, _use_new_zipfile_serialization=zipped)
-    whole = path.read_bytes()
-    path.write_bytes(whole[: int(len(whole) * kept)])
-    with pytest.raises(
-        CheckpointError, match=r"cut\.pt' is not a checkpoint, or is truncated"
-    ) as e:
-        read_state_dict(path)
-    assert "\n" not in str(e.value)
-    assert len(str(e.value)) < 400
-
-
-def test_truncated_safetensors_are_refused_in_one_line(tmp_path: Path) -> None:
-    path = tmp_path / "cut.safetensors"
-    save_file(state(), path)
-    path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(CheckpointError, match=r"cut\.safetensors' is not a checkpoint") as caught:
-        read_state_dict(path)
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    "content", [b"hello, I am a text", b"\x89PNG\r\n\x1a\n", bytes(range(256))]
-)
-def test_other_files_are_no_checkpoints(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "a.pt"
-    path.write_bytes(content)
-    with pytest.raises(CheckpointError, match=r"a\.pt' is not a checkpoint") as caught:
-        read_state_dict(path)
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("content", [b"hello, I am a text", b"\x80\x02\xff"])
-def test_what_torch_says_of_no_pickle_is_left_out(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / "a.pt").write_bytes(content)
-    with pytest.raises(CheckpointError, match=r"damaged \(not a file of torch\.save\)$"):
-        read_state_dict(tmp_path / "a.pt")
-
-
-def test_an_empty_file_is_said_to_be_empty(tmp_path: Path) -> None:
-    (tmp_path / "a.pt").touch()
-    with pytest.raises(CheckpointError, match=r"a\.pt' is empty: 0 bytes"):
-        read_state_dict(tmp_path / "a.pt")
-
-
-def test_a_missing_file_is_said_with_its_neighbours(tmp_path: Path) -> None:
-    (tmp_path / "last.ckpt").touch()
-    with pytest.raises(
-        CheckpointError, match=r"no such checkpoint: .*lst\.ckpt'; closest: last\.ck"
-    ):
-        read_state_dict(tmp_path / "lst.ckpt")
-
-
-def test_a_folder_is_no_checkpoint(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match="is a folder, not a checkpoint file"):
-        read_state_dict(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("content", "text"),
-    [
-        (torch.ones(3), "holds a Tensor, not a state dict"),
-        ([torch.ones(3)], "holds a list, not a state dict"),
-        ({"epoch": 3}, "holds no named tensors; its keys: epoch"),
-        ({}, "holds no named tensors"),
-    ],
-)
-def test_a_file_without_a_state_dict_is_refused(tmp_path: Path, content: Any, text: str) -> None:
-    with pytest.raises(CheckpointError, match=text):
-        read_state_dict(saved(content, tmp_path / "a.pt"))

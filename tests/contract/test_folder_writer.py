@@ -1,0 +1,73 @@
+"""`FolderWriter`: file names, replaced files, enlarged maps, write errors."""
+
+from __future__ import annotations
+
+import resource
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from writer_cases import Events, decoded, rgb
+
+from fmapboard.errors import WriteError
+from fmapboard.records import LoggedStep, Picture, Raster
+from fmapboard.render.grid import enlarge
+from fmapboard.writers.folder import FolderWriter
+
+
+def picture(tag: str, value: int = 0, role: Any = "feature_maps") -> Picture:
+    return Picture(tag, role, (Raster(np.full((40, 40), value, np.uint8), tile=(40, 40)),))
+
+
+def test_files_of_a_folder_never_collide(tmp_path: Path) -> None:
+    tags = ["feature_maps_1x1/a/b", "feature_maps_1x1/a_b", "feature_maps_2x2/A_b",
+            "feature_maps_1x1/../../up", "feature_maps_1x1/.hidden"]  # fmt: skip
+    writer = FolderWriter(tmp_path)
+    writer.write(LoggedStep(0, 0.0, pictures=tuple(picture(t, i) for i, t in enumerate(tags))))
+    names = [writer.files[tag][0].name for tag in tags]
+    assert names == ["a_b.png", "a_b-2.png", "A_b-3.png", "_.._up.png", "hidden.png"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted(names)
+    assert [decoded((tmp_path / name).read_bytes())[0, 0, 0] for name in names] == [0, 1, 2, 3, 4]
+
+
+def test_a_later_step_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
+    writer = FolderWriter(tmp_path)
+    for number in (0, 1):
+        writer.write(LoggedStep(number, 0.0, pictures=(picture("feature_maps_1x1/a", number),)))
+    assert [p.name for p in tmp_path.iterdir()] == ["a.png"]
+    assert decoded((tmp_path / "a.png").read_bytes())[0, 0, 0] == 1
+
+
+def test_small_maps_are_enlarged_in_a_folder_and_nowhere_else(tmp_path: Path) -> None:
+    small = Raster(np.arange(64, dtype=np.uint8).reshape(8, 8), tile=(8, 8))
+    step = LoggedStep(0, 0.0, pictures=(Picture("feature_maps_1x1/a", "feature_maps", (small,)),))
+    writer = FolderWriter(tmp_path / "folder")
+    writer.write(step)
+    assert np.array_equal(
+        decoded((tmp_path / "folder" / "a.png").read_bytes()), rgb(enlarge(small))
+    )
+    events = Events(tmp_path / "events")
+    events.writer.write(step)
+    events.end()
+    assert events.pictures(0)["feature_maps_1x1/a"][0].shape == (8, 8, 3)
+
+
+def test_a_folder_that_cannot_be_made_is_an_error_at_once(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(WriteError, match=r"cannot write to .*/file: File exists"):
+        FolderWriter(tmp_path / "file")
+
+
+def test_a_picture_that_cannot_be_written_leaves_the_one_before_readable(tmp_path: Path) -> None:
+    writer = FolderWriter(tmp_path)
+    writer.write(LoggedStep(0, 0.0, pictures=(picture("feature_maps_1x1/a", 9),)))
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50, limits[1]))
+    try:
+        with pytest.raises(WriteError, match=r"cannot write .*a\.png: File too large"):
+            writer.write(LoggedStep(1, 0.0, pictures=(picture("feature_maps_1x1/a", 1),)))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert [p.name for p in tmp_path.iterdir()] == ["a.png"]
+    assert decoded((tmp_path / "a.png").read_bytes())[0, 0, 0] == 9

@@ -1,0 +1,178 @@
+"""Errors of `fmapboard.watch`: an invalid request raises, a run-time error warns once."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+from watched_training import Net, hooks, numbers, train_step
+
+import fmapboard
+from fmapboard.records import LoggedStep
+from fmapboard.writers.memory import MemoryWriter
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"every": 0}, "every=0: expected a whole number of steps, at least 1"),
+        ({"every": -5}, "every=-5"),
+        ({"layers": "stm"}, "no layer matches 'stm' among 8; closest: stem"),
+        (
+            {"probe": torch.zeros(2, 5, 12, 12)},
+            r"model.forward\(\) failed on the probe of shape \[2, 5, 12, 12\]",
+        ),
+        ({"probe": torch.zeros(0, 3, 12, 12)}, "it has no samples"),
+        ({"probe": "images"}, "expected a tensor of images"),
+        ({"samples": 0}, "samples=0: expected a whole number, at least 1"),
+        ({"scale": "batch"}, "scale='batch': expected 'channel' or 'layer' or 'locked'"),
+        ({"colormap": "jet"}, "no palette 'jet'"),
+        ({"start_step": -1}, "start_step=-1"),
+        ({"normalization": (0.5, 0.5)}, r"normalization=\(0.5, 0.5\): expected \(mean, std\)"),
+        ({"normalization": ((0.5,), (0.1, 0.1))}, "each one number per channel"),
+        ({"smaples": 3}, "no option 'smaples'; closest: samples"),
+        ({"name": "a/b"}, "name='a/b'"),
+        ({"log_dir": "x"}, "log_dir and writer are mutually exclusive"),
+        ({"optimizer": "sgd"}, "optimizer=str: expected a torch.optim.Optimizer"),
+    ],
+)
+def test_a_wrong_request_is_refused_at_once(options: dict[str, object], text: str) -> None:
+    model = Net()
+    with pytest.raises(fmapboard.ConfigurationError, match=text):
+        fmapboard.watch(model, writer=MemoryWriter(), **options)
+    assert hooks(model) == 0
+
+
+def test_a_model_without_convolutions_is_refused_with_what_it_has() -> None:
+    with pytest.raises(
+        fmapboard.NoConvolution, match=r"has no Conv2d to watch; it has Linear, ReLU"
+    ):
+        fmapboard.watch(nn.Sequential(nn.Linear(2, 2), nn.ReLU()), writer=MemoryWriter())
+
+
+def test_a_directory_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(fmapboard.WriteError, match="cannot write to"):
+        fmapboard.watch(Net(), tmp_path / "file" / "run")
+
+
+class BrokenWriter(MemoryWriter):
+    """Fails at its second step."""
+
+    def write(self, step: LoggedStep) -> None:
+        if step.step == 1:
+            raise OSError(28, "No space left on device")
+        super().write(step)
+
+
+@pytest.mark.usefixtures("errors_are_only_logged")
+def test_a_failing_writer_warns_once_and_training_goes_on(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    model, kept = Net(), BrokenWriter()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with (
+        caplog.at_level(logging.WARNING, "fmapboard"),
+        fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1),
+    ):
+        for _ in range(3):
+            train_step(model, optimizer)
+    assert numbers(kept.steps) == [0, 2]
+    assert [r.message for r in caplog.records] == [
+        "writing: OSError: [Errno 28] No space left on device; this step is lost, training goes on"
+    ]
+
+
+def test_an_error_is_raised_where_the_environment_asks_for_it() -> None:
+    model, kept = Net(), BrokenWriter()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    board = fmapboard.watch(model, writer=kept, every=1)
+    for number in range(2):
+        with board.step(number):
+            train_step(model, optimizer)
+    with pytest.raises(fmapboard.CaptureError, match="No space left"):
+        board.flush()
+    board.close()
+
+
+def test_a_model_that_is_bypassed_gets_one_warning(caplog: pytest.LogCaptureFixture) -> None:
+    model, kept = Net(), MemoryWriter()
+    board = fmapboard.watch(model, writer=kept, every=1)
+    with caplog.at_level(logging.WARNING, "fmapboard"):
+        for number in range(3):
+            with board.step(number):
+                model.stem.forward(torch.zeros(1, 3, 8, 8))
+    board.close()
+    assert [r.message.split(":")[1] for r in caplog.records] == [
+        " no watched layer ran; was the model "
+        "itself called (no scripted or traced copy of it), and in train() mode where fmapboard "
+        "counts steps?"
+    ]
+    assert kept.steps == []
+
+
+@pytest.mark.usefixtures("errors_are_only_logged")
+def test_a_layer_that_fails_in_the_worker_is_left_out_and_the_step_is_written(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import fmapboard.measure.reducer
+
+    real = fmapboard.measure.reducer.Pending.to_host
+
+    def faulty(pending: fmapboard.measure.reducer.Pending) -> object:
+        if pending.site.layer == "inner.0.0":
+            raise MemoryError("no room")
+        return real(pending)
+
+    monkeypatch.setattr(fmapboard.measure.reducer.Pending, "to_host", faulty)
+    model, kept = Net(), MemoryWriter()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with (
+        caplog.at_level(logging.WARNING, "fmapboard"),
+        fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1),
+    ):
+        for _ in range(3):
+            train_step(model, optimizer)
+    assert [r.message for r in caplog.records] == [
+        "inner.0.0: MemoryError: no room; it is left out, training goes on"
+    ]
+    assert len(kept.steps) == 3
+    left = {m.site.layer for m in kept.steps[0].statistics}
+    assert left
+    assert "inner.0.0" not in left
+
+
+@pytest.mark.usefixtures("errors_are_only_logged")
+def test_a_fault_of_ours_in_one_layer_is_said_once_and_the_rest_goes_on(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import fmapboard.measure.reducer
+
+    real, tries = fmapboard.measure.reducer.statistics, []
+
+    def faulty(maps: Tensor, floor: float | None = None, **options: bool) -> object:
+        if maps.shape[1] == 16:
+            tries.append(maps.shape)
+            raise ZeroDivisionError("a bug")
+        return real(maps, floor, **options)
+
+    monkeypatch.setattr(fmapboard.measure.reducer, "statistics", faulty)
+    model, kept = Net(), MemoryWriter()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with (
+        caplog.at_level(logging.WARNING, "fmapboard"),
+        fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1),
+    ):
+        for _ in range(6):
+            train_step(model, optimizer)
+    assert [r.message for r in caplog.records] == [
+        "inner.0.0: ZeroDivisionError: a bug; it is left out, training goes on"
+    ]
+    assert len(tries) == 3  # then the layer is passed over
+    assert numbers(kept.steps) == list(range(6))
+    assert {"feature_maps_8x3x5x5/stem"} == {
+        p.tag for p in kept.steps[-1].pictures if p.role == "feature_maps"
+    }

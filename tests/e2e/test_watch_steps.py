@@ -1,0 +1,104 @@
+"""Which steps `fmapboard.watch` logs, and under which number."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch.nn import functional
+from watched_training import Net, batch, numbers, train_step
+
+import fmapboard
+import fmapboard.tab_format
+from fmapboard.records import LoggedStep
+from fmapboard.writers.memory import MemoryWriter
+
+
+def test_an_optimizer_counts_the_steps_and_every_names_those_that_are_logged() -> None:
+    model, kept = Net(), MemoryWriter()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=3) as board:
+        for _ in range(8):
+            train_step(model, optimizer)
+    assert numbers(kept.steps) == [0, 3, 6]
+    assert board.logged_steps == 3
+
+
+def test_steps_marked_by_hand_carry_their_number() -> None:
+    model, kept = Net(), MemoryWriter()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    board = fmapboard.watch(model, writer=kept, every=10)
+    for number in (0, 5, 10, 20):
+        with board.step(number):
+            train_step(model, optimizer)
+    board.close()
+    board.close()
+    assert numbers(kept.steps) == [0, 10, 20]
+
+
+def test_step_decides_where_an_optimizer_is_given_as_well() -> None:
+    model, kept = Net(), MemoryWriter()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1) as board:
+        for number in (40, 41):
+            with board.step(number):
+                train_step(model, optimizer)
+    assert numbers(kept.steps) == [40, 41]
+
+
+def test_scaler_counts_the_steps_that_it_skips() -> None:
+    model, kept = Net(), MemoryWriter()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scaler = torch.amp.GradScaler("cpu", init_scale=8.0, growth_interval=1)
+    with fmapboard.watch(model, writer=kept, optimizer=optimizer, scaler=scaler, every=1):
+        for bad in (False, True, False, False, True, True, False):
+            x, y = batch()
+            optimizer.zero_grad()
+            loss = functional.cross_entropy(model(x), y) * (math.inf if bad else 1.0)
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
+    assert numbers(kept.steps) == [0, 1, 2, 3]
+    assert [s.scalars["fmapboard/skipped_steps"] for s in kept.steps] == [0.0, 1.0, 1.0, 3.0]
+    assert all(math.isfinite(s.scalars["gradient_norm/total"]) for s in kept.steps)
+
+
+def test_a_step_marked_by_hand_that_the_scaler_skips_is_counted() -> None:
+    model, kept = Net(), MemoryWriter()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
+    board = fmapboard.watch(model, writer=kept, scaler=scaler, every=1)
+    for number, bad in enumerate((False, True, False)):
+        with board.step(number):
+            optimizer.zero_grad()
+            loss = model(batch()[0]).sum() * (math.inf if bad else 1.0)
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
+    board.close()
+    assert [s.scalars["fmapboard/skipped_steps"] for s in kept.steps] == [0.0, 1.0, 1.0]
+    assert ["gradient_norm/total" in s.scalars for s in kept.steps] == [True, False, True]
+
+
+class OnceFullWriter(MemoryWriter):
+    """Fails at its very first step."""
+
+    def write(self, step: LoggedStep) -> None:
+        if step.step == 0:
+            raise OSError(28, "No space left on device")
+        super().write(step)
+
+
+@pytest.mark.usefixtures("errors_are_only_logged")
+def test_the_first_step_that_could_be_stored_counts_as_the_first() -> None:
+    model, kept = Net(), OnceFullWriter()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1):
+        for _ in range(3):
+            train_step(model, optimizer)
+    assert numbers(kept.steps) == [1, 2]
+    first = [[r.tag for r in s.records if r.tag == "fmapboard_first/stem"] for s in kept.steps]
+    assert first == [["fmapboard_first/stem"], []]
+    header, _ = fmapboard.tab_format.unpack(kept.steps[1].records[0].blobs)
+    assert header["steps_written"] == 2

@@ -1,0 +1,162 @@
+"""A user in front of the tab: the TensorBoard page, the tab's frame and console errors."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+FLAGS = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
+    "--disable-background-networking", "--disable-component-update",
+]  # fmt: skip
+PATIENCE_MS = 30_000
+WATCH_CSP = """document.addEventListener("securitypolicyviolation",
+  (event) => console.error("securitypolicyviolation", event.violatedDirective));"""
+
+
+@dataclass
+class Person:
+    """Someone in front of the tab; ``page`` is TensorBoard, ``frame`` the tab in it."""
+
+    page: Any
+    frame: Any
+    complaints: list[str]
+
+    def see(self, selector: str) -> Any:
+        return self.frame.locator(selector)
+
+    def press(self, *keys: str) -> None:
+        self.frame.evaluate("document.hasFocus() || window.focus()")
+        for key in keys:
+            self.page.keyboard.press(key)
+
+    def settle(self) -> None:
+        """Until what was asked for is drawn."""
+        self.frame.evaluate(
+            "() => new Promise((d) => requestAnimationFrame(() => requestAnimationFrame(d)))"
+        )
+        self.wait("document.documentElement.dataset.busy === 'false'")
+        self.frame.evaluate("() => new Promise((d) => requestAnimationFrame(d))")
+
+    def wait(self, expression: str) -> None:
+        """Until it is true in the frame."""
+        self.frame.wait_for_function(f"() => {expression}", timeout=PATIENCE_MS)
+
+    def drawn(self, step: int, layer: str | None = None) -> None:
+        """Until that step (and layer) is on the screen and nothing is on its way."""
+        self.wait(f"document.documentElement.dataset.step === '{step}'")
+        if layer is not None:
+            self.wait(f"document.documentElement.dataset.layer === 'fmapboard/{layer}'")
+        self.wait("document.documentElement.dataset.busy === 'false'")
+
+    def canvas(self, selector: str) -> str:
+        """What a canvas shows, as one word that changes with any pixel."""
+        script = f"document.querySelector({selector!r}).toDataURL()"
+        return str(self.frame.evaluate(script))
+
+    def reopen(self) -> None:
+        self.page.reload()
+        self.frame = frame_of(self.page)
+        self.wait("document.documentElement.dataset.ready === 'true'")
+
+
+def frame_of(page: Any) -> Any:
+    """The tab's frame, once it is there."""
+    element = page.wait_for_selector("iframe", timeout=PATIENCE_MS, state="attached")
+    page.wait_for_function(
+        "() => [...document.querySelectorAll('iframe')]"
+        ".some((f) => f.contentWindow.location.href.includes('feature_maps'))",
+        timeout=PATIENCE_MS,
+    )
+    frame = element.content_frame()
+    frame.wait_for_load_state()
+    return frame
+
+
+@pytest.fixture(scope="module")
+def serve() -> Iterator[Callable[[Path], str]]:
+    """Starts the real server on a directory; its address."""
+    running: list[subprocess.Popen[str]] = []
+
+    def start(logdir: Path) -> str:
+        command = [
+            sys.executable, "-m", "tensorboard.main", "--logdir", str(logdir), "--port", "0",
+            "--host", "127.0.0.1", "--reload_interval", "1",
+        ]  # fmt: skip
+        server = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            start_new_session=True,
+        )  # fmt: skip
+        running.append(server)
+        assert server.stdout is not None
+        for line in server.stdout:
+            found = re.search(r"http://127\.0\.0\.1:\d+/", line)
+            if found:
+                return found[0]
+        raise AssertionError("TensorBoard ended before it said its address")
+
+    yield start
+    for server in running:
+        os.killpg(server.pid, signal.SIGTERM)
+        server.wait(20)
+        assert server.stdout is not None
+        server.stdout.close()
+
+
+@pytest.fixture(scope="module")
+def address(serve: Callable[[Path], str], striped_runs: Path) -> str:
+    return serve(striped_runs)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    playwright = pytest.importorskip("playwright.sync_api", reason="pip install playwright")
+    names = ("chromium", "chromium-browser", "google-chrome")
+    program = next(filter(None, map(shutil.which, names)), None)
+    if program is None:
+        pytest.skip("no browser: apt install chromium")
+    with playwright.sync_playwright() as driver:
+        opened = driver.chromium.launch(executable_path=program, args=FLAGS)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def visit(browser: Any) -> Iterator[Callable[..., Person]]:
+    """Opens the tab; afterwards nothing may have complained."""
+    people: list[Person] = []
+
+    def open_tab(address: str, width: int = 1400, height: int = 900, **state: object) -> Person:
+        context = browser.new_context(
+            viewport={"width": width, "height": height}, accept_downloads=True
+        )
+        page = context.new_page()
+        complaints: list[str] = []
+        page.add_init_script(WATCH_CSP)
+        page.on(
+            "console", lambda said: complaints.append(said.text) if said.type == "error" else None
+        )
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        entries = "".join(f"&p.feature_maps.{k}={quote(str(v), '')}" for k, v in state.items())
+        page.goto(f"{address}#feature_maps{entries}")
+        person = Person(page, frame_of(page), complaints)
+        person.wait("document.documentElement.dataset.ready === 'true'")
+        people.append(person)
+        return person
+
+    yield open_tab
+    said = [person.complaints for person in people]
+    for person in people:
+        person.page.context.close()
+    assert said == [[] for _ in people]

@@ -1,0 +1,62 @@
+"""Gradients of a small network: as a `GradientReader` reads them, and as float64 references."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from guards import strict_guard
+from torch import Tensor, nn
+
+from fmapboard.capture.gradients import GradientReader
+from fmapboard.records import Parameter
+
+
+def reader_of(model: nn.Module, names: Any = ()) -> GradientReader:
+    return GradientReader(model, names, strict_guard())
+
+
+def found_by(reader: GradientReader) -> tuple[Parameter, ...]:
+    return reader.pending().to_host()
+
+
+def small_network() -> nn.Sequential:
+    return nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(inplace=True), nn.Flatten(), nn.Linear(288, 4))
+
+
+def backward(model: nn.Module, scale: float = 1.0) -> Tensor:
+    torch.manual_seed(1)
+    x = torch.rand(4, 3, 8, 8).to(next(model.parameters()).dtype)
+    loss: Tensor = model(x).float().square().sum() * scale
+    loss.backward()
+    return loss
+
+
+def reference_norms(model: nn.Module) -> dict[str, float]:
+    """2-norms in float64, from the gradients as they stand now."""
+    return {
+        name: (p.grad.to_dense() if p.grad.is_sparse else p.grad).double().norm().item()
+        for name, p in model.named_parameters()
+        if p.grad is not None
+    }
+
+
+def norms_of(parameters: tuple[Parameter, ...]) -> dict[str, float]:
+    return {p.name: p.norm for p in parameters if p.norm is not None}
+
+
+def assert_close(found: dict[str, float], expected: dict[str, float]) -> None:
+    assert list(found) == list(expected)
+    for name, norm in expected.items():
+        assert found[name] == pytest.approx(norm, rel=1e-6), name
+
+
+def read_at_step(model: nn.Module, optimizer: Any, names: Any = ()) -> tuple[Parameter, ...]:
+    """One optimizer step while armed."""
+    reader = reader_of(model, names)
+    reader.arm()
+    optimizer.step()
+    assert reader.stepped
+    reader.disarm()
+    return found_by(reader)

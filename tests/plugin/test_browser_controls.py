@@ -1,0 +1,126 @@
+"""The tab's controls in a real browser: step slider, charts, keyboard, links, PNG, layout."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from browser_visitor import Person
+from striped_training import HOSTILE, STEPS
+
+
+def test_one_slider_moves_everything_and_the_first_step_is_there(
+    address: str, visit: Callable[..., Person]
+) -> None:
+    person = visit(address, run="good", layer="fmapboard/stem.0")
+    person.drawn(STEPS[-1])
+    assert "all 12 logged steps kept" in person.see(".kept").text_content()
+    person.press("ArrowLeft")
+    person.drawn(STEPS[-2])
+    person.press("Home")
+    person.drawn(0)
+    person.press("ArrowRight", "ArrowRight")
+    person.drawn(STEPS[2])
+    person.see("input[type=range][aria-label=Step]").fill("4")
+    person.drawn(STEPS[4])
+    person.press("Space")
+    person.drawn(STEPS[-1])
+
+
+def test_charts_share_the_step_and_choose_it(address: str, visit: Callable[..., Person]) -> None:
+    person = visit(address, run="good", layer="fmapboard/block.0")
+    charts = person.see(".charts canvas.chart:visible")
+    charts.nth(2).wait_for()
+    labels = [charts.nth(i).get_attribute("aria-label") for i in range(charts.count())]
+    assert any(label.startswith("activations/block.0 over steps") for label in labels)
+    assert any(label.startswith("gradient norm over steps") for label in labels)
+    box = charts.first.bounding_box()
+    charts.first.click(position={"x": 46, "y": box["height"] / 2})
+    person.drawn(0)
+
+
+def test_a_link_survives_a_reload_and_another_tab(
+    address: str, visit: Callable[..., Person]
+) -> None:
+    person = visit(address, run="bad", layer="fmapboard/block.2", step=10, channel=4, scale="layer")
+    person.drawn(10, "block.2")
+    person.press("ArrowRight")
+    person.drawn(15)
+    asked = person.page.url
+    assert "p.feature_maps.step=15" in asked
+    person.reopen()
+    person.drawn(15, "block.2")
+    assert person.page.url == asked
+    person.page.get_by_role("tab", name="Images", exact=False).click()
+    person.page.wait_for_function("() => location.hash.startsWith('#images')")
+    person.page.get_by_role("tab", name="Feature maps", exact=False).click()
+    person.page.wait_for_function("() => location.hash.startsWith('#feature_maps')")
+    person.drawn(15, "block.2")
+    assert "p.feature_maps.channel=4" in person.page.url
+    person.reopen()
+    person.drawn(15, "block.2")
+    person.see("h2:text-is('Channel 4')").wait_for()
+
+
+def test_the_view_is_saved_as_a_png(address: str, visit: Callable[..., Person]) -> None:
+    from PIL import Image
+
+    person = visit(address, run="good", layer="fmapboard/block.2", step=10)
+    with person.page.expect_download() as waiting:
+        person.press("p")
+    assert waiting.value.suggested_filename == "good_block.2_step10.png"
+    with Image.open(waiting.value.path()) as saved:
+        assert saved.width == 1200
+        assert len(saved.convert("RGB").getcolors(1 << 20)) > 20
+
+
+def test_markup_in_names_is_text(address: str, visit: Callable[..., Person]) -> None:
+    person = visit(address, run=HOSTILE, layer=f"fmapboard/{HOSTILE}", compare="run", other="good")
+    person.settle()
+    assert person.see(".head h1").text_content() == HOSTILE
+    assert person.see("select[aria-label=Run]").input_value() == HOSTILE
+    assert person.frame.evaluate("document.querySelectorAll('img').length") == 0
+    assert person.page.evaluate("window.hacked") is None
+
+
+def test_dark_mode_is_followed_live(address: str, visit: Callable[..., Person]) -> None:
+    person = visit(address, run="good")
+    background = "getComputedStyle(document.body).backgroundColor"
+    assert person.frame.evaluate(background) == "rgb(255, 255, 255)"
+    person.page.evaluate("document.body.classList.add('dark-mode')")
+    person.wait(f"{background} === 'rgb(48, 48, 48)'")
+    person.page.evaluate("document.body.classList.remove('dark-mode')")
+    person.wait(f"{background} === 'rgb(255, 255, 255)'")
+
+
+def test_the_keyboard_alone_reaches_everything(address: str, visit: Callable[..., Person]) -> None:
+    person = visit(address, run="good", layer="fmapboard/stem.0")
+    person.press("?")
+    person.see("dialog[open]").wait_for()
+    person.press("Escape")
+    person.see("dialog[open]").wait_for(state="detached")
+    person.press("ArrowDown")
+    person.wait("document.documentElement.dataset.layer === 'fmapboard/block.0'")
+    person.press("]")
+    person.see("h2:text-is('Channel 0')").wait_for()
+    person.see(".grid").focus()
+    person.press("ArrowDown")
+    person.wait("!document.querySelector('.channel h2').textContent.endsWith(' 0')")
+    unlabelled = person.frame.evaluate(
+        "[...document.querySelectorAll('button, select, input')].filter((e) =>"
+        " !(e.getAttribute('aria-label') || e.textContent.trim())).length"
+    )
+    assert unlabelled == 0
+
+
+@pytest.mark.parametrize("width", [1024, 1920])
+def test_nothing_is_cut_off_sideways(
+    address: str, visit: Callable[..., Person], width: int
+) -> None:
+    person = visit(address, width=width, height=768, run="good", channel=1, compare="step", other=0)
+    wider = person.frame.evaluate(
+        "[...document.querySelectorAll('.top, .time, .head, .legend, .layers, aside')]"
+        ".filter((e) => e.scrollWidth > e.clientWidth + 1"
+        " || e.getBoundingClientRect().right > innerWidth + 1).map((e) => e.className)"
+    )
+    assert wider == []

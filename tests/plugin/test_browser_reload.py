@@ -1,0 +1,118 @@
+"""What the tab requests in a real browser: each layer and step once, new data on reload."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from browser_visitor import PATIENCE_MS, Person
+from striped_training import STEPS, Net, stripes, train
+from torch import nn
+
+import fmapboard
+
+
+def test_a_layer_and_step_is_asked_for_once_and_nothing_while_hidden(
+    address: str, visit: Callable[..., Person]
+) -> None:
+    person = visit(address, run="good", layer="fmapboard/block.0")
+    asked: list[str] = []
+    person.page.on("request", lambda request: asked.append(request.url))
+    person.press("Home")
+    person.drawn(0)
+    for key, steps in (("ArrowRight", STEPS[1:]), ("ArrowLeft", STEPS[-2::-1])):
+        for step in steps:
+            person.press(key)
+            person.drawn(step)
+    maps = [url for url in asked if "/data/maps?" in url]
+    assert maps
+    assert len(maps) == len(set(maps))
+    person.page.get_by_role("tab", name="Images", exact=False).click()
+    person.wait("window.innerHeight === 0")
+    asked.clear()
+    person.page.locator(".reload-button").click()  # TensorBoard tells the hidden tab of it
+    person.frame.evaluate("new Promise((done) => setTimeout(done, 2500))")
+    assert [url for url in asked if "plugin/feature_maps/data" in url] == []
+    with person.page.expect_request(lambda request: "/data/layers?" in request.url):
+        person.page.get_by_role("tab", name="Feature maps", exact=False).click()
+
+
+def test_what_a_hidden_tab_was_told_of_it_asks_for_when_it_is_shown(
+    address: str, visit: Callable[..., Person]
+) -> None:
+    person = visit(address, run="good", layer="fmapboard/block.0")
+    person.drawn(STEPS[-1])
+    height = "height => { document.querySelector('iframe').style.height = height; }"
+    person.page.evaluate(height, "0px")  # as TensorBoard does, but unannounced when shown again
+    person.wait("window.innerHeight === 0")
+    asked: list[str] = []
+    person.page.on("request", lambda request: asked.append(request.url))
+    with person.page.expect_response(lambda response: "/data/runs" in response.url):
+        person.page.locator(".reload-button").click()
+    person.frame.evaluate("new Promise((done) => setTimeout(done, 1500))")
+    assert [url for url in asked if "plugin/feature_maps/data" in url] == []
+    with person.page.expect_request(lambda request: "/data/layers?" in request.url):
+        person.page.evaluate(height, "")
+
+
+def test_an_empty_directory_says_what_to_do_and_fills_by_itself(
+    serve: Callable[[Path], str], visit: Callable[..., Person], tmp_path: Path
+) -> None:
+    person = visit(serve(tmp_path))
+    text = person.see(".empty").text_content()
+    assert "fmapboard.watch(model" in text
+    assert "fmapboard serve" in text
+    train(tmp_path / "new", [0, 1])
+    person.see(".tree .layer").first.wait_for(timeout=PATIENCE_MS)
+
+
+def test_a_reload_shows_a_new_run_and_keeps_the_place(
+    serve: Callable[[Path], str], visit: Callable[..., Person], tmp_path: Path
+) -> None:
+    train(tmp_path / "a", [0, 1, 2])
+    person = visit(serve(tmp_path), run="a", layer="fmapboard/block.2", step=1, channel=3)
+    person.drawn(1, "block.2")
+    train(tmp_path / "b", [0, 1])
+    reload = person.see("button[aria-label='Look for new steps']")
+    for _ in range(60):
+        reload.click()
+        person.settle()
+        if person.see("select[aria-label=Run] option").count() == 2:
+            break
+        person.page.wait_for_timeout(500)
+    assert person.see("select[aria-label=Run] option").count() == 2
+    person.drawn(1, "block.2")
+    assert person.see("h2:text-is('Channel 3')").is_visible()
+
+
+def test_a_reload_picks_up_the_steps_of_a_training_that_goes_on(
+    serve: Callable[[Path], str], visit: Callable[..., Person], tmp_path: Path
+) -> None:
+    images, which = stripes(8)
+    model = Net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+
+    def go_on(steps: int) -> None:
+        for _ in range(steps):
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(model(images), which).backward()
+            optimizer.step()
+        board.flush()
+
+    with fmapboard.watch(model, tmp_path / "a", optimizer=optimizer, every=1) as board:
+        go_on(3)
+        person = visit(serve(tmp_path), run="a", layer="fmapboard/block.2", step=1, channel=3)
+        person.drawn(1, "block.2")
+        assert "3 logged steps" in person.see(".kept").text_content()
+        go_on(2)
+        reload = person.see("button[aria-label='Look for new steps']")
+        for _ in range(60):
+            reload.click()
+            person.settle()
+            if "5 logged steps" in person.see(".kept").text_content():
+                break
+            person.page.wait_for_timeout(500)
+        assert "5 logged steps" in person.see(".kept").text_content()
+        person.drawn(1, "block.2")
+        assert person.see("h2:text-is('Channel 3')").is_visible()

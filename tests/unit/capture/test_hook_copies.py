@@ -1,0 +1,105 @@
+"""Copies of a model made while its hooks are armed capture nothing and load without fmapboard."""
+
+from __future__ import annotations
+
+import copy
+import io
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hooked_model import RecordingSink, X, two_convolutions
+from torch import nn
+
+from fmapboard import HookRegistry
+
+torch.set_num_threads(1)
+
+
+def _saved(model: nn.Module) -> bytes:
+    stream = io.BytesIO()
+    torch.save(model, stream)
+    return stream.getvalue()
+
+
+def _loaded(data: bytes) -> nn.Module:
+    model: nn.Module = torch.load(io.BytesIO(data), weights_only=False)
+    return model
+
+
+@pytest.mark.parametrize(
+    "twin",
+    [
+        copy.deepcopy,
+        lambda model: pickle.loads(pickle.dumps(model)),
+        lambda model: _loaded(_saved(model)),
+        lambda model: torch.optim.swa_utils.AveragedModel(model).module,
+    ],
+    ids=["deepcopy", "pickle", "torch.save", "EMA"],
+)
+def test_a_copy_made_while_armed_captures_nothing_and_computes_the_same(twin: Any) -> None:
+    model, sink = two_convolutions(), RecordingSink()
+    registry = HookRegistry(model)
+    registry.arm(sink, sides=("output", "input"))
+    copied = twin(model)
+    out = copied(X)
+    assert (sink.begun, sink.told) == (0, [])
+    expected = model(X)
+    registry.disarm()
+    assert torch.equal(out, expected)
+    assert sink.begun == 1
+    copied(X)
+    assert sink.begun == 1
+
+
+def test_a_shallow_copy_of_a_layers_hook_is_inert() -> None:
+    model, sink = two_convolutions(), RecordingSink()
+    registry = HookRegistry(model)
+    registry.arm(sink)
+    own = next(iter(model[0]._forward_hooks.values()))
+    assert copy.copy(own)(model[0], (X,), {}, X) is None
+    assert sink.told == []
+    assert own(model[0], (X,), {}, X) is None
+    registry.disarm()
+    assert sink.told == [("output", "0")]
+
+
+_WITHOUT_FMAPBOARD = """
+import sys
+
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] == "fmapboard":
+            raise ModuleNotFoundError("fmapboard is not installed here")
+
+sys.meta_path.insert(0, Blocker())
+import pickle, torch
+for path in sys.argv[1:]:
+    model = torch.load(path, weights_only=False)
+    print(tuple(model(torch.ones(1, 1, 8, 8)).shape))
+    pickle.loads(pickle.dumps(model))
+assert "fmapboard" not in sys.modules
+"""
+
+
+def test_a_model_saved_while_armed_loads_and_runs_where_fmapboard_is_not_installed(
+    tmp_path: Path,
+) -> None:
+    model = two_convolutions()
+    registry = HookRegistry(model, also={"1": model[1]})
+    registry.arm(RecordingSink(), sides=("output", "input"))
+    (tmp_path / "armed.pt").write_bytes(_saved(model))
+    (tmp_path / "copied.pt").write_bytes(_saved(copy.deepcopy(model)))
+    registry.disarm()
+    done = subprocess.run(
+        [sys.executable, "-c", _WITHOUT_FMAPBOARD, tmp_path / "armed.pt", tmp_path / "copied.pt"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "(1, 2, 4, 4)\n(1, 2, 4, 4)\n"

@@ -1,0 +1,21 @@
+"""No test of this folder downloads anything."""
+
+from __future__ import annotations
+
+import urllib.error
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def no_download(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Every download fails as without a network, and none finds a file in a cache."""
+
+    def fail(*args: Any, **kwargs: Any) -> None:
+        raise urllib.error.URLError("no network in tests")
+
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path / "torch_home"))
+    monkeypatch.setattr("torch.hub.urlopen", fail)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))

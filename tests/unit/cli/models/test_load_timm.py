@@ -1,0 +1,118 @@
+"""A timm model is found by name and tag, and comes with its preprocessing and weights."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from typing import Any
+
+import pytest
+import timm
+import timm.data
+import torch
+from huggingface_hub import constants
+from loaded_model import photograph
+
+from fmapboard.cli.models import pretrained
+from fmapboard.cli.models.load import load_model
+from fmapboard.cli.models.preprocessing import from_timm
+from fmapboard.errors import (
+    ConfigurationError,
+    DownloadError,
+    MissingExtra,
+    UnknownModel,
+)
+
+
+def test_a_timm_model_comes_with_its_preprocessing() -> None:
+    loaded = load_model("timm:mobilenetv3_small_050", weights="none")
+    assert not loaded.model.training
+    assert loaded.name == "timm:mobilenetv3_small_050"
+    assert loaded.preprocessing.source == "timm pretrained_cfg"
+    assert loaded.preprocessing.interpolation == "bicubic"
+    assert loaded.preprocessing.resize == 256
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"crop_pct": 0.875, "interpolation": "bicubic"},
+        {"crop_pct": 0.95, "interpolation": "bilinear", "input_size": (3, 160, 160)},
+        {"crop_pct": 1.0, "interpolation": "bicubic", "crop_mode": "squash"},
+    ],
+)
+@pytest.mark.parametrize("size", [(90, 70), (33, 500)])
+def test_the_input_is_what_timms_own_transform_makes(
+    config: dict[str, Any], size: tuple[int, int]
+) -> None:
+    whole = timm.data.resolve_data_config({}, pretrained_cfg=config)
+    theirs = timm.data.create_transform(**whole)(photograph(*size))
+    assert torch.allclose(from_timm(whole, "x")(photograph(*size)), theirs, atol=1e-6)
+
+
+def test_an_unknown_timm_name_lists_the_closest() -> None:
+    with pytest.raises(UnknownModel, match="no model 'timm:resnet19'; closest: timm:resnet18,"):
+        load_model("timm:resnet19", weights="none")
+
+
+def test_an_unknown_timm_tag_is_an_unknown_model() -> None:
+    with pytest.raises(UnknownModel, match=r"closest: .*timm:resnet18\.a1_in1k"):
+        load_model("timm:resnet18.a9_in1k", weights="none")
+
+
+def test_without_timm_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "timm", None)
+    with pytest.raises(MissingExtra, match=r"pip install 'fmapboard\[timm\]'"):
+        load_model("timm:resnet18")
+
+
+def test_a_failed_timm_download_says_the_ways_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: Any, **kwargs: Any) -> None:
+        raise ConnectionRefusedError("no network in tests")
+
+    monkeypatch.setattr("socket.create_connection", refuse)
+    monkeypatch.setattr("fmapboard.cli.models.pretrained.getproxies", dict)
+    text = r"could not download the weights of 'timm:mobilenetv3_small_050' .*--weights none"
+    with pytest.raises(DownloadError, match=text):
+        load_model("timm:mobilenetv3_small_050")
+
+
+@pytest.mark.parametrize("reachable", [True, False])
+def test_the_hub_is_asked_only_if_it_can_be_reached(
+    monkeypatch: pytest.MonkeyPatch, reachable: bool
+) -> None:
+    offline: list[bool] = []
+
+    def create(*args: Any, **kwargs: Any) -> None:
+        offline.append(constants.HF_HUB_OFFLINE)
+        raise OSError("no network in tests")
+
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(timm, "create_model", create)
+    monkeypatch.setattr(pretrained, "getproxies", dict)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        monkeypatch.setattr(constants, "ENDPOINT", f"http://127.0.0.1:{port}")
+        if not reachable:
+            server.close()
+        with pytest.raises(DownloadError):
+            load_model("timm:resnet18")
+    assert offline == [not reachable]
+    assert constants.HF_HUB_OFFLINE is False
+
+
+def test_a_timm_tag_is_part_of_the_name() -> None:
+    loaded = load_model("timm:mobilenetv3_small_050.lamb_in1k", weights="none")
+    assert loaded.name == "timm:mobilenetv3_small_050.lamb_in1k"
+
+
+def test_a_timm_model_without_pretrained_weights_says_so() -> None:
+    with pytest.raises(
+        ConfigurationError, match=r"timm has no pretrained weights for .* --weights none"
+    ):
+        load_model(f"timm:{_without_weights()}")
+
+
+def _without_weights() -> str:
+    having = {name.split(".")[0] for name in timm.list_models(pretrained=True)}
+    return next(name for name in timm.list_models() if name not in having)

@@ -1,0 +1,155 @@
+"""Per-channel statistics do not depend on how maps are read: in parts, across samples, clamped."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy_statistics import assert_right
+from torch import Tensor
+
+from fmapboard.measure import plane_sums
+from fmapboard.measure.channel_stats import statistics
+from fmapboard.records import Statistics
+
+torch.set_num_threads(1)
+
+
+# --- how much is read at once changes nothing
+
+
+@pytest.mark.parametrize(("nbytes", "samples"), [(1, [1] * 5), (2400, [2, 2, 1]), (1 << 30, [5])])
+def test_the_samples_of_a_large_batch_are_read_in_parts(
+    nbytes: int, samples: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    maps = torch.randn(5, 3, 9, 11)
+    whole = statistics(maps).parts
+    monkeypatch.setattr(plane_sums, "_CACHED", nbytes)
+    read = count_calls(monkeypatch, "_read_part")
+    parts = statistics(maps).parts
+    assert read == samples
+    for part, known in zip(parts, whole, strict=True):
+        assert torch.equal(part, known)
+
+
+@pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf, 7.0])
+def test_small_planes_are_read_across_samples(value: float) -> None:
+    maps = torch.randn(6, 4, 7, 7)
+    assert [part.shape[0] for part in statistics(maps).parts] == [49] * 4
+    assert [part.shape[0] for part in statistics(maps[:2]).parts] == [2] * 4
+    assert_right(maps)
+    maps[4, 2, 6, 6] = value
+    assert_right(maps)
+    assert_right(maps.to(memory_format=torch.channels_last))
+
+
+def test_no_large_batch_of_small_planes_is_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    across = count_calls(monkeypatch, "read_across")
+    maps = torch.randn(16, 4, 5, 5)
+    statistics(maps)
+    monkeypatch.setattr(plane_sums, "_CACHED", maps.nbytes // 2 - 1)
+    assert_right(maps)
+    assert across == [16]
+
+
+@pytest.mark.parametrize("shape", [(8, 3, 7, 7), (40, 5, 1, 1), (5, 2, 2, 3), (1025, 2, 2, 2)])
+@pytest.mark.parametrize("mean", [0.0, 1e4, -3.0])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_small_planes_around_any_mean_have_numpys_statistics(
+    shape: tuple[int, ...], mean: float, dtype: torch.dtype
+) -> None:
+    maps = torch.randn(shape, dtype=dtype) * 0.02 + mean
+    maps[:, 1] += torch.arange(shape[0])[:, None, None]  # each plane varies little, the batch much
+    assert_right(maps)
+    maps[:, 0] = 0.5
+    assert assert_right(maps).constant.tolist()[:2] == [True, False]
+
+
+def test_any_number_of_threads_reads_the_same_bits() -> None:
+    maps = torch.randn(8, 16, 96, 96)
+    alone = statistics(maps).parts
+    torch.set_num_threads(2)
+    try:
+        together = statistics(maps).parts
+    finally:
+        torch.set_num_threads(1)
+    assert all(torch.equal(a, b) for a, b in zip(alone, together, strict=True))
+
+
+def test_layers_whose_planes_vary_are_judged_by_one_quick_look(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looks = count_calls(monkeypatch, "_cancels")
+    for shape in ((8, 4, 7, 7), (2, 4, 100, 90), (1, 3, 5, 5)):
+        statistics(torch.randn(shape))
+    assert looks == []
+    statistics(torch.zeros(8, 4, 7, 7))
+    assert looks == [49]
+
+
+def count_calls(monkeypatch: pytest.MonkeyPatch, name: str) -> list[int]:
+    """The first side of what a function of the module is called with, in order."""
+    sides: list[int] = []
+    real = getattr(plane_sums, name)
+
+    def counted(first: Any, *others: Any) -> Any:
+        sides.append(first.shape[0])
+        return real(first, *others)
+
+    monkeypatch.setattr(plane_sums, name, counted)
+    return sides
+
+
+# --- activations that clamp are read less often
+
+
+def _of_clamped(maps: Tensor, floor: float = 0.0) -> Statistics:
+    return statistics(maps, floor, moments=False, bounded=True).to_host()
+
+
+@pytest.mark.parametrize("size", [(5, 5), (12, 12)])
+@pytest.mark.parametrize("raised", [0, 1, 5, 9])
+def test_a_clamped_activation_has_its_extremes_wherever_they_are(
+    raised: int, size: tuple[int, int]
+) -> None:
+    maps = torch.randn(5, 10, *size).relu()
+    maps[0, :raised] += 0.5  # the first sample alone does not touch the floor there
+    maps[1:, 2] += 0.25
+    maps[:, 9] = 0.0
+    found = _of_clamped(maps)
+    assert found.minimum.tolist() == maps.amin((0, 2, 3)).tolist()
+    assert found.maximum.tolist() == maps.amax((0, 2, 3)).tolist()
+    assert found.dead is not None
+    assert found.dead.tolist() == [False] * 9 + [True]
+
+
+@pytest.mark.parametrize(("raised", "reads"), [(0, []), (3, []), (8, [5])])
+def test_most_smallest_values_of_a_clamped_activation_are_known_from_its_first_sample(
+    raised: int, reads: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    maps = torch.randn(5, 10, 12, 12).relu()
+    maps[0, :raised] += 0.5
+    whole = count_calls(monkeypatch, "_smallest")
+    _of_clamped(maps)
+    assert whole == reads
+
+
+def test_a_channel_that_is_dead_in_the_first_sample_alone_is_not_dead() -> None:
+    maps = torch.zeros(3, 2, 4, 4)
+    maps[2, 1, 3, 3] = 1.0
+    found = _of_clamped(maps)
+    assert found.dead is not None
+    assert found.dead.tolist() == [True, False]
+    assert found.constant.tolist() == [True, False]
+
+
+@pytest.mark.parametrize("value", [torch.nan, torch.inf])
+@pytest.mark.parametrize("sample", [0, 4])
+def test_a_clamped_activation_hides_nothing_that_is_not_finite(value: float, sample: int) -> None:
+    maps = torch.randn(5, 3, 6, 6).relu()
+    maps[sample, 1, 2, 2] = value
+    found = _of_clamped(maps)
+    assert found.nonfinite.tolist() == [False, True, False]
+    assert np.isfinite(found.maximum).all()

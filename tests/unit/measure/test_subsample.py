@@ -1,0 +1,74 @@
+"""Histogram samples of a tensor: deterministic, every channel in proportion, all extremes."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+import torch
+from reduced_maps import reduced
+
+from fmapboard.measure.subsample import SAMPLE_SIZE, sample
+
+torch.set_num_threads(1)
+
+
+def test_a_small_tensor_is_sampled_whole_and_as_a_copy() -> None:
+    tensor = torch.rand(4, 8, 16, 16)
+    drawn = sample(tensor)
+    tensor_before = tensor.clone()
+    tensor.zero_()
+    assert drawn.total == drawn.values.numel() == 8192
+    assert torch.equal(drawn.values.sort().values, tensor_before.flatten().sort().values)
+
+
+@pytest.mark.parametrize(
+    "shape", [(8, 64, 32, 32), (1000, 300), (2, 3, 2**17), (1, 2048, 7, 7), (7, 1, 97, 101)]
+)
+def test_a_large_tensor_is_sampled_with_every_channel_in_its_share(shape: tuple[int, ...]) -> None:
+    channel = torch.arange(shape[1]).view(1, -1, *[1] * (len(shape) - 2)).expand(shape).float()
+    drawn = sample(channel.contiguous())
+    assert drawn.total == channel.numel()
+    assert min(drawn.total, SAMPLE_SIZE) / 6 < drawn.values.numel() <= SAMPLE_SIZE
+    counts = torch.bincount(drawn.values.long(), minlength=shape[1])
+    share = drawn.values.numel() / shape[1]
+    assert (counts - share).abs().max() <= max(2, 0.2 * share)
+
+
+def test_sampling_is_deterministic_and_draws_no_random_number() -> None:
+    tensor = torch.rand(4, 16, 64, 64)
+    states = (
+        torch.get_rng_state(),
+        random.getstate(),
+        [*np.random.get_state()[1], np.random.get_state()[2]],
+    )
+    first, second = sample(tensor).values, sample(tensor).values
+    assert torch.equal(first, second)
+    assert torch.equal(torch.get_rng_state(), states[0])
+    assert random.getstate() == states[1]
+    assert [*np.random.get_state()[1], np.random.get_state()[2]] == states[2]
+
+
+def test_a_sample_of_a_large_tensor_has_its_distribution() -> None:
+    tensor = torch.randn(4, 16, 64, 64)
+    values = sample(tensor).values
+    assert values.mean().item() == pytest.approx(0.0, abs=0.02)
+    assert values.std().item() == pytest.approx(1.0, abs=0.02)
+
+
+def test_a_sample_of_a_complex_tensor_is_of_its_absolute_values() -> None:
+    assert sample(torch.tensor([3 + 4j, 0j])).values.tolist() == [5.0, 0.0]
+
+
+def test_a_sample_carries_the_extremes_of_the_whole_tensor() -> None:
+    maps = torch.rand(1, 3, 300, 300)
+    maps[0, 1, 17, 23] = 50.0
+    maps[0, 2, 5, 5] = torch.inf
+    found = reduced(maps).sample
+    assert found is not None
+    assert found.hi == 50.0
+    assert found.lo == maps.min().item()
+    alone = reduced(torch.full((1, 2, 1, 2), torch.nan)).sample
+    assert alone is not None
+    assert np.isnan([alone.lo, alone.hi]).all()

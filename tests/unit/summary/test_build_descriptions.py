@@ -1,0 +1,83 @@
+"""Descriptions of pictures: what is drawn, what was left out, what colours and scale mean."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from composed_steps import SITE, compose, kernels_of, maps_of, measured
+from torch import nn
+
+from fmapboard.measure.reducer import Reducer
+from fmapboard.records import (
+    KernelShape,
+    Site,
+)
+from fmapboard.summary.build import Composer
+
+LEGEND = "magenta = NaN, red = +Inf, blue = −Inf, cyan = constant channel, orange = dead channel"
+
+
+def description(maps: torch.Tensor, composer: Composer | None = None, **options: Any) -> str:
+    (picture,) = compose(composer, measured=(measured(maps, **options),)).pictures
+    return picture.description
+
+
+def test_a_description_says_what_is_drawn_and_what_the_colours_mean() -> None:
+    assert description(maps_of(2, 9, 6, 7)) == (
+        "feature maps of `conv1` (Conv2d), shape [2, 9, 6, 7], channels 0…8, 3 in a row; "
+        f"each channel scaled between its own extremes; {LEGEND}"
+    )
+
+
+def test_a_description_says_what_was_left_out() -> None:
+    said = description(maps_of(1, 100, 130, 66))
+    assert "shape [1, 100, 130, 66], channels 0…63, 8 in a row" in said
+    assert "; 36 of 100 channels left out; " in said
+    assert "; averaged down: a pixel is the mean of 3×3, a tile 44×22; " in said
+
+
+def test_a_description_says_the_scale() -> None:
+    maps = maps_of(1, 4, 5, 5)
+    assert "; one scale for all channels of the layer; " in description(
+        maps, Composer(scale="layer"), scale="layer"
+    )
+    assert "; scale locked to the first logged step; " in description(
+        maps, Composer(scale="locked"), scale="locked"
+    )
+
+
+def test_a_description_says_how_other_shapes_were_read() -> None:
+    sequence = Reducer()(SITE, "feature_maps", maps_of(1, 4, 9), nn.Conv1d(3, 4, 1)).to_host()
+    assert "; one axis, drawn as a line; " in compose(measured=(sequence,)).pictures[0].description
+
+
+@pytest.mark.parametrize(
+    ("shape", "text"),
+    [
+        ((8, 3, 5, 5), "kernels of `conv1` (Conv2d): RGB, grey is 0; one scale for the layer"),
+        ((8, 4, 5, 5), "kernels of `conv1` (Conv2d): a row an input, a column an output; "
+         "one scale for the layer"),
+        ((8, 200, 1, 1), "kernels of `conv1` (Conv2d): a row an input, a column an output; "
+         "one scale for the layer; at most 64 outputs and inputs of 8x200x1x1"),
+        ((96, 3, 5, 5), "kernels of `conv1` (Conv2d): RGB, grey is 0; one scale for the layer; "
+         "at most 64 outputs of 96x3x5x5"),
+    ],
+)  # fmt: skip
+def test_a_description_of_kernels_says_how_they_lie_and_what_was_left_out(
+    shape: tuple[int, ...], text: str
+) -> None:
+    (picture,) = compose(kernels=(kernels_of(*shape),)).pictures
+    assert picture.description == text
+
+
+def test_three_inputs_are_never_left_out_and_not_said_to_be() -> None:
+    (picture,) = compose(Composer(max_kernels=2), kernels=(kernels_of(2, 3, 5, 5),)).pictures
+    assert picture.description.endswith("one scale for the layer")
+
+
+def test_a_layers_name_cannot_break_out_of_the_descriptions_code_quotes() -> None:
+    site = Site("a`b\n# c", "Conv2d", KernelShape((4, 3, 1, 1)))
+    (picture,) = compose(measured=(measured(maps_of(1, 4, 5, 5), site),)).pictures
+    assert picture.description.startswith("feature maps of `a'b # c` (Conv2d)")

@@ -1,0 +1,136 @@
+"""Records of the tab: grids of the first step, geometry, and numbers of the drawn channels."""
+
+from __future__ import annotations
+
+import io
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from composed_steps import SITE, compose, kernels_of, maps_of, measured
+from PIL import Image
+
+from fmapboard.records import (
+    Measured,
+    Planes,
+    Site,
+)
+from fmapboard.render import png
+from fmapboard.summary.build import Composer
+from fmapboard.tab_format import unpack
+
+
+def test_the_first_steps_record_carries_the_grids_and_later_ones_do_not() -> None:
+    composer = Composer()
+    content: dict[str, Any] = {
+        "measured": (measured(maps_of(2, 9, 6, 6), samples=2),),
+        "kernels": (kernels_of(64, 3, 7, 7),),
+    }
+    first = compose(composer, **content)
+    later = compose(composer, 10, measured=content["measured"])
+    assert [r.tag for r in first.records] == ["fmapboard/conv1", "fmapboard_first/conv1"]
+    assert [r.tag for r in later.records] == ["fmapboard/conv1"]
+    small, whole = first.records
+    assert len(small.blobs) == 2
+    assert whole.blobs[:2] == small.blobs
+    drawn = [png.encode(raster) for p in first.pictures for raster in p.rasters]
+    assert list(whole.blobs[2:]) == drawn
+    with Image.open(io.BytesIO(whole.blobs[4])) as image:
+        assert image.size == (65, 65)
+
+
+def test_a_record_tells_the_step_and_how_many_were_written_so_far() -> None:
+    composer, part = Composer(), measured(maps_of(1, 4, 6, 6))
+    told = []
+    for number in (0, 100, 200):
+        step = compose(composer, number, measured=(part,), training_thread_ms=2.34567)
+        header, _ = unpack(step.records[0].blobs)
+        told.append((header["step"], header["steps_written"], header["training_thread_ms"]))
+    assert told == [(0, 1, 2.346), (100, 2, 2.346), (200, 3, 2.346)]
+
+
+def test_a_record_holds_the_geometry_and_the_numbers_of_the_drawn_channels() -> None:
+    maps = maps_of(3, 70, 130, 66)
+    maps[0, 2, 0, 0] = math.inf
+    header, arrays = unpack(compose(measured=(measured(maps),)).records[0].blobs)
+    assert header["layer"] == "conv1"
+    assert header["type"] == "Conv2d"
+    assert header["kernel_shape"] == [64, 3, 7, 7]
+    assert header["pictures"] == [
+        {
+            "role": "feature_maps", "tag": "feature_maps_64x3x7x7/conv1",
+            "shape": [3, 70, 130, 66], "channels": 70, "drawn": 64, "samples": 1,
+            "tile": [44, 22], "columns": 8, "padding": 2, "block": 3, "view": "",
+            "palette": "grey", "scale": "channel",
+        }
+    ]  # fmt: skip
+    assert arrays["feature_maps.lo"].shape == (1, 64)
+    assert arrays["feature_maps.mean"].shape == (64,)
+    assert arrays["feature_maps.mean"][5] == pytest.approx(maps[:, 5].mean().item(), abs=1e-5)
+    assert arrays["feature_maps.positive_infinity"].tolist() == [0, 0, 1, *[0] * 61]
+    assert "feature_maps.nan" not in arrays
+
+
+def test_every_call_and_every_layer_has_a_record_of_its_own() -> None:
+    sites = (
+        SITE,
+        Site("conv1", "Conv2d", SITE.kernel_shape, 2, 1),
+        Site("b", "Conv2d", None, 1, 2),
+    )
+    step = compose(measured=tuple(measured(maps_of(1, 4, 6, 6), site) for site in sites))
+    small = [r for r in step.records if r.tag.startswith("fmapboard/")]
+    assert [r.tag for r in small] == ["fmapboard/conv1", "fmapboard/conv1.call2", "fmapboard/b"]
+    headers = [unpack(r.blobs)[0] for r in small]
+    assert [(h["call"], h["position"]) for h in headers] == [(1, 0), (2, 1), (1, 2)]
+
+
+def test_a_record_tells_which_channels_the_next_activation_shuts_off() -> None:
+    maps = maps_of(2, 4, 6, 6)
+    maps[:, 1] = -1.0
+    relu = Site("relu", "ReLU", None, 1, 1, pictures=False, floor=0.0)
+    after = measured(maps.clamp(min=0.0), relu)
+    second = measured(torch.zeros(2, 4, 6, 6), replace(relu, layer="relu2", position=2))
+    other = measured(maps_of(2, 4, 6, 6), Site("conv2", "Conv2d", None, 1, 3))
+    step = compose(measured=(measured(maps), after, second, other))
+    header, arrays = unpack(step.records[0].blobs)
+    assert header["activation"] == {"label": "relu", "type": "ReLU"}
+    assert arrays["activation.dead"].tolist() == [0, 1, 0, 0]
+    later = next(r for r in step.records if r.tag == "fmapboard/conv2")
+    assert "activation" not in unpack(later.blobs)[0]
+
+
+def test_an_activation_of_another_number_of_channels_says_nothing_about_a_layer() -> None:
+    relu = Site("relu", "ReLU", None, 1, 1, pictures=False, floor=0.0)
+    parts = (measured(maps_of(2, 4, 6, 6)), measured(torch.zeros(2, 8, 6, 6), relu))
+    header, arrays = unpack(compose(measured=parts).records[0].blobs)
+    assert "activation" not in header
+    assert "activation.dead" not in arrays
+
+
+def test_kernels_tell_the_value_of_their_strongest_colour() -> None:
+    kernels = kernels_of(64, 3, 7, 7)
+    header, arrays = unpack(compose(kernels=(kernels,)).records[0].blobs)
+    assert header["pictures"] == [
+        {"role": "kernels", "tag": "kernels_64x3x7x7/conv1", "peak": 1.0, "palette": "rgb",
+         "padding": 1}
+    ]  # fmt: skip
+    assert arrays == {}
+
+
+def test_values_of_a_float64_model_beyond_float32_are_no_error() -> None:
+    maps = maps_of(1, 4, 6, 6).double() * 1e200
+    header, arrays = unpack(compose(measured=(measured(maps),)).records[0].blobs)
+    assert np.isinf(arrays["feature_maps.hi"]).all()
+    assert header["layer"] == "conv1"
+
+
+def test_planes_of_a_probe_stand_beside_numbers_of_the_batch() -> None:
+    live, probe = measured(maps_of(8, 4, 6, 6)), measured(maps_of(2, 4, 6, 6), samples=None)
+    joined = Measured(SITE, "feature_maps", probe.planes, live.statistics, live.sample)
+    step = compose(measured=(joined,))
+    assert len(step.pictures[0].rasters) == 2
+    assert isinstance(joined.planes, Planes)
+    assert step.histograms[0].counts.sum() == 8 * 4 * 36

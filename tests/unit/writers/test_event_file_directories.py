@@ -1,0 +1,88 @@
+"""Which event file a writer uses when others write, or have written, to the same directory."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from event_files import event_files, step_of, steps_in, write
+from tensorboard.backend.event_processing import tag_types
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.backend.event_processing.plugin_event_multiplexer import EventMultiplexer
+from torch.utils.tensorboard import SummaryWriter
+
+from fmapboard.writers.tensorboard import TensorBoardWriter
+
+
+def test_two_writers_of_one_directory_share_one_file(tmp_path: Path) -> None:
+    first = TensorBoardWriter(tmp_path)
+    second = TensorBoardWriter(tmp_path / "." / ".." / tmp_path.name)
+    first.write(step_of(0, "generator."))
+    second.write(step_of(0, "critic."))
+    first.close()
+    second.write(step_of(1, "critic."))
+    second.close()
+    assert event_files(tmp_path) == [first.path]
+    assert second.path == first.path
+    tags = EventAccumulator(str(tmp_path)).Reload().Tags()[tag_types.TENSORS]
+    assert {"generator.gradient_norm/total", "critic.gradient_norm/total"} <= set(tags)
+    assert steps_in(first.path) == [0, 0, 1]
+
+
+def test_a_closed_file_is_not_shared_with_the_next_writer(tmp_path: Path) -> None:
+    first = write(tmp_path, 0)
+    second = write(tmp_path, 1, start_step=1)
+    assert first.path != second.path
+    assert [steps_in(path) for path in event_files(tmp_path)] == [[0], [1]]
+
+
+def test_a_writer_of_a_directory_that_was_deleted_meanwhile_starts_a_new_file(
+    tmp_path: Path,
+) -> None:
+    stale = TensorBoardWriter(tmp_path / "run")
+    stale.write(step_of(5))
+    shutil.rmtree(tmp_path / "run")
+    fresh = TensorBoardWriter(tmp_path / "run")
+    fresh.write(step_of(0))
+    stale.close()
+    again = TensorBoardWriter(tmp_path / "run")
+    again.write(step_of(1))
+    fresh.close()
+    again.close()
+    (path,) = event_files(tmp_path)
+    assert steps_in(path) == [0, 1]
+
+
+def test_a_process_that_changes_its_directory_keeps_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    writer = TensorBoardWriter("run")
+    writer.write(step_of(0))
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    twin = TensorBoardWriter(tmp_path / "run")
+    twin.write(step_of(1))
+    twin.close()
+    writer.close()
+    monkeypatch.chdir(tmp_path)
+    write(Path("run"), 2, start_step=2)
+    assert [steps_in(path) for path in event_files(tmp_path)] == [[0, 1], [2]]
+
+
+def test_beside_another_writers_event_file_ours_is_a_run_of_its_own(tmp_path: Path) -> None:
+    with SummaryWriter(str(tmp_path)) as foreign:
+        foreign.add_scalar("loss", 1.0, 0)
+        writer = write(tmp_path, 0)
+    assert writer.log_dir == tmp_path / "fmapboard"
+    assert writer.path.parent == tmp_path / "fmapboard"
+    runs = EventMultiplexer().AddRunsFromDirectory(str(tmp_path)).Reload().Runs()
+    assert set(runs) == {".", "fmapboard"}
+    again = write(tmp_path, 1, start_step=1)
+    assert again.path.parent == tmp_path / "fmapboard"
+
+
+def test_files_of_our_own_earlier_runs_are_not_foreign(tmp_path: Path) -> None:
+    write(tmp_path, 0)
+    assert write(tmp_path, 1, start_step=1).path.parent == tmp_path
