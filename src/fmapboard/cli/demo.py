@@ -16,6 +16,7 @@ from fmapboard.cli.models.load import demo_preprocessing
 from fmapboard.cli.run_dirs import new_directory, to_paste
 from fmapboard.cli.serve import run_server
 from fmapboard.cli.table import console, layer_table
+from fmapboard.cli.write_images import ImageWriter
 from fmapboard.demo.bundled import bundled
 from fmapboard.demo.network import MEAN, STD, DemoNetwork
 from fmapboard.demo.photographs import Photographs
@@ -25,7 +26,6 @@ from fmapboard.logger import watch
 from fmapboard.measure.reducer import Reducer
 from fmapboard.records import LoggedStep
 from fmapboard.summary.build import Composer
-from fmapboard.writers.folder import FolderWriter
 from fmapboard.writers.tensorboard import TensorBoardWriter
 
 PHOTOGRAPH = "chelsea.jpg"
@@ -107,20 +107,15 @@ def _photograph() -> Tensor:
 
 
 def _draw(network: nn.Module, run: Path) -> None:
-    """Visualize one photograph with the network just trained: a run of its own, and PNG files."""
+    """Visualize one photograph with the trained network: its own run directory, and PNG files."""
     reducer = Reducer.for_model(network, max_channels=None, max_tile=None)
     passes = ImagePasses(network, reducer, normalization=(MEAN, STD), kernels=True)
-    step = Composer()(passes.one(_photograph()))
     board = TensorBoardWriter(run / "photograph")
-    board.write(step)
-    board.close()
-    folder = FolderWriter(run / "photograph" / "png")
-    folder.write(step)
-    maps = {
-        p.site.label: folder.files[p.tag]
-        for p in step.pictures
-        if p.site and p.role == "feature_maps"
-    }
+    writer = ImageWriter(Composer(), board, [run / "photograph" / "png"])
+    try:
+        (written,) = writer.write(passes(_photograph()))
+    finally:
+        board.close()
     out = console()
     out.print(f"\nWhat the trained network makes of {PHOTOGRAPH}:")
-    out.print(layer_table(step, maps))
+    out.print(layer_table(written.step, written.files))

@@ -44,10 +44,13 @@ _HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 _EXISTING = click.Path(path_type=Path)
 
 
-@click.group(cls=_Group, context_settings=_HELP)
+@click.group(cls=_Group, context_settings=_HELP, invoke_without_command=True)
 @click.version_option(__version__, prog_name="fmapboard")
-def fmapboard() -> None:
+@click.pass_context
+def fmapboard(context: click.Context) -> None:
     """Feature maps, histograms and gradient norms of a PyTorch model in TensorBoard."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
 
 
 @fmapboard.command(
@@ -102,6 +105,7 @@ def fmapboard() -> None:
 )
 @click.option("--kernels", is_flag=True, help="Draw the convolution kernels too.")
 @click.option("--device", default="cpu", show_default=True, help="Where to run the model.")
+@click.version_option(__version__, prog_name="visualize (fmapboard)")
 def visualize(**options: Any) -> None:
     """Draw what every layer of a network makes of IMAGES (files or folders).
 

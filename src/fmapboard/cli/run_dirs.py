@@ -34,13 +34,15 @@ def new_directory(wanted: Path) -> Path:
 
 def to_paste(*words: str | Path) -> str:
     """A command line that starts fmapboard the way this process was started."""
-    return shlex.join([_program(), *map(str, words)])
+    return shlex.join([*_program(), *map(str, words)])
 
 
-def _program() -> str:
-    """``fmapboard`` where that finds this very installation, else the path that was typed."""
-    beside = Path(sys.argv[0]).with_name("fmapboard")
-    found = shutil.which("fmapboard")
+def _program() -> list[str]:
+    """``fmapboard`` if that finds this installation, else the path or ``-m`` that was typed."""
+    typed = Path(sys.argv[0])
+    if typed.name == "__main__.py":
+        return [sys.executable, "-m", "fmapboard"]
+    beside, found = typed.with_name("fmapboard"), shutil.which("fmapboard")
     if found and beside.exists() and os.path.realpath(found) == os.path.realpath(beside):
-        return "fmapboard"
-    return str(beside) if beside.exists() else "fmapboard"
+        return ["fmapboard"]
+    return [str(beside)] if beside.exists() else ["fmapboard"]

@@ -20,6 +20,7 @@ from fmapboard.records import (
     Scale,
     StepData,
 )
+from fmapboard.render import png
 from fmapboard.render.grid import (
     columns,
     draw_input_image,
@@ -47,6 +48,7 @@ class Composer:
         name: stands in front of every tag, as ``name.``, to keep two models apart.
         max_kernels: at most this many outputs and inputs of a convolution are drawn.
         compact: pictures ask for small PNGs rather than for fast ones.
+        with_pngs: pictures carry their PNG, for a caller that needs its size before it is written.
     """
 
     def __init__(
@@ -57,11 +59,12 @@ class Composer:
         name: str | None = None,
         max_kernels: int | None = 64,
         compact: bool = False,
+        with_pngs: bool = False,
     ) -> None:
         self._palette: Palette = palette(colormap)
         self._scale = scale
         self._prefix = tags.prefix(name)
-        self._max_kernels, self._compact = max_kernels, compact
+        self._max_kernels, self._compact, self._with_pngs = max_kernels, compact, with_pngs
         self._records = TabRecords(self._prefix, colormap, scale)
         self._nonfinite_said = self._said_now = False
 
@@ -71,12 +74,12 @@ class Composer:
         pictures = [self._maps(m) for m in data.measured if m.planes is not None]
         kernels = [self._kernels(k) for k in data.kernels]
         peaks = {k.site.label: peak for k, (_, peak) in zip(data.kernels, kernels, strict=True)}
-        drawn = list(map(self._compacted, [*pictures, *(picture for picture, _ in kernels)]))
+        drawn = list(map(self._finished, [*pictures, *(picture for picture, _ in kernels)]))
         inputs = map(self._input_image, data.inputs)
         return LoggedStep(
             data.step,
             data.wall_time,
-            pictures=(*drawn, *map(self._compacted, inputs)),
+            pictures=(*drawn, *map(self._finished, inputs)),
             histograms=tuple(self._histograms(data)),
             scalars=self._scalars(data),
             records=tuple(self._records(data, drawn, peaks)),
@@ -89,12 +92,14 @@ class Composer:
         self._records.undo()
         self._nonfinite_said &= not self._said_now
 
-    def _compacted(self, picture: Picture) -> Picture:
-        """The picture, asking for small PNGs where that is wanted."""
-        if not self._compact:
-            return picture
-        rasters = tuple(replace(raster, compact=True) for raster in picture.rasters)
-        return replace(picture, rasters=rasters)
+    def _finished(self, picture: Picture) -> Picture:
+        """The picture with its PNGs, or asking for small ones, as the options say."""
+        rasters = picture.rasters
+        if self._compact:
+            rasters = tuple(replace(raster, compact=True) for raster in rasters)
+        if self._with_pngs:
+            rasters = tuple(png.encoded(raster) for raster in rasters)
+        return picture if rasters is picture.rasters else replace(picture, rasters=rasters)
 
     def _texts(self, data: StepData) -> dict[str, str]:
         """What happens once: the first value that is not finite."""

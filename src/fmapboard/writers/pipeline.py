@@ -37,6 +37,7 @@ class Pipeline:
             name=options.name,
             max_kernels=options.max_channels,
             compact=options.max_tile is None,
+            with_pngs=options.max_bytes_per_step is not None,
         )
         self._writer, self._warn = writer, warn
         self._worker: Worker[Callable[[], StepData]] = Worker(

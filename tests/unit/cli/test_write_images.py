@@ -1,25 +1,23 @@
-"""PendingStep images are written in order, in threads, and never too many wait."""
+"""Images are written in order, in a worker thread, and a bounded number of bytes waits for it."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
-import time
 from collections.abc import Iterator
-from concurrent.futures import Future
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-import fmapboard.cli.write_images as delivery_module
 from fmapboard.capture.step_parts import PendingStep
-from fmapboard.cli.write_images import Delivered, Delivery
+from fmapboard.cli.write_images import ImageWriter
 from fmapboard.errors import ImageError, WriteError
 from fmapboard.records import InputImage, LoggedStep, StepData
-from fmapboard.render import png
 from fmapboard.summary.build import Composer
 from fmapboard.writers.memory import MemoryWriter
-from fmapboard.writers.tensorboard import TensorBoardWriter
 
 LIMIT = 20.0  # s; only broken code takes that long
 
@@ -37,6 +35,10 @@ def threads() -> set[str]:
     return {t.name for t in threading.enumerate() if t.name.startswith("fmapboard")}
 
 
+def files(folder: Path) -> list[str]:
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.*"))
+
+
 class Broken(MemoryWriter):
     """Fails at one step."""
 
@@ -50,60 +52,76 @@ class Broken(MemoryWriter):
         super().write(step)
 
 
-def test_images_are_delivered_in_order_in_both_places(tmp_path: Path) -> None:
+class Slow(MemoryWriter):
+    """Writes once `go_on` is set."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun, self.go_on = threading.Event(), threading.Event()
+
+    def write(self, step: LoggedStep) -> None:
+        self.begun.set()
+        assert self.go_on.wait(LIMIT)
+        super().write(step)
+
+    def go_on_soon(self) -> None:
+        """When whoever does not wait for this writer has long gone on."""
+        threading.Timer(0.1, self.go_on.set).start()
+
+
+def test_images_are_written_in_order_in_both_places(tmp_path: Path) -> None:
     board = MemoryWriter()
     folders: list[Path | None] = [tmp_path / str(step) for step in range(20)]
-    delivery = Delivery(Composer(), board, folders)
-    steps = [delivered.step.step for delivered in delivery.deliver(map(image, range(20)))]
+    writer = ImageWriter(Composer(), board, folders)
+    steps = [written.step.step for written in writer.write(map(image, range(20)))]
     assert steps == list(range(20))
     assert [step.step for step in board.steps] == list(range(20))
-    files = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.*")}
-    assert files == {f"{step}/network_input_sample_0.png" for step in range(20)}
+    assert files(tmp_path) == sorted(f"{step}/network_input_sample_0.png" for step in range(20))
     assert threads() == set()
 
 
-def test_no_more_is_recorded_than_may_wait(tmp_path: Path) -> None:
-    go_on = threading.Event()
-    made: list[int] = []
-
-    class Slow(MemoryWriter):
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a priority per thread")
+def test_images_are_written_with_the_priority_of_the_command() -> None:
+    class Watching(MemoryWriter):
         def write(self, step: LoggedStep) -> None:
-            assert go_on.wait(LIMIT)
-            super().write(step)
+            seen.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
+
+    seen: list[int] = []
+    list(ImageWriter(Composer(), Watching(), [None]).write([image(0)]))
+    assert seen == [os.getpriority(os.PRIO_PROCESS, threading.get_native_id())]
+
+
+def test_no_more_bytes_wait_than_allowed_besides_the_image_being_written() -> None:
+    board = Slow()
+    made: list[int] = []
 
     def images() -> Iterator[PendingStep]:
         for step in range(9):
             made.append(step)
-            if step == 3:  # with it 40 bytes wait, and 30 may
-                threading.Timer(0.05, go_on.set).start()
+            if step == 4:  # 0 is being written; with this one 40 bytes would wait, and 30 may
+                board.go_on_soon()
             yield image(step, 10)
 
-    delivery = Delivery(Composer(), Slow(), [None] * 9, max_bytes=30)
-    delivered = delivery.deliver(images())
-    assert next(delivered).step.step == 0
-    assert made == [0, 1, 2, 3]
-    delivered.close()
+    written = ImageWriter(Composer(), board, [None] * 9, max_bytes=30).write(images())
+    assert next(written).step.step == 0
+    assert made == [0, 1, 2, 3, 4]
+    written.close()
 
 
 def test_an_image_larger_than_the_bound_is_written_while_the_next_is_recorded() -> None:
-    go_on, second = threading.Event(), threading.Event()
-
-    class Slow(MemoryWriter):
-        def write(self, step: LoggedStep) -> None:
-            assert go_on.wait(LIMIT)
-            super().write(step)
+    board, second = Slow(), threading.Event()
 
     def images() -> Iterator[PendingStep]:
         yield image(0, 1000)
         second.set()
-        go_on.set()
+        board.go_on.set()
         yield image(1, 1000)
 
-    delivered = Delivery(Composer(), Slow(), [None] * 2, max_bytes=30).deliver(images())
-    assert next(delivered).step.step == 0
+    written = ImageWriter(Composer(), board, [None] * 2, max_bytes=30).write(images())
+    assert next(written).step.step == 0
     assert second.is_set()
-    assert next(delivered).step.step == 1
-    delivered.close()
+    assert next(written).step.step == 1
+    written.close()
 
 
 def test_an_error_in_recording_comes_behind_what_was_recorded_before() -> None:
@@ -114,9 +132,9 @@ def test_an_error_in_recording_comes_behind_what_was_recorded_before() -> None:
 
     board = MemoryWriter()
     seen: list[int] = []
-    delivery = Delivery(Composer(), board, [None] * 3)
+    writer = ImageWriter(Composer(), board, [None] * 3)
     with pytest.raises(ImageError, match="third"):
-        seen.extend(delivered.step.step for delivered in delivery.deliver(images()))
+        seen.extend(written.step.step for written in writer.write(images()))
     assert seen == [0, 1]
     assert [step.step for step in board.steps] == [0, 1]
 
@@ -124,9 +142,9 @@ def test_an_error_in_recording_comes_behind_what_was_recorded_before() -> None:
 def test_when_writing_fails_nothing_behind_it_is_written() -> None:
     board = Broken(at=2)
     seen: list[int] = []
-    delivery = Delivery(Composer(), board, [None] * 9)
+    writer = ImageWriter(Composer(), board, [None] * 9)
     with pytest.raises(WriteError, match="full"):
-        seen.extend(delivered.step.step for delivered in delivery.deliver(map(image, range(9))))
+        seen.extend(written.step.step for written in writer.write(map(image, range(9))))
     assert seen == [0, 1]
     assert [step.step for step in board.steps] == [0, 1]
     assert threads() == set()
@@ -136,7 +154,27 @@ def test_when_a_folder_cannot_be_made_it_is_said_and_nothing_follows(tmp_path: P
     (tmp_path / "file").write_text("")
     folders: list[Path | None] = [tmp_path / "file" / "maps", *[tmp_path / "later"] * 8]
     with pytest.raises(WriteError, match="cannot write to"):
-        list(Delivery(Composer(), None, folders).deliver(map(image, range(9))))
+        list(ImageWriter(Composer(), None, folders).write(map(image, range(9))))
+    assert not (tmp_path / "later").exists()
+    assert threads() == set()
+
+
+def test_an_image_behind_a_broken_one_is_given_up_and_one_before_it_is_written(
+    tmp_path: Path,
+) -> None:
+    def broken() -> StepData:
+        raise ValueError("no step")
+
+    board = MemoryWriter()
+    folders: list[Path | None] = [tmp_path / str(step) for step in range(3)]
+    written = ImageWriter(Composer(), board, folders).write(
+        iter([image(0), PendingStep(1, 10, broken), image(2)])
+    )
+    assert next(written).step.step == 0
+    with pytest.raises(ValueError, match="no step"):
+        next(written)
+    assert [step.step for step in board.steps] == [0]
+    assert [path.name for path in tmp_path.iterdir()] == ["0"]
     assert threads() == set()
 
 
@@ -150,111 +188,88 @@ def test_an_interruption_gives_up_what_waits_and_leaves_whole_files(tmp_path: Pa
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        list(Delivery(Composer(), board, folders).deliver(images()))
+        list(ImageWriter(Composer(), board, folders).write(images()))
     written = [step.step for step in board.steps]
     assert written == list(range(len(written)))
-    files = sorted(tmp_path.rglob("*.*"), key=lambda path: int(path.parent.name))
-    assert [int(path.parent.name) for path in files] == written
-    assert {path.suffix for path in files} <= {".png"}
+    assert files(tmp_path) == sorted(f"{step}/network_input_sample_0.png" for step in written)
     assert threads() == set()
 
 
-def test_ctrl_c_while_a_thread_starts_waits_for_that_thread_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_an_interruption_waits_for_the_image_being_written_and_for_no_other(
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(delivery_module, "THREADS", 2)
+    board = Slow()
+
+    def images() -> Iterator[PendingStep]:
+        yield image(0)
+        yield image(1)
+        assert board.begun.wait(LIMIT)
+        board.go_on_soon()
+        raise KeyboardInterrupt
+
+    folders: list[Path | None] = [tmp_path / str(step) for step in range(3)]
+    with pytest.raises(KeyboardInterrupt):
+        list(ImageWriter(Composer(), board, folders).write(images()))
+    assert [step.step for step in board.steps] == [0]
+    assert files(tmp_path) == ["0/network_input_sample_0.png"]
+    assert threads() == set()
+
+
+@pytest.mark.parametrize("runs", [True, False])
+def test_ctrl_c_while_the_worker_thread_starts_leaves_no_thread_and_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runs: bool
+) -> None:
     board, start = MemoryWriter(), threading.Thread.start
-    begun, go_on = threading.Event(), threading.Event()
 
     def interrupted(thread: threading.Thread) -> None:
-        start(thread)
-        if thread.name.endswith("write_1"):  # which the pool then does not know of
-            assert begun.wait(LIMIT)
-            threading.Timer(0.2, go_on.set).start()
-            raise KeyboardInterrupt
+        if runs:
+            start(thread)
+        raise KeyboardInterrupt
 
-    def busy() -> StepData:
-        assert begun.wait(LIMIT)
-        return data(0)
-
-    def slow() -> StepData:
-        begun.set()
-        assert go_on.wait(LIMIT)
-        return data(1)
-
+    monkeypatch.setattr("fmapboard.writers.worker._MOMENT", LIMIT if runs else 0.01)
     monkeypatch.setattr(threading.Thread, "start", interrupted)
-    folders: list[Path | None] = [tmp_path / str(step) for step in range(3)]
-    images = iter([PendingStep(0, 10, busy), PendingStep(1, 10, slow), image(2)])
     with pytest.raises(KeyboardInterrupt):
-        list(Delivery(Composer(), board, folders).deliver(images))
-    assert [step.step for step in board.steps] == [0, 1]
-    assert sorted(path.parent.name for path in tmp_path.rglob("*.png")) == ["0", "1"]
-
-
-def test_who_comes_too_late_leaves_nobody_behind_him_waiting() -> None:
-    board = MemoryWriter()
-    delivery = Delivery(Composer(), board, [None] * 2)
-    entered = threading.Event()
-
-    def second() -> StepData:
-        entered.set()
-        return data(1)
-
-    late: Future[Delivered] = Future()
-    behind = threading.Thread(
-        target=delivery._write, args=(1, PendingStep(1, 10, second), late), daemon=True
-    )
-    behind.start()
-    assert entered.wait(LIMIT)
-    shutting = threading.Thread(target=delivery._door.shut, daemon=True)
-    shutting.start()
-    while not delivery._door._is_shut:
-        time.sleep(0.001)
-    delivery._write(0, image(0), Future())
-    behind.join(LIMIT)
-    shutting.join(LIMIT)
-    assert not behind.is_alive()
-    assert not shutting.is_alive()
+        list(ImageWriter(Composer(), board, [tmp_path]).write(iter([image(0)])))
     assert board.steps == []
-    assert not late.done()
-
-
-def test_an_image_behind_a_broken_one_is_given_up_and_one_before_it_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(delivery_module, "THREADS", 2)
-    failed, board = threading.Event(), MemoryWriter()
-
-    def broken() -> StepData:
-        failed.set()
-        raise ValueError("no step")
-
-    def late() -> StepData:
-        assert failed.wait(LIMIT)
-        return data(0)
-
-    folders: list[Path | None] = [tmp_path / str(step) for step in range(3)]
-    delivered = Delivery(Composer(), board, folders).deliver(
-        iter([PendingStep(0, 10, late), PendingStep(1, 10, broken), image(2)])
-    )
-    assert next(delivered).step.step == 0
-    with pytest.raises(ValueError, match="no step"):
-        next(delivered)
-    assert [step.step for step in board.steps] == [0]
-    assert [path.name for path in tmp_path.iterdir()] == ["0"]
+    assert files(tmp_path) == []
     assert threads() == set()
 
 
-def test_a_picture_is_encoded_once_for_both_places(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    compressed: list[int] = []
-    real = png._filtered
-    monkeypatch.setattr(
-        png, "_filtered", lambda pixels, factor: compressed.append(1) or real(pixels, factor)
-    )
-    board = TensorBoardWriter(tmp_path / "run")
-    list(Delivery(Composer(), board, [tmp_path / "png"]).deliver(iter([image(0)])))
-    board.close()
-    assert len(compressed) == 1
-    assert len(list((tmp_path / "png").iterdir())) == 1
+TWICE = """
+import sys, threading
+from pathlib import Path
+from fmapboard.writers.worker import Worker
+from {module} import Composer, ImageWriter, Path, image
+
+begun = threading.Event()
+
+class Board:
+    def write(self, step):
+        begun.set()
+        threading.Event().wait(0.3)  # the main thread has long been interrupted twice
+        Path("event").write_text("")
+
+def images():
+    yield image(0)
+    begun.wait(20)
+    raise KeyboardInterrupt
+
+def interrupted(worker):
+    Worker.close = close
+    raise KeyboardInterrupt
+
+close, Worker.close = Worker.close, interrupted
+list(ImageWriter(Composer(), Board(), [Path("maps")]).write(images()))
+"""
+
+
+def test_ctrl_c_pressed_twice_leaves_the_image_being_written_whole_too(tmp_path: Path) -> None:
+    script = TWICE.format(module=Path(__file__).stem)
+    path = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=120,
+        env={**os.environ, "PYTHONPATH": path},
+    )  # fmt: skip
+    assert "KeyboardInterrupt" in done.stderr
+    assert files(tmp_path) == ["maps/network_input_sample_0.png"]
+    assert (tmp_path / "event").exists()
