@@ -23,7 +23,7 @@ from fmapboard.cli.models.load import load_model
 from fmapboard.cli.serve import server_command
 from fmapboard.demo.bundled import bundled
 from fmapboard.measure.reducer import Reducer
-from fmapboard.records import Site
+from fmapboard.records import LayerCall
 from fmapboard.render import png
 from fmapboard.render.grid import draw_maps
 from fmapboard.render.palettes import palette
@@ -55,12 +55,12 @@ def marks() -> Image.Image:
     dead = np.arange(32) == 16
     pictures = []
     for name in ("grey", "viridis", "signed"):
-        reduce = Reducer(max_channels=None, zero_centred=palette(name).zero_centred)
+        reduce = Reducer(max_channels=None, zero_centered=palette(name).zero_centered)
         layer = loaded.model.conv2
-        planes = reduce(Site("conv2", "Conv2d"), "feature_maps", maps, layer).planes
+        planes = reduce(LayerCall("conv2", "Conv2d"), "feature_maps", maps, layer).planes
         assert planes is not None
-        raster = draw_maps(planes.to_host(), 0, palette(name), dead)
-        pictures.append(Image.open(io.BytesIO(png.encode(raster))).convert("RGB"))
+        picture = draw_maps(planes.to_host(), 0, palette(name), dead)
+        pictures.append(Image.open(io.BytesIO(png.encode(picture))).convert("RGB"))
     width = sum(picture.width + 10 for picture in pictures) - 10
     sheet = Image.new("RGB", (width, pictures[0].height), "white")
     for number, picture in enumerate(pictures):

@@ -110,9 +110,9 @@ def save(name: str, step: LoggedStep, layer: str) -> None:
     picture = next(
         p
         for p in step.pictures
-        if p.role == "feature_maps" and p.site is not None and p.site.label == layer
+        if p.kind == "feature_maps" and p.layer_call is not None and p.layer_call.label == layer
     )
-    (PLACE / f"{name}.png").write_bytes(png.encode(enlarge(picture.rasters[0])))
+    (PLACE / f"{name}.png").write_bytes(png.encode(enlarge(picture.samples[0])))
     shown = {
         tag: f"{value:.3g}"
         for tag, value in step.scalars.items()
@@ -121,7 +121,7 @@ def save(name: str, step: LoggedStep, layer: str) -> None:
     numbers = next(
         m.statistics
         for m in step.statistics
-        if (m.site.label, m.role) == (layer, "feature_maps") and m.statistics is not None
+        if (m.layer_call.label, m.kind) == (layer, "feature_maps") and m.statistics is not None
     )
     extent = f"{numbers.minimum.min():.3g} … {numbers.maximum.max():.3g}"
     print(f"{name}: step {step.step}, values {extent}, {shown}")

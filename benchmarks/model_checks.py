@@ -224,11 +224,11 @@ def train_step(
 def check_step(step: LoggedStep, ran: dict[str, Tensor], outcome: Outcome) -> None:
     """Of each call of a Conv2d: its pictures, its histogram, and its extremes to the last bit."""
     pictures = {
-        (picture.site.label, picture.role): picture
+        (picture.layer_call.label, picture.kind): picture
         for picture in step.pictures
-        if picture.site is not None
+        if picture.layer_call is not None
     }
-    numbers = {m.site.label: m for m in step.statistics if m.role == "feature_maps"}
+    numbers = {m.layer_call.label: m for m in step.statistics if m.kind == "feature_maps"}
     histograms = {histogram.tag: histogram for histogram in step.histograms}
     empty = [label for label, output in ran.items() if output.numel() == 0]
     if empty:
@@ -248,6 +248,6 @@ def check_step(step: LoggedStep, ran: dict[str, Tensor], outcome: Outcome) -> No
             extremes = (measured.statistics.minimum.min(), measured.statistics.maximum.max())
             if extremes != (output.min().item(), output.max().item()):
                 outcome.wrong.append(f"{label}: extremes {extremes} are not those of its output")
-    followed = sum(role == "gradients_of_maps" for _, role in pictures)
+    followed = sum(kind == "gradients_of_maps" for _, kind in pictures)
     if followed != len(seen):
         outcome.said.append(f"gradients drawn of {followed} calls")

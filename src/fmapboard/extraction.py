@@ -20,7 +20,7 @@ from fmapboard.errors import ConfigurationError
 from fmapboard.model.layers import Layers, scripted_warning
 from fmapboard.model.tensors import map_tensors, tensors
 from fmapboard.notebook import LayerMaps
-from fmapboard.records import Site
+from fmapboard.records import LayerCall
 
 log = logging.getLogger("fmapboard")
 
@@ -78,7 +78,7 @@ def _registry(model: nn.Module, layers: Layers) -> HookRegistry:
 
 
 class _Collector:
-    """A sink that clones what it is told."""
+    """A `hooks.CaptureListener` that clones what it receives."""
 
     def __init__(self) -> None:
         self.values = LayerMaps()
@@ -89,8 +89,8 @@ class _Collector:
     def again(self) -> bool:
         return False
 
-    def captured(self, site: Site, side: Side, value: Any, module: nn.Module) -> None:
-        self.values[site.label] = map_tensors(
+    def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
+        self.values[layer_call.label] = map_tensors(
             _input(value) if side == "input" else value, lambda tensor: tensor.detach().clone()
         )
 
@@ -200,7 +200,7 @@ class _Entry:
 
 
 class _Edges:
-    """A sink that remembers the graph's edges: they survive in-place operations behind them."""
+    """A `hooks.CaptureListener` that keeps graph edges: they survive in-place operations."""
 
     def __init__(self) -> None:
         self._outputs: dict[str, list[GradientEdge | None]] = {}
@@ -231,11 +231,11 @@ class _Edges:
     def again(self) -> bool:
         return False
 
-    def captured(self, site: Site, side: Side, value: Any, module: nn.Module) -> None:
-        self._outputs[site.label] = [_edge(tensor) for tensor in tensors(value)]
-        self._inputs[site.label] = [
+    def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
+        self._outputs[layer_call.label] = [_edge(tensor) for tensor in tensors(value)]
+        self._inputs[layer_call.label] = [
             entry.alone if entry.seen._version == entry.version else entry.all_uses
-            for entry in self._waiting.pop(site.layer, [])
+            for entry in self._waiting.pop(layer_call.layer, [])
         ]
 
     def gradients(self, loss: Tensor) -> dict[str, LayerGradients]:

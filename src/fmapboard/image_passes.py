@@ -26,11 +26,11 @@ from fmapboard.capture.transfer import send
 from fmapboard.capture.weights import PendingKernels, read_kernels
 from fmapboard.errors import CaptureError, FmapboardError, first_line
 from fmapboard.measure.per_image import PendingImages, reduce_images
-from fmapboard.measure.reducer import Pending, Reducer
+from fmapboard.measure.reducer import PendingMeasurement, Reducer
 from fmapboard.model.activations import activations
 from fmapboard.model.layers import Layers
 from fmapboard.model.tensors import first_tensor, is_observable
-from fmapboard.records import Normalization, Site, StepData
+from fmapboard.records import LayerCall, Normalization, StepData
 
 MAX_PASS_BYTES = 256 * 2**20
 """A batch is cut so that the full-size float32 maps kept of one pass stay below this."""
@@ -121,7 +121,7 @@ class ImagePasses:
         recorded = self._alone(images[:1], first)
         alone = recorded.to_host()
         yield replace(recorded, to_host=lambda: alone)
-        shapes = {measured.site.label: measured.shape for measured in alone.measured}
+        shapes = {measured.layer_call.label: measured.shape for measured in alone.measured}
         again, *others = self._batch(images[: max(2, self._most(shapes))], shapes, first)
         _check_same(alone, again.to_host())
         self._shapes[size] = shapes
@@ -179,15 +179,18 @@ class _ImageListener:
         self._reduce, self._count, self._shapes = reducer, count, shapes
         self._normalization = normalization
         self._inputs: list[PendingInputImage] = []
-        self._layers: list[PendingImages | list[Pending]] = []
+        self._layers: list[PendingImages | list[PendingMeasurement]] = []
         self._stopwatch = Stopwatch()
 
     @property
     def labels(self) -> list[str]:
         """Of the layers that ran, in order."""
         layers = self._layers
-        sites = [(one.site if isinstance(one, PendingImages) else one[0].site) for one in layers]
-        return [site.label for site in sites]
+        layer_calls = [
+            (one.layer_call if isinstance(one, PendingImages) else one[0].layer_call)
+            for one in layers
+        ]
+        return [layer_call.label for layer_call in layer_calls]
 
     def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Keep the model's input, which its first operation may overwrite."""
@@ -198,36 +201,36 @@ class _ImageListener:
         """One pass is all there is."""
         return False
 
-    def captured(self, site: Site, side: Side, value: Any, module: nn.Module) -> None:
+    def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
         """Read and copy a layer's output at once: the next operation may overwrite it."""
         tensor = first_tensor(value)
         if tensor is None or not is_observable(tensor):
             return
         if self._shapes is not None:
-            self._check_shape(site, tensor, self._shapes)
+            self._check_shape(layer_call, tensor, self._shapes)
         with self._stopwatch, aside(tensor.device.type, tensor.nbytes):
             try:
-                self._layers.append(self._reduced(site, tensor, module))
+                self._layers.append(self._reduced(layer_call, tensor, module))
             except Exception as error:
-                raise _Unrecordable(f"{site.layer}: {error}") from error
+                raise _Unrecordable(f"{layer_call.layer}: {error}") from error
 
     def _reduced(
-        self, site: Site, tensor: Tensor, module: nn.Module
-    ) -> PendingImages | list[Pending]:
+        self, layer_call: LayerCall, tensor: Tensor, module: nn.Module
+    ) -> PendingImages | list[PendingMeasurement]:
         if self._count == 1:
-            return [self._reduce(site, "feature_maps", tensor, module)]
-        together = reduce_images(self._reduce, site, "feature_maps", tensor, module)
+            return [self._reduce(layer_call, "feature_maps", tensor, module)]
+        together = reduce_images(self._reduce, layer_call, "feature_maps", tensor, module)
         # An image at a time stays in the cache from the first pass over it to the last.
         return together or [
-            self._reduce(site, "feature_maps", tensor[number : number + 1], module)
+            self._reduce(layer_call, "feature_maps", tensor[number : number + 1], module)
             for number in range(self._count)
         ]
 
-    def _check_shape(self, site: Site, tensor: Tensor, shapes: Shapes) -> None:
-        alone, together = shapes.get(site.label, ()), tuple(tensor.shape)
+    def _check_shape(self, layer_call: LayerCall, tensor: Tensor, shapes: Shapes) -> None:
+        alone, together = shapes.get(layer_call.label, ()), tuple(tensor.shape)
         if alone[:1] != (1,) or together != (self._count, *alone[1:]):
             raise NotSeparable(
-                f"{site.label} returns {list(alone)} for one image and {list(together)} "
+                f"{layer_call.label} returns {list(alone)} for one image and {list(together)} "
                 f"for {self._count}"
             )
 
@@ -257,7 +260,7 @@ class _ImageListener:
         ]
 
 
-def _tensors(layer: PendingImages | list[Pending]) -> Iterator[Tensor]:
+def _tensors(layer: PendingImages | list[PendingMeasurement]) -> Iterator[Tensor]:
     for part in [layer] if isinstance(layer, PendingImages) else layer:
         yield from part.tensors()
 
@@ -283,8 +286,8 @@ def _check_same(alone: StepData, together: StepData) -> None:
         assert second is not None
         span = np.fmax.reduce(first.maximum) - np.fmin.reduce(first.minimum)
         margin = _TOLERANCE * (span if np.isfinite(span) else 0.0)
-        moments = ("mean", "std") if one.site.pictures else ()  # not taken of any other
+        moments = ("mean", "std") if one.layer_call.pictures else ()  # not taken of any other
         for name in ("minimum", "maximum", *moments):
             here, there = getattr(first, name), getattr(second, name)
             if not np.allclose(here, there, rtol=0.0, atol=margin, equal_nan=True):
-                raise NotSeparable(f"{one.site.label} treats an image in a batch otherwise")
+                raise NotSeparable(f"{one.layer_call.label} treats an image in a batch otherwise")

@@ -15,7 +15,7 @@ from fmapboard.capture.isolation import aside
 from fmapboard.errors import ConfigurationError
 from fmapboard.measure.reducer import Reducer
 from fmapboard.model.tensors import first_tensor, is_observable
-from fmapboard.records import Planes, Raster, Scale, Site
+from fmapboard.records import LayerCall, Picture, Planes, Scale
 from fmapboard.render.grid import draw_maps, enlarge
 from fmapboard.render.palettes import palette
 from fmapboard.render.png import encode
@@ -27,10 +27,10 @@ _OVERVIEW_CHANNELS, _OVERVIEW_TILE = 16, 48
 class Grid:
     """One sample's channels as a picture; shows itself in a notebook.
 
-    ``raster`` holds the pixels, ``said`` what was left out of them.
+    ``picture`` holds the pixels, ``said`` what was left out of them.
     """
 
-    raster: Raster
+    picture: Picture
     said: str
 
     def save(self, path: str | Path) -> None:
@@ -38,10 +38,10 @@ class Grid:
         Path(path).write_bytes(self._repr_png_())
 
     def _repr_png_(self) -> bytes:
-        return encode(self.raster)
+        return encode(self.picture)
 
     def __repr__(self) -> str:
-        height, width = self.raster.pixels.shape[:2]
+        height, width = self.picture.pixels.shape[:2]
         return f"Grid({width}×{height} px, {self.said})"
 
 
@@ -77,7 +77,7 @@ def draw(
         raise ConfigurationError(f"sample={sample}: there are {len(maps)}")
     planes = _planes(
         maps[sample : sample + 1],
-        Reducer(1, max_channels, max_tile, scale, colours.zero_centred, tokens_are_patches=True),
+        Reducer(1, max_channels, max_tile, scale, colours.zero_centered, tokens_are_patches=True),
     )
     if planes is None:
         raise ConfigurationError(
@@ -115,8 +115,8 @@ def _planes(maps: Tensor, reducer: Reducer) -> Planes | None:
     if not is_observable(maps):
         return None
     with aside(maps.device.type):
-        site = Site("maps", "Tensor")
-        pending = reducer(site, "feature_maps", maps, nn.Identity(), numbers=False)
+        layer_call = LayerCall("maps", "Tensor")
+        pending = reducer(layer_call, "feature_maps", maps, nn.Identity(), numbers=False)
         return pending.to_host().planes
 
 

@@ -14,15 +14,16 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+COLOURS = 3  # red, green and blue
 Bytes8 = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.floating[Any]]
-Role = Literal["feature_maps", "inputs", "gradients_of_maps", "kernels", "network_input"]
+TensorKind = Literal["feature_maps", "inputs", "gradients_of_maps", "kernels", "network_input"]
 Scale = Literal["channel", "layer", "locked"]
 Normalization = tuple[tuple[float, ...], tuple[float, ...]]
 """Mean and standard deviation per channel of a network's input."""
 
 
-class Mark(IntEnum):
+class PixelMark(IntEnum):
     """What a pixel is when it is not a value."""
 
     PADDING = 250
@@ -49,7 +50,7 @@ class KernelShape(tuple[int, ...]):
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class LayerCall:
     """One call of one watched layer in the observed forward pass.
 
     ``call`` counts from 1; ``position`` is the place in the order of calls, from 0. ``pictures``:
@@ -82,11 +83,9 @@ class Planes:
 
     Attributes:
         pixels: u8 [N, C, H, W]; value = lo + (hi - lo) * pixel / 255, rounded down.
-        marks: u8 [N, C, H, W], a `Mark` where a pixel is no finite value and 0 elsewhere;
-            None when every value is finite.
+        marks: u8 [N, C, H, W], a `PixelMark` or 0; None where every value is finite.
         flat: bool [N, C], the plane has more than one pixel and one single finite value.
-        lo: f64 [N, C], the value drawn as 0.
-        hi: f64 [N, C], the value drawn as 255.
+        lo, hi: f64 [N, C], the values drawn as 0 and as 255.
         shape: the tensor's own shape, before anything was left out.
         channels: how many channels the tensor has in all.
         block: side in px of the square blocks that were averaged into one pixel; 1 for none.
@@ -160,11 +159,11 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """Everything kept of one tensor, of the ``shape`` given, at one site in one role."""
+class LayerMeasurement:
+    """Everything kept of one tensor of a layer call; ``shape`` is the tensor's own."""
 
-    site: Site
-    role: Role
+    layer_call: LayerCall
+    kind: TensorKind
     planes: Planes | None = None
     statistics: Statistics | None = None
     sample: Sample | None = None
@@ -185,9 +184,6 @@ class Parameter:
     nonfinite: Nonfinite = NONE
 
 
-COLOURS = 3  # red, green and blue
-
-
 @dataclass(frozen=True, slots=True)
 class Kernels:
     """The weight of one convolution as (out, in / groups, height, width), f32, a copy.
@@ -195,14 +191,14 @@ class Kernels:
     ``inputs``: how many the whole weight has where fewer are here; else None.
     """
 
-    site: Site
+    layer_call: LayerCall
     weight: Floats
     view: str = ""
     inputs: int | None = None
 
     @property
     def is_of_colours(self) -> bool:
-        """Has the whole weight three inputs, as a first layer on RGB has?"""
+        """True if the whole weight has three inputs, as a first layer on RGB has."""
         return (self.inputs or self.weight.shape[1]) == COLOURS
 
     def cut(self, most: int | None) -> Kernels:
@@ -230,13 +226,12 @@ class InputImage:
 class StepData:
     """What the training thread hands to the worker for one logged step.
 
-    ``norms_before_clipping`` are gradient norms by parameter, where they were read before clipping.
-    ``training_thread_ms`` is what the step cost the training thread, in milliseconds.
+    ``norms_before_clipping``: by parameter. ``training_thread_ms``: spent on the training thread.
     """
 
     step: int
     wall_time: float
-    measured: tuple[Measured, ...] = ()
+    measured: tuple[LayerMeasurement, ...] = ()
     parameters: tuple[Parameter, ...] = ()
     kernels: tuple[Kernels, ...] = ()
     inputs: tuple[InputImage, ...] = ()
@@ -246,7 +241,7 @@ class StepData:
 
 
 @dataclass(frozen=True, slots=True)
-class Raster:
+class Picture:
     """One picture: u8 [H, W] (grey, or palette indices) or u8 [H, W, 3] (RGB).
 
     ``palette`` is u8 [256, 3] where pixels are indices. ``tile``: (height, width) in px of one map
@@ -260,13 +255,13 @@ class Raster:
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
-    """The pictures of one site in one role at one step, one `Raster` a sample."""
+class TaggedPictures:
+    """The pictures of one kind of tensor of one layer call at one step, one per sample."""
 
     tag: str
-    role: Role
-    rasters: tuple[Raster, ...]
-    site: Site | None = None
+    kind: TensorKind
+    samples: tuple[Picture, ...]
+    layer_call: LayerCall | None = None
     description: str = ""
 
 
@@ -274,7 +269,7 @@ class Picture:
 class Histogram:
     """Counts of finite values: edges f64 [K + 1] ascending, counts f64 [K].
 
-    Counts of a sample are scaled up to the whole tensor. ``nonfinite`` values are not in them.
+    Counts of a sample are scaled up to the whole tensor; ``nonfinite`` values are left out.
     """
 
     tag: str
@@ -285,7 +280,7 @@ class Histogram:
 
 @dataclass(frozen=True, slots=True)
 class TabRecord:
-    """One record of the Feature maps tab: a blob sequence under ``tag`` (see `schema`)."""
+    """One record of the Feature maps tab: a blob sequence under ``tag`` (see `tab_format`)."""
 
     tag: str
     blobs: tuple[bytes, ...]
@@ -293,16 +288,13 @@ class TabRecord:
 
 @dataclass(frozen=True, slots=True)
 class LoggedStep:
-    """What writers get: everything of one step, ready to be stored.
-
-    ``texts`` are markdown by tag: what happens once and is to be found again.
-    """
+    """What writers get: everything of one step, ready to be stored; ``texts``: tag -> markdown."""
 
     step: int
     wall_time: float
-    pictures: tuple[Picture, ...] = ()
+    pictures: tuple[TaggedPictures, ...] = ()
     histograms: tuple[Histogram, ...] = ()
     scalars: Mapping[str, float] = field(default_factory=dict)
     records: tuple[TabRecord, ...] = ()
-    statistics: tuple[Measured, ...] = ()
+    statistics: tuple[LayerMeasurement, ...] = ()
     texts: Mapping[str, str] = field(default_factory=dict)

@@ -26,7 +26,7 @@ from fmapboard.measure.reducer import Reducer, joined
 from fmapboard.model.activations import activations
 from fmapboard.model.layers import Layers, clean_name, scripted_warning
 from fmapboard.options import Options
-from fmapboard.records import Site, StepData
+from fmapboard.records import LayerCall, StepData
 
 Passes = Literal["all", "training", "evaluation"]
 """Which forward passes count: any, those in training mode, or those in evaluation mode, which
@@ -165,10 +165,10 @@ class StepSession:
         """A later pass begins; it is recorded instead if the scaler skipped the step before."""
         return self._loss_scale.was_skipped()
 
-    def captured(self, site: Site, side: Side, value: Any, module: nn.Module) -> None:
+    def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
         """A layer runs in the recorded pass."""
         if self._open is not None:
-            self._open.live.captured(site, side, value, module)
+            self._open.live.captured(layer_call, side, value, module)
 
     def _collector(self) -> ActivationCollector:
         options = self._options

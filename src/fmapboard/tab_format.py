@@ -7,7 +7,7 @@ would misread gets a new number.
 
 Header keys: ``format``, ``layer``, ``type``, ``kernel_shape`` (list or null), ``call``,
 ``position``, ``step``, ``steps_written``, ``training_thread_ms``, ``pictures`` and ``arrays``.
-A picture: ``role``, ``tag`` (of its Images series), ``shape`` (the tensor's own), ``channels``
+A picture: ``kind``, ``tag`` (of its Images series), ``shape`` (the tensor's own), ``channels``
 (all of them), ``drawn`` (channels drawn: 0 … drawn - 1), ``samples``, ``tile`` ([height, width]
 px), ``columns``, ``padding``, ``block`` (px averaged into one), ``view``, ``palette``, ``scale``.
 ``activation`` ({``label``, ``type``}) is there where an activation module with a floor comes next.

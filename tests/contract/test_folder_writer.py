@@ -11,13 +11,13 @@ import pytest
 from writer_cases import Events, decoded, rgb
 
 from fmapboard.errors import WriteError
-from fmapboard.records import LoggedStep, Picture, Raster
+from fmapboard.records import LoggedStep, Picture, TaggedPictures
 from fmapboard.render.grid import enlarge
 from fmapboard.writers.folder import FolderWriter
 
 
-def picture(tag: str, value: int = 0, role: Any = "feature_maps") -> Picture:
-    return Picture(tag, role, (Raster(np.full((40, 40), value, np.uint8), tile=(40, 40)),))
+def picture(tag: str, value: int = 0, kind: Any = "feature_maps") -> TaggedPictures:
+    return TaggedPictures(tag, kind, (Picture(np.full((40, 40), value, np.uint8), tile=(40, 40)),))
 
 
 def test_files_of_a_folder_never_collide(tmp_path: Path) -> None:
@@ -40,8 +40,10 @@ def test_a_later_step_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
 
 
 def test_small_maps_are_enlarged_in_a_folder_and_nowhere_else(tmp_path: Path) -> None:
-    small = Raster(np.arange(64, dtype=np.uint8).reshape(8, 8), tile=(8, 8))
-    step = LoggedStep(0, 0.0, pictures=(Picture("feature_maps_1x1/a", "feature_maps", (small,)),))
+    small = Picture(np.arange(64, dtype=np.uint8).reshape(8, 8), tile=(8, 8))
+    step = LoggedStep(
+        0, 0.0, pictures=(TaggedPictures("feature_maps_1x1/a", "feature_maps", (small,)),)
+    )
     writer = FolderWriter(tmp_path / "folder")
     writer.write(step)
     assert np.array_equal(

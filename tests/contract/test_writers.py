@@ -18,7 +18,7 @@ from writer_cases import Adapter, Case, Events, Folder, Memory, Pixels, rgb_of, 
 
 import fmapboard
 from fmapboard.errors import ConfigurationError
-from fmapboard.records import LoggedStep, Picture, Raster
+from fmapboard.records import LoggedStep, Picture, TaggedPictures
 from fmapboard.writers import Writer
 from fmapboard.writers.tensorboard import SummaryWriterAdapter, as_writer
 
@@ -137,8 +137,8 @@ def test_a_step_that_cannot_be_encoded_leaves_the_next_one_readable(
     kind: type[Events], tmp_path: Path
 ) -> None:
     case = kind(tmp_path)
-    empty = Picture(
-        "network_input/sample_0", "network_input", (Raster(np.empty((0, 4), np.uint8)),)
+    empty = TaggedPictures(
+        "network_input/sample_0", "network_input", (Picture(np.empty((0, 4), np.uint8)),)
     )
     broken = LoggedStep(0, 0.0, pictures=(*step_of(0).pictures[:2], empty))
     with pytest.raises(ValueError, match="0×4 px cannot be a PNG"):

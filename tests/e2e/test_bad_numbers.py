@@ -44,7 +44,7 @@ def log(x: Tensor, **options: Any) -> LoggedStep:
 
 
 def statistics(step: LoggedStep, label: str = "0") -> Statistics:
-    found = next(m.statistics for m in step.statistics if m.site.label == label)
+    found = next(m.statistics for m in step.statistics if m.layer_call.label == label)
     assert found is not None
     return found
 
@@ -116,8 +116,8 @@ def test_histograms_hold_every_finite_value_and_pictures_are_drawn(
     assert histogram.nonfinite == x.numel() - finite
     assert np.isfinite(histogram.edges).all()
     assert (np.diff(histogram.edges) >= 0).all()
-    (maps,) = (p for p in step.pictures if p.role == "feature_maps")
-    assert maps.rasters[0].pixels.size > 0
+    (maps,) = (p for p in step.pictures if p.kind == "feature_maps")
+    assert maps.samples[0].pixels.size > 0
 
 
 @pytest.mark.parametrize("shape", [(0, 3, 4, 4), (2, 3, 0, 4), (2, 0, 4, 4)])
@@ -128,7 +128,7 @@ def test_an_empty_batch_is_passed_over_and_the_next_step_is_logged(shape: tuple[
         with board.step(number):
             model(x)
     board.close()
-    assert [[m.site.label for m in step.statistics] for step in kept.steps][-1] == ["0"]
+    assert [[m.layer_call.label for m in step.statistics] for step in kept.steps][-1] == ["0"]
     assert kept.steps[-1].step == 1
 
 

@@ -13,7 +13,7 @@ from tensorboard.compat.proto import event_pb2
 from torchvision.models import resnet18
 
 import fmapboard
-from fmapboard.records import Mark, Measured, Planes, Site, StepData
+from fmapboard.records import LayerCall, LayerMeasurement, PixelMark, Planes, StepData
 from fmapboard.summary.budget import Budget
 from fmapboard.tab_format import unpack
 
@@ -61,7 +61,7 @@ def test_a_budget_that_numbers_alone_exceed_leaves_pictures_out_and_says_so_once
 def planes(side: int, channels: int) -> Planes:
     pixels = np.arange(channels * side * side, dtype=np.int64).reshape(1, channels, side, side)
     marks = np.zeros((1, channels, side, side), np.uint8)
-    marks[0, 0, 0, 0] = Mark.NAN
+    marks[0, 0, 0, 0] = PixelMark.NAN
     flat = np.zeros((1, channels), bool)
     limits = np.zeros((1, channels)), np.ones((1, channels))
     shape = (1, channels, side, side)
@@ -69,8 +69,10 @@ def planes(side: int, channels: int) -> Planes:
 
 
 def test_tiles_shrink_by_area_before_channels_are_left_out() -> None:
-    site = Site("conv", "Conv2d")
-    data = StepData(0, 0.0, measured=(Measured(site, "feature_maps", planes(64, 40)),))
+    layer_call = LayerCall("conv", "Conv2d")
+    data = StepData(
+        0, 0.0, measured=(LayerMeasurement(layer_call, "feature_maps", planes(64, 40)),)
+    )
     budget = Budget()
     found = []
     while True:
@@ -85,9 +87,9 @@ def test_tiles_shrink_by_area_before_channels_are_left_out() -> None:
 
 
 def test_a_shrunken_tile_is_the_mean_of_its_blocks_and_keeps_its_marks() -> None:
-    site = Site("conv", "Conv2d")
+    layer_call = LayerCall("conv", "Conv2d")
     whole = planes(64, 2)
-    data = StepData(0, 0.0, measured=(Measured(site, "feature_maps", whole),))
+    data = StepData(0, 0.0, measured=(LayerMeasurement(layer_call, "feature_maps", whole),))
     budget = Budget()
     budget.tighten()
     shown = budget.applied(data).measured[0].planes

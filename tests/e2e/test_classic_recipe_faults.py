@@ -21,7 +21,14 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import fmapboard
 from fmapboard.capture.side_pass import run_side_pass
 from fmapboard.measure.reducer import Reducer
-from fmapboard.records import LoggedStep, Mark, Measured, Picture, Raster, Site
+from fmapboard.records import (
+    LayerCall,
+    LayerMeasurement,
+    LoggedStep,
+    Picture,
+    PixelMark,
+    TaggedPictures,
+)
 from fmapboard.render import png
 from fmapboard.render.grid import draw_maps
 from fmapboard.render.palettes import palette
@@ -38,16 +45,18 @@ def _log_one_step(model: nn.Module, x: Tensor, **options: Any) -> LoggedStep:
     return writer.steps[0]
 
 
-def _maps(step: LoggedStep) -> dict[str, Measured]:
+def _maps(step: LoggedStep) -> dict[str, LayerMeasurement]:
     return {
-        part.site.label: part
+        part.layer_call.label: part
         for part in step.statistics
-        if part.role == "feature_maps" and part.planes is not None
+        if part.kind == "feature_maps" and part.planes is not None
     }
 
 
-def _pictures(step: LoggedStep) -> dict[str, Picture]:
-    return {p.site.label: p for p in step.pictures if p.site and p.role == "feature_maps"}
+def _pictures(step: LoggedStep) -> dict[str, TaggedPictures]:
+    return {
+        p.layer_call.label: p for p in step.pictures if p.layer_call and p.kind == "feature_maps"
+    }
 
 
 @pytest.fixture(scope="module")
@@ -91,16 +100,16 @@ def test_s4_a_batch_is_never_read_as_colour(batch: int) -> None:
     model = nn.Sequential(nn.Conv2d(3, 9, 3))
     x = torch.rand(batch, 3, 8, 8)
     picture = _pictures(_log_one_step(model, x, samples=batch))["0"]
-    assert [raster.pixels.shape for raster in picture.rasters] == [(26, 26)] * batch
-    assert all(raster.palette is None for raster in picture.rasters)
-    alone = [_pictures(_log_one_step(model, x[[i]]))["0"].rasters[0] for i in range(batch)]
-    for raster, own in zip(picture.rasters, alone, strict=True):
+    assert [raster.pixels.shape for raster in picture.samples] == [(26, 26)] * batch
+    assert all(raster.palette is None for raster in picture.samples)
+    alone = [_pictures(_log_one_step(model, x[[i]]))["0"].samples[0] for i in range(batch)]
+    for raster, own in zip(picture.samples, alone, strict=True):
         assert np.abs(raster.pixels.astype(int) - own.pixels).max() <= 1
 
 
-def _drawn(maps: Tensor, floor: float | None = None) -> Raster:
-    site = Site("relu", "ReLU", floor=floor)
-    measured = Reducer()(site, "feature_maps", maps, nn.Conv2d(1, 1, 1)).to_host()
+def _drawn(maps: Tensor, floor: float | None = None) -> Picture:
+    layer_call = LayerCall("relu", "ReLU", floor=floor)
+    measured = Reducer()(layer_call, "feature_maps", maps, nn.Conv2d(1, 1, 1)).to_host()
     assert measured.planes is not None
     assert measured.statistics is not None
     return draw_maps(measured.planes, 0, palette("grey"), measured.statistics.dead)
@@ -118,12 +127,12 @@ def test_s5_nan_infinities_constant_and_dead_look_different_and_spoil_nothing_el
     assert raster.palette is not None
     assert plain.palette is None
     tiles = [raster.pixels[2 + 8 * (i // 3) :, 2 + 8 * (i % 3) :][:6, :6] for i in range(9)]
-    assert tiles[0][0, 0] == Mark.NAN
-    assert tiles[1][2, 3] == Mark.POSITIVE_INFINITY
-    assert tiles[2][5, 5] == Mark.NEGATIVE_INFINITY
-    assert (tiles[3] == Mark.CONSTANT).all()
-    assert (tiles[4] == Mark.DEAD).all()
-    marks = [raster.palette[mark].tolist() for mark in Mark]
+    assert tiles[0][0, 0] == PixelMark.NAN
+    assert tiles[1][2, 3] == PixelMark.POSITIVE_INFINITY
+    assert tiles[2][5, 5] == PixelMark.NEGATIVE_INFINITY
+    assert (tiles[3] == PixelMark.CONSTANT).all()
+    assert (tiles[4] == PixelMark.DEAD).all()
+    marks = [raster.palette[mark].tolist() for mark in PixelMark]
     assert len({tuple(colour) for colour in marks}) == 6
     assert not any(colour in raster.palette[:250].tolist() for colour in marks)
     untouched = [5, 6, 7, 8]
@@ -132,7 +141,7 @@ def test_s5_nan_infinities_constant_and_dead_look_different_and_spoil_nothing_el
         shown = raster.palette[tiles[i]][..., 0]
         assert np.abs(shown.astype(int) - own).max() <= 1
     for i in (0, 1, 2):
-        values = tiles[i][tiles[i] < Mark.PADDING]
+        values = tiles[i][tiles[i] < PixelMark.PADDING]
         assert values.size == 35
         assert len(np.unique(values)) > 20
         assert (values.min(), values.max()) == (0, 249)
@@ -160,7 +169,7 @@ def test_s6_host_syncs_do_not_grow_with_the_channels(scale: Any, numbers: str) -
             maps[0, 1, 0, 0] = torch.nan
         reducer = Reducer(max_channels=None, max_tile=4, scale=scale)
         with _Syncs() as syncs:
-            reducer(Site("conv", "Conv2d"), "feature_maps", maps, nn.Conv2d(1, 1, 1)).to_host()
+            reducer(LayerCall("conv", "Conv2d"), "feature_maps", maps, nn.Conv2d(1, 1, 1)).to_host()
         counts.append(syncs.count)
     assert counts[0] == counts[1] == counts[2] <= 8
 
@@ -191,9 +200,9 @@ def test_s7_drawing_and_writing_happen_off_the_training_thread_with_one_byte_a_p
     drawing: list[str] = []
     original = fmapboard.summary.build.draw_maps  # type: ignore[attr-defined]
 
-    def noted(*args: Any) -> Raster:
+    def noted(*args: Any) -> Picture:
         drawing.append(threading.current_thread().name)
-        raster: Raster = original(*args)
+        raster: Picture = original(*args)
         return raster
 
     monkeypatch.setattr("fmapboard.summary.build.draw_maps", noted)
@@ -205,7 +214,7 @@ def test_s7_drawing_and_writing_happen_off_the_training_thread_with_one_byte_a_p
         writer.go.set()
     assert set(writer.names) == {"fmapboard"}
     assert set(drawing) == {"fmapboard"}
-    raster = _pictures(writer.steps[0])["0"].rasters[0]
+    raster = _pictures(writer.steps[0])["0"].samples[0]
     stored = Image.open(io.BytesIO(png.encode(raster)))
     assert (stored.mode, stored.size) == ("L", (26, 26))
 
@@ -221,12 +230,12 @@ def test_s8_a_faint_channel_is_told_from_a_strong_one_by_its_range_or_on_one_sca
     maps = torch.rand(1, 2, 6, 6)
     maps[0, 0] *= 1e-4
     module = nn.Conv2d(1, 1, 1)
-    site = Site("conv", "Conv2d")
-    planes = Reducer()(site, "feature_maps", maps, module).to_host().planes
+    layer_call = LayerCall("conv", "Conv2d")
+    planes = Reducer()(layer_call, "feature_maps", maps, module).to_host().planes
     assert planes is not None
     assert planes.hi[0].tolist() == maps.amax((2, 3)).double()[0].tolist()
     assert planes.hi[0, 0] < 1e-4 < 0.9 < planes.hi[0, 1]
-    one_scale = Reducer(scale="layer")(site, "feature_maps", maps, module).to_host().planes
+    one_scale = Reducer(scale="layer")(layer_call, "feature_maps", maps, module).to_host().planes
     assert one_scale is not None
     assert one_scale.pixels[0, 0].max() == 0
     assert one_scale.pixels[0, 1].max() == 255

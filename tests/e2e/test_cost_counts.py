@@ -283,6 +283,6 @@ def test_only_full_size_pictures_are_made_small_at_the_cost_of_time(max_tile: in
     with fmapboard.watch(loop.model, writer=writer, every=1, max_tile=max_tile) as board:
         loop.step(lambda: board.step(0))
     (step,) = writer.steps
-    compact = {p.role: {raster.compact for raster in p.rasters} for p in step.pictures}
+    compact = {p.kind: {picture.compact for picture in p.samples} for p in step.pictures}
     roles = ("feature_maps", "kernels", "network_input")
-    assert compact == {role: {max_tile is None} for role in roles}
+    assert compact == {kind: {max_tile is None} for kind in roles}

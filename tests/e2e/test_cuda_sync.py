@@ -126,7 +126,7 @@ def test_what_is_written_from_a_gpu_is_what_is_written_from_the_cpu() -> None:
     cpu, gpu = written("cpu"), written("cuda")
     for here, there in zip(cpu.pictures, gpu.pictures, strict=True):
         assert here.tag == there.tag
-        difference = here.rasters[0].pixels.astype(int) - there.rasters[0].pixels.astype(int)
+        difference = here.samples[0].pixels.astype(int) - there.samples[0].pixels.astype(int)
         assert np.abs(difference).max() <= 2
     for one, other in zip(cpu.statistics, gpu.statistics, strict=True):
         assert one.statistics is not None

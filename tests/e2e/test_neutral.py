@@ -151,7 +151,7 @@ def test_watched_training_is_bitwise_the_same(name: str, mode: str) -> None:
     seen, steps = train(True, optimizers=OPTIMIZERS[name], **options)
     assert_same(bare, seen)
     assert [step.step for step in steps] == list(range(STEPS))
-    assert {p.role for p in steps[-1].pictures} == {
+    assert {p.kind for p in steps[-1].pictures} == {
         "feature_maps", "inputs", "gradients_of_maps", "kernels", "network_input",
     }  # fmt: skip
 
@@ -162,10 +162,10 @@ def test_checkpointed_training_is_bitwise_the_same_and_recorded_once(kind: str) 
     seen, steps = train(True, make=lambda: Net(kind))
     assert_same(bare, seen)
     for step in steps:
-        sites = [(m.site.label, m.role) for m in step.statistics]
-        assert len(sites) == len(set(sites))
-        assert ("block.0", "feature_maps") in sites
-        assert not [label for label, _ in sites if ".call" in label and label != "relu.call2"]
+        layer_calls = [(m.layer_call.label, m.kind) for m in step.statistics]
+        assert len(layer_calls) == len(set(layer_calls))
+        assert ("block.0", "feature_maps") in layer_calls
+        assert not [label for label, _ in layer_calls if ".call" in label and label != "relu.call2"]
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
@@ -240,7 +240,7 @@ def test_copies_of_a_watched_model_capture_nothing_and_save_as_ever() -> None:
     average.update_parameters(model)
     board.close()
     (step,) = kept.steps
-    stem = next(m for m in step.statistics if m.site.label == "stem")
+    stem = next(m for m in step.statistics if m.layer_call.label == "stem")
     assert stem.statistics.maximum.max() < 100
 
 

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 import fmapboard
-from fmapboard.records import LoggedStep, Measured, Picture
+from fmapboard.records import LayerMeasurement, LoggedStep, TaggedPictures
 from fmapboard.writers.memory import MemoryWriter
 
 
@@ -36,11 +36,13 @@ def x_of(*shape: int) -> Tensor:
     return torch.randn(*(shape or (2, 3, 8, 8)))
 
 
-def measured(step: LoggedStep, label: str) -> Measured:
-    return next(m for m in step.statistics if (m.site.label, m.role) == (label, "feature_maps"))
+def measured(step: LoggedStep, label: str) -> LayerMeasurement:
+    return next(
+        m for m in step.statistics if (m.layer_call.label, m.kind) == (label, "feature_maps")
+    )
 
 
-def picture(step: LoggedStep, tag: str) -> Picture:
+def picture(step: LoggedStep, tag: str) -> TaggedPictures:
     return next(p for p in step.pictures if p.tag == tag)
 
 
@@ -65,7 +67,7 @@ def test_maps_of_every_type_are_drawn_and_measured(name: str) -> None:
     wide = true.abs() if dtype.is_complex else true.double()
     assert kept.statistics is not None
     np.testing.assert_allclose(kept.statistics.mean, wide.double().mean((0, 2, 3)), rtol=1e-4)
-    assert picture(step, "feature_maps_Cast/0").rasters[0].pixels.shape == (32, 12)
+    assert picture(step, "feature_maps_Cast/0").samples[0].pixels.shape == (32, 12)
     assert ("absolute values" in picture(step, "feature_maps_Cast/0").description) == (
         dtype.is_complex
     )
@@ -260,7 +262,7 @@ def test_quantized_layers_are_drawn_and_measured_by_their_dequantized_values() -
     kept = measured(step, "1")
     assert kept.statistics is not None
     np.testing.assert_allclose(kept.statistics.mean, true.mean((0, 2, 3)), rtol=1e-5)
-    (maps,) = (p for p in step.pictures if p.role == "feature_maps")
+    (maps,) = (p for p in step.pictures if p.kind == "feature_maps")
     assert "dequantized from torch.quint8" in maps.description
     linear = nn.Sequential(nn.Flatten(), nn.Linear(192, 5))
     dynamic = quantization.quantize_dynamic(linear, {nn.Linear})

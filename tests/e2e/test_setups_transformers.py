@@ -12,7 +12,7 @@ from torchvision.models.vision_transformer import VisionTransformer
 import fmapboard
 from fmapboard.measure.layout import last_axis_is_channels
 from fmapboard.model.layers import Layers
-from fmapboard.records import LoggedStep, Measured, Picture
+from fmapboard.records import LayerMeasurement, LoggedStep, TaggedPictures
 from fmapboard.render.grid import grid
 from fmapboard.writers.memory import MemoryWriter
 
@@ -26,9 +26,11 @@ def log(model: nn.Module, x: Tensor, layers: Layers) -> LoggedStep:
     return kept.steps[0]
 
 
-def of(step: LoggedStep, label: str) -> tuple[Measured, Picture | None]:
-    kept = next(m for m in step.statistics if m.site.label == label)
-    drawn = (p for p in step.pictures if p.role == "feature_maps" and p.site == kept.site)
+def of(step: LoggedStep, label: str) -> tuple[LayerMeasurement, TaggedPictures | None]:
+    kept = next(m for m in step.statistics if m.layer_call.label == label)
+    drawn = (
+        p for p in step.pictures if p.kind == "feature_maps" and p.layer_call == kept.layer_call
+    )
     return kept, next(drawn, None)
 
 
@@ -38,10 +40,10 @@ def levels(maps: Tensor) -> Tensor:
     return ((maps - lo) / (hi - lo) * 255).to(torch.uint8)
 
 
-def assert_drawn(picture: Picture | None, maps: Tensor) -> None:
+def assert_drawn(picture: TaggedPictures | None, maps: Tensor) -> None:
     """The picture is the grid of these maps [C, H, W], within one grey level."""
     assert picture is not None
-    pixels = picture.rasters[0].pixels.astype(int)
+    pixels = picture.samples[0].pixels.astype(int)
     expected = grid(levels(maps).numpy(), 4, 2, 0).astype(int)
     assert pixels.shape == expected.shape
     assert abs(pixels - expected).max() <= 1

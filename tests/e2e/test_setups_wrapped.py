@@ -134,8 +134,8 @@ def test_a_replica_on_another_device_neither_counts_nor_voids_the_pass() -> None
         replica("cpu")(x_of())
     board.close()
     for step in kept.steps:
-        assert [m.site.label for m in step.statistics] == ["0"]
-        assert len([p for p in step.pictures if p.role == "network_input"]) == 1
+        assert [m.layer_call.label for m in step.statistics] == ["0"]
+        assert len([p for p in step.pictures if p.kind == "network_input"]) == 1
     assert len(kept.steps) == 2
 
 
@@ -149,7 +149,7 @@ def test_the_users_hooks_that_change_an_output_act_as_ever() -> None:
         functional.mse_loss(model(x), bare.detach()).backward()
         optimizer.step()
     doubled.remove()
-    own = next(m for m in kept.steps[0].statistics if m.site.label == "conv").statistics
+    own = next(m for m in kept.steps[0].statistics if m.layer_call.label == "conv").statistics
     with torch.no_grad():
         true = functional.conv2d(x, model.conv.weight, model.conv.bias)
     assert own is not None

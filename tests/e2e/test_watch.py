@@ -23,7 +23,7 @@ def test_a_logged_step_holds_everything_that_is_promised_for_a_layer() -> None:
     ):
         train_step(model, optimizer)
     assert tags(kept.steps[0]) == {
-        *(f"{role}_8x3x5x5/stem" for role in ("feature_maps", "inputs", "gradients_of_maps")),
+        *(f"{kind}_8x3x5x5/stem" for kind in ("feature_maps", "inputs", "gradients_of_maps")),
         *(f"{r}_16x8x3x3/inner.0.0" for r in ("feature_maps", "inputs", "gradients_of_maps")),
         "kernels_8x3x5x5/stem",
         "kernels_16x8x3x3/inner.0.0",
@@ -71,7 +71,7 @@ def test_kernels_are_drawn_on_their_own_slower_schedule() -> None:
     with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1):
         for _ in range(11):
             train_step(model, optimizer)
-    drawn = [s.step for s in kept.steps if any(p.role == "kernels" for p in s.pictures)]
+    drawn = [s.step for s in kept.steps if any(p.kind == "kernels" for p in s.pictures)]
     assert drawn == [0, 10]
 
 
@@ -93,7 +93,7 @@ def test_kernels_are_rgb_where_the_weight_has_three_inputs_however_few_are_drawn
     model, kept = Net(), MemoryWriter()
     with fmapboard.watch(model, writer=kept, max_channels=most) as board, board.step(0):
         model(batch()[0])
-    stem, inner = (p.rasters[0] for p in kept.steps[0].pictures if p.role == "kernels")
+    stem, inner = (p.samples[0] for p in kept.steps[0].pictures if p.kind == "kernels")
     assert stem.palette is None
     assert stem.pixels.shape[2] == 3
     assert inner.palette is not None
@@ -122,8 +122,8 @@ def test_samples_gives_one_grid_each_and_never_colour() -> None:
     with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1, samples=3):
         train_step(model, optimizer)
     maps = next(p for p in kept.steps[0].pictures if p.tag == "feature_maps_8x3x5x5/stem")
-    assert [raster.pixels.shape for raster in maps.rasters] == [(58, 30)] * 3
-    inputs = [p.tag for p in kept.steps[0].pictures if p.role == "network_input"]
+    assert [raster.pixels.shape for raster in maps.samples] == [(58, 30)] * 3
+    inputs = [p.tag for p in kept.steps[0].pictures if p.kind == "network_input"]
     assert inputs == [f"network_input/sample_{k}" for k in range(3)]
 
 
@@ -141,14 +141,14 @@ def test_a_probe_draws_the_same_images_at_every_step_and_numbers_stay_live() -> 
         next(p for p in step.pictures if p.tag == "feature_maps_8x3x5x5/stem")
         for step in kept.steps
     )
-    assert len(first.rasters) == 2
-    for a, b in zip(first.rasters, second.rasters, strict=True):
+    assert len(first.samples) == 2
+    for a, b in zip(first.samples, second.samples, strict=True):
         assert (a.pixels == b.pixels).all()
-    measured = next(m for m in kept.steps[0].statistics if m.site.label == "stem")
+    measured = next(m for m in kept.steps[0].statistics if m.layer_call.label == "stem")
     assert measured.planes is not None
     assert measured.planes.hi[0, 0] == pytest.approx(wanted[0, 0].max().item())
     assert measured.planes.shape == (2, 8, 12, 12)
-    live = [next(m for m in s.statistics if m.site.label == "stem") for s in kept.steps]
+    live = [next(m for m in s.statistics if m.layer_call.label == "stem") for s in kept.steps]
     assert live[0].statistics.maximum[0] != live[1].statistics.maximum[0]
 
 
@@ -161,7 +161,7 @@ def test_a_validation_pass_between_steps_is_not_captured() -> None:
             model(torch.full((4, 3, 12, 12), 100.0))
         model.train()
         train_step(model, optimizer)
-    stem = next(m for m in kept.steps[0].statistics if m.site.label == "stem")
+    stem = next(m for m in kept.steps[0].statistics if m.layer_call.label == "stem")
     assert stem.statistics.maximum.max() < 50
 
 
@@ -173,7 +173,7 @@ def test_with_accumulation_the_first_forward_is_drawn_and_the_norm_is_of_the_sum
             model(torch.full((4, 3, 12, 12), scale)).sum().backward()
         expected = model.head.bias.grad.norm().item()
         optimizer.step()
-    stem = next(m for m in kept.steps[0].statistics if m.site.label == "stem")
+    stem = next(m for m in kept.steps[0].statistics if m.layer_call.label == "stem")
     assert stem.statistics.maximum.max() < 50
     assert kept.steps[0].scalars["gradient_norm/head.bias"] == pytest.approx(expected)
 
@@ -189,8 +189,10 @@ def test_gradients_of_maps_are_those_of_the_loss_and_not_of_the_scaled_loss() ->
     ):
         scaler.scale(model(x).sum()).backward()
         scaler.step(optimizer)
-    role = "gradients_of_maps"
-    found = next(m for m in kept.steps[0].statistics if (m.site.label, m.role) == ("stem", role))
+    kind = "gradients_of_maps"
+    found = next(
+        m for m in kept.steps[0].statistics if (m.layer_call.label, m.kind) == ("stem", kind)
+    )
     assert found.statistics.maximum.max() == pytest.approx(true.max().item(), rel=1e-5)
 
 
@@ -214,6 +216,6 @@ def test_a_large_network_input_is_averaged_down_and_says_so() -> None:
     with board.step(0):
         model(torch.rand(1, 3, 600, 300))
     board.close()
-    picture = next(p for p in kept.steps[0].pictures if p.role == "network_input")
-    assert picture.rasters[0].pixels.shape == (200, 100, 3)
+    picture = next(p for p in kept.steps[0].pictures if p.kind == "network_input")
+    assert picture.samples[0].pixels.shape == (200, 100, 3)
     assert picture.description.endswith("a pixel is the mean of 3×3")

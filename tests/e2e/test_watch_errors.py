@@ -120,14 +120,14 @@ def test_a_layer_that_fails_in_the_worker_is_left_out_and_the_step_is_written(
 ) -> None:
     import fmapboard.measure.reducer
 
-    real = fmapboard.measure.reducer.Pending.to_host
+    real = fmapboard.measure.reducer.PendingMeasurement.to_host
 
-    def faulty(pending: fmapboard.measure.reducer.Pending) -> object:
-        if pending.site.layer == "inner.0.0":
+    def faulty(pending: fmapboard.measure.reducer.PendingMeasurement) -> object:
+        if pending.layer_call.layer == "inner.0.0":
             raise MemoryError("no room")
         return real(pending)
 
-    monkeypatch.setattr(fmapboard.measure.reducer.Pending, "to_host", faulty)
+    monkeypatch.setattr(fmapboard.measure.reducer.PendingMeasurement, "to_host", faulty)
     model, kept = Net(), MemoryWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with (
@@ -140,7 +140,7 @@ def test_a_layer_that_fails_in_the_worker_is_left_out_and_the_step_is_written(
         "inner.0.0: MemoryError: no room; it is left out, training goes on"
     ]
     assert len(kept.steps) == 3
-    left = {m.site.layer for m in kept.steps[0].statistics}
+    left = {m.layer_call.layer for m in kept.steps[0].statistics}
     assert left
     assert "inner.0.0" not in left
 
@@ -174,5 +174,5 @@ def test_a_fault_of_ours_in_one_layer_is_said_once_and_the_rest_goes_on(
     assert len(tries) == 3  # then the layer is passed over
     assert numbers(kept.steps) == list(range(6))
     assert {"feature_maps_8x3x5x5/stem"} == {
-        p.tag for p in kept.steps[-1].pictures if p.role == "feature_maps"
+        p.tag for p in kept.steps[-1].pictures if p.kind == "feature_maps"
     }

@@ -13,31 +13,31 @@ from fmapboard.measure.reducer import Reducer
 from fmapboard.records import (
     Kernels,
     KernelShape,
+    LayerCall,
+    LayerMeasurement,
     LoggedStep,
-    Measured,
-    Site,
     StepData,
 )
-from fmapboard.summary.build import Composer
+from fmapboard.summary.build import SummaryBuilder
 
 CONV = nn.Conv2d(3, 64, 7)
-SITE = Site("conv1", "Conv2d", KernelShape((64, 3, 7, 7)))
+CALL = LayerCall("conv1", "Conv2d", KernelShape((64, 3, 7, 7)))
 
 
 def measured(
-    maps: torch.Tensor, site: Site = SITE, role: Any = "feature_maps", **options: Any
-) -> Measured:
-    return Reducer(**options)(site, role, maps, CONV).to_host()
+    maps: torch.Tensor, layer_call: LayerCall = CALL, kind: Any = "feature_maps", **options: Any
+) -> LayerMeasurement:
+    return Reducer(**options)(layer_call, kind, maps, CONV).to_host()
 
 
 def maps_of(*shape: int) -> torch.Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(0))
 
 
-def compose(composer: Composer | None = None, step: int = 0, **content: Any) -> LoggedStep:
-    return (composer or Composer())(StepData(step, 1000.0, **content))
+def compose(composer: SummaryBuilder | None = None, step: int = 0, **content: Any) -> LoggedStep:
+    return (composer or SummaryBuilder())(StepData(step, 1000.0, **content))
 
 
-def kernels_of(*shape: int, site: Site | None = None) -> Kernels:
+def kernels_of(*shape: int, layer_call: LayerCall | None = None) -> Kernels:
     weight = np.linspace(-1, 1, math.prod(shape), dtype=np.float32).reshape(shape)
-    return Kernels(site or Site("conv1", "Conv2d", KernelShape(shape)), weight)
+    return Kernels(layer_call or LayerCall("conv1", "Conv2d", KernelShape(shape)), weight)

@@ -10,19 +10,19 @@ from tensorboard.backend.event_processing.event_file_loader import (
     EventFileLoader,
 )
 
-from fmapboard.records import Histogram, LoggedStep, Picture, Raster, TabRecord
+from fmapboard.records import Histogram, LoggedStep, Picture, TabRecord, TaggedPictures
 from fmapboard.tab_format import pack
 from fmapboard.writers.tensorboard import TensorBoardWriter
 
 
-def raster_of(step: int, side: int = 8) -> Raster:
+def raster_of(step: int, side: int = 8) -> Picture:
     noise = np.random.default_rng(step).integers(0, 256, (side, side), np.uint8)
-    return Raster(noise, tile=(side, side))
+    return Picture(noise, tile=(side, side))
 
 
 def step_of(number: int, prefix: str = "", side: int = 8) -> LoggedStep:
     """A small logged step with one value of each kind."""
-    picture = Picture(
+    picture = TaggedPictures(
         f"{prefix}feature_maps_1x1x1x1/conv", "feature_maps", (raster_of(number, side),),
         description="maps",
     )  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from fmapboard.records import Site
+from fmapboard.records import LayerCall
 
 
 class RecordingSink:
@@ -15,7 +15,7 @@ class RecordingSink:
 
     def __init__(self) -> None:
         self.told: list[tuple[str, str]] = []
-        self.sites: list[Site] = []
+        self.layer_calls: list[LayerCall] = []
         self.values: list[Any] = []
         self.begun = 0
         self.start_over = False
@@ -23,14 +23,14 @@ class RecordingSink:
     def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.begun += 1
         self.told.clear()
-        self.sites.clear()
+        self.layer_calls.clear()
 
     def again(self) -> bool:
         return self.start_over
 
-    def captured(self, site: Site, side: str, value: Any, module: nn.Module) -> None:
-        self.told.append((side, site.label))
-        self.sites.append(site)
+    def captured(self, layer_call: LayerCall, side: str, value: Any, module: nn.Module) -> None:
+        self.told.append((side, layer_call.label))
+        self.layer_calls.append(layer_call)
         self.values.append(value)
 
     @property

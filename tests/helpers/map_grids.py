@@ -13,7 +13,7 @@ from torchvision.utils import make_grid
 
 from fmapboard.demo.bundled import bundled
 from fmapboard.measure.reducer import Reducer
-from fmapboard.records import Planes, Raster, Site
+from fmapboard.records import LayerCall, Picture, Planes
 from fmapboard.render.palettes import palette
 
 GREY = palette("grey")
@@ -24,7 +24,7 @@ def planes_of(maps: Tensor, **options: object) -> Planes:
     """Planes of maps [N, C, H, W], every limit lifted unless given."""
     lifted: dict[str, object] = {"samples": None, "max_channels": None, "max_tile": None}
     reducer = Reducer(**{**lifted, **options})  # type: ignore[arg-type]
-    pending = reducer(Site("conv", "Conv2d"), "feature_maps", maps, nn.Conv2d(1, 1, 1))
+    pending = reducer(LayerCall("conv", "Conv2d"), "feature_maps", maps, nn.Conv2d(1, 1, 1))
     planes = pending.to_host().planes
     assert planes is not None
     return planes
@@ -37,7 +37,7 @@ def classic(maps: Tensor) -> np.ndarray:
     return (grid.numpy() * 255).clip(0, 255).astype(np.uint8)[0]
 
 
-def decoded(raster: Raster) -> np.ndarray:
+def decoded(raster: Picture) -> np.ndarray:
     """What one sees: u8 [H, W, 3]."""
     if raster.palette is not None:
         return raster.palette[raster.pixels]

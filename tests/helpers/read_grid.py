@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from fmapboard.records import Bytes8, Floats, Mark
+from fmapboard.records import Bytes8, Floats, PixelMark
 from fmapboard.render.grid import PADDING, columns
 from fmapboard.render.palettes import PIXEL_OF_LEVEL, Palette
 
@@ -26,7 +26,7 @@ def read_maps(
 
     Returns:
         values f64 [C, h, w], NaN where there is a mark, each within 2 of 255 of the channel's
-        range below the true value; marks u8 [C, h, w], a `Mark` or 0.
+        range below the true value; marks u8 [C, h, w], a `PixelMark` or 0.
 
     Raises:
         ValueError: a colour is none of the palette's.
@@ -47,7 +47,7 @@ def _levels(pixels: Bytes8, colours: Palette) -> tuple[Bytes8, Bytes8]:
     order = np.argsort(table)
     place = np.searchsorted(table[order], packed).clip(max=len(table) - 1)
     index = order[place].astype(np.uint8)  # [H, W]
-    is_mark = index >= Mark.PADDING
+    is_mark = index >= PixelMark.PADDING
     level = PIXEL_OF_LEVEL[np.where(is_mark, 0, index)]
     unknown = table[index] != packed
     if unknown.any():

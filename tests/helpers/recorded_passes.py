@@ -44,10 +44,12 @@ def assert_as_alone(model: nn.Module, batch: Tensor, steps: list[StepData]) -> N
     assert [data.step for data in steps] == list(range(len(batch)))
     for number, data in enumerate(steps):
         own = ImagePasses(model, reducer()).one(batch[number : number + 1], number)
-        assert [m.site for m in data.measured] == [m.site for m in own.measured]
+        assert [m.layer_call for m in data.measured] == [m.layer_call for m in own.measured]
         assert [m.shape for m in data.measured] == [m.shape for m in own.measured]
         for here, there in zip(data.measured, own.measured, strict=True):
-            assert_same_statistics(here.statistics, there.statistics, moments=here.site.pictures)
+            assert_same_statistics(
+                here.statistics, there.statistics, moments=here.layer_call.pictures
+            )
             if there.planes is None:
                 assert here.planes is None
                 assert here.sample is None

@@ -7,14 +7,16 @@ from typing import Any
 from torch import Tensor, nn
 
 from fmapboard.measure.reducer import Reducer
-from fmapboard.records import Measured, Planes, Site
+from fmapboard.records import LayerCall, LayerMeasurement, Planes
 
-SITE = Site("conv", "Conv2d")
+CALL = LayerCall("conv", "Conv2d")
 CONV = nn.Conv2d(1, 1, 1)
 
 
-def reduced(maps: Tensor, module: nn.Module = CONV, site: Site = SITE, **options: Any) -> Measured:
-    return Reducer(**options)(site, "feature_maps", maps, module).to_host()
+def reduced(
+    maps: Tensor, module: nn.Module = CONV, layer_call: LayerCall = CALL, **options: Any
+) -> LayerMeasurement:
+    return Reducer(**options)(layer_call, "feature_maps", maps, module).to_host()
 
 
 def planes_of(maps: Tensor, module: nn.Module = CONV, **options: Any) -> Planes:

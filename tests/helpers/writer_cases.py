@@ -14,7 +14,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from tensorboard.util.tensor_util import make_ndarray
 from torch.utils.tensorboard import SummaryWriter
 
-from fmapboard.records import Histogram, LoggedStep, Picture, Raster, TabRecord
+from fmapboard.records import Histogram, LoggedStep, Picture, TabRecord, TaggedPictures
 from fmapboard.render.palettes import palette
 from fmapboard.writers.folder import FolderWriter
 from fmapboard.writers.memory import MemoryWriter
@@ -27,17 +27,17 @@ Pixels = dict[str, list[np.ndarray]]
 def step_of(number: int) -> LoggedStep:
     """Three pictures (grey with two samples, palette, RGB) and one of everything else."""
     noise = np.random.default_rng(number).integers(0, 250, (4, 40, 40, 3), np.uint8)
-    grey = tuple(Raster(plane, tile=(40, 40)) for plane in noise[:2, ..., 0])
+    grey = tuple(Picture(plane, tile=(40, 40)) for plane in noise[:2, ..., 0])
     return LoggedStep(
         number,
         1000.0 + number,
         pictures=(
-            Picture("feature_maps_4x3x1x1/a.b", "feature_maps", grey, description="maps"),
-            Picture(
+            TaggedPictures("feature_maps_4x3x1x1/a.b", "feature_maps", grey, description="maps"),
+            TaggedPictures(
                 "gradients_of_maps_4x3x1x1/a.b", "gradients_of_maps",
-                (Raster(noise[2, ..., 0], palette("magma").table, (40, 40)),),
+                (Picture(noise[2, ..., 0], palette("magma").table, (40, 40)),),
             ),
-            Picture("network_input/sample_0", "network_input", (Raster(noise[3]),)),
+            TaggedPictures("network_input/sample_0", "network_input", (Picture(noise[3]),)),
         ),
         histograms=(Histogram("activations/a.b", np.array([0.0, 1.0]), np.array([5.0])),),
         scalars={"gradient_norm/total": 2.5},
@@ -45,7 +45,7 @@ def step_of(number: int) -> LoggedStep:
     )  # fmt: skip
 
 
-def rgb(raster: Raster) -> np.ndarray:
+def rgb(raster: Picture) -> np.ndarray:
     if raster.palette is not None:
         return raster.palette[raster.pixels]
     if raster.pixels.ndim == 3:
@@ -59,7 +59,7 @@ def decoded(data: bytes) -> np.ndarray:
 
 
 def rgb_of(step: LoggedStep) -> Pixels:
-    return {p.tag: [rgb(raster) for raster in p.rasters] for p in step.pictures}
+    return {p.tag: [rgb(raster) for raster in p.samples] for p in step.pictures}
 
 
 class Case(ABC):

@@ -26,7 +26,7 @@ def test_a_step_begun_again_under_its_number_goes_on() -> None:
             board.end_step()
     board.close()
     assert [step.step for step in kept.steps] == [0, 1]
-    first = next(m for m in kept.steps[0].statistics if m.site.label == "stem")
+    first = next(m for m in kept.steps[0].statistics if m.layer_call.label == "stem")
     with torch.no_grad():
         expected = network()[0].stem(batches[0][0])
     assert first.statistics.maximum == pytest.approx(expected.amax((0, 2, 3)).numpy(), rel=1e-5)
@@ -50,7 +50,7 @@ def test_a_step_of_validation_records_passes_in_eval_mode_and_nothing_of_an_opti
         board.end_step()
     board.close()
     (step,) = kept.steps
-    found = next(m for m in step.statistics if m.site.label == "stem")
+    found = next(m for m in step.statistics if m.layer_call.label == "stem")
     assert found.statistics.maximum == pytest.approx(expected.amax((0, 2, 3)).numpy(), rel=1e-5)
     assert not any("gradient" in tag for tag in step.scalars)
     assert caplog.records == []

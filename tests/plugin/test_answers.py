@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 from read_grid import read_maps
 
-from fmapboard.records import Mark
+from fmapboard.records import PixelMark
 from fmapboard.render.palettes import palette
 
 Tab = Any  # tests/plugin/conftest.py
@@ -124,8 +124,8 @@ def test_values_and_marks_come_back_from_the_pictures(tab: Tab) -> None:
     png = Image.open(io.BytesIO(pictures(facts, body)["feature_maps", 1])).convert("RGB")
     values, marks = read_maps(np.asarray(png), lo, hi, (2, 2), palette("grey"))
     assert values[0] == pytest.approx(np.array([[2.0, 3.0], [4.0, 5.0]]), abs=3 * 2 / 255)
-    assert set(marks[2].flat) == {Mark.CONSTANT}
-    assert set(marks[3].flat) == {Mark.NAN}
+    assert set(marks[2].flat) == {PixelMark.CONSTANT}
+    assert set(marks[3].flat) == {PixelMark.NAN}
 
 
 def test_kernels_are_named_missing_only_where_they_were_logged(tab: Tab) -> None:

@@ -13,7 +13,7 @@ import pytest
 from read_grid import read_maps
 
 from fmapboard.options import PALETTES
-from fmapboard.records import Mark, Planes
+from fmapboard.records import PixelMark, Planes
 from fmapboard.render.grid import PADDING, columns, draw_maps
 from fmapboard.render.palettes import MARK_COLOURS, PIXEL_OF_LEVEL, VALUES, palette
 
@@ -103,7 +103,7 @@ def test_the_front_end_has_the_marks_and_levels_of_the_writer(node: str) -> None
         "console.log(JSON.stringify([MARK, MARK_COLOURS, [...PIXEL_OF_LEVEL]]));"
     )
     marks, colours, levels = ask(node, script)
-    assert marks == {mark.name: int(mark) for mark in Mark}
+    assert marks == {mark.name: int(mark) for mark in PixelMark}
     assert colours == {str(int(mark)): list(rgb) for mark, rgb in MARK_COLOURS.items()}
     assert levels == PIXEL_OF_LEVEL.tolist()
 
@@ -132,11 +132,15 @@ def test_the_front_end_reads_back_what_the_writer_drew(node: str, name: str, mar
     marks, flat = None, np.zeros((1, channels), bool)
     if marked:
         marks = np.zeros_like(pixels)
-        marks[0, 2, 1, :3] = [Mark.NAN, Mark.POSITIVE_INFINITY, Mark.NEGATIVE_INFINITY]
+        marks[0, 2, 1, :3] = [
+            PixelMark.NAN,
+            PixelMark.POSITIVE_INFINITY,
+            PixelMark.NEGATIVE_INFINITY,
+        ]
         flat[0, 4], hi[0, 4] = True, lo[0, 4]
     planes = Planes(pixels, marks, flat, lo, hi, (1, channels, height, width), channels)
-    raster = draw_maps(planes, 0, palette(name))
-    rgb = raster.pixels if raster.palette is None else raster.palette[raster.pixels]
+    picture = draw_maps(planes, 0, palette(name))
+    rgb = picture.pixels if picture.palette is None else picture.palette[picture.pixels]
     rgb = np.broadcast_to(rgb[..., None], (*rgb.shape, 3)) if rgb.ndim == 2 else rgb
     rgba = np.concatenate([rgb, np.full((*rgb.shape[:2], 1), 255, np.uint8)], axis=-1)
     header = {
@@ -159,7 +163,7 @@ def test_the_front_end_reads_back_what_the_writer_drew(node: str, name: str, mar
     )
     assert [pixel["mark"] for pixel in read] == expected.ravel().tolist()
     for pixel, value, mark in zip(read, values.ravel(), expected.ravel(), strict=True):
-        if mark in (Mark.NAN, Mark.POSITIVE_INFINITY, Mark.NEGATIVE_INFINITY):
+        if mark in (PixelMark.NAN, PixelMark.POSITIVE_INFINITY, PixelMark.NEGATIVE_INFINITY):
             assert pixel["value"] is None
         elif mark == 0:
             assert pixel["value"] == pytest.approx(value)

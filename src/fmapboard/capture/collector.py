@@ -12,9 +12,9 @@ from fmapboard.capture.guard import Guard
 from fmapboard.capture.input_images import PendingInputImage, input_images
 from fmapboard.capture.isolation import aside
 from fmapboard.capture.passes import Side
-from fmapboard.measure.reducer import Pending, Reducer
+from fmapboard.measure.reducer import PendingMeasurement, Reducer
 from fmapboard.model.tensors import first_tensor, is_observable
-from fmapboard.records import Normalization, Role, Site
+from fmapboard.records import LayerCall, Normalization, TensorKind
 
 
 @dataclass(slots=True)
@@ -41,7 +41,7 @@ class ActivationCollector:
     inputs_drawn: int | None = 1
     normalization: Normalization | None = None
     loss_scale: float | None = None
-    pending: list[Pending] = field(default_factory=list)
+    pending: list[PendingMeasurement] = field(default_factory=list)
     inputs: list[PendingInputImage] = field(default_factory=list)
     _generation: int = 0
 
@@ -66,31 +66,37 @@ class ActivationCollector:
         """The first pass is the one that counts."""
         return False
 
-    def captured(self, site: Site, side: Side, value: Any, module: nn.Module) -> None:
+    def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
         """Reduce a layer's output or input at once: the next operation may overwrite it."""
-        if self.guard.is_disabled(site.layer):
+        if self.guard.is_disabled(layer_call.layer):
             return
-        with self.guard(site.layer):
+        with self.guard(layer_call.layer):
             tensor = first_tensor(value)
             if tensor is None or not is_observable(tensor):
                 return
-            role: Role = "feature_maps" if side == "output" else "inputs"
-            self._keep(site, role, tensor, module, pictures=self.pictures)
-            if self.gradients and side == "output" and site.pictures and tensor.requires_grad:
-                self._follow(site, tensor, module)
+            kind: TensorKind = "feature_maps" if side == "output" else "inputs"
+            self._keep(layer_call, kind, tensor, module, pictures=self.pictures)
+            if self.gradients and side == "output" and layer_call.pictures and tensor.requires_grad:
+                self._follow(layer_call, tensor, module)
 
     def _keep(
-        self, site: Site, role: Role, tensor: Tensor, module: nn.Module, *, pictures: bool
+        self,
+        layer_call: LayerCall,
+        kind: TensorKind,
+        tensor: Tensor,
+        module: nn.Module,
+        *,
+        pictures: bool,
     ) -> None:
         with aside(tensor.device.type, tensor.nbytes):
             reduced = self.reduce(
-                site, role, tensor, module, pictures=pictures, numbers=self.numbers
+                layer_call, kind, tensor, module, pictures=pictures, numbers=self.numbers
             )
         self.pending.append(reduced)
 
-    def _follow(self, site: Site, tensor: Tensor, module: nn.Module) -> None:
+    def _follow(self, layer_call: LayerCall, tensor: Tensor, module: nn.Module) -> None:
         """Reduce the gradient of an output when the backward pass reaches it, once."""
-        site = replace(site, floor=None)
+        layer_call = replace(layer_call, floor=None)
         generation, seen = self._generation, False
 
         def hook(gradient: Tensor) -> None:
@@ -98,10 +104,10 @@ class ActivationCollector:
             if seen or generation != self._generation:
                 return
             seen = True
-            with self.guard(site.layer):
+            with self.guard(layer_call.layer):
                 if is_observable(gradient):
                     true = self._unscaled(gradient)
-                    self._keep(site, "gradients_of_maps", true, module, pictures=True)
+                    self._keep(layer_call, "gradients_of_maps", true, module, pictures=True)
 
         tensor.register_hook(hook)  # type: ignore[no-untyped-call]  # torch has no types here
 

@@ -16,7 +16,7 @@ from fmapboard.capture.passes import PassTracker, Side
 from fmapboard.model.activations import floor_of
 from fmapboard.model.layers import Layers, kernel_shape, select, unwrap
 from fmapboard.model.tensors import tensors
-from fmapboard.records import KernelShape, Site
+from fmapboard.records import KernelShape, LayerCall
 
 Hook = Callable[..., None]
 
@@ -34,7 +34,7 @@ class CaptureListener(Protocol):
     def again(self) -> bool:
         """A later forward pass of the root begins; True records it instead of the first one."""
 
-    def captured(self, site: Site, side: Side, value: Any, module: nn.Module) -> None:
+    def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
         """A layer is about to run on (``"input"``: (args, kwargs)) or has returned ``value``."""
 
 
@@ -137,7 +137,7 @@ class HookRegistry:
         self._passes = PassTracker(_always, bool)
         self._paused = False
         self._home: torch.device | None = None
-        self._sites: dict[tuple[str, int, Side], Site] = {}
+        self._layer_calls: dict[tuple[str, int, Side], LayerCall] = {}
 
     @property
     def groups(self) -> dict[KernelShape, list[str]]:
@@ -269,12 +269,16 @@ class HookRegistry:
             return
         counted = self._passes.call(name, side)
         if counted is not None:
-            self._listener.captured(self._site(name, *counted, side, module), side, value, module)
+            self._listener.captured(
+                self._layer_call(name, *counted, side, module), side, value, module
+            )
 
-    def _site(self, name: str, call: int, position: int, side: Side, module: nn.Module) -> Site:
-        known = self._sites.get((name, call, side))
+    def _layer_call(
+        self, name: str, call: int, position: int, side: Side, module: nn.Module
+    ) -> LayerCall:
+        known = self._layer_calls.get((name, call, side))
         if known is None or known.position != position:
-            known = self._sites[name, call, side] = Site(
+            known = self._layer_calls[name, call, side] = LayerCall(
                 layer=name,
                 type=type(module).__name__.removeprefix("FSDP"),
                 kernel_shape=kernel_shape(module),

@@ -12,8 +12,8 @@ from fmapboard.capture.gradients import NO_PARAMETERS, PendingParameters
 from fmapboard.capture.input_images import PendingInputImage
 from fmapboard.capture.weights import PendingKernels
 from fmapboard.measure.norms import NO_NORMS, PendingNorms
-from fmapboard.measure.reducer import Pending, joined
-from fmapboard.records import Measured, StepData
+from fmapboard.measure.reducer import PendingMeasurement, joined
+from fmapboard.records import LayerMeasurement, StepData
 
 Failed = Callable[[str, Exception], None]
 
@@ -30,7 +30,7 @@ class StepParts:
         inputs: copies of the network's input.
     """
 
-    measured: tuple[Pending, ...]
+    measured: tuple[PendingMeasurement, ...]
     parameters: PendingParameters = NO_PARAMETERS
     before_clipping: PendingNorms = NO_NORMS
     kernels: tuple[PendingKernels, ...] = ()
@@ -49,7 +49,7 @@ class StepParts:
         self,
         header: StepHeader,
         failed: Failed,
-        measured: tuple[Measured, ...] | None = None,
+        measured: tuple[LayerMeasurement, ...] | None = None,
     ) -> StepData:
         """Wait for the devices and finalize all numbers.
 

@@ -12,21 +12,21 @@ from torch.nn.parameter import is_lazy
 from fmapboard.capture.side_pass import untouched
 from fmapboard.model.distributed import whole
 from fmapboard.model.layers import TRANSPOSED, kernel_shape
-from fmapboard.records import COLOURS, Kernels, Site
+from fmapboard.records import COLOURS, Kernels, LayerCall
 
 
 @dataclass(frozen=True, slots=True)
 class PendingKernels:
     """`records.Kernels` still on the device: f32, a copy."""
 
-    site: Site
+    layer_call: LayerCall
     weight: Tensor
     view: str
     inputs: int
 
     def to_host(self) -> Kernels:
         """Wait for the device and copy."""
-        return Kernels(self.site, self.weight.cpu().numpy(), self.view, self.inputs)
+        return Kernels(self.layer_call, self.weight.cpu().numpy(), self.view, self.inputs)
 
 
 def read_kernels(layers: Mapping[str, nn.Module], most: int | None) -> tuple[PendingKernels, ...]:
@@ -47,14 +47,14 @@ def read_kernels(layers: Mapping[str, nn.Module], most: int | None) -> tuple[Pen
             weight = module.weight
             if not isinstance(weight, Tensor) or weight.is_complex():
                 continue
-            site = Site(name, type(module).__name__, shape, position=position)
+            layer_call = LayerCall(name, type(module).__name__, shape, position=position)
             flat, said = _two_dimensional(whole(weight.detach()))
             if isinstance(module, TRANSPOSED):
                 flat = flat.transpose(0, 1)  # stored as (in, out / groups)
             inputs = flat.shape[1]
             kept = flat[:most, : inputs if inputs == COLOURS else most]
             copied = kept.to(torch.float32, copy=True)
-            found.append(PendingKernels(site, copied, said, inputs))
+            found.append(PendingKernels(layer_call, copied, said, inputs))
     return tuple(found)
 
 

@@ -25,7 +25,7 @@ from fmapboard.image_passes import ImagePasses
 from fmapboard.logger import watch
 from fmapboard.measure.reducer import Reducer
 from fmapboard.records import LoggedStep
-from fmapboard.summary.build import Composer
+from fmapboard.summary.build import SummaryBuilder
 from fmapboard.writers.tensorboard import TensorBoardWriter
 
 PHOTOGRAPH = "chelsea.jpg"
@@ -111,7 +111,7 @@ def _draw(network: nn.Module, run: Path) -> None:
     reducer = Reducer.for_model(network, max_channels=None, max_tile=None)
     passes = ImagePasses(network, reducer, normalization=(MEAN, STD), kernels=True)
     board = TensorBoardWriter(run / "photograph")
-    writer = ImageWriter(Composer(), board, [run / "photograph" / "png"])
+    writer = ImageWriter(SummaryBuilder(), board, [run / "photograph" / "png"])
     try:
         (written,) = writer.write(passes(_photograph()))
     finally:

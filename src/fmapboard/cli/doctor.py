@@ -24,7 +24,7 @@ _LIMIT = 120.0  # s; an interpreter on a network disk may need long to import
 _NAMES = {"tensorboard": "TensorBoard", "tensorboard-data-server": "data server"}
 
 
-class Unwell(FmapboardError):
+class ProblemsFound(FmapboardError):
     """The tab cannot be shown as things are."""
 
 
@@ -57,7 +57,7 @@ def run_doctor() -> None:
             problems += finding.weight is Weight.PROBLEM
             print(f"  {finding.weight.value:<7}  {finding.text}")
     if problems:
-        raise Unwell(f"{problems} problem{'s' if problems > 1 else ''}, see above")
+        raise ProblemsFound(f"{problems} problem{'s' if problems > 1 else ''}, see above")
 
 
 def _places() -> Iterator[tuple[str, str | Finding]]:

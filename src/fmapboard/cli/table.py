@@ -11,7 +11,7 @@ import numpy.typing as npt
 from rich.console import Console
 from rich.table import Table
 
-from fmapboard.records import KernelShape, LoggedStep, Measured
+from fmapboard.records import KernelShape, LayerMeasurement, LoggedStep
 
 _WIDE = 160
 
@@ -28,7 +28,7 @@ def layer_table(step: LoggedStep, files: Mapping[str, list[Path]]) -> Table:
 
     Args:
         step: what was recorded of one image.
-        files: label of a site -> the files its maps were written to.
+        files: label of a layer call -> the files its maps were written to.
     """
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("layer", no_wrap=True)
@@ -39,13 +39,13 @@ def layer_table(step: LoggedStep, files: Mapping[str, list[Path]]) -> Table:
     table.add_column("dead channels", justify="right")
     table.add_column("non-finite", justify="right")
     table.add_column("file", overflow="fold")
-    for measured in sorted(step.statistics, key=lambda measured: measured.site.position):
-        table.add_row(*_cells(measured, files.get(measured.site.label, [])))
+    for measured in sorted(step.statistics, key=lambda measured: measured.layer_call.position):
+        table.add_row(*_cells(measured, files.get(measured.layer_call.label, [])))
     return table
 
 
-def _cells(measured: Measured, files: list[Path]) -> list[str]:
-    site, statistics = measured.site, measured.statistics
+def _cells(measured: LayerMeasurement, files: list[Path]) -> list[str]:
+    layer_call, statistics = measured.layer_call, measured.statistics
     assert statistics is not None  # a snapshot always counts
     channels = statistics.minimum.size
     size = _size(measured)
@@ -56,8 +56,8 @@ def _cells(measured: Measured, files: list[Path]) -> list[str]:
         span = "no finite value"
     dead = "–" if statistics.dead is None else _of(statistics.dead, channels)
     return [
-        site.label,
-        site.group,
+        layer_call.label,
+        layer_call.group,
         size,
         span,
         _of(statistics.constant, channels),
@@ -67,7 +67,7 @@ def _cells(measured: Measured, files: list[Path]) -> list[str]:
     ]
 
 
-def _size(measured: Measured) -> str:
+def _size(measured: LayerMeasurement) -> str:
     """Channels × height × width, as the layer returned it."""
     return "×".join(map(str, measured.shape[1:] or measured.shape))
 

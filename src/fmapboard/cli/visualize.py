@@ -26,7 +26,7 @@ from fmapboard.image_passes import ImagePasses
 from fmapboard.measure.reducer import Reducer
 from fmapboard.model.layers import Layers, kernel_groups, kernel_shape, select
 from fmapboard.records import Scale
-from fmapboard.summary.build import Composer
+from fmapboard.summary.build import SummaryBuilder
 from fmapboard.writers.folder import free_name
 from fmapboard.writers.tensorboard import TensorBoardWriter
 
@@ -102,7 +102,7 @@ def draw_images(request: Request, loaded: LoadedModel, paths: list[Path]) -> Non
     out.print(f"{loaded.name}: input prepared by {loaded.preprocessing.source}", markup=False)
     logdir, folder = _places(request)
     board = None if logdir is None else TensorBoardWriter(logdir)
-    compose = Composer(colormap=request.colormap, scale=request.scale)
+    compose = SummaryBuilder(colormap=request.colormap, scale=request.scale)
     writer = ImageWriter(compose, board, _folders(folder, paths))
     progress = _progress(len(paths))
     say = partial(progress.console.print, markup=False, soft_wrap=True)

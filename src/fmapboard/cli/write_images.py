@@ -16,10 +16,10 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from fmapboard.capture.step_parts import PendingStep
-from fmapboard.records import LoggedStep, Picture, Raster
+from fmapboard.records import LoggedStep, Picture, TaggedPictures
 from fmapboard.render import png
 from fmapboard.render.grid import enlargement
-from fmapboard.summary.build import Composer
+from fmapboard.summary.build import SummaryBuilder
 from fmapboard.writers import Writer
 from fmapboard.writers.folder import FolderWriter
 from fmapboard.writers.worker import Worker
@@ -35,7 +35,7 @@ THREADS = min(8, os.cpu_count() or 1)
 class WrittenImage:
     """One image's step and PNG files, all of it written.
 
-    ``files``: label of a site -> the files of its maps.
+    ``files``: label of a layer call -> the files of its maps.
     """
 
     step: LoggedStep
@@ -55,7 +55,7 @@ class ImageWriter:
 
     def __init__(
         self,
-        compose: Composer,
+        compose: SummaryBuilder,
         board: Writer | None,
         folders: list[Path | None],
         *,
@@ -136,33 +136,35 @@ class ImageWriter:
         encode = partial(_encoded, for_board=self._board is not None, for_folder=folder is not None)
         pictures = list(self._encoders.map(encode, step.pictures))
         if self._board is not None:
-            self._board.write(replace(step, pictures=tuple(picture for picture, _ in pictures)))
+            self._board.write(replace(step, pictures=tuple(tagged for tagged, _ in pictures)))
         if folder is None:
             return {}
         return _write_files(folder, replace(step, pictures=tuple(file for _, file in pictures)))
 
 
-def _encoded(picture: Picture, *, for_board: bool, for_folder: bool) -> tuple[Picture, Picture]:
+def _encoded(
+    tagged: TaggedPictures, *, for_board: bool, for_folder: bool
+) -> tuple[TaggedPictures, TaggedPictures]:
     """The picture with its PNGs: as TensorBoard gets them, and as `FolderWriter` stores them."""
-    board = _mapped(png.encoded, picture) if for_board else picture
+    board = _mapped(png.encoded, tagged) if for_board else tagged
     return board, _mapped(_enlarged, board) if for_folder else board
 
 
-def _mapped(encode: Callable[[Raster], Raster], picture: Picture) -> Picture:
-    return replace(picture, rasters=tuple(map(encode, picture.rasters)))
+def _mapped(encode: Callable[[Picture], Picture], tagged: TaggedPictures) -> TaggedPictures:
+    return replace(tagged, samples=tuple(map(encode, tagged.samples)))
 
 
-def _enlarged(raster: Raster) -> png.Encoded:
+def _enlarged(picture: Picture) -> png.Encoded:
     """The raster with the PNG of its enlarged maps."""
-    factor, (height, width) = enlargement(raster), raster.tile
+    factor, (height, width) = enlargement(picture), picture.tile
     # The tile is that of the PNG: `FolderWriter` finds nothing left to enlarge.
     tile = height * factor, width * factor
-    return png.Encoded(raster.pixels, raster.palette, tile, data=png.encode(raster, factor))
+    return png.Encoded(picture.pixels, picture.palette, tile, data=png.encode(picture, factor))
 
 
 def _write_files(folder: Path, step: LoggedStep) -> dict[str, list[Path]]:
-    """Write the PNG files; label of a site -> the files of its maps."""
+    """Write the PNG files; label of a layer call -> the files of its maps."""
     writer = FolderWriter(folder)
     writer.write(step)
-    maps = [picture for picture in step.pictures if picture.role == "feature_maps"]
-    return {p.site.label: writer.files[p.tag] for p in maps if p.site is not None}
+    maps = [tagged for tagged in step.pictures if tagged.kind == "feature_maps"]
+    return {p.layer_call.label: writer.files[p.tag] for p in maps if p.layer_call is not None}

@@ -47,7 +47,7 @@ class PendingStatistics:
 
     def to_host(self) -> Statistics:
         """Wait for the device and work the numbers out."""
-        (numbers,) = work_out([self])
+        (numbers,) = finalize([self])
         return numbers
 
 
@@ -121,7 +121,7 @@ def statistics_of_each(
     return PendingEach(parts, planes.shape[2], floor, alone)
 
 
-def work_out(pending: Sequence[PendingStatistics]) -> list[Statistics]:
+def finalize(pending: Sequence[PendingStatistics]) -> list[Statistics]:
     """The numbers of several tensors: `PendingStatistics.to_host` of each, in their order.
 
     The channels of tensors that were read alike stand side by side in one array: most of the time

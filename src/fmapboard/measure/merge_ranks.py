@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import torch.distributed as dist
 
-from fmapboard.records import Floats, Measured, Statistics
+from fmapboard.records import Floats, LayerMeasurement, Statistics
 
 
-def over_ranks(measured: tuple[Measured, ...]) -> tuple[Measured, ...]:
+def over_ranks(measured: tuple[LayerMeasurement, ...]) -> tuple[LayerMeasurement, ...]:
     """The statistics as of the whole batch: extremes, mean, spread, counts and flags.
 
     Every rank must call this at the same logged steps. What a rank did not measure does not count;
@@ -19,18 +19,20 @@ def over_ranks(measured: tuple[Measured, ...]) -> tuple[Measured, ...]:
     """
     if not (dist.is_available() and dist.is_initialized()) or dist.get_world_size() == 1:
         return measured
-    own = {(m.site.label, m.role): (m.statistics, _values(m)) for m in measured if m.statistics}
+    own = {
+        (m.layer_call.label, m.kind): (m.statistics, _values(m)) for m in measured if m.statistics
+    }
     everybodys: list[Any] = [None] * dist.get_world_size()  # of what `own` is
     dist.all_gather_object(everybodys, own)
     whole = []
     for part in measured:
-        key = (part.site.label, part.role)
+        key = (part.layer_call.label, part.kind)
         shares = [share[key] for share in everybodys if key in share]
         whole.append(replace(part, statistics=_merged(shares)) if shares else part)
     return tuple(whole)
 
 
-def _values(measured: Measured) -> int:
+def _values(measured: LayerMeasurement) -> int:
     """How many values a channel has on this rank."""
     assert measured.statistics is not None  # the caller has asked
     return int(np.prod(measured.shape, dtype=np.int64)) // measured.statistics.minimum.size

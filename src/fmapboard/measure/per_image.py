@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from torch import Tensor, nn
 
 from fmapboard.measure.channel_stats import PendingEach, statistics_of_each
-from fmapboard.measure.reducer import Pending, PendingMaps, Reducer, rounded
+from fmapboard.measure.reducer import PendingMaps, PendingMeasurement, Reducer, rounded
 from fmapboard.measure.subsample import PendingSample, sample_of_each
-from fmapboard.records import Role, Site
-from fmapboard.render.quantize import Quantiser
+from fmapboard.records import LayerCall, TensorKind
+from fmapboard.render.quantize import Quantizer
 
 MAX_BYTES = 8 * 2**20
 """Larger tensors leave the processor's cache between the first pass over them and the last; they
@@ -20,7 +20,7 @@ are read an image at a time."""
 
 @dataclass(frozen=True, slots=True)
 class PendingImages:
-    """`reducer.Pending` of several images, side by side.
+    """`reducer.PendingMeasurement` of several images, side by side.
 
     Attributes:
         shape: the tensor's, for one image.
@@ -29,10 +29,10 @@ class PendingImages:
         total: how many values an image has.
     """
 
-    site: Site
-    role: Role
+    layer_call: LayerCall
+    kind: TensorKind
     shape: tuple[int, ...]
-    quantise: Quantiser
+    quantize: Quantizer
     drawn: PendingMaps | None
     statistics: PendingEach
     samples: Tensor | None
@@ -48,15 +48,15 @@ class PendingImages:
         if self.samples is not None:
             yield self.samples
 
-    def split(self) -> list[Pending]:
+    def split(self) -> list[PendingMeasurement]:
         """Each image's own, with its numbers worked out."""
         drawn, samples = self.drawn, self.samples
         return [
-            Pending(
-                self.site,
-                self.role,
+            PendingMeasurement(
+                self.layer_call,
+                self.kind,
                 self.shape,
-                self.quantise,
+                self.quantize,
                 None if drawn is None else replace(drawn, maps=drawn.maps[n : n + 1]),
                 numbers,
                 None if samples is None else PendingSample(samples[n], self.total),
@@ -66,7 +66,7 @@ class PendingImages:
 
 
 def reduce_images(
-    reduce: Reducer, site: Site, role: Role, tensor: Tensor, module: nn.Module
+    reduce: Reducer, layer_call: LayerCall, kind: TensorKind, tensor: Tensor, module: nn.Module
 ) -> PendingImages | None:
     """Reduce a tensor [N, ...] of one image each; None where they are better reduced one by one.
 
@@ -80,13 +80,13 @@ def reduce_images(
     if len(view.maps) != len(tensor) or not view.maps.is_contiguous():
         return None
     numbers = statistics_of_each(
-        view.maps, rounded(site.floor, tensor.dtype), moments=site.pictures
+        view.maps, rounded(layer_call.floor, tensor.dtype), moments=layer_call.pictures
     )
     kept = samples = None
-    if site.pictures:
+    if layer_call.pictures:
         samples = sample_of_each(view.maps)
         if view.drawable:
             kept = reduce.keep(view, None, each=True)
-    assert reduce.quantise is not None  # made with the reducer
+    assert reduce.quantize is not None  # made with the reducer
     total, shape = view.maps[0].numel(), (1, *tensor.shape[1:])
-    return PendingImages(site, role, shape, reduce.quantise, kept, numbers, samples, total)
+    return PendingImages(layer_call, kind, shape, reduce.quantize, kept, numbers, samples, total)

@@ -85,8 +85,8 @@ def read_each(planes: Tensor, *, moments: bool) -> tuple[tuple[Tensor, ...], lis
         ends = (hi.sum(1) - lo.sum(1)).tolist()
         return (lo, hi), [n for n, end in enumerate(ends) if not math.isfinite(end)]
     parts = _read_parts(planes)
-    room = _room(*parts[2:], planes.shape[2])
-    least, most = room.amin(1).tolist(), room.amax(1).tolist()
+    margin = _margin(*parts[2:], planes.shape[2])
+    least, most = margin.amin(1).tolist(), margin.amax(1).tolist()
     plain = map(_is_between, least, most)
     return parts, [n for n, is_plain in enumerate(plain) if not is_plain]
 
@@ -140,11 +140,11 @@ def _is_plain(sums: Tensor, norms: Tensor, size: int) -> bool:
 
     The quick answer for nearly all layers; False where it takes a closer look.
     """
-    least, most = _room(sums, norms, size).sum(0).aminmax()
+    least, most = _margin(sums, norms, size).sum(0).aminmax()
     return _is_between(float(least), float(most))
 
 
-def _room(sums: Tensor, norms: Tensor, size: int) -> Tensor:
+def _margin(sums: Tensor, norms: Tensor, size: int) -> Tensor:
     """[N, C]: by how much Var > k mean² holds, in sums. NaN and infinities stay what they are."""
     whole = norms[..., 0] if norms.shape[2] == 1 else torch.linalg.vector_norm(norms, dim=2)
     return torch.addcmul(whole * whole, sums, sums, value=-(1.0 + _CANCELLATION) / size)

@@ -17,13 +17,21 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from fmapboard.measure.channel_stats import PendingStatistics, statistics, work_out
+from fmapboard.measure.channel_stats import PendingStatistics, finalize, statistics
 from fmapboard.measure.layout import MapsView, as_maps, as_pictures, may_hold_patches
 from fmapboard.measure.subsample import PendingSample, sample
 from fmapboard.model.activations import is_bounded
 from fmapboard.model.layers import CONVOLUTIONS_1D
-from fmapboard.records import Floats, Measured, Role, Sample, Scale, Site, Statistics
-from fmapboard.render.quantize import Quantiser
+from fmapboard.records import (
+    Floats,
+    LayerCall,
+    LayerMeasurement,
+    Sample,
+    Scale,
+    Statistics,
+    TensorKind,
+)
+from fmapboard.render.quantize import Quantizer
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +49,13 @@ class PendingMaps:
 
 
 @dataclass(frozen=True, slots=True)
-class Pending:
-    """`records.Measured` still on the device."""
+class PendingMeasurement:
+    """`records.LayerMeasurement` still on the device."""
 
-    site: Site
-    role: Role
+    layer_call: LayerCall
+    kind: TensorKind
     shape: tuple[int, ...]
-    quantise: Quantiser
+    quantize: Quantizer
     drawn: PendingMaps | None = None
     statistics: PendingStatistics | Statistics | None = None
     sample: PendingSample | None = None
@@ -61,49 +69,49 @@ class Pending:
         if self.sample is not None:
             yield self.sample.values
 
-    def to_host(self) -> Measured:
+    def to_host(self) -> LayerMeasurement:
         """Wait for the device and work everything out; of one run in the order of its steps."""
         planes, drawn, numbers = None, self.drawn, self.statistics
         if isinstance(numbers, PendingStatistics):
             numbers = numbers.to_host()
         if drawn is not None:
-            maps, key = drawn.maps.cpu().numpy(), (self.site.label, self.role)
+            maps, key = drawn.maps.cpu().numpy(), (self.layer_call.label, self.kind)
             known = _extremes(numbers, maps.shape[1]) if drawn.counted else None
-            planes = self.quantise(key, maps, self.shape, drawn.channels, drawn.view, known)
+            planes = self.quantize(key, maps, self.shape, drawn.channels, drawn.view, known)
         sampled = None if self.sample is None else _with_extremes(self.sample, numbers)
-        return Measured(self.site, self.role, planes, numbers, sampled, self.shape)
+        return LayerMeasurement(self.layer_call, self.kind, planes, numbers, sampled, self.shape)
 
 
-def with_numbers(pending: Sequence[Pending]) -> list[Pending]:
+def with_numbers(pending: Sequence[PendingMeasurement]) -> list[PendingMeasurement]:
     """The same with all their statistics worked out, which is quicker than one by one."""
     waiting = {
         n: s for n, p in enumerate(pending) if isinstance(s := p.statistics, PendingStatistics)
     }
-    found = dict(zip(waiting, work_out(list(waiting.values())), strict=True))
+    found = dict(zip(waiting, finalize(list(waiting.values())), strict=True))
     return [replace(p, statistics=found[n]) if n in found else p for n, p in enumerate(pending)]
 
 
 def joined(
-    pending: Sequence[Pending], failed: Callable[[str, Exception], None]
-) -> tuple[Measured, ...]:
+    pending: Sequence[PendingMeasurement], failed: Callable[[str, Exception], None]
+) -> tuple[LayerMeasurement, ...]:
     """Everything measured, in the network's order; a probe's planes beside the live numbers.
 
     A layer that fails is told of, by its label, and left out.
     """
-    by_key: dict[tuple[str, str], Measured] = {}
+    by_key: dict[tuple[str, str], LayerMeasurement] = {}
     with contextlib.suppress(Exception):  # whose fault it is shows where each works out its own
         pending = with_numbers(pending)
     for part in pending:
-        key = (part.site.label, part.role)
+        key = (part.layer_call.label, part.kind)
         try:
             measured, known = part.to_host(), by_key.get(key)
         except Exception as error:
-            failed(part.site.label, error)
+            failed(part.layer_call.label, error)
             continue
         if known is not None and measured.planes is not None:
             measured = replace(known, planes=measured.planes)
         by_key[key] = measured
-    return tuple(sorted(by_key.values(), key=lambda measured: measured.site.position))
+    return tuple(sorted(by_key.values(), key=lambda measured: measured.layer_call.position))
 
 
 @dataclass(slots=True)
@@ -113,7 +121,7 @@ class Reducer:
     Attributes:
         samples: how many samples are drawn; None draws all.
         max_channels: how many channels are drawn; None draws all.
-        max_tile, scale, zero_centred: see `quantize.Quantiser`.
+        max_tile, scale, zero_centred: see `quantize.Quantizer`.
         channels_last_sequences: three axes of a module that is no convolution are [N, L, C].
         tokens_are_patches: sequences that fill a square are drawn as maps.
         quantise: made of the options; `dataclasses.replace` hands it on, with its locked scales.
@@ -123,10 +131,10 @@ class Reducer:
     max_channels: int | None = 64
     max_tile: int | None = 64
     scale: Scale = "channel"
-    zero_centred: bool = False
+    zero_centered: bool = False
     channels_last_sequences: bool = True
     tokens_are_patches: bool = False
-    quantise: Quantiser | None = field(default=None, repr=False)
+    quantize: Quantizer | None = field(default=None, repr=False)
 
     @classmethod
     def for_model(
@@ -149,44 +157,46 @@ class Reducer:
             max_channels,
             max_tile,
             scale,
-            zero_centred=colormap == "signed",
+            zero_centered=colormap == "signed",
             channels_last_sequences=not any(isinstance(m, CONVOLUTIONS_1D) for m in modules),
             tokens_are_patches=may_hold_patches(model),
         )
 
     def __post_init__(self) -> None:
-        if self.quantise is None:
-            self.quantise = Quantiser(self.max_tile, self.scale, self.zero_centred)
+        if self.quantize is None:
+            self.quantize = Quantizer(self.max_tile, self.scale, self.zero_centered)
 
     def __call__(
         self,
-        site: Site,
-        role: Role,
+        layer_call: LayerCall,
+        kind: TensorKind,
         tensor: Tensor,
         module: nn.Module,
         *,
         pictures: bool = True,
         numbers: bool = True,
-    ) -> Pending:
+    ) -> PendingMeasurement:
         """Reduce one tensor: maps where ``pictures``, statistics and a sample where ``numbers``.
 
-        A site that wants numbers alone gets neither maps nor a sample for a histogram.
+        A layer that is not drawn gets neither maps nor a sample for a histogram.
         """
         view = self.view(tensor, module)
         counted = kept = sampled = None
         if numbers:
             counted = statistics(
                 view.maps,
-                rounded(site.floor, tensor.dtype),
-                moments=site.pictures,
-                bounded=site.floor is not None and is_bounded(module),
+                rounded(layer_call.floor, tensor.dtype),
+                moments=layer_call.pictures,
+                bounded=layer_call.floor is not None and is_bounded(module),
             )
-        if counted is not None and site.pictures:
+        if counted is not None and layer_call.pictures:
             sampled = sample(view.maps)
-        if pictures and site.pictures and view.drawable:
+        if pictures and layer_call.pictures and view.drawable:
             kept = self.keep(view, self.samples)
-        assert self.quantise is not None  # made with the reducer
-        return Pending(site, role, tuple(tensor.shape), self.quantise, kept, counted, sampled)
+        assert self.quantize is not None  # made with the reducer
+        return PendingMeasurement(
+            layer_call, kind, tuple(tensor.shape), self.quantize, kept, counted, sampled
+        )
 
     def view(self, tensor: Tensor, module: nn.Module) -> MapsView:
         """The tensor read as maps."""

@@ -1,8 +1,8 @@
 """From arrays to pictures to bytes, in numpy alone.
 
-`Quantiser` turns maps into bytes per pixel, `draw_maps` lays them out as a grid, `encode` makes a
+`Quantizer` turns maps into bytes per pixel, `draw_maps` lays them out as a grid, `encode` makes a
 PNG of it::
 
-    planes = Quantiser()("conv1", maps, maps.shape, maps.shape[1], "")     # maps: f32 [N, C, H, W]
+    planes = Quantizer()("conv1", maps, maps.shape, maps.shape[1], "")     # maps: f32 [N, C, H, W]
     png = encode(draw_maps(planes, 0, palette("grey")))
 """

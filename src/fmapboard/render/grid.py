@@ -11,7 +11,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from fmapboard.records import Bytes8, InputImage, Kernels, Mark, Planes, Raster
+from fmapboard.records import Bytes8, InputImage, Kernels, Picture, PixelMark, Planes
 from fmapboard.render.extremes import finite_extremes
 from fmapboard.render.palettes import LEVEL_OF_PIXEL, Palette, palette
 
@@ -30,7 +30,7 @@ def draw_maps(
     sample: int,
     colours: Palette,
     dead: npt.NDArray[np.bool_] | None = None,
-) -> Raster:
+) -> Picture:
     """The grid of one sample's maps.
 
     A grid that needs neither colour nor marks is 8-bit grey with the very pixels of make_grid
@@ -48,14 +48,14 @@ def draw_maps(
     plain = marks is None and not flat.any() and not is_dead.any()
     tile = (int(pixels.shape[1]), int(pixels.shape[2]))
     if plain and colours.name == "grey":
-        return Raster(grid(pixels, columns(len(pixels)), PADDING, 0), tile=tile)
+        return Picture(grid(pixels, columns(len(pixels)), PADDING, 0), tile=tile)
     indices = LEVEL_OF_PIXEL[pixels]  # [C, H, W]
-    indices[flat] = Mark.CONSTANT
-    indices[is_dead] = Mark.DEAD
+    indices[flat] = PixelMark.CONSTANT
+    indices[is_dead] = PixelMark.DEAD
     if marks is not None:
         np.copyto(indices, marks, where=marks != 0)
-    laid_out = grid(indices, columns(len(pixels)), PADDING, Mark.PADDING)
-    return Raster(laid_out, colours.table, tile)
+    laid_out = grid(indices, columns(len(pixels)), PADDING, PixelMark.PADDING)
+    return Picture(laid_out, colours.table, tile)
 
 
 def grid(tiles: Bytes8, per_row: int, padding: int, fill: int) -> Bytes8:
@@ -80,7 +80,7 @@ def grid(tiles: Bytes8, per_row: int, padding: int, fill: int) -> Bytes8:
     return drawn
 
 
-def draw_kernels(kernels: Kernels, most: int | None = None) -> tuple[Raster, float]:
+def draw_kernels(kernels: Kernels, most: int | None = None) -> tuple[Picture, float]:
     """A convolution's weight as a picture, and the value that its strongest colour stands for.
 
     A first layer (3 inputs, one group's worth) is a row-by-row grid of RGB tiles: mid-grey is 0,
@@ -95,18 +95,18 @@ def draw_kernels(kernels: Kernels, most: int | None = None) -> tuple[Raster, flo
     if kernels.is_of_colours and finite.all():
         tiles = np.floor(np.clip(unit * 0.5 + 0.5, 0, 1) * 255).astype(np.uint8)
         laid_out = grid(tiles.transpose(0, 2, 3, 1), columns(len(tiles)), KERNEL_PADDING, 0)
-        return Raster(laid_out, tile=(weight.shape[2], weight.shape[3])), peak
+        return Picture(laid_out, tile=(weight.shape[2], weight.shape[3])), peak
     level = np.where(finite, np.clip(unit * 0.5 + 0.5, 0, 1) * 255, 0).astype(np.uint8)
     indices = LEVEL_OF_PIXEL[level]
-    indices[np.isnan(weight)] = Mark.NAN
-    indices[np.isposinf(weight)] = Mark.POSITIVE_INFINITY
-    indices[np.isneginf(weight)] = Mark.NEGATIVE_INFINITY
+    indices[np.isnan(weight)] = PixelMark.NAN
+    indices[np.isposinf(weight)] = PixelMark.POSITIVE_INFINITY
+    indices[np.isneginf(weight)] = PixelMark.NEGATIVE_INFINITY
     tiles = indices.swapaxes(0, 1).reshape(-1, *weight.shape[2:])  # [in * out, h, w]
-    laid_out = grid(tiles, weight.shape[0], KERNEL_PADDING, Mark.PADDING)
-    return Raster(laid_out, palette("signed").table, (weight.shape[2], weight.shape[3])), peak
+    laid_out = grid(tiles, weight.shape[0], KERNEL_PADDING, PixelMark.PADDING)
+    return Picture(laid_out, palette("signed").table, (weight.shape[2], weight.shape[3])), peak
 
 
-def draw_input_image(image: InputImage) -> tuple[Raster, str]:
+def draw_input_image(image: InputImage) -> tuple[Picture, str]:
     """The network's input as RGB or grey, and how its values became pixels.
 
     De-normalized where mean and standard deviation are known; as it is where all values lie in
@@ -127,23 +127,23 @@ def draw_input_image(image: InputImage) -> tuple[Raster, str]:
     pixels = np.round(np.clip(known, 0, 1) * 255).astype(np.uint8)
     if is_finite:
         plain = pixels[0] if len(pixels) == 1 else pixels.transpose(1, 2, 0)
-        return Raster(np.ascontiguousarray(plain)), how
+        return Picture(np.ascontiguousarray(plain)), how
     colour = np.broadcast_to(pixels, (3, *pixels.shape[1:])).transpose(1, 2, 0).copy()
     table = palette("grey").table
-    colour[np.isneginf(values).any(0)] = table[Mark.NEGATIVE_INFINITY]
-    colour[np.isposinf(values).any(0)] = table[Mark.POSITIVE_INFINITY]
-    colour[np.isnan(values).any(0)] = table[Mark.NAN]
-    return Raster(colour), how
+    colour[np.isneginf(values).any(0)] = table[PixelMark.NEGATIVE_INFINITY]
+    colour[np.isposinf(values).any(0)] = table[PixelMark.POSITIVE_INFINITY]
+    colour[np.isnan(values).any(0)] = table[PixelMark.NAN]
+    return Picture(colour), how
 
 
-def enlargement(raster: Raster) -> int:
+def enlargement(picture: Picture) -> int:
     """The whole factor that brings a small tile to 32 px at least; 1 where there is none."""
-    side = max(raster.tile)
+    side = max(picture.tile)
     return -(-SMALL_TILE // side) if 0 < side < SMALL_TILE else 1
 
 
-def enlarge(raster: Raster) -> Raster:
+def enlarge(picture: Picture) -> Picture:
     """Small maps enlarged by their `enlargement`, nearest neighbour."""
-    factor = enlargement(raster)
-    pixels = raster.pixels.repeat(factor, axis=0).repeat(factor, axis=1)
-    return Raster(pixels, raster.palette, (raster.tile[0] * factor, raster.tile[1] * factor))
+    factor = enlargement(picture)
+    pixels = picture.pixels.repeat(factor, axis=0).repeat(factor, axis=1)
+    return Picture(pixels, picture.palette, (picture.tile[0] * factor, picture.tile[1] * factor))

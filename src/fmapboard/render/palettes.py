@@ -1,8 +1,8 @@
 """Colours: 250 entries for values, 6 for what is not a value.
 
 A picture that needs colour or marks stores one byte a pixel, an index: 0…249 are values, 250…255
-are `Mark` codes. Index 0 stands for ``lo`` and 249 for ``hi``. Mark colours differ from every value
-colour of every palette and are never grey, so a reader of RGB gets back the value or the mark.
+are `PixelMark` codes. Index 0 stands for ``lo`` and 249 for ``hi``. Mark colours differ from every
+value colour of every palette and are never grey, so a reader of RGB gets the value or the mark.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from functools import lru_cache
 import numpy as np
 
 from fmapboard.options import check_colormap
-from fmapboard.records import Bytes8, Mark
+from fmapboard.records import Bytes8, PixelMark
 
 VALUES = 250
 
-MARK_COLOURS: dict[Mark, tuple[int, int, int]] = {
-    Mark.PADDING: (0, 0, 32),
-    Mark.NAN: (255, 0, 255),
-    Mark.POSITIVE_INFINITY: (255, 0, 0),
-    Mark.NEGATIVE_INFINITY: (0, 0, 255),
-    Mark.CONSTANT: (0, 225, 225),
-    Mark.DEAD: (255, 128, 0),
+MARK_COLOURS: dict[PixelMark, tuple[int, int, int]] = {
+    PixelMark.PADDING: (0, 0, 32),
+    PixelMark.NAN: (255, 0, 255),
+    PixelMark.POSITIVE_INFINITY: (255, 0, 0),
+    PixelMark.NEGATIVE_INFINITY: (0, 0, 255),
+    PixelMark.CONSTANT: (0, 225, 225),
+    PixelMark.DEAD: (255, 128, 0),
 }
 
 LEGEND = "magenta = NaN, red = +Inf, blue = −Inf, cyan = constant channel, orange = dead channel"
@@ -52,11 +52,11 @@ _ANCHORS: dict[str, tuple[tuple[int, int, int], ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Palette:
-    """A colour table, u8 [256, 3]; ``zero_centred`` ones want a scale with zero in the middle."""
+    """A colour table, u8 [256, 3]; ``zero_centered`` ones want a scale with zero in the middle."""
 
     name: str
     table: Bytes8
-    zero_centred: bool = False
+    zero_centered: bool = False
 
 
 @lru_cache
@@ -72,7 +72,7 @@ def palette(name: str) -> Palette:
     for mark, colour in MARK_COLOURS.items():
         table[mark] = colour
     table.flags.writeable = False
-    return Palette(name, table, zero_centred=name == "signed")
+    return Palette(name, table, zero_centered=name == "signed")
 
 
 def _values(name: str) -> Bytes8:

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 from isal import isal_zlib
 
-from fmapboard.records import Bytes8, Raster
+from fmapboard.records import Bytes8, Picture
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _GREY, _RGB, _INDEXED = 0, 2, 3
@@ -37,18 +37,18 @@ _ROWS_ASKED, _ASKED = 48, 2**12
 
 
 @dataclass(frozen=True, slots=True)
-class Encoded(Raster):
+class Encoded(Picture):
     """A raster that has its PNG with it, so that several writers need not make it again."""
 
     data: bytes = b""
 
 
-def encoded(raster: Raster) -> Encoded:
+def encoded(picture: Picture) -> Encoded:
     """The raster with its PNG."""
-    return Encoded(raster.pixels, raster.palette, raster.tile, data=encode(raster))
+    return Encoded(picture.pixels, picture.palette, picture.tile, data=encode(picture))
 
 
-def encode(raster: Raster, factor: int = 1) -> bytes:
+def encode(picture: Picture, factor: int = 1) -> bytes:
     """The raster as an 8-bit PNG: grey, palette or RGB, as its arrays say.
 
     Args:
@@ -58,27 +58,27 @@ def encode(raster: Raster, factor: int = 1) -> bytes:
     Raises:
         ValueError: a side is 0.
     """
-    if isinstance(raster, Encoded) and factor == 1:
-        return raster.data
-    height, width = raster.pixels.shape[:2]
+    if isinstance(picture, Encoded) and factor == 1:
+        return picture.data
+    height, width = picture.pixels.shape[:2]
     if not height or not width:
         raise ValueError(f"a picture of {height}×{width} px cannot be a PNG")
-    colour = _RGB if raster.pixels.ndim == 3 else _GREY if raster.palette is None else _INDEXED
+    colour = _RGB if picture.pixels.ndim == 3 else _GREY if picture.palette is None else _INDEXED
     sides = width * factor, height * factor
     chunks = [_chunk(b"IHDR", struct.pack(">IIBBBBB", *sides, 8, colour, 0, 0, 0))]
-    if raster.palette is not None:
-        chunks.append(_chunk(b"PLTE", raster.palette.tobytes()))
-    chunks.append(_chunk(b"IDAT", *_compressed(raster, factor)))
+    if picture.palette is not None:
+        chunks.append(_chunk(b"PLTE", picture.palette.tobytes()))
+    chunks.append(_chunk(b"IDAT", *_compressed(picture, factor)))
     return b"".join([_SIGNATURE, *(part for chunk in chunks for part in chunk), *_chunk(b"IEND")])
 
 
-def _compressed(raster: Raster, factor: int) -> list[bytes]:
+def _compressed(picture: Picture, factor: int) -> list[bytes]:
     """The filtered rows as one zlib stream, in parts."""
-    if raster.compact and factor == 1:
+    if picture.compact and factor == 1:
         runs = zlib.compressobj(_LEVEL, memLevel=9, strategy=zlib.Z_RLE)
-        return [*(runs.compress(rows.data) for rows in _least(raster.pixels)), runs.flush()]
+        return [*(runs.compress(rows.data) for rows in _least(picture.pixels)), runs.flush()]
     deflate = isal_zlib.compressobj(_LEVEL)
-    return [*map(deflate.compress, _filtered(raster.pixels, factor)), deflate.flush()]
+    return [*map(deflate.compress, _filtered(picture.pixels, factor)), deflate.flush()]
 
 
 def _filtered(pixels: Bytes8, factor: int) -> Iterator[Bytes8]:

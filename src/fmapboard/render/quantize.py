@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterator
 import numpy as np
 import numpy.typing as npt
 
-from fmapboard.records import Bytes8, Floats, Mark, Planes, Scale
+from fmapboard.records import Bytes8, Floats, PixelMark, Planes, Scale
 from fmapboard.render.average import shrink
 from fmapboard.render.extremes import finite_extremes
 
@@ -20,7 +20,7 @@ Flags = npt.NDArray[np.bool_]
 _CACHED_BYTES = 2**18
 
 
-class Quantiser:
+class Quantizer:
     """Makes planes of one run, one step after the other; used by one thread.
 
     Args:
@@ -36,9 +36,9 @@ class Quantiser:
         self,
         max_tile: int | None = 64,
         scale: Scale = "channel",
-        zero_centred: bool = False,
+        zero_centered: bool = False,
     ) -> None:
-        self._max_tile, self._scale, self._zero_centred = max_tile, scale, zero_centred
+        self._max_tile, self._scale, self._zero_centred = max_tile, scale, zero_centered
         self._locked: dict[Hashable, tuple[Floats, Floats]] = {}
 
     def __call__(
@@ -73,7 +73,7 @@ class Quantiser:
             lo, hi = self._lock(key, lo, hi)
         inside = finite and block == 1 and self._scale != "locked"
         return Planes(
-            quantise(drawn, lo, hi, inside=inside),
+            quantize(drawn, lo, hi, inside=inside),
             None if finite else mark(drawn),
             flat=flat & (not one_pixel),
             lo=lo,
@@ -120,7 +120,7 @@ def _unrounded(whole: Floats, lo: Floats, hi: Floats) -> tuple[Floats, Floats, F
     return np.where(flat, true_lo, lo), np.where(flat, true_hi, hi), flat
 
 
-def quantise(maps: Floats, lo: Floats, hi: Floats, *, inside: bool = False) -> Bytes8:
+def quantize(maps: Floats, lo: Floats, hi: Floats, *, inside: bool = False) -> Bytes8:
     """u8 [n, c, h, w]: floor(255 * (x - lo) / (hi - lo)), as make_grid and add_image have it.
 
     Values outside the limits are drawn as the limit, NaN as 0; a plane without a range
@@ -157,9 +157,9 @@ def _cached(maps: Floats) -> Iterator[slice]:
 
 
 def mark(maps: Floats) -> Bytes8 | None:
-    """u8 [n, c, h, w]: a `Mark` where a value is not finite, else 0; None without a mark."""
+    """u8 [n, c, h, w]: a `PixelMark` where a value is not finite, else 0; None without a mark."""
     marks = np.zeros(maps.shape, np.uint8)
-    marks[np.isnan(maps)] = Mark.NAN
-    marks[maps == np.inf] = Mark.POSITIVE_INFINITY
-    marks[maps == -np.inf] = Mark.NEGATIVE_INFINITY
+    marks[np.isnan(maps)] = PixelMark.NAN
+    marks[maps == np.inf] = PixelMark.POSITIVE_INFINITY
+    marks[maps == -np.inf] = PixelMark.NEGATIVE_INFINITY
     return marks if marks.any() else None

@@ -1,7 +1,7 @@
 """From one measured step to everything that is written of it, in numpy alone.
 
-`Composer` builds pictures, histograms, scalars and the tab's records, `Budget` keeps them within a
-number of bytes::
+`SummaryBuilder` builds pictures, histograms, scalars and the tab's records, `Budget` keeps them
+within a number of bytes::
 
-    step = Composer(colormap="viridis")(data)        # records.StepData -> records.LoggedStep
+    step = SummaryBuilder(colormap="viridis")(data)        # records.StepData -> records.LoggedStep
 """

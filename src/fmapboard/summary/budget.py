@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from fmapboard.records import Measured, Planes, StepData
+from fmapboard.records import LayerMeasurement, Planes, StepData
 from fmapboard.render.average import shrink_pixels
 
 _SIDES = (48, 32, 24, 16, 12, 8, 4)
@@ -62,7 +62,7 @@ class Budget:
         )
 
 
-def _smaller(measured: Measured, limits: Limits) -> Measured:
+def _smaller(measured: LayerMeasurement, limits: Limits) -> LayerMeasurement:
     if measured.planes is None or not limits.pictures:
         return replace(measured, planes=None)
     planes = _cut(measured.planes, limits.channels)

@@ -14,11 +14,11 @@ from fmapboard.records import (
     Histogram,
     InputImage,
     Kernels,
+    LayerMeasurement,
     LoggedStep,
-    Measured,
-    Picture,
     Scale,
     StepData,
+    TaggedPictures,
 )
 from fmapboard.render import png
 from fmapboard.render.grid import (
@@ -39,7 +39,7 @@ _SCALE_TEXT: dict[Scale, str] = {
 }
 
 
-class Composer:
+class SummaryBuilder:
     """Turns one `StepData` after the other into `LoggedStep`; used by one thread.
 
     Args:
@@ -73,8 +73,10 @@ class Composer:
         self._said_now = False
         pictures = [self._maps(m) for m in data.measured if m.planes is not None]
         kernels = [self._kernels(k) for k in data.kernels]
-        peaks = {k.site.label: peak for k, (_, peak) in zip(data.kernels, kernels, strict=True)}
-        drawn = list(map(self._finished, [*pictures, *(picture for picture, _ in kernels)]))
+        peaks = {
+            k.layer_call.label: peak for k, (_, peak) in zip(data.kernels, kernels, strict=True)
+        }
+        drawn = list(map(self._finished, [*pictures, *(tagged for tagged, _ in kernels)]))
         inputs = map(self._input_image, data.inputs)
         return LoggedStep(
             data.step,
@@ -92,14 +94,14 @@ class Composer:
         self._records.undo()
         self._nonfinite_said &= not self._said_now
 
-    def _finished(self, picture: Picture) -> Picture:
+    def _finished(self, tagged: TaggedPictures) -> TaggedPictures:
         """The picture with its PNGs, or asking for small ones, as the options say."""
-        rasters = picture.rasters
+        samples = tagged.samples
         if self._compact:
-            rasters = tuple(replace(raster, compact=True) for raster in rasters)
+            samples = tuple(replace(picture, compact=True) for picture in samples)
         if self._with_pngs:
-            rasters = tuple(png.encoded(raster) for raster in rasters)
-        return picture if rasters is picture.rasters else replace(picture, rasters=rasters)
+            samples = tuple(png.encoded(picture) for picture in samples)
+        return tagged if samples is tagged.samples else replace(tagged, samples=samples)
 
     def _texts(self, data: StepData) -> dict[str, str]:
         """What happens once: the first value that is not finite."""
@@ -109,22 +111,23 @@ class Composer:
         self._nonfinite_said = self._said_now = True
         return {self._prefix + tags.FIRST_NONFINITE: said}
 
-    def _maps(self, measured: Measured) -> Picture:
-        planes, site = measured.planes, measured.site
+    def _maps(self, measured: LayerMeasurement) -> TaggedPictures:
+        planes, layer_call = measured.planes, measured.layer_call
         assert planes is not None  # the caller asked for pictures of what has planes
         dead = None if measured.statistics is None else measured.statistics.dead
-        rasters = tuple(
+        samples = tuple(
             draw_maps(planes, sample, self._palette, dead) for sample in range(len(planes.pixels))
         )
-        tag = self._prefix + tags.image(measured.role, site.group, site.label)
-        return Picture(tag, measured.role, rasters, site, self._describe(measured))
+        tag = self._prefix + tags.image(measured.kind, layer_call.group, layer_call.label)
+        return TaggedPictures(tag, measured.kind, samples, layer_call, self._describe(measured))
 
-    def _describe(self, measured: Measured) -> str:
-        planes, site = measured.planes, measured.site
+    def _describe(self, measured: LayerMeasurement) -> str:
+        planes, layer_call = measured.planes, measured.layer_call
         assert planes is not None
         drawn, (height, width) = planes.pixels.shape[1], planes.pixels.shape[2:]
         said = [
-            f"{measured.role.replace('_', ' ')} of `{plain(site.label)}` ({site.type}), shape "
+            f"{measured.kind.replace('_', ' ')} of `{plain(layer_call.label)}` "
+            f"({layer_call.type}), shape "
             f"{list(planes.shape)}, channels 0…{drawn - 1}, {columns(drawn)} in a row",
             _SCALE_TEXT[self._scale],
         ]
@@ -137,31 +140,34 @@ class Composer:
             said.append(planes.view)
         return "; ".join([*said, LEGEND])
 
-    def _kernels(self, kernels: Kernels) -> tuple[Picture, float]:
-        raster, peak = draw_kernels(kernels, self._max_kernels)
-        site, most = kernels.site, self._max_kernels
-        kind = "RGB, grey is 0" if raster.palette is None else "a row an input, a column an output"
-        said = [f"kernels of `{plain(site.layer)}` ({site.type}): {kind}; one scale for the layer"]
+    def _kernels(self, kernels: Kernels) -> tuple[TaggedPictures, float]:
+        picture, peak = draw_kernels(kernels, self._max_kernels)
+        layer_call, most = kernels.layer_call, self._max_kernels
+        how = "RGB, grey is 0" if picture.palette is None else "a row an input, a column an output"
+        named = f"`{plain(layer_call.layer)}` ({layer_call.type})"
+        said = [f"kernels of {named}: {how}; one scale for the layer"]
         rgb = kernels.is_of_colours
-        if most is not None and max((site.kernel_shape or (0,))[: 1 if rgb else 2]) > most:
-            said.append(f"at most {most} outputs{'' if rgb else ' and inputs'} of {site.group}")
+        if most is not None and max((layer_call.kernel_shape or (0,))[: 1 if rgb else 2]) > most:
+            said.append(
+                f"at most {most} outputs{'' if rgb else ' and inputs'} of {layer_call.group}"
+            )
         if kernels.view:
             said.append(kernels.view)
-        tag = self._prefix + tags.image("kernels", site.group, site.layer)
-        return Picture(tag, "kernels", (raster,), site, "; ".join(said)), peak
+        tag = self._prefix + tags.image("kernels", layer_call.group, layer_call.layer)
+        return TaggedPictures(tag, "kernels", (picture,), layer_call, "; ".join(said)), peak
 
-    def _input_image(self, image: InputImage) -> Picture:
-        raster, how = draw_input_image(image)
+    def _input_image(self, image: InputImage) -> TaggedPictures:
+        picture, how = draw_input_image(image)
         tag = self._prefix + tags.network_input(image.sample)
         said = f"the network's input; {how}"
         if image.block > 1:
             said += f"; a pixel is the mean of {image.block}×{image.block}"
-        return Picture(tag, "network_input", (raster,), None, said)
+        return TaggedPictures(tag, "network_input", (picture,), None, said)
 
     def _histograms(self, data: StepData) -> Iterator[Histogram]:
         for measured in data.measured:
             if measured.sample is not None:
-                tag = tags.of(tags.HISTOGRAM_OF[measured.role], measured.site.label)
+                tag = tags.of(tags.HISTOGRAM_OF[measured.kind], measured.layer_call.label)
                 yield histogram(self._prefix + tag, measured.sample)
         for parameter in data.parameters:
             samples = {tags.WEIGHTS: parameter.weight, tags.GRADIENTS: parameter.gradient}
@@ -191,12 +197,12 @@ def _norms(group: str, norms: Mapping[str, float]) -> dict[str, float]:
     }
 
 
-def _fractions(measured: tuple[Measured, ...]) -> dict[str, float]:
+def _fractions(measured: tuple[LayerMeasurement, ...]) -> dict[str, float]:
     fractions: dict[str, float] = {}
     for part in measured:
-        if part.role != "feature_maps" or part.statistics is None:
+        if part.kind != "feature_maps" or part.statistics is None:
             continue
-        label, statistics = part.site.label, part.statistics
+        label, statistics = part.layer_call.label, part.statistics
         fractions[tags.of(tags.CONSTANT_CHANNELS, label)] = _share(statistics.constant)
         fractions[tags.of(tags.NONFINITE, label)] = _share(statistics.nonfinite)
         if statistics.dead is not None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from fmapboard.records import Measured, Nonfinite, Parameter, Role, StepData
+from fmapboard.records import LayerMeasurement, Nonfinite, Parameter, StepData, TensorKind
 
-_WHAT: dict[Role, str] = {
+_WHAT: dict[TensorKind, str] = {
     "feature_maps": "activations",
     "inputs": "input",
     "gradients_of_maps": "gradient of the activations",
@@ -20,10 +20,10 @@ def first_nonfinite(data: StepData) -> str | None:
     before its output), their gradients from the last layer back, then gradients of parameters in
     the model's order.
     """
-    forward = [part for part in data.measured if part.role in ("feature_maps", "inputs")]
-    forward.sort(key=lambda part: (part.site.position, part.role == "feature_maps"))
-    backward = [part for part in data.measured if part.role == "gradients_of_maps"]
-    backward.sort(key=lambda part: -part.site.position)
+    forward = [part for part in data.measured if part.kind in ("feature_maps", "inputs")]
+    forward.sort(key=lambda part: (part.layer_call.position, part.kind == "feature_maps"))
+    backward = [part for part in data.measured if part.kind == "gradients_of_maps"]
+    backward.sort(key=lambda part: -part.layer_call.position)
     for part in (*forward, *backward):
         found = _counts(part)
         if any(found):
@@ -34,7 +34,7 @@ def first_nonfinite(data: StepData) -> str | None:
     return None
 
 
-def _counts(part: Measured) -> Nonfinite:
+def _counts(part: LayerMeasurement) -> Nonfinite:
     statistics = part.statistics
     if statistics is None:
         return Nonfinite()
@@ -42,9 +42,10 @@ def _counts(part: Measured) -> Nonfinite:
     return Nonfinite(*(int(row.sum()) for row in rows))
 
 
-def _of_layer(part: Measured, found: Nonfinite) -> str:
-    site, total = part.site, math.prod(part.shape)
-    named = f"{_WHAT[part.role]} of layer `{plain(site.layer)}` ({site.type}, call {site.call})"
+def _of_layer(part: LayerMeasurement, found: Nonfinite) -> str:
+    call, total = part.layer_call, math.prod(part.shape)
+    layer = f"layer `{plain(call.layer)}` ({call.type}, call {call.call})"
+    named = f"{_WHAT[part.kind]} of {layer}"
     return f"first values that are not finite: {found} of {total:,} in the {named}"
 
 

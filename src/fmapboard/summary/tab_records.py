@@ -1,4 +1,4 @@
-"""The records of the Feature maps tab, as `schema` has them, from what was measured and drawn."""
+"""The records of the Feature maps tab, in the format of `tab_format`, of what was measured."""
 
 from __future__ import annotations
 
@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 
 from fmapboard import tags
-from fmapboard.records import Floats, Measured, Picture, Role, Scale, StepData, TabRecord
+from fmapboard.records import (
+    Floats,
+    LayerMeasurement,
+    Scale,
+    StepData,
+    TabRecord,
+    TaggedPictures,
+    TensorKind,
+)
 from fmapboard.render import png
 from fmapboard.render.grid import KERNEL_PADDING, PADDING, columns
 from fmapboard.tab_format import pack
@@ -35,7 +43,7 @@ class TabRecords:
         self._last: list[str] = []
 
     def __call__(
-        self, data: StepData, drawn: list[Picture], peaks: Mapping[str, float]
+        self, data: StepData, drawn: list[TaggedPictures], peaks: Mapping[str, float]
     ) -> Iterator[TabRecord]:
         """One small record a layer, and at a layer's first step a second one with its grids.
 
@@ -45,57 +53,60 @@ class TabRecords:
             peaks: by layer, the value that the strongest colour of its kernels stands for.
         """
         self._last = []
-        of_site: defaultdict[str, list[Picture]] = defaultdict(list)
-        for picture in drawn:
-            assert picture.site is not None  # `drawn` holds no network input
-            of_site[picture.site.label].append(picture)
-        measured = {(m.site.label, m.role): m for m in data.measured}
+        of_call: defaultdict[str, list[TaggedPictures]] = defaultdict(list)
+        for tagged in drawn:
+            assert tagged.layer_call is not None  # `drawn` holds no network input
+            of_call[tagged.layer_call.label].append(tagged)
+        measured = {(m.layer_call.label, m.kind): m for m in data.measured}
         followers = _followers(data.measured)
-        for label, pictures in of_site.items():
-            parts = [(picture, measured.get((label, picture.role))) for picture in pictures]
+        for label, pictures in of_call.items():
+            parts = [(tagged, measured.get((label, tagged.kind))) for tagged in pictures]
             arrays: dict[str, Floats] = {}
-            for picture, part in parts:
+            for tagged, part in parts:
                 if part is not None:
-                    arrays.update(_arrays(picture.role, part))
+                    arrays.update(_arrays(tagged.kind, part))
             header = self._header(data, parts, peaks.get(label))
             follower = followers.get(label)
             if follower is not None:
                 header["activation"] = {
-                    "label": follower.site.label,
-                    "type": follower.site.type,
+                    "label": follower.layer_call.label,
+                    "type": follower.layer_call.type,
                 }
                 arrays.update(_dead_after(follower, parts))
             yield TabRecord(f"{self._prefix}{tags.RECORD}{label}", pack(header, arrays))
             if self._written[label] == 1:
-                grids = [png.encode(raster) for p in pictures for raster in p.rasters]
+                grids = [png.encode(picture) for p in pictures for picture in p.samples]
                 tag = f"{self._prefix}{tags.FIRST_RECORD}{label}"
                 yield TabRecord(tag, pack(header, arrays, grids))
 
     def _header(
-        self, data: StepData, parts: list[tuple[Picture, Measured | None]], peak: float | None
+        self,
+        data: StepData,
+        parts: list[tuple[TaggedPictures, LayerMeasurement | None]],
+        peak: float | None,
     ) -> dict[str, Any]:
-        site = parts[0][0].site
-        assert site is not None
-        self._written[site.label] += 1
-        self._last.append(site.label)
+        layer_call = parts[0][0].layer_call
+        assert layer_call is not None
+        self._written[layer_call.label] += 1
+        self._last.append(layer_call.label)
         return {
-            "layer": site.layer,
-            "type": site.type,
-            "kernel_shape": list(site.kernel_shape) if site.kernel_shape else None,
-            "call": site.call,
-            "position": site.position,
+            "layer": layer_call.layer,
+            "type": layer_call.type,
+            "kernel_shape": list(layer_call.kernel_shape) if layer_call.kernel_shape else None,
+            "call": layer_call.call,
+            "position": layer_call.position,
             "step": data.step,
-            "steps_written": self._written[site.label],
+            "steps_written": self._written[layer_call.label],
             "training_thread_ms": round(data.training_thread_ms, 3),
-            "pictures": [self._picture_header(picture, part, peak) for picture, part in parts],
+            "pictures": [self._picture_header(tagged, part, peak) for tagged, part in parts],
         }
 
     def _picture_header(
-        self, picture: Picture, part: Measured | None, peak: float | None
+        self, tagged: TaggedPictures, part: LayerMeasurement | None, peak: float | None
     ) -> dict[str, Any]:
-        header: dict[str, Any] = {"role": picture.role, "tag": picture.tag}
+        header: dict[str, Any] = {"role": tagged.kind, "tag": tagged.tag}
         if part is None or part.planes is None:
-            colours = "rgb" if picture.rasters[0].palette is None else "signed"
+            colours = "rgb" if tagged.samples[0].palette is None else "signed"
             return {**header, "peak": peak, "palette": colours, "padding": KERNEL_PADDING}
         samples, drawn, height, width = part.planes.pixels.shape
         return {
@@ -120,31 +131,31 @@ class TabRecords:
         self._last = []
 
 
-def _followers(measured: tuple[Measured, ...]) -> dict[str, Measured]:
+def _followers(measured: tuple[LayerMeasurement, ...]) -> dict[str, LayerMeasurement]:
     """By a layer's label: the activation module with a floor that is next, if no layer is between.
 
     Only of as many channels: then a channel is dead behind the layer that feeds it.
     """
-    followers: dict[str, Measured] = {}
-    before: Measured | None = None
+    followers: dict[str, LayerMeasurement] = {}
+    before: LayerMeasurement | None = None
     for part in measured:
-        if part.role != "feature_maps" or part.statistics is None:
+        if part.kind != "feature_maps" or part.statistics is None:
             continue
-        if part.site.pictures:
+        if part.layer_call.pictures:
             before = part
         elif before is not None and before.statistics is not None:
             alike = before.statistics.minimum.size == part.statistics.minimum.size
             if alike and part.statistics.dead is not None:
-                followers[before.site.label] = part
+                followers[before.layer_call.label] = part
             before = None
     return followers
 
 
 def _dead_after(
-    follower: Measured, parts: list[tuple[Picture, Measured | None]]
+    follower: LayerMeasurement, parts: list[tuple[TaggedPictures, LayerMeasurement | None]]
 ) -> dict[str, Floats]:
     """Which of the layer's drawn channels the activation behind it shuts off; empty for none."""
-    planes = next((p.planes for q, p in parts if p is not None and q.role == "feature_maps"), None)
+    planes = next((p.planes for q, p in parts if p is not None and q.kind == "feature_maps"), None)
     statistics = follower.statistics
     if planes is None or statistics is None or statistics.dead is None:
         return {}
@@ -152,16 +163,16 @@ def _dead_after(
     return {"activation.dead": dead.astype(np.float32)} if dead.any() else {}
 
 
-def _arrays(role: Role, part: Measured) -> dict[str, Floats]:
+def _arrays(kind: TensorKind, part: LayerMeasurement) -> dict[str, Floats]:
     """The per-channel arrays of one picture; counts and flags that are all 0 are left out."""
     planes, statistics = part.planes, part.statistics
     assert planes is not None
     drawn = planes.pixels.shape[1]
-    arrays: dict[str, Floats] = {f"{role}.lo": planes.lo, f"{role}.hi": planes.hi}
+    arrays: dict[str, Floats] = {f"{kind}.lo": planes.lo, f"{kind}.hi": planes.hi}
     if planes.flat.any():
-        arrays[f"{role}.flat"] = planes.flat.astype(np.float32)
+        arrays[f"{kind}.flat"] = planes.flat.astype(np.float32)
     for name in _STATISTICS if statistics is not None else ():
         values = getattr(statistics, name)
         if values is not None and (values.dtype.kind == "f" or values.any()):
-            arrays[f"{role}.{name}"] = values[:drawn]
+            arrays[f"{kind}.{name}"] = values[:drawn]
     return arrays

@@ -25,7 +25,7 @@ from tensorboard.plugins.scalar import metadata as scalar_metadata
 from tensorboard.plugins.text import metadata as text_metadata
 
 from fmapboard import tags
-from fmapboard.records import Floats, Histogram, LoggedStep, Picture, TabRecord
+from fmapboard.records import Floats, Histogram, LoggedStep, TabRecord, TaggedPictures
 from fmapboard.render import png
 from fmapboard.tab_format import PLUGIN_NAME
 
@@ -53,7 +53,7 @@ class Encoder:
         """
         first = not self._described
         frames, summary = summary_pb2.Summary(), summary_pb2.Summary()
-        parts = [part for picture in step.pictures for part in self._image(frames, picture)]
+        parts = [part for tagged in step.pictures for part in self._image(frames, tagged)]
         numbers = [self._histogram(summary, histogram) for histogram in step.histograms]
         numbers += [self._scalar(summary, tag, number) for tag, number in step.scalars.items()]
         for record in step.records:
@@ -64,16 +64,16 @@ class Encoder:
             summary.value.append(_layout())
         return [*parts, b"".join(numbers), summary.SerializeToString()]
 
-    def _image(self, frames: summary_pb2.Summary, picture: Picture) -> list[bytes]:
+    def _image(self, frames: summary_pb2.Summary, tagged: TaggedPictures) -> list[bytes]:
         """A field of the Summary; its frames are made in the memory of another one."""
-        pngs = [png.encode(raster) for raster in picture.rasters]
-        height, width = picture.rasters[0].pixels.shape[:2]
-        value, tensor = frames.value.add(tag=picture.tag), frames.value.add().tensor
+        pngs = [png.encode(picture) for picture in tagged.samples]
+        height, width = tagged.samples[0].pixels.shape[:2]
+        value, tensor = frames.value.add(tag=tagged.tag), frames.value.add().tensor
         _put_strings(tensor, (str(width).encode(), str(height).encode()), 2 + len(pngs))
-        if self._is_new(picture.tag):
+        if self._is_new(tagged.tag):
             value.metadata.CopyFrom(
                 image_metadata.create_summary_metadata(
-                    display_name="", description=picture.description
+                    display_name="", description=tagged.description
                 )
             )
             value.metadata.data_class = summary_pb2.DATA_CLASS_BLOB_SEQUENCE

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fmapboard.errors import WriteError
-from fmapboard.records import LoggedStep, Picture
+from fmapboard.records import LoggedStep, TaggedPictures
 from fmapboard.render import png
 from fmapboard.render.grid import enlargement
 
@@ -45,8 +45,8 @@ class FolderWriter:
         _make(folder)
         self.files = {}
         taken: set[str] = set()
-        for picture in step.pictures:
-            self.files[picture.tag] = self._write(folder, picture, taken)
+        for tagged in step.pictures:
+            self.files[tagged.tag] = self._write(folder, tagged, taken)
 
     def flush(self) -> None:
         """Files are complete when `write` returns."""
@@ -54,12 +54,12 @@ class FolderWriter:
     def close(self) -> None:
         """Nothing is held open."""
 
-    def _write(self, folder: Path, picture: Picture, taken: set[str]) -> list[Path]:
+    def _write(self, folder: Path, tagged: TaggedPictures, taken: set[str]) -> list[Path]:
         paths = []
-        for number, raster in enumerate(picture.rasters):
+        for number, picture in enumerate(tagged.samples):
             suffix = f"_sample{number}" if number else ""
-            path = folder / f"{free_name(_stem(picture) + suffix, taken)}.png"
-            _store(path, png.encode(raster, enlargement(raster)))
+            path = folder / f"{free_name(_stem(tagged) + suffix, taken)}.png"
+            _store(path, png.encode(picture, enlargement(picture)))
             paths.append(path)
         return paths
 
@@ -76,11 +76,11 @@ def _store(path: Path, data: bytes) -> None:
         raise WriteError(f"cannot write {path}: {error.strerror or error}") from error
 
 
-def _stem(picture: Picture) -> str:
+def _stem(tagged: TaggedPictures) -> str:
     """A file name from the tag's layer; anything but letters, digits, ``_ . -`` becomes ``_``."""
-    layer = picture.tag.partition("/")[2]
-    role = "" if picture.role == "feature_maps" else f"{picture.role}_"
-    return _UNSAFE.sub("_", role + layer).lstrip(".")[:150] or "layer"
+    layer = tagged.tag.partition("/")[2]
+    kind = "" if tagged.kind == "feature_maps" else f"{tagged.kind}_"
+    return _UNSAFE.sub("_", kind + layer).lstrip(".")[:150] or "layer"
 
 
 def free_name(stem: str, taken: set[str]) -> str:

@@ -9,7 +9,7 @@ from fmapboard.errors import WarnOnce, WriteError
 from fmapboard.options import Options
 from fmapboard.records import LoggedStep, StepData
 from fmapboard.summary.budget import Budget
-from fmapboard.summary.build import Composer
+from fmapboard.summary.build import SummaryBuilder
 from fmapboard.tags import DROPPED_STEPS
 from fmapboard.writers import Writer
 from fmapboard.writers.encoder import Encoder
@@ -31,7 +31,7 @@ class Pipeline:
     """Owns the worker, the composer and the writer of one logger; knows nothing of torch."""
 
     def __init__(self, writer: Writer, options: Options, warn: WarnOnce) -> None:
-        self._compose = Composer(
+        self._compose = SummaryBuilder(
             colormap=options.colormap,
             scale=options.scale,
             name=options.name,

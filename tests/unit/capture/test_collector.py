@@ -14,11 +14,11 @@ from fmapboard.capture import collector
 from fmapboard.capture.collector import ActivationCollector
 from fmapboard.capture.guard import ERRORS_UNTIL_DISABLED, Stopwatch
 from fmapboard.measure.reducer import Reducer
-from fmapboard.records import Site
+from fmapboard.records import LayerCall
 
 torch.set_num_threads(1)
 
-SITE = Site("conv", "Conv2d")
+CALL = LayerCall("conv", "Conv2d")
 CONV = nn.Conv2d(1, 1, 1)
 
 
@@ -85,21 +85,21 @@ def test_an_image_given_by_keyword_is_found() -> None:
 )
 def test_an_output_without_numbers_is_passed_over(value: Any) -> None:
     seen = _collector()
-    seen.captured(SITE, "output", value, CONV)
+    seen.captured(CALL, "output", value, CONV)
     assert seen.pending == []
 
 
 def test_the_first_floating_tensor_of_a_structure_is_measured() -> None:
     seen = _collector()
     maps = torch.rand(1, 2, 4, 4)
-    seen.captured(SITE, "output", {"index": torch.ones(3).long(), "maps": [maps]}, CONV)
+    seen.captured(CALL, "output", {"index": torch.ones(3).long(), "maps": [maps]}, CONV)
     assert seen.pending[0].to_host().planes.shape == (1, 2, 4, 4)  # type: ignore[union-attr]
 
 
 def test_a_generator_is_not_consumed() -> None:
     seen = _collector()
     value = (torch.ones(1) for _ in range(2))
-    seen.captured(SITE, "output", value, CONV)
+    seen.captured(CALL, "output", value, CONV)
     assert len(list(value)) == 2
 
 
@@ -107,11 +107,11 @@ def test_the_gradient_of_an_output_is_kept_once_and_with_its_sign() -> None:
     seen = _collector(gradients=True)
     maps = torch.rand(1, 1, 2, 2, requires_grad=True) * 1
     seen.begin((), {})
-    seen.captured(SITE, "output", maps, CONV)
+    seen.captured(CALL, "output", maps, CONV)
     loss = (maps.relu_() * torch.tensor([[1.0, -2.0], [3.0, 4.0]])).sum()
     loss.backward(retain_graph=True)
     loss.backward()
-    assert [part.role for part in seen.pending] == ["feature_maps", "gradients_of_maps"]
+    assert [part.kind for part in seen.pending] == ["feature_maps", "gradients_of_maps"]
     gradient = seen.pending[1].to_host().sample
     assert gradient is not None
     assert gradient.values.tolist() == [1.0, -2.0, 3.0, 4.0]
@@ -121,7 +121,7 @@ def test_the_gradient_of_an_output_is_kept_once_and_with_its_sign() -> None:
 def test_a_backward_after_the_window_or_of_a_broken_pass_is_ignored(end: str) -> None:
     seen = _collector(gradients=True)
     maps = torch.rand(1, 1, 2, 2, requires_grad=True) * 1
-    seen.captured(SITE, "output", maps, CONV)
+    seen.captured(CALL, "output", maps, CONV)
     seen.discard() if end == "discard" else seen.begin((), {})
     before = len(seen.pending)
     maps.sum().backward()
@@ -136,10 +136,10 @@ def test_an_error_names_its_layer_and_a_layer_that_fails_again_and_again_is_left
 
     seen = _collector(failures, reduce=breaks)
     for _ in range(ERRORS_UNTIL_DISABLED + 2):
-        seen.captured(SITE, "output", torch.rand(1, 1, 2, 2), CONV)
+        seen.captured(CALL, "output", torch.rand(1, 1, 2, 2), CONV)
     told = [(layer, str(error)) for layer, error in failures]
     assert told == [("conv", "cannot reduce")] * ERRORS_UNTIL_DISABLED
-    seen.captured(Site("other", "Conv2d"), "output", torch.rand(1, 1, 2, 2), CONV)
+    seen.captured(LayerCall("other", "Conv2d"), "output", torch.rand(1, 1, 2, 2), CONV)
     assert failures[-1][0] == "other"
 
 
@@ -148,7 +148,7 @@ def test_capturing_inside_the_users_autocast_and_graph_leaves_both_alone() -> No
     maps = torch.rand(1, 1, 2, 2, requires_grad=True) * 1
     version, graph = maps._version, maps.grad_fn
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        seen.captured(SITE, "output", maps, CONV)
+        seen.captured(CALL, "output", maps, CONV)
         assert torch.is_autocast_enabled("cpu")
         assert torch.is_autocast_cache_enabled()
     assert torch.is_grad_enabled()
@@ -169,7 +169,7 @@ def test_time_is_added_up_once_where_timed_blocks_are_nested() -> None:
 def test_the_time_of_a_layer_counts_even_where_it_fails() -> None:
     failures: list[tuple[str, Exception]] = []
     seen = _collector(failures, reduce=None)
-    seen.captured(SITE, "output", torch.rand(1, 1, 4, 4), CONV)
+    seen.captured(CALL, "output", torch.rand(1, 1, 4, 4), CONV)
     assert [layer for layer, _ in failures] == ["conv"]
     assert seen.guard.stopwatch.ms > 0.0
 
@@ -181,5 +181,5 @@ def test_how_much_is_read_is_told_so_that_several_threads_may_read_it(
     real = collector.aside
     monkeypatch.setattr(collector, "aside", lambda *args: told.append(args) or real(*args))
     maps = torch.rand(2, 3, 5, 7)
-    _collector().captured(SITE, "output", maps, CONV)
+    _collector().captured(CALL, "output", maps, CONV)
     assert told == [("cpu", maps.nbytes)]

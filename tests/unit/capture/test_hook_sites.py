@@ -19,7 +19,10 @@ def test_a_forward_tells_each_layer_once_in_call_order() -> None:
     model(X)
     registry.disarm()
     assert sink.told == [("input", "0"), ("output", "0"), ("input", "2"), ("output", "2")]
-    assert [(site.call, site.position, str(site.kernel_shape)) for site in sink.sites] == [
+    assert [
+        (layer_call.call, layer_call.position, str(layer_call.kernel_shape))
+        for layer_call in sink.layer_calls
+    ] == [
         (1, 0, "2x1x3x3"),
         (1, 0, "2x1x3x3"),
         (1, 1, "2x2x3x3"),
@@ -46,7 +49,7 @@ def test_a_layer_called_again_in_one_forward_is_numbered() -> None:
         "conv.call2",
         "conv.call3",
     ]
-    assert [site.position for site in sink.sites] == [0, 0, 1, 1, 2, 2]
+    assert [layer_call.position for layer_call in sink.layer_calls] == [0, 0, 1, 1, 2, 2]
 
 
 def test_hooks_tell_what_forward_itself_returned_and_got() -> None:
@@ -79,7 +82,7 @@ def test_layers_watched_besides_are_told_for_numbers_alone_and_without_their_inp
     model(X)
     registry.disarm()
     assert sink.told == [("input", "0"), ("output", "0"), ("output", "1")]
-    assert [site.pictures for site in sink.sites] == [True, True, False]
+    assert [layer_call.pictures for layer_call in sink.layer_calls] == [True, True, False]
 
 
 def test_a_layer_that_changes_its_place_between_passes_is_told_of_at_its_new_one() -> None:
@@ -98,7 +101,7 @@ def test_a_layer_that_changes_its_place_between_passes_is_told_of_at_its_new_one
     for turned in (False, True, False):
         registry.arm(sink)
         model(X, turned)
-        places.append({site.layer: site.position for site in sink.sites})
+        places.append({layer_call.layer: layer_call.position for layer_call in sink.layer_calls})
     registry.disarm()
     assert places == [{"a": 0, "b": 1}, {"a": 1, "b": 0}, {"a": 0, "b": 1}]
 
@@ -110,7 +113,7 @@ def test_only_what_an_activation_returns_has_its_floor() -> None:
     model(X)
     registry.disarm()
     sides = [side for side, _ in sink.told]
-    floors = [(side, s.layer, s.floor) for side, s in zip(sides, sink.sites, strict=True)]
+    floors = [(side, s.layer, s.floor) for side, s in zip(sides, sink.layer_calls, strict=True)]
     assert floors == [
         ("input", "0", None),
         ("output", "0", None),

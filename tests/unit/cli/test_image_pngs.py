@@ -17,7 +17,7 @@ from fmapboard.image_passes import ImagePasses
 from fmapboard.measure.reducer import Reducer
 from fmapboard.records import InputImage, StepData
 from fmapboard.render import png
-from fmapboard.summary.build import Composer
+from fmapboard.summary.build import SummaryBuilder
 from fmapboard.writers.folder import FolderWriter
 from fmapboard.writers.memory import MemoryWriter
 from fmapboard.writers.tensorboard import TensorBoardWriter
@@ -39,13 +39,13 @@ def names(folder: Path) -> list[str]:
 def test_nothing_of_an_image_is_written_where_one_of_its_pngs_cannot_be_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(raster: object) -> int:
+    def broken(picture: object) -> int:
         raise MemoryError("too large")
 
     monkeypatch.setattr(write_images, "enlargement", broken)
     board = MemoryWriter()
     with pytest.raises(MemoryError, match="too large"):
-        list(ImageWriter(Composer(), board, [tmp_path / "png"]).write([image()]))
+        list(ImageWriter(SummaryBuilder(), board, [tmp_path / "png"]).write([image()]))
     assert board.steps == []
     assert not (tmp_path / "png").exists()
 
@@ -60,8 +60,8 @@ def test_files_hold_the_bytes_that_a_folder_writer_alone_makes(
     passes = ImagePasses(network, reducer, kernels=True)
     step = passes.one(torch.rand(1, 3, 42, 42))  # maps of 40 px, and of 10 px: enlarged
     board = MemoryWriter() if with_board else None
-    (written,) = ImageWriter(Composer(), board, [tmp_path / "ours"]).write([pending(step)])
-    FolderWriter(tmp_path / "theirs").write(Composer()(step))
+    (written,) = ImageWriter(SummaryBuilder(), board, [tmp_path / "ours"]).write([pending(step)])
+    FolderWriter(tmp_path / "theirs").write(SummaryBuilder()(step))
     expected = ["0.png", "1.png", "kernels_0.png", "kernels_1.png", "network_input_sample_0.png"]
     assert names(tmp_path / "ours") == names(tmp_path / "theirs") == expected
     for name in expected:
@@ -79,7 +79,7 @@ def test_a_picture_is_encoded_once_for_both_places(
         png, "_filtered", lambda pixels, factor: compressed.append(1) or real(pixels, factor)
     )
     board = TensorBoardWriter(tmp_path / "run")
-    list(ImageWriter(Composer(), board, [tmp_path / "png"]).write([image()]))
+    list(ImageWriter(SummaryBuilder(), board, [tmp_path / "png"]).write([image()]))
     board.close()
     assert len(compressed) == 1
     assert names(tmp_path / "png") == ["network_input_sample_0.png"]
@@ -99,7 +99,7 @@ def test_every_png_but_that_of_a_first_record_is_encoded_in_the_pool(
     passes = ImagePasses(network, Reducer.for_model(network, max_channels=None, max_tile=None))
     board = TensorBoardWriter(tmp_path / "run")
     folders: list[Path | None] = [tmp_path / "0", tmp_path / "1"]
-    list(ImageWriter(Composer(), board, folders).write(passes(torch.rand(2, 3, 12, 12))))
+    list(ImageWriter(SummaryBuilder(), board, folders).write(passes(torch.rand(2, 3, 12, 12))))
     board.close()
     of_pool = [name for name in seen if name.startswith("fmapboard-png")]
     assert len(of_pool) == 2 * 3  # the input once; the maps of 10 px as they are, and enlarged

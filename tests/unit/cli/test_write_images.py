@@ -16,7 +16,7 @@ from fmapboard.capture.step_parts import PendingStep
 from fmapboard.cli.write_images import ImageWriter
 from fmapboard.errors import ImageError, WriteError
 from fmapboard.records import InputImage, LoggedStep, StepData
-from fmapboard.summary.build import Composer
+from fmapboard.summary.build import SummaryBuilder
 from fmapboard.writers.memory import MemoryWriter
 
 LIMIT = 20.0  # s; only broken code takes that long
@@ -72,7 +72,7 @@ class Slow(MemoryWriter):
 def test_images_are_written_in_order_in_both_places(tmp_path: Path) -> None:
     board = MemoryWriter()
     folders: list[Path | None] = [tmp_path / str(step) for step in range(20)]
-    writer = ImageWriter(Composer(), board, folders)
+    writer = ImageWriter(SummaryBuilder(), board, folders)
     steps = [written.step.step for written in writer.write(map(image, range(20)))]
     assert steps == list(range(20))
     assert [step.step for step in board.steps] == list(range(20))
@@ -87,7 +87,7 @@ def test_images_are_written_with_the_priority_of_the_command() -> None:
             seen.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
 
     seen: list[int] = []
-    list(ImageWriter(Composer(), Watching(), [None]).write([image(0)]))
+    list(ImageWriter(SummaryBuilder(), Watching(), [None]).write([image(0)]))
     assert seen == [os.getpriority(os.PRIO_PROCESS, threading.get_native_id())]
 
 
@@ -102,7 +102,7 @@ def test_no_more_bytes_wait_than_allowed_besides_the_image_being_written() -> No
                 board.go_on_soon()
             yield image(step, 10)
 
-    written = ImageWriter(Composer(), board, [None] * 9, max_bytes=30).write(images())
+    written = ImageWriter(SummaryBuilder(), board, [None] * 9, max_bytes=30).write(images())
     assert next(written).step.step == 0
     assert made == [0, 1, 2, 3, 4]
     written.close()
@@ -117,7 +117,7 @@ def test_an_image_larger_than_the_bound_is_written_while_the_next_is_recorded() 
         board.go_on.set()
         yield image(1, 1000)
 
-    written = ImageWriter(Composer(), board, [None] * 2, max_bytes=30).write(images())
+    written = ImageWriter(SummaryBuilder(), board, [None] * 2, max_bytes=30).write(images())
     assert next(written).step.step == 0
     assert second.is_set()
     assert next(written).step.step == 1
@@ -132,7 +132,7 @@ def test_an_error_in_recording_comes_behind_what_was_recorded_before() -> None:
 
     board = MemoryWriter()
     seen: list[int] = []
-    writer = ImageWriter(Composer(), board, [None] * 3)
+    writer = ImageWriter(SummaryBuilder(), board, [None] * 3)
     with pytest.raises(ImageError, match="third"):
         seen.extend(written.step.step for written in writer.write(images()))
     assert seen == [0, 1]
@@ -142,7 +142,7 @@ def test_an_error_in_recording_comes_behind_what_was_recorded_before() -> None:
 def test_when_writing_fails_nothing_behind_it_is_written() -> None:
     board = Broken(at=2)
     seen: list[int] = []
-    writer = ImageWriter(Composer(), board, [None] * 9)
+    writer = ImageWriter(SummaryBuilder(), board, [None] * 9)
     with pytest.raises(WriteError, match="full"):
         seen.extend(written.step.step for written in writer.write(map(image, range(9))))
     assert seen == [0, 1]
@@ -154,7 +154,7 @@ def test_when_a_folder_cannot_be_made_it_is_said_and_nothing_follows(tmp_path: P
     (tmp_path / "file").write_text("")
     folders: list[Path | None] = [tmp_path / "file" / "maps", *[tmp_path / "later"] * 8]
     with pytest.raises(WriteError, match="cannot write to"):
-        list(ImageWriter(Composer(), None, folders).write(map(image, range(9))))
+        list(ImageWriter(SummaryBuilder(), None, folders).write(map(image, range(9))))
     assert not (tmp_path / "later").exists()
     assert threads() == set()
 
@@ -167,7 +167,7 @@ def test_an_image_behind_a_broken_one_is_given_up_and_one_before_it_is_written(
 
     board = MemoryWriter()
     folders: list[Path | None] = [tmp_path / str(step) for step in range(3)]
-    written = ImageWriter(Composer(), board, folders).write(
+    written = ImageWriter(SummaryBuilder(), board, folders).write(
         iter([image(0), PendingStep(1, 10, broken), image(2)])
     )
     assert next(written).step.step == 0
@@ -188,7 +188,7 @@ def test_an_interruption_gives_up_what_waits_and_leaves_whole_files(tmp_path: Pa
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        list(ImageWriter(Composer(), board, folders).write(images()))
+        list(ImageWriter(SummaryBuilder(), board, folders).write(images()))
     written = [step.step for step in board.steps]
     assert written == list(range(len(written)))
     assert files(tmp_path) == sorted(f"{step}/network_input_sample_0.png" for step in written)
@@ -209,7 +209,7 @@ def test_an_interruption_waits_for_the_image_being_written_and_for_no_other(
 
     folders: list[Path | None] = [tmp_path / str(step) for step in range(3)]
     with pytest.raises(KeyboardInterrupt):
-        list(ImageWriter(Composer(), board, folders).write(images()))
+        list(ImageWriter(SummaryBuilder(), board, folders).write(images()))
     assert [step.step for step in board.steps] == [0]
     assert files(tmp_path) == ["0/network_input_sample_0.png"]
     assert threads() == set()
@@ -229,7 +229,7 @@ def test_ctrl_c_while_the_worker_thread_starts_leaves_no_thread_and_no_file(
     monkeypatch.setattr("fmapboard.writers.worker._MOMENT", LIMIT if runs else 0.01)
     monkeypatch.setattr(threading.Thread, "start", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        list(ImageWriter(Composer(), board, [tmp_path]).write(iter([image(0)])))
+        list(ImageWriter(SummaryBuilder(), board, [tmp_path]).write(iter([image(0)])))
     assert board.steps == []
     assert files(tmp_path) == []
     assert threads() == set()
@@ -239,7 +239,7 @@ TWICE = """
 import sys, threading
 from pathlib import Path
 from fmapboard.writers.worker import Worker
-from {module} import Composer, ImageWriter, Path, image
+from {module} import ImageWriter, SummaryBuilder, Path, image
 
 begun = threading.Event()
 
@@ -259,7 +259,7 @@ def interrupted(worker):
     raise KeyboardInterrupt
 
 close, Worker.close = Worker.close, interrupted
-list(ImageWriter(Composer(), Board(), [Path("maps")]).write(images()))
+list(ImageWriter(SummaryBuilder(), Board(), [Path("maps")]).write(images()))
 """
 
 

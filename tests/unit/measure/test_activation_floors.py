@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from fmapboard.measure.reducer import Reducer
 from fmapboard.model.activations import activations, floor_of, is_bounded
-from fmapboard.records import Site
+from fmapboard.records import LayerCall
 
 torch.set_num_threads(1)
 
@@ -27,8 +27,8 @@ def test_only_modules_that_clamp_are_trusted_to_stay_above_their_floor() -> None
     assert not is_bounded(Below())
     maps = torch.zeros(2, 1, 3, 3)
     maps[1] = -4.0
-    site = Site("act", "Below", floor=0.0, pictures=False)
-    pending = Reducer()(site, "feature_maps", maps, Below())
+    layer_call = LayerCall("act", "Below", floor=0.0, pictures=False)
+    pending = Reducer()(layer_call, "feature_maps", maps, Below())
     assert pending.statistics is not None
     assert pending.statistics.to_host().minimum.tolist() == [-4.0]
 
@@ -60,8 +60,8 @@ def test_a_channel_at_the_floor_of_its_activation_is_dead_in_every_type(
     x[0, 2, 0, 0] = 1.0
     out = module(x)
     assert floor_of(module) == pytest.approx(floor, rel=1e-12)
-    site = Site("act", type(module).__name__, floor=floor_of(module), pictures=False)
-    pending = Reducer()(site, "feature_maps", out, module)
+    layer_call = LayerCall("act", type(module).__name__, floor=floor_of(module), pictures=False)
+    pending = Reducer()(layer_call, "feature_maps", out, module)
     assert pending.statistics is not None
     found = pending.statistics.to_host()
     assert found.dead is not None

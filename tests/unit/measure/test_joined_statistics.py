@@ -11,9 +11,9 @@ import torch
 from torch import nn
 
 import fmapboard.measure.channel_stats
-from fmapboard.measure.channel_stats import PendingStatistics, statistics, work_out
+from fmapboard.measure.channel_stats import PendingStatistics, finalize, statistics
 from fmapboard.measure.reducer import Reducer, joined
-from fmapboard.records import Site, Statistics
+from fmapboard.records import LayerCall, Statistics
 
 torch.set_num_threads(1)
 
@@ -41,7 +41,7 @@ def test_the_numbers_of_many_tensors_at_once_are_those_of_each_alone(seed: int) 
     pending = _of_every_kind()
     assert {len(one.parts) for one in pending} == {1, 2, 4, 7}
     order = np.random.default_rng(seed).permutation(len(pending))
-    together = work_out([pending[n] for n in order])
+    together = finalize([pending[n] for n in order])
     for n, found in zip(order, together, strict=True):
         alone = pending[n].to_host()
         for name in (field.name for field in fields(Statistics)):
@@ -66,13 +66,13 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 def test_tensors_that_were_read_alike_are_worked_out_in_one_go(asked: list[int]) -> None:
     shapes = [(4, 3, 8, 9), (4, 5, 16, 16), (4, 1, 80, 80)]
-    site, module = Site("conv", "Conv2d"), nn.Conv2d(1, 1, 1)
+    layer_call, module = LayerCall("conv", "Conv2d"), nn.Conv2d(1, 1, 1)
     levels = (0.0, 1e4, 0.0)
     convs = [
-        Reducer()(site, "feature_maps", torch.randn(shape) + level, module)
+        Reducer()(layer_call, "feature_maps", torch.randn(shape) + level, module)
         for shape, level in zip(shapes, levels, strict=True)
     ]
-    relu = Site("relu", "ReLU", pictures=False, floor=0.0)
+    relu = LayerCall("relu", "ReLU", pictures=False, floor=0.0)
     relus = [
         Reducer()(relu, "feature_maps", torch.randn(shape).relu(), nn.ReLU()) for shape in shapes
     ]
@@ -87,7 +87,7 @@ def test_no_more_planes_are_worked_out_in_one_go_than_the_bound_says(
 ) -> None:
     monkeypatch.setattr(fmapboard.measure.channel_stats, "MAX_PLANES", most)
     many = [statistics(torch.randn(10, 3, 9, 9)) for _ in range(5)]
-    together = work_out(many)
+    together = finalize(many)
     assert asked == wanted
     for found, one in zip(together, many, strict=True):
         np.testing.assert_array_equal(found.mean, one.to_host().mean)

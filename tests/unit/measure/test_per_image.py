@@ -14,13 +14,13 @@ from fmapboard.image_passes import ImagePasses
 from fmapboard.measure import per_image
 from fmapboard.measure.channel_stats import statistics, statistics_of_each
 from fmapboard.measure.per_image import reduce_images
-from fmapboard.measure.reducer import Pending, Reducer
-from fmapboard.records import KernelShape, Measured, Site, Statistics
+from fmapboard.measure.reducer import PendingMeasurement, Reducer
+from fmapboard.records import KernelShape, LayerCall, LayerMeasurement, Statistics
 from fmapboard.render.extremes import finite_extremes
-from fmapboard.render.quantize import Quantiser
+from fmapboard.render.quantize import Quantizer
 
-CONV = Site("conv", "Conv2d", KernelShape((6, 3, 3, 3)))
-RELU = Site("relu", "ReLU", pictures=False, floor=0.0)
+CONV = LayerCall("conv", "Conv2d", KernelShape((6, 3, 3, 3)))
+RELU = LayerCall("relu", "ReLU", pictures=False, floor=0.0)
 
 
 def reducer(**options: object) -> Reducer:
@@ -41,19 +41,19 @@ def assert_equal(here: object, there: object) -> None:
             np.testing.assert_array_equal(one, other, err_msg=field.name)
         elif hasattr(one, "__dataclass_fields__"):
             assert_equal(one, other)
-        elif not isinstance(one, Quantiser):
+        elif not isinstance(one, Quantizer):
             assert one == other or (one != one and other != other), field.name
 
 
 def together_and_alone(
-    tensor: Tensor, site: Site, module: nn.Module, reduce: Reducer | None = None
-) -> tuple[list[Measured], list[Measured]]:
+    tensor: Tensor, layer_call: LayerCall, module: nn.Module, reduce: Reducer | None = None
+) -> tuple[list[LayerMeasurement], list[LayerMeasurement]]:
     reduce = reduce or reducer()
-    found = reduce_images(reduce, site, "feature_maps", tensor, module)
+    found = reduce_images(reduce, layer_call, "feature_maps", tensor, module)
     assert found is not None
     each = [pending.to_host() for pending in found.split()]
     alone = [
-        reduce(site, "feature_maps", tensor[n : n + 1], module).to_host()
+        reduce(layer_call, "feature_maps", tensor[n : n + 1], module).to_host()
         for n in range(len(tensor))
     ]
     return each, alone
@@ -168,8 +168,10 @@ def test_what_is_better_read_one_by_one_is_left_to_it(tensor: Tensor) -> None:
 
 
 def test_tokens_lie_in_another_order_and_are_read_one_by_one() -> None:
-    site = Site("norm", "LayerNorm")
-    assert reduce_images(reducer(), site, "feature_maps", maps(4, 9, 6), nn.LayerNorm(6)) is None
+    layer_call = LayerCall("norm", "LayerNorm")
+    assert (
+        reduce_images(reducer(), layer_call, "feature_maps", maps(4, 9, 6), nn.LayerNorm(6)) is None
+    )
 
 
 @pytest.mark.parametrize("max_bytes", [0, per_image.MAX_BYTES])
@@ -181,12 +183,14 @@ def test_a_network_leaves_the_same_either_way(
     model, batch = nn.Sequential(*layers).eval(), maps(5, 3, 12, 12)
     usual = [image.to_host() for image in ImagePasses(model, reducer())(batch, 0)]
     monkeypatch.setattr(per_image, "MAX_BYTES", max_bytes)
-    calls: list[Site] = []
+    calls: list[LayerCall] = []
     reduce = Reducer.__call__
 
-    def noted(self: Reducer, site: Site, *args: Any, **options: Any) -> Pending:
-        calls.append(site)
-        return reduce(self, site, *args, **options)
+    def noted(
+        self: Reducer, layer_call: LayerCall, *args: Any, **options: Any
+    ) -> PendingMeasurement:
+        calls.append(layer_call)
+        return reduce(self, layer_call, *args, **options)
 
     monkeypatch.setattr(Reducer, "__call__", noted)
     for here, there in zip(ImagePasses(model, reducer())(batch, 0), usual, strict=True):
@@ -197,8 +201,8 @@ def test_a_network_leaves_the_same_either_way(
 
 
 def test_what_is_no_picture_is_counted_and_not_drawn() -> None:
-    site = Site("odd", "Identity")
-    each, alone = together_and_alone(maps(3, 2, 2, 2, 2, 2), site, nn.Identity())
+    layer_call = LayerCall("odd", "Identity")
+    each, alone = together_and_alone(maps(3, 2, 2, 2, 2, 2), layer_call, nn.Identity())
     for here, there in zip(each, alone, strict=True):
         assert here.planes is None
         assert_equal(here, there)

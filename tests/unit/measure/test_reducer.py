@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 import torch
 import torchvision
-from reduced_maps import CONV, SITE, planes_of, reduced
+from reduced_maps import CALL, CONV, planes_of, reduced
 from torch import Tensor
 
 from fmapboard import extract
 from fmapboard.measure.channel_stats import PendingStatistics
 from fmapboard.measure.reducer import Reducer, joined
-from fmapboard.records import Mark, Site
+from fmapboard.records import LayerCall, PixelMark
 
 torch.set_num_threads(1)
 
@@ -49,7 +49,7 @@ def test_pixels_equal_make_grids_within_one_on_the_maps_of_a_real_network() -> N
 def test_nothing_that_is_kept_aliases_the_live_tensor(scale: Any, max_tile: int | None) -> None:
     maps = torch.rand(1, 3, 8, 8)
     expected = reduced(maps.clone(), scale=scale, max_tile=max_tile)
-    pending = Reducer(scale=scale, max_tile=max_tile)(SITE, "feature_maps", maps, CONV)
+    pending = Reducer(scale=scale, max_tile=max_tile)(CALL, "feature_maps", maps, CONV)
     maps.fill_(torch.nan)  # the very next operation overwrites it
     found = pending.to_host()
     assert found.planes is not None
@@ -87,7 +87,7 @@ def test_marks_name_what_is_not_finite_and_limits_are_of_the_rest() -> None:
     assert (planes.lo.item(), planes.hi.item()) == (3.0, 8.0)
     assert planes.marks is not None
     assert planes.marks[0, 0].tolist() == [
-        [Mark.NAN, Mark.POSITIVE_INFINITY, Mark.NEGATIVE_INFINITY],
+        [PixelMark.NAN, PixelMark.POSITIVE_INFINITY, PixelMark.NEGATIVE_INFINITY],
         [0, 0, 0],
         [0, 0, 0],
     ]
@@ -98,7 +98,7 @@ def test_a_plane_without_a_finite_value_has_the_limits_zero_and_is_not_flat() ->
     planes = planes_of(torch.full((1, 1, 3, 3), torch.nan))
     assert (planes.lo.item(), planes.hi.item(), planes.flat.item()) == (0.0, 0.0, False)
     assert planes.marks is not None
-    assert (planes.marks == Mark.NAN).all()
+    assert (planes.marks == PixelMark.NAN).all()
 
 
 @pytest.mark.parametrize("factor", [3e38, 1.0, 1e-30, 1e-42])
@@ -115,14 +115,14 @@ def test_a_locked_scale_stays_as_it_was_when_a_channel_first_had_a_range() -> No
 
     def pixels(*channels: list[float]) -> list[list[int]]:
         maps = torch.tensor(channels).view(1, -1, 1, 3)
-        planes = reducer(SITE, "feature_maps", maps, CONV).to_host().planes
+        planes = reducer(CALL, "feature_maps", maps, CONV).to_host().planes
         assert planes is not None
         return [plane.ravel().tolist() for plane in planes.pixels[0]]
 
     assert pixels([0, 1, 2], [5, 5, 5]) == [[0, 127, 255], [0, 0, 0]]
     assert pixels([0, 1, 4], [0, 5, 10]) == [[0, 127, 255], [0, 127, 255]]
     assert pixels([-9, 2, 9], [0, 20, -1]) == [[0, 255, 255], [0, 255, 0]]
-    other = Site("conv", "Conv2d", call=2)
+    other = LayerCall("conv", "Conv2d", call=2)
     maps = torch.tensor([[[[0.0, 4.0, 8.0]], [[0.0, 4.0, 8.0]]]])
     own = reducer(other, "feature_maps", maps, CONV).to_host().planes
     assert own is not None
@@ -137,7 +137,7 @@ def test_a_layer_scale_is_one_for_all_drawn_channels_of_a_sample() -> None:
 
 
 def test_a_zero_centred_scale_reaches_as_far_down_as_up() -> None:
-    planes = planes_of(torch.tensor([[[[-1.0, 0.0, 4.0]]]]), zero_centred=True)
+    planes = planes_of(torch.tensor([[[[-1.0, 0.0, 4.0]]]]), zero_centered=True)
     assert (planes.lo.item(), planes.hi.item()) == (-4.0, 4.0)
     assert planes.pixels.ravel().tolist() == [95, 127, 255]
 
@@ -151,14 +151,14 @@ def test_one_pixel_planes_are_scaled_over_the_layer_and_are_not_constant() -> No
 def test_a_layer_whose_numbers_fail_is_told_of_and_left_out_alone() -> None:
     maps = torch.randn(2, 3, 8, 8)
     failed: list[tuple[str, type[Exception]]] = []
-    sites = [Site(name, "Conv2d", position=n) for n, name in enumerate(("a", "b", "c"))]
-    good = [Reducer()(site, "feature_maps", maps, CONV) for site in sites]
+    layer_calls = [LayerCall(name, "Conv2d", position=n) for n, name in enumerate(("a", "b", "c"))]
+    good = [Reducer()(layer_call, "feature_maps", maps, CONV) for layer_call in layer_calls]
     numbers = good[1].statistics
     assert isinstance(numbers, PendingStatistics)
     torn = replace(numbers, parts=(maps[0, :, 0], maps[0, :, :, :0].flatten(1)))
     pending = [good[2], replace(good[1], statistics=torn), good[0]]
     found = joined(pending, lambda about, error: failed.append((about, type(error))))
-    assert [measured.site.label for measured in found] == ["a", "c"]
+    assert [measured.layer_call.label for measured in found] == ["a", "c"]
     assert failed == [("b", ValueError)]
     for measured, alone in zip(found, (good[0], good[2]), strict=True):
         np.testing.assert_array_equal(measured.statistics.mean, alone.to_host().statistics.mean)  # type: ignore[union-attr]

@@ -7,7 +7,7 @@ import pytest
 import torch
 from reduced_maps import planes_of
 
-from fmapboard.records import Mark
+from fmapboard.records import PixelMark
 from fmapboard.render.average import shrink
 
 torch.set_num_threads(1)
@@ -51,7 +51,7 @@ def test_a_bad_value_spoils_the_one_block_that_it_is_in() -> None:
     planes = planes_of(maps, max_tile=4)
     assert planes.marks is not None
     assert np.argwhere(planes.marks[0, 0]).tolist() == [[2, 1]]
-    assert planes.marks[0, 0, 2, 1] == Mark.NAN
+    assert planes.marks[0, 0, 2, 1] == PixelMark.NAN
     rest = np.delete(planes.pixels.ravel(), 9).astype(int)
     assert np.abs(rest - np.delete(good.pixels.ravel(), 9)).max() <= 40
     assert rest.max() == 255

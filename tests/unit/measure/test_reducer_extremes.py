@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from reduced_maps import CONV, SITE, planes_of
+from reduced_maps import CALL, CONV, planes_of
 from torch import Tensor, nn
 
-from fmapboard.measure.reducer import Pending, Reducer
-from fmapboard.records import Mark
+from fmapboard.measure.reducer import PendingMeasurement, Reducer
+from fmapboard.records import PixelMark
 from fmapboard.render.extremes import finite_extremes
 
 torch.set_num_threads(1)
 
 
-def _pending(maps: Tensor, module: nn.Module = CONV, **options: Any) -> Pending:
-    return Reducer(**options)(SITE, "feature_maps", maps, module)
+def _pending(maps: Tensor, module: nn.Module = CONV, **options: Any) -> PendingMeasurement:
+    return Reducer(**options)(CALL, "feature_maps", maps, module)
 
 
 @pytest.mark.parametrize("scale", ["channel", "layer", "locked"])
@@ -64,8 +64,8 @@ def test_a_value_that_is_not_finite_is_marked_in_the_map_of_one_sample() -> None
     maps[0, 2] = torch.inf
     planes = planes_of(maps)
     assert planes.marks is not None
-    assert planes.marks[0, 1, 2, 3] == Mark.NAN
-    assert (planes.marks[0, 2] == Mark.POSITIVE_INFINITY).all()
+    assert planes.marks[0, 1, 2, 3] == PixelMark.NAN
+    assert (planes.marks[0, 2] == PixelMark.POSITIVE_INFINITY).all()
     assert np.isfinite([planes.lo, planes.hi]).all()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fmapboard.records import Mark
+from fmapboard.records import PixelMark
 from fmapboard.render.average import shrink, shrink_pixels
 
 
@@ -23,7 +23,11 @@ def test_pixels_at_the_border_are_repeated_to_fill_their_block_and_rounded_down(
 
 def test_a_block_that_holds_a_mark_becomes_that_mark() -> None:
     marks = np.zeros((4, 4), np.uint8)
-    marks[0, 3], marks[3, 3], marks[2, 2] = Mark.NAN, Mark.NAN, Mark.POSITIVE_INFINITY
+    marks[0, 3], marks[3, 3], marks[2, 2] = (
+        PixelMark.NAN,
+        PixelMark.NAN,
+        PixelMark.POSITIVE_INFINITY,
+    )
     found = shrink_pixels(np.zeros((4, 4), np.uint8), marks, 2)[1]
     assert found is not None
-    assert found.tolist() == [[0, Mark.NAN], [0, Mark.POSITIVE_INFINITY]]
+    assert found.tolist() == [[0, PixelMark.NAN], [0, PixelMark.POSITIVE_INFINITY]]

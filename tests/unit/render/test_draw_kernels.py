@@ -7,7 +7,7 @@ import pytest
 import torchvision
 from map_grids import INF, NAN, decoded, network
 
-from fmapboard.records import Kernels, KernelShape, Mark, Site
+from fmapboard.records import Kernels, KernelShape, LayerCall, PixelMark
 from fmapboard.render.grid import draw_kernels
 
 pytestmark = pytest.mark.usefixtures("_one_thread")
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("_one_thread")
 
 def kernels_of(weight: np.ndarray) -> Kernels:
     shape = KernelShape(weight.shape)
-    return Kernels(Site("conv", "Conv2d", shape), weight.astype(np.float32))
+    return Kernels(LayerCall("conv", "Conv2d", shape), weight.astype(np.float32))
 
 
 def test_first_layer_kernels_are_rgb_tiles_with_zero_in_mid_grey() -> None:
@@ -60,8 +60,8 @@ def test_bad_weights_are_marked_and_spoil_no_other(inputs: int) -> None:
     raster, peak = draw_kernels(kernels_of(weight))
     assert peak == 0.5
     assert raster.palette is not None
-    assert raster.pixels[1, 1:3].tolist() == [Mark.NAN, Mark.POSITIVE_INFINITY]
-    assert raster.pixels[1, 4:6].tolist() == [Mark.NEGATIVE_INFINITY, 249]
+    assert raster.pixels[1, 1:3].tolist() == [PixelMark.NAN, PixelMark.POSITIVE_INFINITY]
+    assert raster.pixels[1, 4:6].tolist() == [PixelMark.NEGATIVE_INFINITY, 249]
 
 
 def test_all_zero_kernels_are_neutral() -> None:

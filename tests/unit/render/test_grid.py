@@ -12,7 +12,7 @@ from map_grids import GREY, chelsea, classic, decoded, network, planes_of, tile_
 from torch import nn
 
 from fmapboard.extraction import extract
-from fmapboard.records import Raster
+from fmapboard.records import Picture
 from fmapboard.render.grid import draw_maps, enlarge
 
 pytestmark = pytest.mark.usefixtures("_one_thread")
@@ -104,9 +104,9 @@ def test_channels_with_a_range_of_a_hundred_millionth_are_still_visible() -> Non
 def test_a_batch_gives_one_grey_grid_a_sample_and_never_colour(batch: int) -> None:
     maps = torch.randn(batch, 6, 5, 4, generator=torch.Generator().manual_seed(3))
     planes = planes_of(maps)
-    rasters = [draw_maps(planes, sample, GREY) for sample in range(len(planes.pixels))]
-    assert len(rasters) == batch
-    for sample, raster in enumerate(rasters):
+    samples = [draw_maps(planes, sample, GREY) for sample in range(len(planes.pixels))]
+    assert len(samples) == batch
+    for sample, raster in enumerate(samples):
         assert raster.pixels.ndim == 2
         assert np.array_equal(raster.pixels, classic(maps[sample : sample + 1]))
 
@@ -125,12 +125,12 @@ def test_small_maps_are_enlarged_by_the_whole_factor_that_reaches_32_px(
 
 
 def test_enlarging_keeps_palette_and_colour() -> None:
-    indexed = Raster(np.array([[3, 250]], np.uint8), GREY.table, tile=(16, 16))
+    indexed = Picture(np.array([[3, 250]], np.uint8), GREY.table, tile=(16, 16))
     assert enlarge(indexed).pixels.tolist() == [[3, 3, 250, 250], [3, 3, 250, 250]]
     assert enlarge(indexed).palette is GREY.table
-    rgb = Raster(np.array([[[1, 2, 3]]], np.uint8), tile=(16, 16))
+    rgb = Picture(np.array([[[1, 2, 3]]], np.uint8), tile=(16, 16))
     assert enlarge(rgb).pixels.tolist() == [[[1, 2, 3]] * 2] * 2
 
 
 def test_a_photograph_is_never_enlarged() -> None:
-    assert enlarge(Raster(np.zeros((4, 4), np.uint8))).pixels.shape == (4, 4)
+    assert enlarge(Picture(np.zeros((4, 4), np.uint8))).pixels.shape == (4, 4)

@@ -9,7 +9,7 @@ from map_grids import GREY, INF, NAN, decoded, planes_of, tile_of
 from torch import Tensor
 
 from fmapboard.options import PALETTES
-from fmapboard.records import Mark
+from fmapboard.records import PixelMark
 from fmapboard.render.grid import draw_maps
 from fmapboard.render.palettes import MARK_COLOURS, palette
 
@@ -44,14 +44,16 @@ def test_every_palette_has_250_different_value_colours(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PALETTES)
-@pytest.mark.parametrize("mark", list(Mark), ids=lambda mark: mark.name)
-def test_a_mark_is_unmistakable_among_the_values_of_every_palette(name: str, mark: Mark) -> None:
+@pytest.mark.parametrize("mark", list(PixelMark), ids=lambda mark: mark.name)
+def test_a_mark_is_unmistakable_among_the_values_of_every_palette(
+    name: str, mark: PixelMark
+) -> None:
     table = palette(name).table.astype(int)
     assert tuple(table[mark]) == MARK_COLOURS[mark]
-    least = 8 if mark is Mark.PADDING else 60  # of 255, in the channel that differs most
+    least = 8 if mark is PixelMark.PADDING else 60  # of 255, in the channel that differs most
     assert np.abs(table[:250] - table[mark]).max(1).min() >= least
     assert len(set(MARK_COLOURS[mark])) > 1, "no mark is grey"
-    others = np.array([MARK_COLOURS[other] for other in Mark if other is not mark])
+    others = np.array([MARK_COLOURS[other] for other in PixelMark if other is not mark])
     assert np.abs(others - table[mark]).max(1).min() >= 100
 
 

@@ -9,7 +9,7 @@ from torch import nn
 
 from fmapboard.errors import ConfigurationError
 from fmapboard.measure.reducer import Reducer
-from fmapboard.records import Site
+from fmapboard.records import LayerCall
 from fmapboard.render.grid import draw_maps
 from fmapboard.render.palettes import palette
 
@@ -40,11 +40,11 @@ def test_the_layer_scale_keeps_the_channels_comparable() -> None:
 
 def test_the_locked_scale_is_that_of_the_first_step_for_each_channel() -> None:
     reducer = Reducer(scale="locked")
-    site, conv = Site("conv", "Conv2d"), nn.Conv2d(1, 1, 1)
+    layer_call, conv = LayerCall("conv", "Conv2d"), nn.Conv2d(1, 1, 1)
 
     def pixels(*values: float) -> list[int]:
         maps = torch.tensor(values).reshape(1, 1, 1, -1)
-        planes = reducer(site, "feature_maps", maps, conv).to_host().planes
+        planes = reducer(layer_call, "feature_maps", maps, conv).to_host().planes
         assert planes is not None
         return draw_maps(planes, 0, GREY).pixels[0].tolist()
 
@@ -55,11 +55,11 @@ def test_the_locked_scale_is_that_of_the_first_step_for_each_channel() -> None:
 
 def test_the_signed_palette_shows_zero_as_its_neutral_middle() -> None:
     maps = torch.tensor([[-1.0, 0.0, 4.0], [0.0, 0.5, -2.0]])[None, :, None]
-    planes = planes_of(maps, zero_centred=True)
+    planes = planes_of(maps, zero_centered=True)
     assert planes.lo.tolist() == [[-4.0, -2.0]]
     assert planes.hi.tolist() == [[4.0, 2.0]]
     picture = decoded(draw_maps(planes, 0, palette("signed")))
-    assert palette("signed").zero_centred
+    assert palette("signed").zero_centered
     for channel, column in ((0, 1), (1, 0)):
         assert tile_of(picture, channel, maps)[0, column].tolist() == [246, 247, 247]
     red, _, blue = tile_of(picture, 0, maps)[0, 2].tolist()

@@ -8,11 +8,11 @@ import pytest
 from fmapboard.records import Planes
 from fmapboard.render.average import shrink
 from fmapboard.render.extremes import finite_extremes
-from fmapboard.render.quantize import Quantiser, quantise
+from fmapboard.render.quantize import Quantizer, quantize
 
 
 def planes_of(maps: np.ndarray, **options: object) -> Planes:
-    quantiser = Quantiser(**{"max_tile": None, **options})  # type: ignore[arg-type]
+    quantiser = Quantizer(**{"max_tile": None, **options})  # type: ignore[arg-type]
     return quantiser("conv", maps, maps.shape, maps.shape[1], "")
 
 
@@ -47,7 +47,7 @@ def test_the_largest_value_is_white_and_the_smallest_black_at_any_level() -> Non
 
 
 def test_values_outside_a_locked_scale_are_drawn_as_its_ends() -> None:
-    quantiser = Quantiser(None, "locked")
+    quantiser = Quantizer(None, "locked")
 
     def pixels(*values: float) -> list[int]:
         maps = np.array(values, np.float32).reshape(1, 1, 1, -1)
@@ -60,7 +60,7 @@ def test_values_outside_a_locked_scale_are_drawn_as_its_ends() -> None:
 
 
 def test_a_locked_scale_survives_a_batch_of_another_size() -> None:
-    quantiser = Quantiser(None, "locked")
+    quantiser = Quantizer(None, "locked")
     maps = np.random.default_rng(3).random((2, 3, 5, 5), np.float32)
     first = quantiser("conv", maps, maps.shape, 3, "")
     short = quantiser("conv", maps[:1], maps.shape, 3, "")
@@ -80,7 +80,7 @@ def test_extremes_say_whether_all_values_are_finite() -> None:
 def test_a_float64_map_is_quantised_in_float64() -> None:
     maps = (1.0 + np.arange(4.0).reshape(1, 1, 1, 4) * 1e-12).astype(np.float64)
     lo, hi = maps.min((2, 3)), maps.max((2, 3))
-    assert quantise(maps, lo, hi)[0, 0, 0].tolist() == [0, 85, 169, 255]
+    assert quantize(maps, lo, hi)[0, 0, 0].tolist() == [0, 85, 169, 255]
 
 
 def test_planes_that_do_not_fit_the_cache_together_are_quantised_like_each_alone() -> None:

@@ -15,7 +15,7 @@ from torch import nn
 
 from fmapboard.measure.reducer import Reducer
 from fmapboard.options import PALETTES
-from fmapboard.records import LoggedStep, Mark, Picture, Planes, Site
+from fmapboard.records import LayerCall, LoggedStep, PixelMark, Planes, TaggedPictures
 from fmapboard.render import png
 from fmapboard.render.grid import draw_maps
 from fmapboard.render.palettes import LEVEL_OF_PIXEL, PIXEL_OF_LEVEL, palette
@@ -24,7 +24,7 @@ from fmapboard.writers.folder import FolderWriter
 
 def planes_of(maps: torch.Tensor, **options: object) -> Planes:
     reducer = Reducer(samples=None, max_channels=None, max_tile=None, **options)  # type: ignore[arg-type]
-    pending = reducer(Site("conv", "Conv2d"), "feature_maps", maps, nn.Conv2d(1, 1, 1))
+    pending = reducer(LayerCall("conv", "Conv2d"), "feature_maps", maps, nn.Conv2d(1, 1, 1))
     planes = pending.to_host().planes
     assert planes is not None
     return planes
@@ -54,7 +54,7 @@ def random_maps(*shape: int, seed: int = 0) -> torch.Tensor:
 @pytest.mark.parametrize("channels", [1, 2, 5, 17])
 def test_values_come_back_within_2_of_255_of_the_range(colours: str, channels: int) -> None:
     maps = random_maps(2, channels, 9, 14) * 3 - 1
-    planes = planes_of(maps, zero_centred=palette(colours).zero_centred)
+    planes = planes_of(maps, zero_centered=palette(colours).zero_centered)
     for sample in range(2):
         values, marks = read(planes, stored(planes, colours, sample), colours, sample)
         assert not marks.any()
@@ -71,7 +71,7 @@ def test_marks_come_back_exactly_and_the_values_beside_them_too(colours: str) ->
     maps[0, 0, 0, 0], maps[0, 1, 2, 3], maps[0, 2, 5, 5] = math.nan, math.inf, -math.inf
     maps[0, 3], maps[0, 4] = 0.3, 0.0
     maps[0, 5] = math.nan
-    planes = planes_of(maps, zero_centred=palette(colours).zero_centred)
+    planes = planes_of(maps, zero_centered=palette(colours).zero_centered)
     dead = np.arange(10) == 4
     values, marks = read(planes, stored(planes, colours, dead=dead), colours)
     wanted = np.zeros((10, 6, 6), np.uint8)
@@ -101,7 +101,7 @@ def test_the_grey_of_an_index_is_at_most_one_below_its_pixel() -> None:
     assert sorted(set(below.tolist())) == [0, 1]
     assert np.count_nonzero(below) == 6
     assert LEVEL_OF_PIXEL[[0, 255]].tolist() == [0, 249]
-    assert Mark.PADDING == 250
+    assert PixelMark.PADDING == 250
 
 
 def test_a_plain_grey_grid_that_a_browser_decodes_to_rgb_reads_back_too() -> None:
@@ -125,7 +125,7 @@ def test_a_real_layer_reads_back_from_a_file_on_disk(tmp_path: Path) -> None:
     conv = nn.Conv2d(3, 8, 3)
     maps = conv(random_maps(1, 3, 40, 50, seed=3)).detach()
     planes = planes_of(maps)
-    picture = Picture(
+    picture = TaggedPictures(
         "feature_maps_8x3x3x3/conv", "feature_maps", (draw_maps(planes, 0, palette("grey")),)
     )
     writer = FolderWriter(tmp_path)

@@ -7,39 +7,41 @@ from typing import Any
 
 import numpy as np
 import pytest
-from composed_steps import SITE, compose, kernels_of, maps_of, measured
+from composed_steps import CALL, compose, kernels_of, maps_of, measured
 
 from fmapboard.records import (
     InputImage,
     KernelShape,
+    LayerCall,
     Parameter,
     Sample,
-    Site,
 )
-from fmapboard.summary.build import Composer
+from fmapboard.summary.build import SummaryBuilder
 from fmapboard.tab_format import unpack
 
 # -- tags ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("site", "role", "tag"),
+    ("layer_call", "kind", "tag"),
     [
-        (SITE, "feature_maps", "feature_maps_64x3x7x7/conv1"),
-        (SITE, "inputs", "inputs_64x3x7x7/conv1"),
-        (SITE, "gradients_of_maps", "gradients_of_maps_64x3x7x7/conv1"),
-        (Site("head.conv", "Conv2d", KernelShape((8, 4, 1, 1)), call=2), "feature_maps",
+        (CALL, "feature_maps", "feature_maps_64x3x7x7/conv1"),
+        (CALL, "inputs", "inputs_64x3x7x7/conv1"),
+        (CALL, "gradients_of_maps", "gradients_of_maps_64x3x7x7/conv1"),
+        (LayerCall("head.conv", "Conv2d", KernelShape((8, 4, 1, 1)), call=2), "feature_maps",
          "feature_maps_8x4x1x1/head.conv.call2"),
-        (Site("up", "ConvTranspose2d", KernelShape((8, 4, 2, 2))), "feature_maps",
+        (LayerCall("up", "ConvTranspose2d", KernelShape((8, 4, 2, 2))), "feature_maps",
          "feature_maps_8x4x2x2/up"),
-        (Site("pool", "MaxPool2d"), "feature_maps", "feature_maps_MaxPool2d/pool"),
+        (LayerCall("pool", "MaxPool2d"), "feature_maps", "feature_maps_MaxPool2d/pool"),
     ],
 )  # fmt: skip
-def test_pictures_are_grouped_by_kernel_shape_and_role(site: Site, role: Any, tag: str) -> None:
-    (picture,) = compose(measured=(measured(maps_of(1, 4, 6, 6), site, role),)).pictures
+def test_pictures_are_grouped_by_kernel_shape_and_role(
+    layer_call: LayerCall, kind: Any, tag: str
+) -> None:
+    (picture,) = compose(measured=(measured(maps_of(1, 4, 6, 6), layer_call, kind),)).pictures
     assert picture.tag == tag
-    assert picture.role == role
-    assert picture.site is site
+    assert picture.kind == kind
+    assert picture.layer_call is layer_call
 
 
 def test_kernels_and_the_networks_input_have_tags_of_their_own() -> None:
@@ -53,7 +55,7 @@ def test_histograms_and_scalars_are_tagged_by_what_they_count() -> None:
     parameters = (Parameter("conv1.weight", sample, sample, 3.0), Parameter("conv1.bias", norm=4.0))
     roles = ("feature_maps", "inputs", "gradients_of_maps")
     step = compose(
-        measured=tuple(measured(maps_of(2, 4, 6, 6), role=role) for role in roles),
+        measured=tuple(measured(maps_of(2, 4, 6, 6), kind=kind) for kind in roles),
         parameters=parameters,
         scalars={"fmapboard/skipped_steps": 2.0},
         training_thread_ms=1.5,
@@ -71,7 +73,7 @@ def test_histograms_and_scalars_are_tagged_by_what_they_count() -> None:
 
 def test_a_name_stands_in_front_of_every_tag() -> None:
     step = compose(
-        Composer(name="critic"),
+        SummaryBuilder(name="critic"),
         measured=(measured(maps_of(1, 4, 6, 6)),),
         kernels=(kernels_of(64, 3, 7, 7),),
         inputs=(InputImage(0, np.zeros((3, 4, 5), np.float32)),),
@@ -91,7 +93,7 @@ def test_a_name_stands_in_front_of_every_tag() -> None:
 def test_fractions_are_of_the_layers_channels() -> None:
     maps = maps_of(2, 4, 6, 6)
     maps[:, 0], maps[:, 1], maps[1, 2, 0, 0] = 0.0, 7.0, math.nan
-    relu = Site("relu", "ReLU", pictures=False, floor=0.0)
+    relu = LayerCall("relu", "ReLU", pictures=False, floor=0.0)
     scalars = compose(measured=(measured(maps), measured(maps, relu))).scalars
     assert scalars["constant_channels/conv1"] == 0.5
     assert scalars["nonfinite/conv1"] == 0.25
@@ -100,7 +102,7 @@ def test_fractions_are_of_the_layers_channels() -> None:
 
 
 def test_only_layers_with_pictures_get_a_record_and_a_histogram() -> None:
-    relu = Site("relu", "ReLU", pictures=False, floor=0.0)
+    relu = LayerCall("relu", "ReLU", pictures=False, floor=0.0)
     step = compose(measured=(measured(maps_of(1, 4, 6, 6), relu),))
     assert (step.pictures, step.histograms, step.records) == ((), (), ())
 
@@ -114,21 +116,21 @@ def test_no_gradient_gives_no_norm() -> None:
 
 def test_each_sample_is_a_raster_of_its_own() -> None:
     (picture,) = compose(measured=(measured(maps_of(5, 4, 6, 6), samples=3),)).pictures
-    assert [r.pixels.shape for r in picture.rasters] == [(18, 18)] * 3
+    assert [r.pixels.shape for r in picture.samples] == [(18, 18)] * 3
 
 
 def test_a_dead_activations_channel_is_drawn_as_dead() -> None:
     maps = maps_of(2, 4, 6, 6).relu()
     maps[:, 1] = 0
-    site = Site("relu", "ReLU", floor=0.0)
-    step = compose(measured=(measured(maps, site),))
-    ((raster,),) = [p.rasters for p in step.pictures]
+    layer_call = LayerCall("relu", "ReLU", floor=0.0)
+    step = compose(measured=(measured(maps, layer_call),))
+    ((raster,),) = [p.samples for p in step.pictures]
     assert raster.pixels[2, 10] == 255
     _, arrays = unpack(step.records[0].blobs)
     assert arrays["feature_maps.dead"].tolist() == [0.0, 1.0, 0.0, 0.0]
 
 
 def test_a_colour_palette_is_used_and_named() -> None:
-    step = compose(Composer(colormap="magma"), measured=(measured(maps_of(1, 4, 6, 6)),))
-    assert step.pictures[0].rasters[0].palette is not None
+    step = compose(SummaryBuilder(colormap="magma"), measured=(measured(maps_of(1, 4, 6, 6)),))
+    assert step.pictures[0].samples[0].palette is not None
     assert unpack(step.records[0].blobs)[0]["pictures"][0]["palette"] == "magma"

@@ -6,20 +6,20 @@ from typing import Any
 
 import pytest
 import torch
-from composed_steps import SITE, compose, kernels_of, maps_of, measured
+from composed_steps import CALL, compose, kernels_of, maps_of, measured
 from torch import nn
 
 from fmapboard.measure.reducer import Reducer
 from fmapboard.records import (
     KernelShape,
-    Site,
+    LayerCall,
 )
-from fmapboard.summary.build import Composer
+from fmapboard.summary.build import SummaryBuilder
 
 LEGEND = "magenta = NaN, red = +Inf, blue = −Inf, cyan = constant channel, orange = dead channel"
 
 
-def description(maps: torch.Tensor, composer: Composer | None = None, **options: Any) -> str:
+def description(maps: torch.Tensor, composer: SummaryBuilder | None = None, **options: Any) -> str:
     (picture,) = compose(composer, measured=(measured(maps, **options),)).pictures
     return picture.description
 
@@ -41,15 +41,15 @@ def test_a_description_says_what_was_left_out() -> None:
 def test_a_description_says_the_scale() -> None:
     maps = maps_of(1, 4, 5, 5)
     assert "; one scale for all channels of the layer; " in description(
-        maps, Composer(scale="layer"), scale="layer"
+        maps, SummaryBuilder(scale="layer"), scale="layer"
     )
     assert "; scale locked to the first logged step; " in description(
-        maps, Composer(scale="locked"), scale="locked"
+        maps, SummaryBuilder(scale="locked"), scale="locked"
     )
 
 
 def test_a_description_says_how_other_shapes_were_read() -> None:
-    sequence = Reducer()(SITE, "feature_maps", maps_of(1, 4, 9), nn.Conv1d(3, 4, 1)).to_host()
+    sequence = Reducer()(CALL, "feature_maps", maps_of(1, 4, 9), nn.Conv1d(3, 4, 1)).to_host()
     assert "; one axis, drawn as a line; " in compose(measured=(sequence,)).pictures[0].description
 
 
@@ -73,11 +73,11 @@ def test_a_description_of_kernels_says_how_they_lie_and_what_was_left_out(
 
 
 def test_three_inputs_are_never_left_out_and_not_said_to_be() -> None:
-    (picture,) = compose(Composer(max_kernels=2), kernels=(kernels_of(2, 3, 5, 5),)).pictures
+    (picture,) = compose(SummaryBuilder(max_kernels=2), kernels=(kernels_of(2, 3, 5, 5),)).pictures
     assert picture.description.endswith("one scale for the layer")
 
 
 def test_a_layers_name_cannot_break_out_of_the_descriptions_code_quotes() -> None:
-    site = Site("a`b\n# c", "Conv2d", KernelShape((4, 3, 1, 1)))
-    (picture,) = compose(measured=(measured(maps_of(1, 4, 5, 5), site),)).pictures
+    layer_call = LayerCall("a`b\n# c", "Conv2d", KernelShape((4, 3, 1, 1)))
+    (picture,) = compose(measured=(measured(maps_of(1, 4, 5, 5), layer_call),)).pictures
     assert picture.description.startswith("feature maps of `a'b # c` (Conv2d)")

@@ -10,21 +10,21 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from composed_steps import SITE, compose, kernels_of, maps_of, measured
+from composed_steps import CALL, compose, kernels_of, maps_of, measured
 from PIL import Image
 
 from fmapboard.records import (
-    Measured,
+    LayerCall,
+    LayerMeasurement,
     Planes,
-    Site,
 )
 from fmapboard.render import png
-from fmapboard.summary.build import Composer
+from fmapboard.summary.build import SummaryBuilder
 from fmapboard.tab_format import unpack
 
 
 def test_the_first_steps_record_carries_the_grids_and_later_ones_do_not() -> None:
-    composer = Composer()
+    composer = SummaryBuilder()
     content: dict[str, Any] = {
         "measured": (measured(maps_of(2, 9, 6, 6), samples=2),),
         "kernels": (kernels_of(64, 3, 7, 7),),
@@ -36,14 +36,14 @@ def test_the_first_steps_record_carries_the_grids_and_later_ones_do_not() -> Non
     small, whole = first.records
     assert len(small.blobs) == 2
     assert whole.blobs[:2] == small.blobs
-    drawn = [png.encode(raster) for p in first.pictures for raster in p.rasters]
+    drawn = [png.encode(picture) for p in first.pictures for picture in p.samples]
     assert list(whole.blobs[2:]) == drawn
     with Image.open(io.BytesIO(whole.blobs[4])) as image:
         assert image.size == (65, 65)
 
 
 def test_a_record_tells_the_step_and_how_many_were_written_so_far() -> None:
-    composer, part = Composer(), measured(maps_of(1, 4, 6, 6))
+    composer, part = SummaryBuilder(), measured(maps_of(1, 4, 6, 6))
     told = []
     for number in (0, 100, 200):
         step = compose(composer, number, measured=(part,), training_thread_ms=2.34567)
@@ -75,12 +75,14 @@ def test_a_record_holds_the_geometry_and_the_numbers_of_the_drawn_channels() -> 
 
 
 def test_every_call_and_every_layer_has_a_record_of_its_own() -> None:
-    sites = (
-        SITE,
-        Site("conv1", "Conv2d", SITE.kernel_shape, 2, 1),
-        Site("b", "Conv2d", None, 1, 2),
+    layer_calls = (
+        CALL,
+        LayerCall("conv1", "Conv2d", CALL.kernel_shape, 2, 1),
+        LayerCall("b", "Conv2d", None, 1, 2),
     )
-    step = compose(measured=tuple(measured(maps_of(1, 4, 6, 6), site) for site in sites))
+    step = compose(
+        measured=tuple(measured(maps_of(1, 4, 6, 6), layer_call) for layer_call in layer_calls)
+    )
     small = [r for r in step.records if r.tag.startswith("fmapboard/")]
     assert [r.tag for r in small] == ["fmapboard/conv1", "fmapboard/conv1.call2", "fmapboard/b"]
     headers = [unpack(r.blobs)[0] for r in small]
@@ -90,10 +92,10 @@ def test_every_call_and_every_layer_has_a_record_of_its_own() -> None:
 def test_a_record_tells_which_channels_the_next_activation_shuts_off() -> None:
     maps = maps_of(2, 4, 6, 6)
     maps[:, 1] = -1.0
-    relu = Site("relu", "ReLU", None, 1, 1, pictures=False, floor=0.0)
+    relu = LayerCall("relu", "ReLU", None, 1, 1, pictures=False, floor=0.0)
     after = measured(maps.clamp(min=0.0), relu)
     second = measured(torch.zeros(2, 4, 6, 6), replace(relu, layer="relu2", position=2))
-    other = measured(maps_of(2, 4, 6, 6), Site("conv2", "Conv2d", None, 1, 3))
+    other = measured(maps_of(2, 4, 6, 6), LayerCall("conv2", "Conv2d", None, 1, 3))
     step = compose(measured=(measured(maps), after, second, other))
     header, arrays = unpack(step.records[0].blobs)
     assert header["activation"] == {"label": "relu", "type": "ReLU"}
@@ -103,7 +105,7 @@ def test_a_record_tells_which_channels_the_next_activation_shuts_off() -> None:
 
 
 def test_an_activation_of_another_number_of_channels_says_nothing_about_a_layer() -> None:
-    relu = Site("relu", "ReLU", None, 1, 1, pictures=False, floor=0.0)
+    relu = LayerCall("relu", "ReLU", None, 1, 1, pictures=False, floor=0.0)
     parts = (measured(maps_of(2, 4, 6, 6)), measured(torch.zeros(2, 8, 6, 6), relu))
     header, arrays = unpack(compose(measured=parts).records[0].blobs)
     assert "activation" not in header
@@ -129,8 +131,8 @@ def test_values_of_a_float64_model_beyond_float32_are_no_error() -> None:
 
 def test_planes_of_a_probe_stand_beside_numbers_of_the_batch() -> None:
     live, probe = measured(maps_of(8, 4, 6, 6)), measured(maps_of(2, 4, 6, 6), samples=None)
-    joined = Measured(SITE, "feature_maps", probe.planes, live.statistics, live.sample)
+    joined = LayerMeasurement(CALL, "feature_maps", probe.planes, live.statistics, live.sample)
     step = compose(measured=(joined,))
-    assert len(step.pictures[0].rasters) == 2
+    assert len(step.pictures[0].samples) == 2
     assert isinstance(joined.planes, Planes)
     assert step.histograms[0].counts.sum() == 8 * 4 * 36

@@ -15,24 +15,24 @@ from tensorboard.plugins.image import metadata as image_metadata
 from tensorboard.plugins.scalar.summary import scalar_pb
 from tensorboard.util.tensor_util import make_ndarray, make_tensor_proto
 
-from fmapboard.records import Histogram, LoggedStep, Picture, Raster, TabRecord
+from fmapboard.records import Histogram, LoggedStep, Picture, TabRecord, TaggedPictures
 from fmapboard.render import png
 from fmapboard.writers import encoder
 from fmapboard.writers.encoder import Encoder, field
 from fmapboard.writers.event_file import EventFile
 
 
-def step_of(*pictures: Picture) -> LoggedStep:
+def step_of(*pictures: TaggedPictures) -> LoggedStep:
     return LoggedStep(3, 1000.5, pictures=pictures, scalars={"gradient_norm/total": 2.5})
 
 
-def noise(height: int, width: int) -> Raster:
+def noise(height: int, width: int) -> Picture:
     pixels = np.random.default_rng(0).integers(0, 256, (height, width), np.uint8)
-    return Raster(pixels, tile=(height, width))
+    return Picture(pixels, tile=(height, width))
 
 
-def picture_of(*rasters: Raster, tag: str = "feature_maps_1x1x1x1/conv") -> Picture:
-    return Picture(tag, "feature_maps", rasters, description="maps")
+def picture_of(*samples: Picture, tag: str = "feature_maps_1x1x1x1/conv") -> TaggedPictures:
+    return TaggedPictures(tag, "feature_maps", samples, description="maps")
 
 
 def parsed(parts: list[bytes]) -> summary_pb2.Summary:
@@ -57,11 +57,11 @@ def test_a_field_of_a_high_number_and_of_many_parts() -> None:
 
 @pytest.mark.parametrize("side", [1, 8, 130, 1500])
 def test_a_picture_parses_as_the_image_plugin_writes_it(side: int) -> None:
-    rasters = noise(side, side + 1), noise(2, 2)
-    value = parsed(Encoder()(step_of(picture_of(*rasters)))).value[0]
+    samples = noise(side, side + 1), noise(2, 2)
+    value = parsed(Encoder()(step_of(picture_of(*samples)))).value[0]
     metadata = image_metadata.create_summary_metadata(display_name="", description="maps")
     metadata.data_class = summary_pb2.DATA_CLASS_BLOB_SEQUENCE
-    strings = [str(side + 1).encode(), str(side).encode(), *map(png.encode, rasters)]
+    strings = [str(side + 1).encode(), str(side).encode(), *map(png.encode, samples)]
     assert value == summary_pb2.Summary.Value(
         tag="feature_maps_1x1x1x1/conv",
         metadata=metadata,

@@ -16,7 +16,7 @@ from tensorboard.backend.event_processing.event_file_loader import (
 )
 from tensorboard.util.tensor_util import make_ndarray
 
-from fmapboard.records import Histogram, LoggedStep, Picture
+from fmapboard.records import Histogram, LoggedStep, TaggedPictures
 from fmapboard.render import png
 from fmapboard.tab_format import unpack
 from fmapboard.writers.tensorboard import TensorBoardWriter, default_log_dir
@@ -108,8 +108,8 @@ def test_the_comment_ends_the_default_directory() -> None:
 
 
 def test_a_step_of_thousands_of_parts_is_whole(tmp_path: Path) -> None:
-    raster = raster_of(0)
-    pictures = tuple(Picture(f"maps/{n}", "feature_maps", (raster,)) for n in range(1000))
+    picture = raster_of(0)
+    pictures = tuple(TaggedPictures(f"maps/{n}", "feature_maps", (picture,)) for n in range(1000))
     writer = TensorBoardWriter(tmp_path)
     writer.write(LoggedStep(0, 1000.0, pictures=pictures))
     writer.close()

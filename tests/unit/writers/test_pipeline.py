@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 import fmapboard
-from fmapboard.records import Raster
+from fmapboard.records import Picture
 from fmapboard.render import png
 
 
@@ -17,12 +17,12 @@ from fmapboard.render import png
 def test_a_bound_on_bytes_compresses_each_picture_once(
     max_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    compressed: list[Raster] = []
+    compressed: list[Picture] = []
     compress = png._compressed
 
-    def counting(raster: Raster, factor: int) -> list[bytes]:
-        compressed.append(raster)
-        return compress(raster, factor)
+    def counting(picture: Picture, factor: int) -> list[bytes]:
+        compressed.append(picture)
+        return compress(picture, factor)
 
     monkeypatch.setattr(png, "_compressed", counting)
     model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.Conv2d(8, 8, 3))
@@ -32,8 +32,8 @@ def test_a_bound_on_bytes_compresses_each_picture_once(
             model(torch.rand(1, 3, 24, 24)).sum().backward()
             torch.optim.SGD(model.parameters(), lr=0.0).step()
     board.close()
-    sizes = [raster.pixels.shape for raster in compressed]
+    sizes = [picture.pixels.shape for picture in compressed]
     kernels, inputs = 2, 3
     if max_bytes == 10**7:
         assert len(sizes) == 2 * 3 + kernels + inputs
-    assert len({id(raster.pixels) for raster in compressed}) == len(compressed)
+    assert len({id(picture.pixels) for picture in compressed}) == len(compressed)

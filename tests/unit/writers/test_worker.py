@@ -3,54 +3,12 @@
 from __future__ import annotations
 
 import gc
-import os
 import threading
 import weakref
-from collections.abc import Iterator
 
-import pytest
+from held_work import LIMIT, Desk
 
-from fmapboard.writers.worker import WhenFull, Worker
-
-LIMIT = 20.0  # s; only a broken worker takes that long
-
-
-class Desk:
-    """Work that goes on when it is told to, and keeps what it was given."""
-
-    def __init__(self) -> None:
-        self.done: list[object] = []
-        self.failures: list[Exception] = []
-        self.begun, self.go_on = threading.Semaphore(0), threading.Semaphore(0)
-        self.held = False
-
-    def work(self, item: object) -> None:
-        self.begun.release()
-        if self.held:
-            assert self.go_on.acquire(timeout=LIMIT)
-        if isinstance(item, Exception):
-            raise item
-        self.done.append(item)
-
-    def worker(self, max_bytes: int = 100, when_full: WhenFull = "wait") -> Worker[object]:
-        return Worker(self.work, self.failures.append, max_bytes=max_bytes, when_full=when_full)
-
-    def hold_at_first(self, worker: Worker[object], nbytes: int = 10) -> None:
-        """Give it "first", and return when it is at work on it and stays there."""
-        self.held = True
-        worker.put("first", nbytes)
-        assert self.begun.acquire(timeout=LIMIT)
-
-    def let_go(self) -> None:
-        self.held = False
-        self.go_on.release()
-
-
-@pytest.fixture
-def desk() -> Iterator[Desk]:
-    desk = Desk()
-    yield desk
-    desk.let_go()
+from fmapboard.writers.worker import Worker
 
 
 def threads() -> list[threading.Thread]:
@@ -236,76 +194,3 @@ def test_closing_from_inside_the_work_neither_hangs_nor_loses_what_waits(desk: D
     worker._thread.join(LIMIT)
     assert desk.done == ["first", "closes", "last"]
     assert desk.failures == []
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
-@pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
-def test_a_forked_child_neither_hangs_nor_works_on_its_parents_items(desk: Desk) -> None:
-    worker = desk.worker(max_bytes=10)
-    worker.put("parent's", 5)
-    worker.flush()
-    child = os.fork()
-    if child == 0:
-        threading.Timer(LIMIT, os._exit, (1,)).start()
-        for _ in range(3):
-            worker.put("child's", 10)
-        worker.flush()
-        worker.close()
-        os._exit(0 if desk.done == ["parent's"] else 2)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    worker.close()
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
-@pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
-def test_a_worker_that_is_first_used_in_a_forked_child_finishes_there(desk: Desk) -> None:
-    worker = desk.worker()
-    child = os.fork()
-    if child == 0:
-        threading.Timer(LIMIT, os._exit, (1,)).start()
-        for item in range(50):
-            worker.put(item, 1)
-        worker.close()
-        os._exit(0 if desk.done == list(range(50)) else 2)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-
-
-@pytest.mark.parametrize("runs", [True, False])
-def test_ctrl_c_while_the_thread_starts_leaves_a_worker_that_can_be_used_and_closed(
-    desk: Desk, runs: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    real, started = threading.Thread.start, []
-
-    def interrupted(thread: threading.Thread) -> None:
-        started.append(thread)
-        if runs:
-            real(thread)
-        raise KeyboardInterrupt
-
-    worker = desk.worker()
-    monkeypatch.setattr("fmapboard.writers.worker._MOMENT", LIMIT if runs else 0.01)
-    monkeypatch.setattr(threading.Thread, "start", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        worker.put("lost", 1)
-    monkeypatch.undo()
-    worker.put("kept", 1)
-    worker.close()
-    assert desk.done == ["kept"]
-    assert not any(thread.is_alive() for thread in [*started, worker._thread])  # type: ignore[union-attr]
-    assert (worker._thread in started) == runs
-
-
-def test_closing_after_ctrl_c_kept_the_thread_from_starting_does_nothing(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupted(thread: threading.Thread) -> None:
-        raise KeyboardInterrupt
-
-    worker = desk.worker()
-    monkeypatch.setattr("fmapboard.writers.worker._MOMENT", 0.01)
-    monkeypatch.setattr(threading.Thread, "start", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        worker.put("lost", 1)
-    worker.flush()
-    worker.close()
-    assert desk.done == []

@@ -1,0 +1,15 @@
+"""Work that waits for the test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from held_work import Desk
+
+
+@pytest.fixture
+def desk() -> Iterator[Desk]:
+    desk = Desk()
+    yield desk
+    desk.let_go()
