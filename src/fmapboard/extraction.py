@@ -78,7 +78,7 @@ def _registry(model: nn.Module, layers: Layers) -> HookRegistry:
 
 
 class _Collector:
-    """A `hooks.CaptureListener` that clones what it receives."""
+    """A `listener.CaptureListener` that clones what it receives."""
 
     def __init__(self) -> None:
         self.values = LayerMaps()
@@ -155,7 +155,7 @@ def extract_gradients(
     with contextlib.ExitStack() as stack:
         stack.enter_context(registry.listening(edges))
         for name, module in registry.layers.items():
-            stack.callback(edges.isolate(name, module).remove)
+            stack.callback(edges.watch_inputs(name, module).remove)
         stack.enter_context(untouched(registry.model))
         stack.enter_context(torch.inference_mode(False))
         stack.enter_context(torch.enable_grad())
@@ -200,14 +200,14 @@ class _Entry:
 
 
 class _Edges:
-    """A `hooks.CaptureListener` that keeps graph edges: they survive in-place operations."""
+    """A `listener.CaptureListener` that keeps graph edges: they survive in-place operations."""
 
     def __init__(self) -> None:
         self._outputs: dict[str, list[GradientEdge | None]] = {}
         self._inputs: dict[str, list[GradientEdge | None]] = {}
         self._waiting: dict[str, list[_Entry]] = {}
 
-    def isolate(self, name: str, module: nn.Module) -> RemovableHandle:
+    def watch_inputs(self, name: str, module: nn.Module) -> RemovableHandle:
         """Hand the layer views of its inputs, and remember their edges for `captured`."""
 
         def hook(_: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -160,7 +160,7 @@ class _Unrecordable(FmapboardError):
 
 
 class _ImageListener:
-    """A `hooks.CaptureListener` that reduces the images of a batch separately.
+    """A `listener.CaptureListener` that reduces the images of a batch separately.
 
     Args:
         reducer: says what is drawn, and how, of each.
@@ -184,7 +184,7 @@ class _ImageListener:
 
     @property
     def labels(self) -> list[str]:
-        """Of the layers that ran, in order."""
+        """Labels of the layers that ran on the images, in order."""
         layers = self._layers
         layer_calls = [
             (one.layer_call if isinstance(one, PendingImages) else one[0].layer_call)

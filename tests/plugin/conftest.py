@@ -24,7 +24,7 @@ from werkzeug.test import Client, TestResponse
 
 import fmapboard
 from fmapboard.plugin.plugin import FeatureMapsPlugin
-from fmapboard.records import LoggedStep, Picture, TabRecord
+from fmapboard.records import LoggedStep, TabRecord, TaggedPictures
 from fmapboard.writers.tensorboard import TensorBoardWriter
 
 STEPS = [0, 10, 20]
@@ -76,7 +76,7 @@ def log_step(model: nn.Module, board: fmapboard.FeatureMapLogger, step: int) -> 
 
 def store(
     run: Path, blobs: Sequence[bytes], *, tag: str = "fmapboard/a", step: int = 0,
-    pictures: tuple[Picture, ...] = (),
+    pictures: tuple[TaggedPictures, ...] = (),
 ) -> None:  # fmt: skip
     """Store blobs as a record, whatever they are; what the run holds stays."""
     writer = TensorBoardWriter(run, start_step=10**6)

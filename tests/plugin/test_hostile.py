@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from tensorboard import errors
 
-from fmapboard.records import Picture
+from fmapboard.records import Picture, TaggedPictures
 from fmapboard.tab_format import pack
 
 Tab = Any  # tests/plugin/conftest.py
@@ -235,9 +235,9 @@ def test_a_fault_of_ours_is_an_answer_too_and_goes_to_the_log(
     assert "could not answer /data/plugin/feature_maps/data/maps" in caplog.text
 
 
-def png_picture(pngs: Sequence[int]) -> Picture:
+def png_picture(pngs: Sequence[int]) -> TaggedPictures:
     samples = tuple(Picture(np.full((14, 8), level, np.uint8), tile=(4, 4)) for level in pngs)
-    return Picture("feature_maps_2x1x1x1/a", "feature_maps", samples)
+    return TaggedPictures("feature_maps_2x1x1x1/a", "feature_maps", samples)
 
 
 def test_pictures_of_fewer_samples_than_the_header_says_are_missing(

@@ -19,7 +19,7 @@ from fmapboard.records import LayerCall, Normalization, TensorKind
 
 @dataclass(slots=True)
 class ActivationCollector:
-    """A `hooks.CaptureListener` that reduces what it receives and keeps the little that remains.
+    """A `listener.CaptureListener` that reduces what it receives and keeps the little that remains.
 
     Attributes:
         reduce: the reducer.

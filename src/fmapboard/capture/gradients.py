@@ -106,7 +106,7 @@ class GradientReader:
         self._hook.arm()
 
     def disarm(self) -> None:
-        """Stop waiting."""
+        """Stop reading at optimizer steps."""
         self._hook.disarm()
 
     def pass_begins(self) -> bool:

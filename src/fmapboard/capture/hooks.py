@@ -6,12 +6,13 @@ import contextlib
 import sys
 import weakref
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import nn
 from torch.utils.hooks import RemovableHandle
 
+from fmapboard.capture.listener import CaptureListener
 from fmapboard.capture.passes import PassTracker, Side
 from fmapboard.model.activations import floor_of
 from fmapboard.model.layers import Layers, kernel_shape, select, unwrap
@@ -19,23 +20,6 @@ from fmapboard.model.tensors import tensors
 from fmapboard.records import KernelShape, LayerCall
 
 Hook = Callable[..., None]
-
-
-class CaptureListener(Protocol):
-    """Receives what a registry's hooks see. Called inside the user's forward pass.
-
-    ``value`` and ``args`` are the live objects, which the very next operation may overwrite: copy
-    what is needed before returning. Must not raise, change them or draw random numbers.
-    """
-
-    def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """The recorded forward pass of the root begins; forget what an earlier one delivered."""
-
-    def again(self) -> bool:
-        """A later forward pass of the root begins; True records it instead of the first one."""
-
-    def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
-        """A layer is about to run on (``"input"``: (args, kwargs)) or has returned ``value``."""
 
 
 class _LayerHook:

@@ -1,6 +1,6 @@
 """The command line: ``fmapboard …`` and ``visualize``.
 
-`main` declares the commands, and imports what each needs when it runs::
+`main` declares the commands; each command imports what it needs when it runs::
 
     run(["demo", "--steps", "50"])
 """

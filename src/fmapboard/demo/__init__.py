@@ -1,6 +1,7 @@
-"""The demonstration: a small network, the photographs that it learns, and its training loop.
+"""The demonstration: a small network, the photographs that it is trained on, and its training loop.
 
-`network.DemoNetwork`, `photographs.Photographs`, `training.train`, `bundled.bundled`::
+`network.DemoNetwork`, `photographs.Photographs`, `training.train`; `bundled` finds files that ship
+with the package::
 
     train(DemoNetwork(), Photographs.load(), steps=50)
 """

@@ -1,4 +1,4 @@
-"""Callbacks for training frameworks; each module needs its framework, and imports it when used.
+"""Callbacks for training frameworks; a module here is imported only where its framework is.
 
 `lightning`, `transformers`, `ignite` and `accelerate` drive a `training_run.TrainingRun`::
 

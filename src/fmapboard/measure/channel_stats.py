@@ -1,7 +1,7 @@
 """Per-channel numbers of a tensor, exact over the whole batch.
 
-On the CPU the training thread only reads the tensor (`reading`). What follows from that is worked
-out by `to_host`, in the worker thread.
+On the CPU the training thread only takes sums and extremes per plane (`plane_sums`); `to_host`
+finalizes the statistics in the worker thread.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class PendingStatistics:
     """`records.Statistics` before the small sums.
 
     Attributes:
-        parts: `reading`'s two, four or seven tensors; of odd values one, f64 [7, C].
+        parts: `plane_sums`' two, four or seven tensors; of odd values one, f64 [7, C].
         samples: planes of each channel, as they were read.
         size: values of such a plane.
         floor: at which an activation is off, or None.
@@ -52,7 +52,7 @@ class PendingStatistics:
 
 
 @dataclass(frozen=True, slots=True)
-class PendingEach:
+class PendingStatisticsPerSample:
     """`records.Statistics` of each sample alone, before the small sums.
 
     Attributes:
@@ -111,14 +111,14 @@ def statistics(
     return PendingStatistics(parts or (_masked(planes),), samples, size, floor)
 
 
-def statistics_of_each(
+def statistics_per_sample(
     maps: Tensor, floor: float | None = None, *, moments: bool = True
-) -> PendingEach:
+) -> PendingStatisticsPerSample:
     """`statistics` of each sample alone: maps as there, on the CPU."""
     planes = maps.flatten(2) if maps.dim() != 2 else maps.unsqueeze(2)  # [N, C, S]
     parts, odd = plane_sums.read_each(planes, moments=moments)
     alone = {n: statistics(maps[n : n + 1], floor, moments=moments) for n in odd}
-    return PendingEach(parts, planes.shape[2], floor, alone)
+    return PendingStatisticsPerSample(parts, planes.shape[2], floor, alone)
 
 
 def finalize(pending: Sequence[PendingStatistics]) -> list[Statistics]:
@@ -139,7 +139,7 @@ def finalize(pending: Sequence[PendingStatistics]) -> list[Statistics]:
     found: dict[int, Statistics] = {}
     for numbers in chain.from_iterable(alike.values()):
         tensors = [(pending[number], arrived[number]) for number in numbers]
-        together = _counted(tensors) if len(tensors[0][1]) == 1 else _read(tensors)
+        together = _counted(tensors) if len(tensors[0][1]) == 1 else _from_sums(tensors)
         found.update(zip(numbers, together, strict=True))
     return [found[number] for number in range(len(pending))]
 
@@ -153,8 +153,8 @@ def _counted(tensors: list[_Arrived]) -> Iterator[Statistics]:
         yield from _flagged([one], rows[:4], rows[4:].astype(np.int64))
 
 
-def _read(tensors: list[_Arrived]) -> Iterator[Statistics]:
-    """Of tensors that `reading` read, all in as many parts of the batch."""
+def _from_sums(tensors: list[_Arrived]) -> Iterator[Statistics]:
+    """Of tensors that `plane_sums` read, all in as many parts of the batch."""
     lo, hi, means, spreads = _of_planes(
         [parts for _, parts in tensors], [one.size for one, _ in tensors]
     )
@@ -194,7 +194,7 @@ def _of_planes(
     """Smallest, largest, mean and variance f64 [N, C] of each plane; NaN where not read.
 
     Args:
-        read: `reading`'s parts of one or more tensors, whose channels then stand side by side.
+        read: `plane_sums`' parts of one or more tensors, whose channels then stand side by side.
         sizes: values of a plane of each.
     """
     lo, hi = (_beside([parts[n] for parts in read]) for n in (0, 1))

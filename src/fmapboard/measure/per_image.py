@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from torch import Tensor, nn
 
-from fmapboard.measure.channel_stats import PendingEach, statistics_of_each
+from fmapboard.measure.channel_stats import PendingStatisticsPerSample, statistics_per_sample
 from fmapboard.measure.reducer import PendingMaps, PendingMeasurement, Reducer, rounded
 from fmapboard.measure.subsample import PendingSample, sample_of_each
 from fmapboard.records import LayerCall, TensorKind
@@ -34,7 +34,7 @@ class PendingImages:
     shape: tuple[int, ...]
     quantize: Quantizer
     drawn: PendingMaps | None
-    statistics: PendingEach
+    statistics: PendingStatisticsPerSample
     samples: Tensor | None
     total: int
 
@@ -79,7 +79,7 @@ def reduce_images(
     view = reduce.view(tensor, module)
     if len(view.maps) != len(tensor) or not view.maps.is_contiguous():
         return None
-    numbers = statistics_of_each(
+    numbers = statistics_per_sample(
         view.maps, rounded(layer_call.floor, tensor.dtype), moments=layer_call.pictures
     )
     kept = samples = None

@@ -1,7 +1,7 @@
-"""What the training thread reads of a layer's output on the CPU, for its per-channel numbers.
+"""Per-plane min, max, sum and norm, computed in the forward hook on the CPU.
 
-A few vectorised passes over memory that is in the cache where possible, and one quick look at what
-came out; nothing else waits here. `statistics` works the numbers out, in the worker thread.
+A few vectorized passes over memory that is in the cache where possible, and one quick check of the
+result; nothing else waits here. `channel_stats` finalizes the numbers in the worker thread.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ class PendingMeasurement:
             numbers = numbers.to_host()
         if drawn is not None:
             maps, key = drawn.maps.cpu().numpy(), (self.layer_call.label, self.kind)
-            known = _extremes(numbers, maps.shape[1]) if drawn.counted else None
+            known = _drawn_range(numbers, maps.shape[1]) if drawn.counted else None
             planes = self.quantize(key, maps, self.shape, drawn.channels, drawn.view, known)
         sampled = None if self.sample is None else _with_extremes(self.sample, numbers)
         return LayerMeasurement(self.layer_call, self.kind, planes, numbers, sampled, self.shape)
@@ -220,8 +220,8 @@ class Reducer:
         return PendingMaps(copied, maps.shape[1], said, whole and (each or len(maps) == 1))
 
 
-def _extremes(numbers: Statistics | None, channels: int) -> tuple[Floats, Floats] | None:
-    """Of the first channels of one sample, f64 [1, C]; None where a value is not finite."""
+def _drawn_range(numbers: Statistics | None, channels: int) -> tuple[Floats, Floats] | None:
+    """Extremes of the drawn channels of one sample, f64 [1, C]; None if a value is not finite."""
     if numbers is None or numbers.nonfinite.any():
         return None
     return numbers.minimum[None, :channels], numbers.maximum[None, :channels]

@@ -11,9 +11,10 @@ from fmapboard.plugin.data_source import Reader, Source
 from fmapboard.plugin.http import Answer, Query, app, missing
 from fmapboard.plugin.routes.charts import numbers
 from fmapboard.plugin.routes.history import history
-from fmapboard.plugin.routes.layers import layers, runs
+from fmapboard.plugin.routes.layers import layers
 from fmapboard.plugin.routes.maps import maps, network_input
 from fmapboard.plugin.routes.overview import overview
+from fmapboard.plugin.routes.runs import runs
 from fmapboard.plugin.static_files import ENTRY, static_routes
 from fmapboard.tab_format import PLUGIN_NAME
 

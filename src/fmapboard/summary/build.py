@@ -28,8 +28,8 @@ from fmapboard.render.grid import (
     draw_maps,
 )
 from fmapboard.render.palettes import LEGEND, Palette, palette
+from fmapboard.summary.first_nonfinite import first_nonfinite, plain
 from fmapboard.summary.histogram import histogram
-from fmapboard.summary.nonfinite import first_nonfinite, plain
 from fmapboard.summary.tab_records import TabRecords
 
 _SCALE_TEXT: dict[Scale, str] = {

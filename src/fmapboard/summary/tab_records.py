@@ -125,7 +125,7 @@ class TabRecords:
         }
 
     def undo(self) -> None:
-        """The last step could not be stored: count as if there were no records of it."""
+        """The last step could not be stored: count as if no layer had a tab record of it."""
         for label in self._last:
             self._written[label] -= 1
         self._last = []

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from fmapboard.image_passes import ImagePasses
 from fmapboard.measure import per_image
-from fmapboard.measure.channel_stats import statistics, statistics_of_each
+from fmapboard.measure.channel_stats import statistics, statistics_per_sample
 from fmapboard.measure.per_image import reduce_images
 from fmapboard.measure.reducer import PendingMeasurement, Reducer
 from fmapboard.records import KernelShape, LayerCall, LayerMeasurement, Statistics
@@ -127,7 +127,7 @@ def test_a_long_sample_is_the_one_of_the_image_alone() -> None:
 def test_only_the_images_with_odd_values_are_read_once_more(moments: bool) -> None:
     tensor = maps(5, 6, 9, 9)
     tensor[1, 2, 0, 0], tensor[4, 0, 3, 3] = torch.nan, -torch.inf
-    found = statistics_of_each(tensor, moments=moments)
+    found = statistics_per_sample(tensor, moments=moments)
     assert list(found.odd) == [1, 4]
     for n, here in enumerate(found.to_host()):
         there: Statistics = statistics(tensor[n : n + 1], moments=moments).to_host()

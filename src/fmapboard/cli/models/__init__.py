@@ -1,4 +1,4 @@
-"""Finds a model by what was typed, loads its weights, and says what its input must look like.
+"""Models from command-line arguments: found by name, weights loaded, with their preprocessing.
 
 `load.load_model` understands torchvision, timm, ``package.module:callable`` and the demo network::
 

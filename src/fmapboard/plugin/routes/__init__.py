@@ -1,4 +1,4 @@
-"""What the tab asks for: one function per question, from a checked query to an answer.
+"""The tab's routes: one function each, from a validated query to an answer.
 
 Each is called with a `data_source.Reader` and a `http.Query`::
 

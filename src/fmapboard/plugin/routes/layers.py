@@ -1,4 +1,4 @@
-"""Which runs and layers there are, and at which steps."""
+"""Which layers a run has, and at which steps."""
 
 from __future__ import annotations
 
@@ -8,25 +8,10 @@ from fmapboard.plugin.data_source import IMAGES, Point, Reader
 from fmapboard.plugin.http import Answer, Query, missing
 from fmapboard.plugin.layer_series import Series, series_of
 from fmapboard.plugin.stored_record import ROLES, Header, read_header
-from fmapboard.plugin.tag_names import input_tag, layer_of, natural
+from fmapboard.plugin.tag_names import input_tag, natural
 from fmapboard.tab_format import FormatError
 
 _MOST_SAMPLES = 64
-
-
-def runs(reader: Reader, query: Query, logdir: str) -> Answer:
-    """``data/runs``: the runs that have records of ours."""
-    started, found = reader.started(), reader.tags()
-    layers = {
-        run: {layer for layer in map(layer_of, tags) if layer is not None}
-        for run, tags in found.items()
-    }
-    listed = [
-        {"run": run, "layers": len(layers[run]), "started": started.get(run)}
-        for run in sorted(layers, key=natural)
-        if layers[run]
-    ]
-    return Answer({"runs": listed, "logdir": logdir})
 
 
 def layers(reader: Reader, query: Query) -> Answer:
