@@ -212,8 +212,7 @@ class Kernels:
 class InputImage:
     """An image that went into the network: f32 [C, H, W], as the network got it.
 
-    ``normalization`` undoes it, where it is known. ``block``: side in px of the square blocks that
-    were averaged into one pixel; 1 for none.
+    ``normalization``: where known. ``block``: px per side that were averaged into one pixel.
     """
 
     sample: int

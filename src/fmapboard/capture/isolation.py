@@ -41,7 +41,7 @@ class aside:  # a context manager, used as a function
             else:
                 self._one_thread = one_thread()
                 self._one_thread.__enter__()
-        # Both are dear to enter, and hooks run often: only where there is something to leave.
+        # Both are expensive to enter, and hooks run often: only where there is something to leave.
         if _modes_are_active() or torch.is_autocast_enabled(self._device_type):
             self._left = contextlib.ExitStack()
             self._left.enter_context(_disable_current_modes())

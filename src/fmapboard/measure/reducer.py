@@ -2,7 +2,7 @@
 
 On the training thread a tensor is read once for its numbers, and what is drawn of it is copied;
 nothing that is kept aliases the live tensor, which the very next operation may overwrite. The rest
-is worked out by `to_host`, in the worker thread. Call a reduction inside `isolation.aside`.
+is finalized by `to_host`, in the worker thread. Call a reduction inside `isolation.aside`.
 """
 
 from __future__ import annotations
