@@ -29,7 +29,7 @@ class PendingStatistics:
     """`records.Statistics` before the small sums.
 
     Attributes:
-        parts: `plane_sums`' two, four or seven tensors; of odd values one, f64 [7, C].
+        parts: the two, four or seven tensors of `plane_sums`; for non-finite values one, [7, C].
         samples: planes of each channel, as they were read.
         size: values of such a plane.
         floor: at which an activation is off, or None.
