@@ -7,9 +7,10 @@ from typing import Any
 
 from torch.optim.optimizer import Optimizer
 
+from fmapboard.capture.open_step import Passes
 from fmapboard.errors import WarnOnce
 from fmapboard.schedule import StepCounter
-from fmapboard.session import Passes, StepSession
+from fmapboard.session import StepSession
 from fmapboard.writers.pipeline import Pipeline
 
 
@@ -24,9 +25,11 @@ class Run:
     writes: bool
     logged: int = 0
 
-    def open(self, *, passes: Passes, probe_now: bool) -> None:
-        """Begin to log the next step."""
-        self.session.open(self.steps.next, passes=passes, probe_now=probe_now)
+    def open(self, *, passes: Passes, probe_now: bool, any_thread: bool = False) -> None:
+        """Begin to log the next step; the arguments are those of `StepSession.open`."""
+        self.session.open(
+            self.steps.next, passes=passes, probe_now=probe_now, any_thread=any_thread
+        )
 
     def close_step(self) -> None:
         """End the step, and the logged one that is open."""
@@ -50,7 +53,7 @@ class OptimizerSteps:
     def __init__(self, run: Run, owner: object) -> None:
         self._run, self._steps, self._owner = run, run.steps, owner
         self.is_on = True
-        self._open_if_due()
+        self._open_if_due(any_thread=True)
 
     def after_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         """The optimizer has stepped: one call for a step that is not logged."""
@@ -66,8 +69,8 @@ class OptimizerSteps:
         self.is_on, self._steps.quiet_until = False, 0
         self._run.session.abandon()
 
-    def _open_if_due(self) -> None:
+    def _open_if_due(self, *, any_thread: bool = False) -> None:
         if self._steps.schedule(self._steps.next):
-            self._run.open(passes="training", probe_now=False)
+            self._run.open(passes="training", probe_now=False, any_thread=any_thread)
         else:
             self._steps.rest()

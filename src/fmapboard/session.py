@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+import threading
+from dataclasses import replace
+from typing import Any
 
 from torch import nn
 from torch.optim.optimizer import Optimizer
@@ -12,38 +12,24 @@ from torch.optim.optimizer import Optimizer
 from fmapboard.capture.collector import ActivationCollector
 from fmapboard.capture.gradients import GradientReader
 from fmapboard.capture.guard import CONSEQUENCE, Guard, Stopwatch
+from fmapboard.capture.hints import Hints
 from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.loss_scale import LossScale
+from fmapboard.capture.open_step import OpenStep, Passes
+from fmapboard.capture.pass_selection import PassSelection
 from fmapboard.capture.passes import Side
 from fmapboard.capture.side_pass import run_side_pass
 from fmapboard.capture.step_parts import PendingStep, StepHeader, StepParts
 from fmapboard.capture.transfer import send
-from fmapboard.capture.weights import PendingKernels, read_kernels
+from fmapboard.capture.weights import read_kernels
 from fmapboard.errors import WarnOnce
 from fmapboard.measure.merge_ranks import over_ranks
-from fmapboard.measure.norms import NO_NORMS, PendingNorms
 from fmapboard.measure.reducer import Reducer, joined
 from fmapboard.model.activations import activations
-from fmapboard.model.layers import Layers, clean_name, scripted_warning
+from fmapboard.model.distributed import is_sharded
+from fmapboard.model.layers import Layers, own_parameters, scripted_warning
 from fmapboard.options import Options
 from fmapboard.records import LayerCall, StepData
-
-Passes = Literal["all", "training", "evaluation"]
-"""Which forward passes count: any, those in training mode, or those in evaluation mode, which
-no optimizer step follows."""
-
-
-@dataclass(slots=True)
-class _OpenStep:
-    """The logged step that is open."""
-
-    step: int
-    passes: Passes
-    live: ActivationCollector
-    stopwatch: Stopwatch
-    probed: ActivationCollector | None = None
-    kernels: tuple[PendingKernels, ...] = ()
-    before_clipping: PendingNorms = field(default=NO_NORMS)
 
 
 class StepSession:
@@ -78,10 +64,12 @@ class StepSession:
             scale=options.scale,
             colormap=options.colormap,
         )
-        own = _own_parameters(model, self.registry.layers)
+        own = own_parameters(model, self.registry.layers)
         self._gradients = GradientReader(model, own, self._guard)
+        self._selection = PassSelection(model, self._guard)
+        self._hints = Hints(warn, self._gradients, self._loss_scale, self._selection)
         self._sides: tuple[Side, ...] = ("output", "input") if options.inputs else ("output",)
-        self._open: _OpenStep | None = None
+        self._open: OpenStep | None = None
         self._closed_steps = 0
 
     @property
@@ -89,25 +77,34 @@ class StepSession:
         """The number of the logged step that is open, or None."""
         return None if self._open is None else self._open.step
 
-    def open(self, step: int, *, passes: Passes, probe_now: bool) -> None:
+    def open(self, step: int, *, passes: Passes, probe_now: bool, any_thread: bool = False) -> None:
         """Begin a logged step: hooks go in.
 
         Args:
             step: its number.
             passes: which forward passes count.
             probe_now: draw the probe now, not when the optimizer is about to step.
+            any_thread: the thread that trains is not known yet; otherwise it is this one.
         """
         self.abandon()
         self._guard.stopwatch = Stopwatch()
         self._loss_scale.step_opens()
-        self._open = opened = _OpenStep(step, passes, self._collector(), self._guard.stopwatch)
+        self._open = opened = OpenStep(step, passes, self._collector(), self._guard.stopwatch)
         with self._guard("arming"):
             if probe_now:
                 self._draw_probe(opened)
-            accept = None if passes == "all" else self._is_in_mode
-            self.registry.arm(self, sides=self._sides, accept=accept)
+            self._selection.open(
+                follows=passes != "evaluation", reads_gradients=not is_sharded(self._model)
+            )
+            self.registry.arm(
+                self,
+                sides=self._sides,
+                accept=None if passes == "all" else self._accepts,
+                ended=self._pass_ended,
+                thread=None if any_thread else threading.get_ident(),
+            )
             if passes != "evaluation":
-                self._gradients.arm(self._read_weights)
+                self._gradients.arm(self._read_weights, self._choose_pass)
 
     def close(self) -> PendingStep | None:
         """End the logged step: hooks go, and what was collected begins to come to the host.
@@ -122,6 +119,7 @@ class StepSession:
             self.registry.disarm()
             self._gradients.disarm()
             self._read_kernels(opened)
+            self._choose_pass()
             self._explain(opened)
             pending = self._assembled(opened)
         self.abandon()
@@ -136,6 +134,7 @@ class StepSession:
         opened, self._open = self._open, None
         if opened is not None:
             opened.live.discard()
+            self._selection.close()
 
     def was_skipped(self, optimizer: Optimizer) -> bool:
         """True if the optimizer's last step changed nothing; the open step waits for the next."""
@@ -158,12 +157,20 @@ class StepSession:
             self._drop_what_was_read_too_early(opened)
         with self._guard("loss scale"):
             self._loss_scale.pass_begins()
+        opened.live = self._collector()
         opened.live.loss_scale = self._loss_scale.at_forward
+        with self._guard("forward pass"):
+            self._selection.begin(opened.live)
         opened.live.begin(args, kwargs)
 
     def again(self) -> bool:
-        """A later pass begins; it is recorded instead if the scaler skipped the step before."""
-        return self._loss_scale.was_skipped()
+        """A later pass begins; it is recorded too where it may be the one that counts."""
+        with self._guard("forward pass"):
+            if self._loss_scale.was_skipped():
+                self._selection.forget()
+                return True
+            return self._selection.wants_another()
+        return False
 
     def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
         """A layer runs in the recorded pass."""
@@ -181,20 +188,27 @@ class StepSession:
             normalization=options.normalization,
         )
 
-    def _is_in_mode(self) -> bool:
+    def _accepts(self) -> bool:
         opened = self._open
-        return opened is not None and self._model.training is (opened.passes == "training")
+        if opened is None or opened.passes == "evaluation":
+            return opened is not None and not self._model.training
+        return self._selection.may_train()
 
-    def _drop_what_was_read_too_early(self, opened: _OpenStep) -> None:
+    def _pass_ended(self, output: Any) -> None:
+        with self._guard("forward pass"):
+            self._selection.ended(output)
+
+    def _choose_pass(self) -> None:
+        """The gradients are complete: the pass that they come from is kept, the others go."""
+        chosen = self._selection.choose()
+        if chosen is not None and self._open is not None:
+            self._open.live = chosen.collected
+
+    def _drop_what_was_read_too_early(self, opened: OpenStep) -> None:
         if not self._gradients.pass_begins():
             return
         opened.probed, opened.kernels = None, ()
-        self._warn.warn(
-            "steps last",
-            f"step {opened.step}: an optimizer stepped on the model's parameters after the one "
-            "that was given; give optimizer= the one that steps last, or mark steps with "
-            "board.step(i): norms are of what steps inside the window",
-        )
+        self._hints.stepped_too_early(opened.step)
 
     def _read_weights(self) -> None:
         """Right before the optimizer changes the weights: the last moment to see them."""
@@ -202,7 +216,7 @@ class StepSession:
             self._draw_probe(self._open)
             self._read_kernels(self._open)
 
-    def _draw_probe(self, opened: _OpenStep) -> None:
+    def _draw_probe(self, opened: OpenStep) -> None:
         """The maps of the fixed images, in a forward pass of their own."""
         probe = self._options.probe
         if probe is None or (opened.probed is not None and opened.probed.pending):
@@ -224,14 +238,14 @@ class StepSession:
             run_side_pass(self._model, probe)
         opened.probed = seen
 
-    def _read_kernels(self, opened: _OpenStep) -> None:
+    def _read_kernels(self, opened: OpenStep) -> None:
         every = self._options.kernels_every
         if not every or self._closed_steps % every or opened.kernels:
             return
         with self._guard("kernels"):
             opened.kernels = read_kernels(self.registry.layers, self._options.max_channels)
 
-    def _assembled(self, opened: _OpenStep) -> PendingStep | None:
+    def _assembled(self, opened: OpenStep) -> PendingStep | None:
         probed = opened.probed
         parts = StepParts(
             (*opened.live.pending, *(() if probed is None else probed.pending)),
@@ -259,30 +273,14 @@ class StepSession:
 
         return PendingStep(opened.step, sum(tensor.nbytes for tensor in held), to_host)
 
-    def _explain(self, opened: _OpenStep) -> None:
+    def _explain(self, opened: OpenStep) -> None:
         """Warn once where a user would wonder why something is missing."""
-        ran = bool(opened.live.pending)
-        if not ran and not self._guard.has_failed:
-            self._warn.warn(
-                "nothing ran",
-                f"step {opened.step}: no watched layer ran; was the model itself called (no "
-                "scripted or traced copy of it), and in train() mode where fmapboard counts steps?",
-            )
-        if opened.passes == "evaluation" or not ran or self._gradients.stepped:
-            return
-        if self._loss_scale.was_skipped() or self._gradients.skipped:
-            return
-        self._warn.warn(
-            "no optimizer step",
-            f"step {opened.step}: no optimizer stepped on the model's parameters inside the "
-            "window, so there are no gradient norms; put optimizer.step() inside board.step()",
-        )
-
-
-def _own_parameters(model: nn.Module, layers: Mapping[str, nn.Module]) -> set[str]:
-    """Names of the parameters of the watched layers themselves, parametrized ones included."""
-    own: set[int] = set()
-    for module in layers.values():
-        own |= {id(p) for p in module.parameters(recurse=False)}
-        own |= {id(p) for p in getattr(module, "parametrizations", nn.Module()).parameters()}
-    return {clean_name(name) for name, p in model.named_parameters() if id(p) in own}
+        chosen = self._selection.chosen
+        if not opened.live.pending:
+            if not self._guard.has_failed:
+                self._hints.nothing_ran(opened.step)
+        elif opened.passes != "evaluation":
+            if not self._gradients.stepped:
+                self._hints.no_optimizer_step(opened.step)
+            elif chosen is not None:
+                self._hints.of_pass(opened.step, chosen)

@@ -15,7 +15,7 @@ import torch
 import torchvision
 from PIL import Image
 from torch import Tensor, nn
-from torch.optim.optimizer import _global_optimizer_pre_hooks
+from torch.optim import optimizer as torch_optimizer
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import fmapboard
@@ -296,5 +296,5 @@ def test_s9_a_logged_step_keeps_no_output_alive_and_no_hook_behind() -> None:
     assert [step.step for step in writer.steps] == [0, 2]
     assert [reference() for reference in model.seen] == [None] * 8
     assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
-    assert not _global_optimizer_pre_hooks
+    assert not torch_optimizer._global_optimizer_pre_hooks
     assert not optimizer._optimizer_step_post_hooks

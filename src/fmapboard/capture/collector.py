@@ -46,14 +46,14 @@ class ActivationCollector:
     _generation: int = 0
 
     def discard(self) -> None:
-        """Ignore gradients that are still to come."""
+        """Let go of everything; gradients that are still to come are ignored."""
         self._generation += 1
+        self.pending.clear()
+        self.inputs.clear()
 
     def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Forget what an earlier pass left, and keep the network's input."""
         self.discard()
-        self.pending.clear()
-        self.inputs.clear()
         with self.guard("network input"):
             self.inputs += input_images(
                 (args, kwargs),

@@ -91,17 +91,23 @@ class GradientReader:
         self.stepped = self.skipped = False
         self._names: dict[int, str] = {}
         self._act: Callable[[], None] = _nothing
+        self._complete: Callable[[], None] = _nothing
         self._forget()
 
-    def arm(self, about_to_step: Callable[[], None] | None = None) -> None:
+    def arm(
+        self,
+        about_to_step: Callable[[], None] | None = None,
+        complete: Callable[[], None] | None = None,
+    ) -> None:
         """Wait for optimizer steps.
 
         Args:
             about_to_step: called once, before the first step on the model's parameters.
+            complete: called when gradients of the model are those that an optimizer uses.
         """
         # Anew each time: parameters may have been replaced since.
         self._names = {id(p): clean_name(name) for name, p in self._model.named_parameters()}
-        self._act = about_to_step or _nothing
+        self._act, self._complete = about_to_step or _nothing, complete or _nothing
         self._forget()
         self._hook.arm()
 
@@ -163,15 +169,18 @@ class GradientReader:
         """Read what the optimizer is about to use, each parameter once."""
         with self._guard("gradients"):
             scale = getattr(optimizer, "grad_scale", None)  # fused ones unscale in their kernel
-            fresh = {
+            own = {
                 self._names[id(p)]: p
                 for group in optimizer.param_groups
                 for p in group["params"]
-                if id(p) in self._names and not self._was_read(self._names[id(p)])
+                if id(p) in self._names
             }
-            for kind, own in _by_device_type(fresh):
-                with aside(kind, sum(local(parameter).nbytes for parameter in own.values())):
-                    self._read(own, scale)
+            if own:
+                self._complete()
+            fresh = {name: p for name, p in own.items() if not self._was_read(name)}
+            for kind, there in _by_device_type(fresh):
+                with aside(kind, sum(local(parameter).nbytes for parameter in there.values())):
+                    self._read(there, scale)
 
     def _forget(self) -> None:
         """Nothing was read, no optimizer has stepped."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import threading
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -12,6 +13,7 @@ import torch
 from torch import nn
 from torch.utils.hooks import RemovableHandle
 
+from fmapboard.capture.compiled import force_eager, is_unobservable
 from fmapboard.capture.listener import CaptureListener
 from fmapboard.capture.passes import PassTracker, Side
 from fmapboard.model.activations import floor_of
@@ -36,7 +38,7 @@ class _LayerHook:
 
     def __call__(self, module: nn.Module, args: Any, kwargs: Any, output: Any = None) -> None:
         registry = self._registry()
-        if registry is None or _unobservable():
+        if registry is None or registry.is_foreign_thread(module) or is_unobservable():
             return
         if not registry.elsewhere(module, (args, kwargs, output)):
             getattr(registry, self._event)(self._name, module, args, kwargs, output)
@@ -53,38 +55,6 @@ class _LayerHook:
 
 def _inert() -> Hook:
     return contextlib.nullcontext().__exit__
-
-
-def _unobservable() -> bool:
-    """Tracing, compiling, capturing a CUDA graph, or a checkpoint's second forward pass."""
-    if torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None:
-        return True
-    in_backward = getattr(torch._C, "_current_graph_task_id", None)
-    if in_backward is not None and in_backward() != -1:
-        return True
-    if not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]  # torch has no types here
-        return False
-    return torch.cuda.is_current_stream_capturing()
-
-
-class _Stance:
-    """Compiled code runs eager while any registry is armed; they may end in any order."""
-
-    holders = 0
-    kept = contextlib.ExitStack()
-
-
-@contextlib.contextmanager
-def _force_eager() -> Iterator[None]:
-    if _Stance.holders == 0:
-        _Stance.kept.enter_context(torch.compiler.set_stance("force_eager"))
-    _Stance.holders += 1
-    try:
-        yield
-    finally:
-        _Stance.holders -= 1
-        if _Stance.holders == 0:
-            _Stance.kept.close()
 
 
 class HookRegistry:
@@ -120,6 +90,8 @@ class HookRegistry:
         self._listener: CaptureListener | None = None
         self._passes = PassTracker(_always, bool)
         self._paused = False
+        self._ended: Callable[[Any], None] = _ignored
+        self._thread: int | None = None
         self._home: torch.device | None = None
         self._layer_calls: dict[tuple[str, int, Side], LayerCall] = {}
 
@@ -159,6 +131,8 @@ class HookRegistry:
         *,
         sides: tuple[Side, ...] = ("output",),
         accept: Callable[[], bool] | None = None,
+        ended: Callable[[Any], None] | None = None,
+        thread: int | None = None,
     ) -> None:
         """Install the hooks; an armed registry is disarmed first.
 
@@ -166,15 +140,19 @@ class HookRegistry:
             listener: receives one forward pass of the root (see `passes.PassTracker`).
             sides: ``"output"``, ``"input"`` or both.
             accept: asked once when a forward pass begins whether it counts.
+            ended: called with what a forward pass of the root returned, recorded or not.
+            thread: identifier of the thread whose passes count; None is the first one that runs
+                a pass which is recorded.
         """
         self.disarm()
-        self._listener = listener
+        self._listener, self._thread = listener, thread
+        self._ended = ended or _ignored
         self._passes = PassTracker(accept or _always, listener.again)
         self._home = next((p.device for p in self.model.parameters()), None)
         window = contextlib.ExitStack()
         try:
             if "torch._dynamo" in sys.modules:
-                window.enter_context(_force_eager())
+                window.enter_context(force_eager())
             self._hook_root(window)
             for name, module in {**self.layers, **self._numbers_only}.items():
                 self._hook_layer(window, name, module, sides)
@@ -187,6 +165,7 @@ class HookRegistry:
     def disarm(self) -> None:
         """Remove every hook; without hooks this does nothing."""
         window, self._window, self._listener = self._window, None, None
+        self._ended = _ignored
         self._passes = PassTracker(_always, bool)  # the old one holds the listener
         if window is not None:
             self._finalizer.detach()
@@ -206,10 +185,16 @@ class HookRegistry:
 
         Replicas share the hooks and run in threads of their own; the first device's is observed.
         """
-        if not getattr(module, "_is_replica", False):
+        if not _is_replica(module):
             return False
         tensor = next(tensors(values), None)
         return tensor is not None and tensor.device != self._home
+
+    def is_foreign_thread(self, module: nn.Module) -> bool:
+        """Does a thread call the module whose passes do not count?"""
+        if self._thread is None or self._thread == threading.get_ident():
+            return False
+        return not _is_replica(module)
 
     def _hook_root(self, window: contextlib.ExitStack) -> None:
         before = _LayerHook(self, "_root_begins", "")
@@ -234,11 +219,14 @@ class HookRegistry:
 
     def _root_begins(self, name: str, module: nn.Module, args: Any, kwargs: Any, _: Any) -> None:
         if self._listener is not None and not self._paused and self._passes.root_begins():
+            if self._thread is None and not _is_replica(module):
+                self._thread = threading.get_ident()
             self._listener.begin(args, kwargs)
 
-    def _root_ends(self, name: str, module: nn.Module, args: Any, kwargs: Any, _: Any) -> None:
+    def _root_ends(self, name: str, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
         if not self._paused:
             self._passes.root_ends()
+            self._ended(output)
 
     def _layer_begins(self, name: str, module: nn.Module, args: Any, kwargs: Any, _: Any) -> None:
         self._deliver(name, module, "input", (args, kwargs))
@@ -276,6 +264,15 @@ class HookRegistry:
 
 def _always() -> bool:
     return True
+
+
+def _is_replica(module: nn.Module) -> bool:
+    """Is the module one of DataParallel's copies for one forward pass?"""
+    return getattr(module, "_is_replica", False)
+
+
+def _ignored(output: Any) -> None:
+    return
 
 
 def _remove_with(window: contextlib.ExitStack, *handles: RemovableHandle) -> None:

@@ -7,8 +7,10 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 import torch
-from torch.optim.optimizer import Optimizer, register_optimizer_step_pre_hook
+from torch.optim.optimizer import Optimizer
 from torch.utils.hooks import RemovableHandle
+
+from fmapboard.capture.global_hooks import before_each_optimizer_step
 
 
 class StepListener(Protocol):
@@ -24,7 +26,7 @@ class StepListener(Protocol):
 
 
 class OptimizerHook:
-    """Tells a listener of optimizer steps through torch's global pre-hook while it is armed.
+    """Tells a listener of the optimizer steps of the whole process while it is armed.
 
     Args:
         listener: held weakly.
@@ -47,7 +49,7 @@ class OptimizerHook:
             method = itself()
             return None if method is None else method(optimizer, args, kwargs)
 
-        self._remove = weakref.finalize(self, register_optimizer_step_pre_hook(hook).remove)
+        self._remove = weakref.finalize(self, before_each_optimizer_step(hook))
 
     def disarm(self) -> None:
         """Stop waiting; without a hook this does nothing."""

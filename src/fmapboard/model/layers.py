@@ -206,3 +206,12 @@ def _matching(
     if isinstance(choice, type):
         return matching
     return {name for name in matching if isinstance(named[name], CONVOLUTIONS)} or matching
+
+
+def own_parameters(model: nn.Module, layers: Mapping[str, nn.Module]) -> set[str]:
+    """Clean names of the parameters of these layers themselves, parametrized ones included."""
+    own: set[int] = set()
+    for module in layers.values():
+        own |= {id(p) for p in module.parameters(recurse=False)}
+        own |= {id(p) for p in getattr(module, "parametrizations", nn.Module()).parameters()}
+    return {clean_name(name) for name, p in model.named_parameters() if id(p) in own}

@@ -6,11 +6,11 @@ import gc
 from collections.abc import Iterator
 
 import pytest
-from torch.optim.optimizer import _global_optimizer_pre_hooks
+from torch.optim import optimizer as torch_optimizer
 
 
 @pytest.fixture
 def _no_hook_stays() -> Iterator[None]:
     yield
     gc.collect()
-    assert not _global_optimizer_pre_hooks
+    assert not torch_optimizer._global_optimizer_pre_hooks

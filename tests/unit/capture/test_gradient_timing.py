@@ -21,7 +21,7 @@ from gradient_reading import (
 )
 from guards import keeping_guard
 from torch import Tensor, nn
-from torch.optim.optimizer import _global_optimizer_pre_hooks
+from torch.optim import optimizer as torch_optimizer
 
 from fmapboard.capture.gradients import GradientReader
 from fmapboard.measure.subsample import PendingSample
@@ -201,7 +201,7 @@ def test_after_disarming_nothing_is_read_and_no_hook_is_left() -> None:
     reader = reader_of(model, ["0.weight"])
     reader.arm()
     reader.disarm()
-    assert not _global_optimizer_pre_hooks
+    assert not torch_optimizer._global_optimizer_pre_hooks
     backward(model)
     torch.optim.SGD(model.parameters(), lr=0.1).step()
     assert (reader.stepped, found_by(reader)) == (False, ())
@@ -210,7 +210,7 @@ def test_after_disarming_nothing_is_read_and_no_hook_is_left() -> None:
 def test_a_reader_that_is_collected_while_armed_takes_its_hook_with_it() -> None:
     reader = reader_of(small_network())
     reader.arm()
-    assert len(_global_optimizer_pre_hooks) == 1
+    assert len(torch_optimizer._global_optimizer_pre_hooks) == 1
     del reader
     gc.collect()
-    assert not _global_optimizer_pre_hooks
+    assert not torch_optimizer._global_optimizer_pre_hooks

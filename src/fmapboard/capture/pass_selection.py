@@ -1,0 +1,242 @@
+"""Which forward pass of a logged step is the one whose gradients are logged."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from fmapboard.capture.collector import ActivationCollector
+from fmapboard.capture.gradient_state import GradientState
+from fmapboard.capture.guard import Guard
+from fmapboard.model.tensors import tensors
+
+_MOST_IN_VAIN = 8
+"""Passes of one step that are recorded although no backward pass followed those before."""
+
+_FIRST_IS_RIGHT = 2
+"""Logged steps in which the first candidate was the right one; then no other one is recorded."""
+
+
+class _Graph:
+    """Lives as long as the graph of a forward pass does: a backward pass may still come."""
+
+
+@dataclass(eq=False)
+class Candidate:
+    """A recorded forward pass that may turn out to be the one.
+
+    Attributes:
+        collected: what was recorded.
+        trains: the pass builds a graph that leads to the model's parameters.
+        in_eval_mode: the model was in eval mode.
+        graph: dead when no backward pass can follow; None where that is not known.
+        is_used: its backward pass has begun, and gradients were not cleared since.
+        is_cleared: gradients were cleared after its backward pass had begun.
+        is_overtaken: gradients were cleared, and its backward pass has not begun.
+    """
+
+    collected: ActivationCollector
+    trains: bool
+    in_eval_mode: bool
+    graph: weakref.ref[_Graph] | None = None
+    is_used: bool = False
+    is_cleared: bool = False
+    is_overtaken: bool = False
+
+    @property
+    def is_in_vain(self) -> bool:
+        """True if no backward pass has begun, and none can begin any more."""
+        return not self.is_used and self.graph is not None and self.graph() is None
+
+
+class PassSelection:
+    """Follows forward passes, backward passes and cleared gradients through one logged step.
+
+    The right pass is the first one whose backward pass contributed to the gradients that the
+    optimizer uses. That is known only later, so passes that come into question are recorded side by
+    side, three at most, until one of them is chosen.
+
+    Args:
+        model: the unwrapped model.
+        guard: receives our own errors.
+    """
+
+    def __init__(self, model: nn.Module, guard: Guard) -> None:
+        self._model, self._guard = model, guard
+        self._can_train = False
+        self._first_was_right = 0
+        self._gradients = GradientState(())
+        self._candidates: list[Candidate] = []
+        self.close()
+
+    def open(self, *, follows: bool = True, reads_gradients: bool = True) -> None:
+        """A logged step opens.
+
+        Args:
+            follows: False takes the first pass, whatever comes behind it.
+            reads_gradients: False where gradients cannot be told apart (sharded parameters).
+        """
+        self.close()
+        self._is_followed = follows
+        trainable = [p for p in self._model.parameters() if p.requires_grad]
+        self._can_train = self._can_train or bool(trainable)
+        self._gradients = GradientState(trainable if follows and reads_gradients else ())
+
+    def close(self) -> None:
+        """The logged step is over: let go of everything."""
+        self._drop(list(self._candidates))
+        self._current: Candidate | None = None
+        self._chosen: Candidate | None = None
+        self._in_vain = {True: 0, False: 0}
+        self._is_followed = self._in_backward = False
+
+    @property
+    def chosen(self) -> Candidate | None:
+        """The pass whose gradients the optimizer used; None before it has stepped."""
+        return self._chosen
+
+    @property
+    def gave_up(self) -> bool:
+        """True if so many passes had no backward pass that one like them is not recorded."""
+        return self._in_vain[self._model.training] >= _MOST_IN_VAIN
+
+    def may_train(self) -> bool:
+        """True if a pass that begins now could be a training pass."""
+        if not self._can_train:
+            return self._model.training
+        return torch.is_grad_enabled() and any(p.requires_grad for p in self._model.parameters())
+
+    def wants_another(self) -> bool:
+        """True if a pass that begins now has to be recorded, besides those that are."""
+        self._current = None
+        if self._chosen is not None or not self._is_followed:
+            return False
+        trains = self.may_train()
+        if trains:
+            self._look_around()
+        if self.gave_up:
+            return False
+        if not self._candidates:
+            return True
+        first = self._candidates[0]
+        return trains and (not first.trains or self._first_was_right < _FIRST_IS_RIGHT)
+
+    def begin(self, collected: ActivationCollector) -> None:
+        """A pass begins that is recorded."""
+        trains = self.may_train()
+        if trains:
+            self._look_around()
+            self._drop([one for one in self._candidates if not one.trains])
+        if self._current is not None:  # it broke off
+            self._drop([self._current])
+        self._current = Candidate(collected, trains, not self._model.training)
+        self._candidates.append(self._current)
+
+    def ended(self, output: Any) -> None:
+        """A pass, recorded or not, has returned: wait for its backward pass."""
+        current, self._current = self._current, None
+        if self._chosen is not None or not self._is_followed or not torch.is_grad_enabled():
+            return
+        graph = _Graph()
+        nodes = {t.grad_fn for t in tensors(output) if t.grad_fn is not None}
+        for node in nodes:
+            node.register_prehook(self._backward_hook(graph, current))
+        if current is not None and nodes:
+            current.graph = weakref.ref(graph)
+
+    def forget(self) -> None:
+        """None of the passes so far counts: the GradScaler has skipped their step."""
+        self._drop(list(self._candidates))
+        self._chosen = None
+
+    def choose(self) -> Candidate | None:
+        """Decide, now that the optimizer is about to step or the logged step ends.
+
+        Returns:
+            None where no pass was recorded.
+        """
+        if self._chosen is None and self._candidates:
+            self._chosen = self._best()
+            self._learn(self._chosen)
+            self._drop([one for one in self._candidates if one is not self._chosen])
+        return self._chosen
+
+    def _best(self) -> Candidate:
+        used = [one for one in self._candidates if one.is_used]
+        possible = [one for one in self._candidates if not one.is_in_vain and not one.is_cleared]
+        return (used or possible or self._candidates)[0]
+
+    def _learn(self, right: Candidate) -> None:
+        if right is not self._candidates[0] or not right.is_used:
+            self._first_was_right = 0
+        elif len(self._candidates) > 1:
+            self._first_was_right += 1
+
+    def _look_around(self) -> None:
+        """A training pass begins: forget those that cannot be the right one any more."""
+        self._in_backward = False
+        self._notice_cleared()
+        for one in self._candidates:
+            self._in_vain[not one.in_eval_mode] += one.is_in_vain
+        self._drop([o for o in self._candidates if o.is_in_vain or o.is_cleared or o.is_overtaken])
+        used = [one for one in self._candidates if one.is_used]
+        unused = [one for one in self._candidates if not one.is_used]
+        self._drop([*used[1:], *unused[1:]])
+
+    def _notice_cleared(self) -> bool:
+        if not self._gradients.has_changed():
+            return False
+        for one in self._candidates:
+            if one.is_used:
+                one.is_used, one.is_cleared = False, True
+            elif one is not self._current:
+                one.is_overtaken = True
+        return True
+
+    def _backward_hook(self, graph: _Graph, candidate: Candidate | None) -> Any:
+        selection = weakref.ref(self)
+        recorded = None if candidate is None else weakref.ref(candidate)
+
+        def begins(gradients: Any) -> None:
+            found = selection()
+            if found is not None and graph is not None:  # the closure keeps the graph's token
+                found._backward_begins(None if recorded is None else recorded())
+
+        return begins
+
+    def _backward_begins(self, candidate: Candidate | None) -> None:
+        with self._guard("backward pass"):
+            if self._chosen is not None:
+                return
+            if not self._in_backward:
+                if self._notice_cleared() and any(one.is_cleared for one in self._candidates):
+                    self._first_was_right = 0
+                self._in_backward = True
+                self._when_backward_ends()
+            if candidate is not None:
+                candidate.is_used, candidate.is_cleared = True, False
+                candidate.is_overtaken = False
+
+    def _when_backward_ends(self) -> None:
+        """Take the gradients as they are when all else has run that waits for the backward pass.
+
+        DistributedDataParallel copies reduced gradients in such a callback, hence a second one.
+        """
+        engine = torch.autograd.Variable._execution_engine
+        engine.queue_callback(lambda: engine.queue_callback(self._backward_ends))
+
+    def _backward_ends(self) -> None:
+        with self._guard("backward pass"):
+            self._in_backward = False
+            self._gradients.settle()
+
+    def _drop(self, candidates: Iterable[Candidate]) -> None:
+        for one in candidates:
+            one.collected.discard()
+            if one in self._candidates:
+                self._candidates.remove(one)

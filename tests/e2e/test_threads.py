@@ -1,0 +1,107 @@
+"""Several threads of one process, each with a watched model of its own, or with the same one."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from marked_passes import Marked, filled, marks
+from torch import nn
+from watched_training import read, steps_of
+
+import fmapboard
+from fmapboard.writers.memory import MemoryWriter
+
+THREADS, STEPS = 4, 40
+
+
+def in_threads(*works: Callable[[], None]) -> None:
+    """Run all at once; the first exception of any is raised here."""
+    failed: list[BaseException] = []
+
+    def guarded(work: Callable[[], None]) -> None:
+        try:
+            work()
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=guarded, args=(work,)) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failed:
+        raise failed[0]
+
+
+def train(run: Path, *, begin: threading.Barrier) -> None:
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Conv2d(4, 4, 3))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    begin.wait()
+    with fmapboard.watch(model, run, optimizer=optimizer, every=1):
+        for _ in range(STEPS):
+            optimizer.zero_grad()
+            model(torch.rand(2, 3, 8, 8)).sum().backward()
+            optimizer.step()
+
+
+def test_threads_that_train_their_own_models_have_every_step_on_disk(tmp_path: Path) -> None:
+    begin = threading.Barrier(THREADS)
+    runs = [tmp_path / str(number) for number in range(THREADS)]
+    in_threads(*(lambda run=run: train(run, begin=begin) for run in runs))
+    for run in runs:
+        assert steps_of(read(run), "feature_maps_4x3x3x3/0") == list(range(STEPS))
+
+
+def test_a_pass_of_another_thread_during_a_logged_step_is_not_recorded() -> None:
+    model, kept = Marked(), MemoryWriter()
+    optimizer = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.01)
+    other: list[threading.Thread] = []
+
+    def call_elsewhere() -> None:
+        thread = threading.Thread(target=lambda: model(filled(100)))
+        thread.start()
+        thread.join()
+        other.append(thread)
+
+    amid = [True]
+
+    def between(*given: object) -> None:
+        if amid:
+            amid.pop()
+            call_elsewhere()
+            amid.append(True)
+
+    with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1):
+        for step in range(4):
+            if step:  # before the first pass the thread that trains is not known
+                call_elsewhere()
+            handle = model.body.register_forward_pre_hook(between)
+            loss = model(filled(step)).sum()
+            handle.remove()
+            call_elsewhere()
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    assert marks(kept.steps) == [0.0, 1.0, 2.0, 3.0]
+    for step in kept.steps:
+        assert {m.layer_call.call for m in step.statistics} == {1}
+    assert other
+
+
+def test_a_model_that_was_watched_in_one_thread_may_train_in_another() -> None:
+    model, kept = Marked(), MemoryWriter()
+    optimizer = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.01)
+    board = fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1)
+
+    def loop() -> None:
+        for step in range(3):
+            model(filled(step)).sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+
+    in_threads(loop)
+    board.close()
+    assert marks(kept.steps) == [0.0, 1.0, 2.0]
