@@ -15,6 +15,7 @@ from torch.utils.hooks import RemovableHandle
 from typing_extensions import Unpack
 
 from fmapboard.capture.optimizer_hook import after_each_step
+from fmapboard.capture.optimizers import unwrapped
 from fmapboard.capture.side_pass import check_probe
 from fmapboard.errors import ConfigurationError, WarnOnce
 from fmapboard.model.distributed import is_sharded, rank
@@ -62,7 +63,7 @@ class FeatureMapLogger:
         scaler: Any = None,
     ) -> None:
         model, warn = unwrap(model), WarnOnce()
-        _check_optimizer(optimizer)
+        counted = None if optimizer is None else unwrapped(optimizer)
         schedule, writes = as_schedule(options.every), rank() == 0
         takes_part = writes or options.reduce_statistics or is_sharded(model)
         steps = StepCounter(schedule if takes_part else never, options.start_step)
@@ -75,9 +76,9 @@ class FeatureMapLogger:
         self._automatic: OptimizerSteps | None = None
         handles: list[RemovableHandle] = []
         self._finalizer = weakref.finalize(self, _let_go, pipeline, handles)
-        if optimizer is not None:
+        if counted is not None:
             self._automatic = OptimizerSteps(self._run, self)
-            handles.append(after_each_step(optimizer, self._automatic.after_step))
+            handles.append(after_each_step(counted, self._automatic.after_step))
 
     def __repr__(self) -> str:
         run = self._run
@@ -209,7 +210,8 @@ def watch(
         writer: instead of ``log_dir``: your `torch.utils.tensorboard.SummaryWriter`, which stays
             open, or any `writers.Writer`, which is closed at the end.
         optimizer: its completed steps are counted (of several optimizers give the one that steps
-            last); without it mark steps: ``with board.step(i):``.
+            last); accelerate's and Fabric's wrappers are looked through. Without it mark steps:
+            ``with board.step(i):``.
         scaler: your `torch.amp.GradScaler`, to have the steps that it skips counted.
         every: log each step whose number it divides, or a function from step number to bool.
         start_step: steps done before, on resume; what the directory holds from there on is void.
@@ -264,14 +266,6 @@ def watch(
 
 
 watch.__signature__ = with_options(watch)  # type: ignore[attr-defined]  # help() and editors read it
-
-
-def _check_optimizer(optimizer: Any) -> None:
-    if optimizer is not None and not isinstance(optimizer, Optimizer):
-        raise ConfigurationError(
-            f"optimizer={type(optimizer).__name__}: expected a torch.optim.Optimizer; "
-            "mark steps with board.step(i) instead"
-        )
 
 
 def _let_go(pipeline: Pipeline, handles: list[RemovableHandle]) -> None:

@@ -282,5 +282,7 @@ class StepSession:
         elif opened.passes != "evaluation":
             if not self._gradients.stepped:
                 self._hints.no_optimizer_step(opened.step)
-            elif chosen is not None:
-                self._hints.of_pass(opened.step, chosen)
+            else:
+                self._hints.of_optimizers(opened.step)
+                if chosen is not None:
+                    self._hints.of_pass(opened.step, chosen)

@@ -12,6 +12,7 @@ from fmapboard.capture.guard import Guard
 from fmapboard.capture.isolation import aside
 from fmapboard.capture.loss_scale import is_skipped
 from fmapboard.capture.optimizer_hook import OptimizerHook
+from fmapboard.capture.optimizers import in_no_optimizer
 from fmapboard.measure.norms import NO_NORMS, GradientNorms, PendingNorms
 from fmapboard.measure.subsample import PendingSample, sample
 from fmapboard.model.distributed import local
@@ -148,10 +149,22 @@ class GradientReader:
         Where parameters are sharded all ranks must call this: norms are of the whole gradient.
         Samples for histograms are of this process's part.
         """
+        if self.stepped:
+            with self._guard("gradients"):
+                self._read_what_no_optimizer_holds()
         names = tuple(name for name in self._names.values() if self._was_read(name))
         return PendingParameters(
             names, self._norms.pending(), dict(self._samples), dict(self._norms.nonfinite)
         )
+
+    def unoptimized(self) -> list[str]:
+        """Names of the trainable parameters that no optimizer of the process holds."""
+        unseen = {
+            clean_name(name): parameter
+            for name, parameter in self._model.named_parameters()
+            if parameter.requires_grad and id(parameter) not in self._held
+        }
+        return in_no_optimizer(unseen) if unseen else []
 
     def about_to_step(self, optimizer: Optimizer) -> bool:
         """An optimizer's ``step`` was called; False if its scaler skips the step."""
@@ -176,6 +189,7 @@ class GradientReader:
                 if id(p) in self._names
             }
             if own:
+                self._held |= {id(parameter) for parameter in own.values()}
                 self._complete()
             fresh = {name: p for name, p in own.items() if not self._was_read(name)}
             for kind, there in _by_device_type(fresh):
@@ -185,7 +199,7 @@ class GradientReader:
     def _forget(self) -> None:
         """Nothing was read, no optimizer has stepped."""
         self._norms = GradientNorms()
-        self._samples = {}
+        self._samples, self._held = {}, set[int]()
         self.stepped = self.skipped = False
 
     def _was_read(self, name: str) -> bool:
@@ -198,8 +212,19 @@ class GradientReader:
         for name in self._histograms & parameters.keys():
             self._sample(name, parameters[name], scale)
 
-    def _sample(self, name: str, parameter: Tensor, scale: Tensor | None) -> None:
-        part, gradient = local(parameter.detach()), parameter.grad
+    def _read_what_no_optimizer_holds(self) -> None:
+        """Weights of which no optimizer has taken care in this step, and no gradient of them."""
+        for name, parameter in self._model.named_parameters():
+            clean = clean_name(name)
+            if clean in self._histograms and clean not in self._samples:
+                with aside(parameter.device.type):
+                    self._sample(clean, parameter, None, with_gradient=False)
+
+    def _sample(
+        self, name: str, parameter: Tensor, scale: Tensor | None, *, with_gradient: bool = True
+    ) -> None:
+        part = local(parameter.detach())
+        gradient = parameter.grad if with_gradient else None
         if not part.numel():
             return
         of_gradient = None

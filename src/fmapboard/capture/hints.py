@@ -7,6 +7,9 @@ from fmapboard.capture.loss_scale import LossScale
 from fmapboard.capture.pass_selection import Candidate, PassSelection
 from fmapboard.errors import WarnOnce
 
+_NAMED = 5
+"""Parameters that a message names."""
+
 
 class Hints:
     """Compares what a logged step collected with what its user expects.
@@ -25,6 +28,7 @@ class Hints:
     ) -> None:
         self._warn, self._gradients = warn, gradients
         self._loss_scale, self._selection = loss_scale, selection
+        self._knows_optimizers = False
 
     def nothing_ran(self, step: int) -> None:
         """No watched layer ran in the step."""
@@ -60,6 +64,21 @@ class Hints:
             "that was given; give optimizer= the one that steps last, or mark steps with "
             "board.step(i): norms are of what steps inside the window",
         )
+
+    def of_optimizers(self, step: int) -> None:
+        """An optimizer stepped: name, once, the parameters that none holds."""
+        if self._knows_optimizers:
+            return
+        self._knows_optimizers = True
+        missing = self._gradients.unoptimized()
+        if missing:
+            more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
+            self._warn.warn(
+                "no optimizer",
+                f"step {step}: trainable parameters that are in no optimizer and stay as they are: "
+                f"{', '.join(missing[:_NAMED])}{more}; give them to one, or set "
+                "requires_grad=False where that is meant",
+            )
 
     def of_pass(self, step: int, chosen: Candidate) -> None:
         """An optimizer stepped, and this is the pass that was recorded."""

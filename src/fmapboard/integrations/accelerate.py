@@ -43,7 +43,7 @@ def watch(
     has_tensorboard = any(tracker.name == "tensorboard" for tracker in accelerator.trackers)
     return fmapboard.logger.watch(
         model,
-        optimizer=getattr(optimizer, "optimizer", optimizer),  # a wrapper has no hooks
+        optimizer=optimizer,
         scaler=accelerator.scaler,
         every=every,
         start_step=start_step,
