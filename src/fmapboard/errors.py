@@ -113,7 +113,7 @@ class WarnOnce:
         """Log a warning unless it was logged before."""
         if (about, kind) not in self._said:
             self._said.add((about, kind))
-            log.warning("%s", text)
+            log.warning("fmapboard: %s", text)
 
     def raise_first(self) -> None:
         """With ``FMAPBOARD_ON_ERROR=raise``: raise the first error that was reported, once.

@@ -17,6 +17,7 @@ from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.passes import Side
 from fmapboard.capture.side_pass import untouched
 from fmapboard.errors import ConfigurationError
+from fmapboard.model.given import check_input, check_model
 from fmapboard.model.layers import Layers, scripted_warning
 from fmapboard.model.tensors import map_tensors, tensors
 from fmapboard.notebook import LayerMaps
@@ -62,18 +63,18 @@ def extract(
     """
     if side not in ("output", "input"):
         raise ConfigurationError(f"side={side!r}: expected 'output' or 'input'")
-    collector = _Collector()
-    registry = _registry(model, layers)
+    collector, registry, arguments = _Collector(), _registry(model, layers), _arguments(x)
     with registry.listening(collector, sides=(side,)), untouched(registry.model), torch.no_grad():
-        registry.model(*_arguments(x), **(forward_kwargs or {}))
+        registry.model(*arguments, **(forward_kwargs or {}))
     return collector.values
 
 
 def _registry(model: nn.Module, layers: Layers) -> HookRegistry:
+    check_model(model)
     registry = HookRegistry(model, layers)
     scripted = scripted_warning(registry.model)
     if scripted is not None:
-        log.warning("%s", scripted)
+        log.warning("fmapboard: %s", scripted)
     return registry
 
 
@@ -102,7 +103,10 @@ def _input(value: tuple[tuple[Any, ...], dict[str, Any]]) -> Any:
 
 
 def _arguments(x: Any) -> tuple[Any, ...]:
-    return x if isinstance(x, tuple) else (x,)
+    arguments = x if isinstance(x, tuple) else (x,)
+    for argument in arguments:
+        check_input(argument, what="x")
+    return arguments
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -14,16 +14,19 @@ from torch.optim.optimizer import Optimizer
 from torch.utils.hooks import RemovableHandle
 from typing_extensions import Unpack
 
+from fmapboard.capture.loss_scale import check_scaler
 from fmapboard.capture.optimizer_hook import after_each_step
 from fmapboard.capture.optimizers import unwrapped
 from fmapboard.capture.side_pass import check_probe
 from fmapboard.errors import ConfigurationError, WarnOnce
+from fmapboard.lifetime import End, close_earlier, remember
 from fmapboard.model.distributed import is_sharded, rank
+from fmapboard.model.given import check_model
 from fmapboard.model.layers import Layers, unwrap
-from fmapboard.options import Options, WatchOptions, with_options
+from fmapboard.options import Options, WatchOptions, check_place, with_options
 from fmapboard.records import KernelShape
-from fmapboard.run import OptimizerSteps, Run
-from fmapboard.schedule import StepCounter, as_schedule, never
+from fmapboard.run import OptimizerSteps, Run, StepBlock
+from fmapboard.schedule import StepCounter, as_schedule, never, step_number
 from fmapboard.session import StepSession
 from fmapboard.writers import Writer
 from fmapboard.writers.memory import MemoryWriter
@@ -48,6 +51,9 @@ class FeatureMapLogger:
             closes by itself. Without it, mark steps with `step`.
         scaler: a `torch.amp.GradScaler`: a step that it skips is counted as skipped.
 
+    Attributes:
+        end: what happens at the end.
+
     Raises:
         ConfigurationError, LayerNotFound, NoConvolution: at once, for what cannot be done.
     """
@@ -62,6 +68,8 @@ class FeatureMapLogger:
         optimizer: Optimizer | None = None,
         scaler: Any = None,
     ) -> None:
+        check_model(model)
+        check_scaler(scaler)
         model, warn = unwrap(model), WarnOnce()
         counted = None if optimizer is None else unwrapped(optimizer)
         schedule, writes = as_schedule(options.every), rank() == 0
@@ -69,13 +77,16 @@ class FeatureMapLogger:
         steps = StepCounter(schedule if takes_part else never, options.start_step)
         session = StepSession(model, layers, options, scaler, warn)
         check_probe(model, options.probe)
+        close_earlier(model, options.name, warn)
         writer = open_writer() if writes else MemoryWriter()
         pipeline = Pipeline(writer, options, warn)
         self._model_name = type(model).__name__
         self._run = Run(steps, session, pipeline, warn, writes)
         self._automatic: OptimizerSteps | None = None
         handles: list[RemovableHandle] = []
-        self._finalizer = weakref.finalize(self, _let_go, pipeline, handles)
+        self.end = End(pipeline, handles, self._run)
+        self._finalizer = weakref.finalize(self, self.end)
+        remember(self, model, options.name)
         if counted is not None:
             self._automatic = OptimizerSteps(self._run, self)
             handles.append(after_each_step(counted, self._automatic.after_step))
@@ -84,7 +95,7 @@ class FeatureMapLogger:
         run = self._run
         return (
             f"FeatureMapLogger({self._model_name}, {len(run.session.registry.layers)} layers, "
-            f"{run.logged} steps logged, next step {run.steps.next})"
+            f"{run.usage.logged} steps logged, next step {run.steps.next})"
         )
 
     @property
@@ -95,30 +106,42 @@ class FeatureMapLogger:
     @property
     def logged_steps(self) -> int:
         """How many steps were handed to the writer."""
-        return self._run.logged
+        return self._run.usage.logged
 
     @property
     def dropped_steps(self) -> int:
         """How many of them were dropped because the queue was full."""
         return self._run.pipeline.dropped
 
-    @contextmanager
-    def step(self, number: int | None = None) -> Iterator[None]:
+    @property
+    def is_closed(self) -> bool:
+        """True after `close`: nothing is logged any more."""
+        return not self._finalizer.alive
+
+    def step(self, number: int | None = None) -> StepBlock:
         """Mark one training step: forward, backward and optimizer step belong inside.
+
+        ``with board.step(i):`` is the only use; anything else is reported.
 
         An exception inside leaves the model without hooks and what was logged before on disk.
 
         Args:
-            number: the step's number; None counts on from the one before.
+            number: the step's number (see `begin_step`).
+
+        Raises:
+            ConfigurationError: the number is no step number, or this is used as a decorator.
         """
-        self.begin_step(number)
-        try:
-            yield
-        except BaseException:
-            self._run.session.abandon()
-            self._run.pipeline.flush()
-            raise
-        self.end_step()
+        if callable(number):
+            raise ConfigurationError(
+                "@board.step is no decorator; put the training step into: with board.step(i):"
+            )
+        checked = None if number is None else step_number(number)
+        begin = partial(self.begin_step, checked)
+        return StepBlock(begin, self.end_step, self._broken, self._run.warn)
+
+    def _broken(self) -> None:
+        self._run.session.abandon()
+        self._run.pipeline.flush()
 
     def begin_step(self, number: int | None = None, *, training: bool = True) -> None:
         """Begin a step that `end_step` ends: for a framework's events, where `step` cannot stand.
@@ -126,14 +149,24 @@ class FeatureMapLogger:
         Begun once more under the number that is open, it goes on: the next micro-batch begins.
 
         Args:
-            number: the step's number; None counts on from the one before.
+            number: the step's number, a whole number of any type; None counts on from the one
+                before.
             training: False for a step of validation: its pass in eval mode is recorded, and no
                 optimizer is expected to step.
+
+        Raises:
+            ConfigurationError: the number is no step number.
         """
         run = self._run
+        if self.is_closed:
+            run.warn.warn(
+                "closed", "a step was begun after close(): nothing is logged; call watch again"
+            )
+            return
         if self._automatic is not None and self._automatic.is_on:
             self._automatic.end()
         if number is not None:
+            number = step_number(number)
             self._warn_if_backwards(number)
             run.steps.next = number
         if run.steps.schedule(run.steps.next) and run.session.open_step != run.steps.next:
@@ -141,7 +174,8 @@ class FeatureMapLogger:
 
     def end_step(self) -> None:
         """End the step that `begin_step` began."""
-        self._run.close_step()
+        if not self.is_closed:
+            self._run.close_step()
 
     def before_clipping(self) -> None:
         """Log the gradients' norms as they are now, under ``gradient_norm_before_clipping/``.
@@ -158,7 +192,6 @@ class FeatureMapLogger:
 
     def close(self) -> None:
         """Remove all hooks, write what is waiting and close; a second call does nothing."""
-        self._run.session.abandon()
         self._finalizer()
         self._run.warn.raise_first()
 
@@ -171,14 +204,14 @@ class FeatureMapLogger:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._run.session.abandon()
+        self.end.explains &= error is None
         self._finalizer()
         if error is None:
             self._run.warn.raise_first()
 
     def _warn_if_backwards(self, number: int) -> None:
         before = self._run.steps.next - 1
-        if number < before and self._run.logged:
+        if number < before and self._run.usage.logged:
             self._run.warn.warn(
                 "backwards",
                 f"step numbers went back from {before} to {number}: TensorBoard drops what "
@@ -247,10 +280,7 @@ def watch(
         LayerNotFound, NoConvolution: there is nothing to watch.
         WriteError: the directory cannot be written to.
     """
-    if log_dir is not None and writer is not None:
-        raise ConfigurationError("log_dir and writer are mutually exclusive: give one of them")
-    if writer is not None and (comment or filename_suffix):
-        raise ConfigurationError("comment and filename_suffix belong to log_dir, not to writer")
+    check_place(log_dir, writer, comment, filename_suffix)
     checked = Options.of(**options)
 
     def open_writer() -> Writer:
@@ -266,10 +296,3 @@ def watch(
 
 
 watch.__signature__ = with_options(watch)  # type: ignore[attr-defined]  # help() and editors read it
-
-
-def _let_go(pipeline: Pipeline, handles: list[RemovableHandle]) -> None:
-    """What must happen when a logger ends, by `close`, by the collector or at exit."""
-    for handle in handles:
-        handle.remove()
-    pipeline.close()

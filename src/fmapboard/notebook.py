@@ -70,11 +70,16 @@ def draw(
     Raises:
         ConfigurationError: the tensor is no maps, has no such sample, or an option is unknown.
     """
+    if not isinstance(maps, Tensor):
+        raise ConfigurationError(
+            f"maps={type(maps).__name__}: expected a tensor [N, C, H, W], as extract(...)[layer] is"
+        )
     colours = palette(colormap)
     if scale not in ("channel", "layer"):
         raise ConfigurationError(f"scale={scale!r}: expected 'channel' or 'layer'")
-    if not 0 <= sample < len(maps):
-        raise ConfigurationError(f"sample={sample}: there are {len(maps)}")
+    if maps.dim() == 0 or not 0 <= sample < len(maps):
+        count = len(maps) if maps.dim() else 0
+        raise ConfigurationError(f"sample={sample}: there are {count}")
     planes = _planes(
         maps[sample : sample + 1],
         Reducer(1, max_channels, max_tile, scale, colours.zero_centered, tokens_are_patches=True),

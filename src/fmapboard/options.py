@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import inspect
+import math
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal, TypedDict, get_args
 
+import numpy as np
 from typing_extensions import Unpack
 
 from fmapboard.errors import ConfigurationError, closest
 from fmapboard.records import Normalization, Scale
-from fmapboard.schedule import Schedule, as_schedule
+from fmapboard.schedule import Schedule, as_schedule, step_number, whole_number
 
 WhenFull = Literal["wait", "drop_oldest"]
 
@@ -95,11 +98,16 @@ class Options:
         self._need_one_of("when_full", WhenFull)
         check_colormap(self.colormap)
         as_schedule(self.every)
-        if not isinstance(self.start_step, int) or self.start_step < 0:
+        object.__setattr__(self, "start_step", step_number(self.start_step, "start_step"))
+        self._need_bool("inputs", "activation_gradients", "reduce_statistics")
+        kernels = whole_number(self.kernels)
+        if not isinstance(self.kernels, bool) and (kernels is None or kernels < 0):
             raise ConfigurationError(
-                f"start_step={self.start_step!r}: expected the number of steps done, 0 or more"
+                f"kernels={self.kernels!r}: expected True, False, or a number of logged steps"
             )
-        if self.name is not None and (not self.name or "/" in self.name):
+        if self.name is not None and (
+            not isinstance(self.name, str) or not self.name or "/" in self.name
+        ):
             raise ConfigurationError(f"name={self.name!r}: expected a text without '/'")
 
     @property
@@ -110,8 +118,18 @@ class Options:
     def _need_positive(self, *names: str) -> None:
         for name in names:
             value = getattr(self, name)
-            if value is not None and (not isinstance(value, int) or value < 1):
+            number = whole_number(value)
+            if value is None and name != "samples":
+                continue
+            if number is None or number < 1:
                 raise ConfigurationError(f"{name}={value!r}: expected a whole number, at least 1")
+            object.__setattr__(self, name, number)
+
+    def _need_bool(self, *names: str) -> None:
+        for name in names:
+            value = getattr(self, name)
+            if not isinstance(value, (bool, np.bool_)):
+                raise ConfigurationError(f"{name}={type(value).__name__}: expected True or False")
 
     def _need_one_of(self, name: str, choices: Any) -> None:
         value = getattr(self, name)
@@ -125,9 +143,11 @@ def _normalization(pair: Any) -> Normalization:
         mean, std = (tuple(float(value) for value in part) for part in pair)
     except (TypeError, ValueError):
         mean = std = ()
-    if not mean or len(mean) != len(std):
+    usable = all(map(math.isfinite, (*mean, *std))) and all(value > 0 for value in std)
+    if not mean or len(mean) != len(std) or not usable:
         raise ConfigurationError(
-            f"normalization={pair!r}: expected (mean, std), each one number per channel"
+            f"normalization={pair!r}: expected (mean, std), each a sequence of one "
+            "number per channel of the input, as in ([0.5], [0.5]); std above 0"
         )
     return mean, std
 
@@ -140,9 +160,37 @@ def check_colormap(name: str) -> None:
     """
     if name not in PALETTES:
         raise ConfigurationError(
-            f"no palette {name!r} (closest: {closest(name, PALETTES)}); "
+            f"no palette {name!r} (closest: {closest(str(name), PALETTES)}); "
             f"there are {', '.join(PALETTES)}"
         )
+
+
+def check_place(log_dir: Any, writer: Any, comment: Any, filename_suffix: Any) -> None:
+    """Accept a place to write to: a directory or a writer.
+
+    Raises:
+        ConfigurationError: both are given, or something of another kind; the text says the fix.
+    """
+    if log_dir is not None and writer is not None:
+        raise ConfigurationError("log_dir and writer are mutually exclusive: give one of them")
+    if writer is not None and (comment or filename_suffix):
+        raise ConfigurationError("comment and filename_suffix belong to log_dir, not to writer")
+    kind = type(log_dir).__name__
+    if log_dir is not None and not isinstance(log_dir, (str, os.PathLike)):
+        if hasattr(log_dir, "add_scalar") or hasattr(log_dir, "write"):
+            raise ConfigurationError(f"log_dir={kind}: give it as writer=")
+        if hasattr(log_dir, "param_groups"):
+            raise ConfigurationError(f"log_dir={kind}: give it as optimizer=")
+        raise ConfigurationError(f"log_dir={kind}: expected the path of a directory")
+    if isinstance(writer, (str, os.PathLike)):
+        raise ConfigurationError(f"writer={writer!r}: a directory goes to log_dir=")
+    if isinstance(writer, type):
+        raise ConfigurationError(
+            f"writer={writer.__name__}: that is the class; give {writer.__name__}(...)"
+        )
+    for name, text in (("comment", comment), ("filename_suffix", filename_suffix)):
+        if not isinstance(text, str):
+            raise ConfigurationError(f"{name}={text!r}: expected a text")
 
 
 def with_options(function: Callable[..., Any]) -> inspect.Signature:

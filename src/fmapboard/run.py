@@ -2,16 +2,60 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 from torch.optim.optimizer import Optimizer
 
 from fmapboard.capture.open_step import Passes
-from fmapboard.errors import WarnOnce
-from fmapboard.schedule import StepCounter
+from fmapboard.errors import ConfigurationError, WarnOnce
+from fmapboard.schedule import StepCounter, next_due
 from fmapboard.session import StepSession
 from fmapboard.writers.pipeline import Pipeline
+
+
+@dataclass(slots=True)
+class Usage:
+    """What a logger was used for, to explain at the end why nothing was logged.
+
+    Attributes:
+        start: the number of the first step.
+        counts: an optimizer was given, whose steps are counted.
+        ended: steps that were ended, logged or not.
+        opened: steps that were due and opened.
+        logged: steps that were handed to the writer.
+    """
+
+    start: int
+    counts: bool = False
+    ended: int = 0
+    opened: int = 0
+    logged: int = 0
+
+    def why_nothing(self, steps: StepCounter) -> str | None:
+        """Why nothing was logged, and what to do; None if something was."""
+        if self.logged:
+            return None
+        done = steps.next - self.start if self.counts else self.ended
+        if not done and self.counts:
+            return (
+                "nothing was logged: the optimizer that was given has never stepped; give the one "
+                "that the training loop calls"
+            )
+        if not done:
+            return (
+                "nothing was logged: no step was marked; give optimizer= to watch, or put each "
+                "training step into: with board.step(i):"
+            )
+        if self.opened:
+            return None  # each of these steps has said why
+        due = next_due(steps.schedule, steps.next)
+        return (
+            f"nothing was logged: none of the {done} steps before step {steps.next} was due "
+            f"({steps.schedule}); the next one could be step {due}. Log more often, as with "
+            "every=10"
+        )
 
 
 @dataclass(slots=True)
@@ -23,23 +67,70 @@ class Run:
     pipeline: Pipeline
     warn: WarnOnce
     writes: bool
-    logged: int = 0
+    usage: Usage = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.usage = Usage(self.steps.next)
 
     def open(self, *, passes: Passes, probe_now: bool, any_thread: bool = False) -> None:
         """Begin to log the next step; the arguments are those of `StepSession.open`."""
         self.session.open(
             self.steps.next, passes=passes, probe_now=probe_now, any_thread=any_thread
         )
+        self.usage.opened += 1
 
     def close_step(self) -> None:
         """End the step, and the logged one that is open."""
+        self.usage.ended += 1
         if self.session.open_step is not None:
             pending = self.session.close()
             if pending is not None and self.writes:
-                self.logged += 1
+                self.usage.logged += 1
                 self.pipeline.put(pending.to_host, pending.nbytes)
             self.warn.raise_first()
         self.steps.next += 1
+
+
+class StepBlock:
+    """What ``board.step(i)`` returns: the ``with`` block of one training step.
+
+    Args:
+        begin, end: called when the block is entered, and when it is left without an exception.
+        broken: called when an exception leaves the block.
+        warn: where a block that is never entered is reported.
+    """
+
+    def __init__(
+        self,
+        begin: Callable[[], None],
+        end: Callable[[], None],
+        broken: Callable[[], None],
+        warn: WarnOnce,
+    ) -> None:
+        self._begin, self._end, self._broken, self._warn = begin, end, broken, warn
+        self._is_used = False
+
+    def __enter__(self) -> None:
+        self._is_used = True
+        self._begin()
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        (self._end if error is None else self._broken)()
+
+    def __call__(self, function: object) -> Any:
+        """Refuse to be a decorator."""
+        self._is_used = True
+        raise ConfigurationError(
+            "board.step(...) is no decorator; put the training step into: with board.step(i):"
+        )
+
+    def __del__(self) -> None:
+        if not getattr(self, "_is_used", True):
+            self._warn.warn(
+                "step without with",
+                "board.step(...) was called without a with block, which logs nothing; write: "
+                "with board.step(i):",
+            )
 
 
 class OptimizerSteps:
@@ -52,7 +143,7 @@ class OptimizerSteps:
 
     def __init__(self, run: Run, owner: object) -> None:
         self._run, self._steps, self._owner = run, run.steps, owner
-        self.is_on = True
+        self.is_on = run.usage.counts = True
         self._open_if_due(any_thread=True)
 
     def after_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
@@ -66,7 +157,8 @@ class OptimizerSteps:
 
     def end(self) -> None:
         """From now on the user says where a step begins."""
-        self.is_on, self._steps.quiet_until = False, 0
+        self.is_on = self._run.usage.counts = False
+        self._steps.quiet_until = 0
         self._run.session.abandon()
 
     def _open_if_due(self, *, any_thread: bool = False) -> None:

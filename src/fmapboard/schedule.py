@@ -2,14 +2,48 @@
 
 from __future__ import annotations
 
+import operator
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from fmapboard.errors import ConfigurationError
 
 Schedule = Callable[[int], bool]
 """A schedule: the number of completed optimizer steps -> is this step logged? Pure and fast."""
+
+
+def whole_number(value: Any) -> int | None:
+    """The number as an int: of numpy's integers, a tensor's, a float without fraction.
+
+    >>> whole_number(3.0), whole_number(2.5), whole_number(True), whole_number("3")
+    (3, None, None, None)
+    """
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, (float, np.floating)):
+        return int(value) if float(value).is_integer() else None
+    try:
+        return operator.index(value)
+    except TypeError:
+        return None
+
+
+def step_number(value: Any, what: str = "step") -> int:
+    """The number of a step.
+
+    Raises:
+        ConfigurationError: it is not a whole number, or below 0.
+    """
+    number = whole_number(value)
+    if number is None or number < 0:
+        raise ConfigurationError(
+            f"{what}={value!r}: expected the number of optimizer steps done, 0 or more"
+        )
+    return number
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +60,13 @@ class Every:
     every: int
 
     def __post_init__(self) -> None:
-        if isinstance(self.every, bool) or not isinstance(self.every, int) or self.every < 1:
+        every = whole_number(self.every)
+        if every is None or every < 1:
             raise ConfigurationError(
-                f"every={self.every!r}: expected a whole number of steps, at least 1"
+                f"every={self.every!r}: expected a whole number of steps, at least 1, or a "
+                "function from step number to bool"
             )
+        object.__setattr__(self, "every", every)
 
     def __call__(self, step: int) -> bool:
         """Is this step logged?"""

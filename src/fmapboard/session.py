@@ -44,13 +44,17 @@ class StepSession:
         options: what to collect.
         scaler: a GradScaler whose skipped steps are counted, or None.
         warn: where errors and hints are reported.
+
+    Attributes:
+        model: as given.
+        registry: its hooks.
     """
 
     def __init__(
         self, model: nn.Module, layers: Layers, options: Options, scaler: Any, warn: WarnOnce
     ) -> None:
         self.registry = HookRegistry(model, layers, also=activations(model))
-        self._model, self._options, self._warn = model, options, warn
+        self.model, self._options, self._warn = model, options, warn
         scripted = scripted_warning(model)
         if scripted is not None:
             warn.warn("scripted", scripted)
@@ -94,7 +98,7 @@ class StepSession:
             if probe_now:
                 self._draw_probe(opened)
             self._selection.open(
-                follows=passes != "evaluation", reads_gradients=not is_sharded(self._model)
+                follows=passes != "evaluation", reads_gradients=not is_sharded(self.model)
             )
             self.registry.arm(
                 self,
@@ -191,7 +195,7 @@ class StepSession:
     def _accepts(self) -> bool:
         opened = self._open
         if opened is None or opened.passes == "evaluation":
-            return opened is not None and not self._model.training
+            return opened is not None and not self.model.training
         return self._selection.may_train()
 
     def _pass_ended(self, output: Any) -> None:
@@ -229,13 +233,13 @@ class StepSession:
             normalization=self._options.normalization,
         )
         layers = self.registry.layers
-        registry = HookRegistry(self._model, lambda name, _: name in layers)
+        registry = HookRegistry(self.model, lambda name, _: name in layers)
         with (
             self._guard("probe"),
             self.registry.paused(),
             registry.listening(seen, sides=self._sides),
         ):
-            run_side_pass(self._model, probe)
+            run_side_pass(self.model, probe)
         opened.probed = seen
 
     def _read_kernels(self, opened: OpenStep) -> None:

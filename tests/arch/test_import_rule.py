@@ -14,7 +14,7 @@ PACKAGE = ROOT / "src" / "fmapboard"
 
 ORDER = [
     *("__main__", "cli", "demo", "integrations"),
-    *("logger", "run", "image_passes", "extraction", "notebook"),
+    *("logger", "lifetime", "run", "image_passes", "extraction", "notebook"),
     *("session", "capture", "writers", "measure", "summary", "render", "model", "options"),
     *("schedule", "records", "tab_format", "tags", "errors"),
 ]

@@ -38,7 +38,7 @@ def log(x: Tensor, **options: Any) -> LoggedStep:
     board = fmapboard.watch(model_of(Same()), writer=kept, layers=[Same], inputs=True, **options)
     with warnings.catch_warnings(), board.step(0):
         warnings.simplefilter("error")  # divisions by 0 and empty slices in numpy
-        board._run.session._model(x)
+        board._run.session.model(x)
     board.close()
     return kept.steps[0]
 

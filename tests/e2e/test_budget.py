@@ -55,7 +55,7 @@ def test_a_budget_that_numbers_alone_exceed_leaves_pictures_out_and_says_so_once
         kept = log(tmp_path, 10_000)
     assert max(kept) < 120_000
     (said,) = (r.message for r in caplog.records)
-    assert said.startswith("max_bytes_per_step=10000: numbers alone take ")
+    assert said.startswith("fmapboard: max_bytes_per_step=10000: numbers alone take ")
 
 
 def planes(side: int, channels: int) -> Planes:

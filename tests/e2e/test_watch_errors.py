@@ -32,7 +32,7 @@ from fmapboard.writers.memory import MemoryWriter
         ({"colormap": "jet"}, "no palette 'jet'"),
         ({"start_step": -1}, "start_step=-1"),
         ({"normalization": (0.5, 0.5)}, r"normalization=\(0.5, 0.5\): expected \(mean, std\)"),
-        ({"normalization": ((0.5,), (0.1, 0.1))}, "each one number per channel"),
+        ({"normalization": ((0.5,), (0.1, 0.1))}, "one number per channel"),
         ({"smaples": 3}, "no option 'smaples'; closest: samples"),
         ({"name": "a/b"}, "name='a/b'"),
         ({"log_dir": "x"}, "log_dir and writer are mutually exclusive"),
@@ -82,7 +82,8 @@ def test_a_failing_writer_warns_once_and_training_goes_on(
             train_step(model, optimizer)
     assert numbers(kept.steps) == [0, 2]
     assert [r.message for r in caplog.records] == [
-        "writing: OSError: [Errno 28] No space left on device; this step is lost, training goes on"
+        "fmapboard: writing: OSError: [Errno 28] No space left on device; this step is lost, "
+        "training goes on"
     ]
 
 
@@ -106,10 +107,9 @@ def test_a_model_that_is_bypassed_gets_one_warning(caplog: pytest.LogCaptureFixt
             with board.step(number):
                 model.stem.forward(torch.zeros(1, 3, 8, 8))
     board.close()
-    assert [r.message.split(":")[1] for r in caplog.records] == [
-        " no watched layer ran; was the model "
-        "itself called (no scripted or traced copy of it), and in train() mode where fmapboard "
-        "counts steps?"
+    assert [r.message.split(":")[2] for r in caplog.records] == [
+        " no watched layer ran in a training pass; was the model itself called (no scripted "
+        "or traced copy of it), with gradients enabled, and in the thread that trains?"
     ]
     assert kept.steps == []
 
@@ -137,7 +137,7 @@ def test_a_layer_that_fails_in_the_worker_is_left_out_and_the_step_is_written(
         for _ in range(3):
             train_step(model, optimizer)
     assert [r.message for r in caplog.records] == [
-        "inner.0.0: MemoryError: no room; it is left out, training goes on"
+        "fmapboard: inner.0.0: MemoryError: no room; it is left out, training goes on"
     ]
     assert len(kept.steps) == 3
     left = {m.layer_call.layer for m in kept.steps[0].statistics}
@@ -169,7 +169,7 @@ def test_a_fault_of_ours_in_one_layer_is_said_once_and_the_rest_goes_on(
         for _ in range(6):
             train_step(model, optimizer)
     assert [r.message for r in caplog.records] == [
-        "inner.0.0: ZeroDivisionError: a bug; it is left out, training goes on"
+        "fmapboard: inner.0.0: ZeroDivisionError: a bug; it is left out, training goes on"
     ]
     assert len(tries) == 3  # then the layer is passed over
     assert numbers(kept.steps) == list(range(6))

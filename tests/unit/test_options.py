@@ -54,5 +54,5 @@ def test_a_normalization_is_a_mean_and_a_deviation_per_channel(given: Any) -> No
 
 @pytest.mark.parametrize("given", [(0.5, 0.5), ((0.5,), (0.5, 0.5)), ((), ()), "ab", ((0.5,),)])
 def test_a_normalization_that_is_no_pair_is_refused(given: Any) -> None:
-    with pytest.raises(ConfigurationError, match=r"expected \(mean, std\), each one number per"):
+    with pytest.raises(ConfigurationError, match=r"expected \(mean, std\), each a sequence"):
         Options.of(normalization=given)

@@ -20,7 +20,10 @@ def test_every_step_whose_number_it_divides_is_logged_and_so_is_step_0() -> None
 def test_anything_but_a_whole_number_above_0_is_refused(every: Any) -> None:
     with pytest.raises(ConfigurationError) as error:
         Every(every)
-    assert str(error.value) == f"every={every!r}: expected a whole number of steps, at least 1"
+    assert str(error.value) == (
+        f"every={every!r}: expected a whole number of steps, at least 1, or a function from step "
+        "number to bool"
+    )
 
 
 def test_a_number_names_a_schedule_and_a_function_is_one() -> None:

@@ -61,6 +61,16 @@ class ActivationCollector:
                 self.normalization,
                 sequences=not self.reduce.channels_last_sequences,
             )
+            if self.normalization is not None and self.inputs:
+                self._check_normalization(len(self.normalization[0]), self.inputs[0])
+
+    def _check_normalization(self, given: int, image: PendingInputImage) -> None:
+        if image.normalization is None:
+            self.guard.hint(
+                "normalization",
+                f"normalization= has {given} numbers in each part and the input has "
+                f"{len(image.values)} channels; the input is drawn as the network got it",
+            )
 
     def again(self) -> bool:
         """The first pass is the one that counts."""

@@ -85,6 +85,10 @@ class Guard:
         """True if this has failed too often to be tried again."""
         return self._errors.get(about, 0) >= ERRORS_UNTIL_DISABLED
 
+    def hint(self, about: str, text: str) -> None:
+        """Say once what the user may not expect."""
+        self._warn.warn(about, text)
+
     def failed(self, about: str, error: Exception) -> None:
         """Report an error and count it."""
         self._errors[about] = self._errors.get(about, 0) + 1

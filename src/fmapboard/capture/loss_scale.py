@@ -6,6 +6,7 @@ from typing import Any
 
 from torch.optim.optimizer import Optimizer
 
+from fmapboard.errors import ConfigurationError
 from fmapboard.tags import SKIPPED_STEPS
 
 
@@ -65,6 +66,18 @@ class LossScale:
     def scalars(self) -> dict[str, float]:
         """The number of skipped steps so far, by tag; empty without a scaler."""
         return {} if self._scaler is None else {SKIPPED_STEPS: float(self._count)}
+
+
+def check_scaler(scaler: Any) -> None:
+    """Accept a GradScaler, or None.
+
+    Raises:
+        ConfigurationError: it is something else.
+    """
+    if scaler is not None and not callable(getattr(scaler, "get_scale", None)):
+        raise ConfigurationError(
+            f"scaler={type(scaler).__name__}: expected a torch.amp.GradScaler or None"
+        )
 
 
 def is_skipped(optimizer: Optimizer) -> bool:

@@ -130,11 +130,11 @@ def check_probe(model: nn.Module, probe: Any) -> None:
 
 
 def _check_images(probe: Any) -> None:
-    images = list(tensors(probe))
+    images = [] if isinstance(probe, list) else list(tensors(probe))
     if not images:
         raise ConfigurationError(
             f"probe={type(probe).__name__}: expected a tensor of images [N, C, H, W], "
-            "or a tuple of what the model is called with"
+            "as torch.stack(images) makes of a list, or a tuple of what the model is called with"
         )
     if any(image.dim() == 0 or image.numel() == 0 for image in images):
         raise ConfigurationError(f"probe of shape {list(images[0].shape)}: it has no samples")

@@ -105,6 +105,7 @@ class TrainingRun:
             name = f"{given}.validation" if given else "validation"
             options |= {"name": name, "probe": None, "kernels": False}
             self._validation = watch(model, every=1, **options)
+            self._validation.end.explains = False  # a run without a validation is no mistake
 
     def begin(self, number: int) -> None:
         """A step begins, or its next micro-batch; ``number`` optimizer steps are done."""

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from fmapboard.errors import ConfigurationError, LayerNotFound, NoConvolution, closest
+from fmapboard.model.given import check_model, check_no_modules
 from fmapboard.records import KernelShape
 
 CONVOLUTIONS = (
@@ -102,6 +103,8 @@ def select(model: nn.Module, layers: Layers = None) -> dict[str, nn.Module]:
         NoConvolution: ``layers`` is None and the model has no `Conv2d`.
         ConfigurationError: ``layers`` is none of the kinds that are understood.
     """
+    check_model(model)
+    check_no_modules(model, layers)
     named, hint = _capturable(model)
     if layers is None:
         return _default(model, named, hint)

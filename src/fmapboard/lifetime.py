@@ -1,0 +1,89 @@
+"""What must happen when a logger ends, and which loggers of a process have not ended."""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass
+from typing import Protocol
+
+from torch import nn
+from torch.utils.hooks import RemovableHandle
+
+from fmapboard.errors import WarnOnce
+from fmapboard.run import Run
+from fmapboard.writers.pipeline import Pipeline
+
+
+class Closeable(Protocol):
+    """A logger."""
+
+    @property
+    def is_closed(self) -> bool:
+        """True after `close`."""
+
+    def close(self) -> None:
+        """End; a second call does nothing."""
+
+
+@dataclass(slots=True)
+class End:
+    """What must happen when a logger ends, by `close`, by the collector or at exit.
+
+    Attributes:
+        pipeline: is closed.
+        handles: hooks that are removed.
+        run: its open step is abandoned; tells why nothing was logged, if so.
+        explains: say so; False where an exception is the reason.
+    """
+
+    pipeline: Pipeline
+    handles: list[RemovableHandle]
+    run: Run
+    explains: bool = True
+
+    def __call__(self) -> None:
+        """End; called once."""
+        for handle in self.handles:
+            handle.remove()
+        self.run.session.abandon()
+        self.pipeline.close()
+        why = self.run.usage.why_nothing(self.run.steps)
+        if why is not None and self.explains and self.run.writes:
+            self.run.warn.warn("nothing logged", why)
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """A logger that may be open, and the model that it watches; neither is kept alive."""
+
+    logger: weakref.ref[Closeable]
+    model: weakref.ref[nn.Module]
+
+
+_open: dict[tuple[int, str | None], _Open] = {}
+
+
+def remember(logger: Closeable, model: nn.Module, name: str | None) -> None:
+    """A logger is open for a model, under a name; its end is noticed."""
+    key = id(model), name
+    _open[key] = _Open(weakref.ref(logger), weakref.ref(model))
+    weakref.finalize(logger, _forget, key, _open[key])
+
+
+def close_earlier(model: nn.Module, name: str | None, warn: WarnOnce) -> None:
+    """Close the logger that an earlier run of a notebook's cell made for the same model."""
+    earlier = _open.pop((id(model), name), None)
+    logger = None if earlier is None else earlier.logger()
+    if earlier is None or logger is None or logger.is_closed or earlier.model() is not model:
+        return
+    logger.close()
+    warn.warn(
+        "again",
+        f"this {type(model).__name__} was watched already; the earlier logger is closed. "
+        "To keep both, give each a name of its own: name=",
+    )
+
+
+def _forget(key: tuple[int, str | None], entry: _Open) -> None:
+    if _open.get(key) is entry:
+        del _open[key]
