@@ -47,7 +47,7 @@ def extract(
         model: any module.
         x: what the model is called with: anything but a tuple is its one argument, a tuple its
             positional arguments.
-        layers: which (see `Layers`), any module; None is every `Conv2d`.
+        layers: which (see `Layers`), any module; None is every convolution.
         side: ``"output"`` or ``"input"``. The input of a layer with one positional argument is
             that argument; otherwise a tuple of them, keyword arguments behind.
         forward_kwargs: keyword arguments of the call.
@@ -140,7 +140,7 @@ def extract_gradients(
         model: any module.
         x: what the model is called with, as in `extract`.
         loss: from the model's output to a tensor of one element.
-        layers: which (see `Layers`), any module; None is every `Conv2d`.
+        layers: which (see `Layers`), any module; None is every convolution.
         forward_kwargs: keyword arguments of the call.
 
     Returns:

@@ -53,8 +53,8 @@ class ImagePasses:
         model: any module that takes a float tensor [B, C, H, W], on any device; it comes back as
             it was, and runs in eval mode.
         reducer: says what is drawn, and how.
-        layers: which; None is every `Conv2d` with pictures, and every activation module that has
-            a floor by its numbers.
+        layers: which; None is the default of `layers.Layers` with pictures, and every activation
+            module that has a floor by its numbers.
         normalization: mean and standard deviation per channel, to draw the input as it was.
         kernels: step 0 also holds the convolution kernels.
         refused: called once with the reason where the model runs one image at a time.
