@@ -194,7 +194,7 @@ class _ImageListener:
 
     def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Keep the model's input, which its first operation may overwrite."""
-        sequences = not self._reduce.channels_last_sequences
+        sequences = self._reduce.has_sequences
         self._inputs = input_images((args, kwargs), None, self._normalization, sequences=sequences)
 
     def again(self) -> bool:

@@ -59,7 +59,7 @@ class ActivationCollector:
                 (args, kwargs),
                 self.inputs_drawn,
                 self.normalization,
-                sequences=not self.reduce.channels_last_sequences,
+                sequences=self.reduce.has_sequences,
             )
 
     def again(self) -> bool:

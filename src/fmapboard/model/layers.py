@@ -243,8 +243,8 @@ def _matching(
         matching = {name for name in named if choice.search(name)}
     if not matching and _asks_in_vain(choice, named):
         raise NoConvolution(
-            f"no layer is a {getattr(choice, '__name__', choice)}: the model has no convolution; it "
-            f"has {_types(named)}. Leave layers= out to watch every layer with parameters{hint}"
+            f"no layer is a {getattr(choice, '__name__', choice)}: the model has no convolution; "
+            f"it has {_types(named)}. Leave layers= out to watch every layer with parameters{hint}"
         )
     if not matching:
         pattern = choice.__name__ if isinstance(choice, type) else choice
