@@ -125,8 +125,8 @@ class SummaryBuilder:
         rows, per_row = planes.layout == "rows", arrangement(planes)[0]
         said = [
             f"{measured.kind.replace('_', ' ')} of `{plain(layer_call.label)}` "
-            f"({layer_call.type}), shape {list(planes.shape)}, channels 0…{drawn - 1}, "
-            + ("each a row of pixels" if rows else f"{per_row} in a row"),
+            f"({layer_call.type}), shape {list(planes.shape)}, channels 0…{drawn - 1}"
+            + ("" if rows else f", {per_row} in a row"),
             _SCALE_TEXT[used_scale(planes, self._scale)],
         ]
         if drawn < planes.channels:
