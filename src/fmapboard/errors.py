@@ -32,8 +32,8 @@ class LayerNotFound(ConfigurationError):
     """A layer pattern matches nothing in the model."""
 
 
-class NoConvolution(ConfigurationError):
-    """The model has none of the layers that are watched by default."""
+class NoConvolution(LayerNotFound):
+    """Convolutions were asked for and the model has none, or it has nothing to watch by default."""
 
 
 class UnknownModel(ConfigurationError):

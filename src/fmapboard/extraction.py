@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -17,9 +17,11 @@ from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.passes import Side
 from fmapboard.capture.side_pass import untouched
 from fmapboard.errors import ConfigurationError
+from fmapboard.measure.layout import axes_of
+from fmapboard.measure.reducer import Reducer
 from fmapboard.model.given import check_input, check_model
 from fmapboard.model.layers import Layers, scripted_warning
-from fmapboard.model.tensors import map_tensors, tensors
+from fmapboard.model.tensors import first_tensor, map_tensors, tensors
 from fmapboard.notebook import LayerMaps
 from fmapboard.records import LayerCall
 
@@ -48,7 +50,7 @@ def extract(
         model: any module.
         x: what the model is called with: anything but a tuple is its one argument, a tuple its
             positional arguments.
-        layers: which (see `Layers`), any module; None is every `Conv2d`.
+        layers: which (see `Layers`), any module; None is every convolution.
         side: ``"output"`` or ``"input"``. The input of a layer with one positional argument is
             that argument; otherwise a tuple of them, keyword arguments behind.
         forward_kwargs: keyword arguments of the call.
@@ -56,14 +58,15 @@ def extract(
     Returns:
         A dict: layer name -> tensor (or tuple, list, dict of tensors, as the layer returned it), in
         call order; a layer's second call in the pass stands under ``name.call2``. In a notebook it
-        shows a grid for each layer.
+        shows a picture of each layer, read as `watch` reads it.
 
     Raises:
         LayerNotFound, NoConvolution, ConfigurationError: as `layers.select` does.
     """
     if side not in ("output", "input"):
         raise ConfigurationError(f"side={side!r}: expected 'output' or 'input'")
-    collector, registry, arguments = _Collector(), _registry(model, layers), _arguments(x)
+    registry, arguments = _registry(model, layers), _arguments(x)
+    collector = _Collector(Reducer.for_model(registry.model))
     with registry.listening(collector, sides=(side,)), untouched(registry.model), torch.no_grad():
         registry.model(*arguments, **(forward_kwargs or {}))
     return collector.values
@@ -81,8 +84,10 @@ def _registry(model: nn.Module, layers: Layers) -> HookRegistry:
 class _Collector:
     """A `listener.CaptureListener` that clones what it receives."""
 
-    def __init__(self) -> None:
+    def __init__(self, reducer: Reducer) -> None:
         self.values = LayerMaps()
+        # Whatever fills a square is drawn: a grid is asked for, not logged.
+        self.values.reducer = replace(reducer, tokens_are_patches=not reducer.has_sequences)
 
     def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.values.clear()
@@ -94,6 +99,11 @@ class _Collector:
         self.values[layer_call.label] = map_tensors(
             _input(value) if side == "input" else value, lambda tensor: tensor.detach().clone()
         )
+        maps = first_tensor(self.values[layer_call.label])
+        if maps is not None:
+            last = self.values.reducer.channels_last_sequences
+            axes = axes_of(module, maps.shape, channels_last_sequences=last)
+            self.values.axes[layer_call.label] = axes
 
 
 def _input(value: tuple[tuple[Any, ...], dict[str, Any]]) -> Any:
@@ -144,7 +154,7 @@ def extract_gradients(
         model: any module.
         x: what the model is called with, as in `extract`.
         loss: from the model's output to a tensor of one element.
-        layers: which (see `Layers`), any module; None is every `Conv2d`.
+        layers: which (see `Layers`), any module; None is every convolution.
         forward_kwargs: keyword arguments of the call.
 
     Returns:

@@ -53,8 +53,8 @@ class ImagePasses:
         model: any module that takes a float tensor [B, C, H, W], on any device; it comes back as
             it was, and runs in eval mode.
         reducer: says what is drawn, and how.
-        layers: which; None is every `Conv2d` with pictures, and every activation module that has
-            a floor by its numbers.
+        layers: which; None is the default of `layers.Layers` with pictures, and every activation
+            module that has a floor by its numbers.
         normalization: mean and standard deviation per channel, to draw the input as it was.
         kernels: step 0 also holds the convolution kernels.
         refused: called once with the reason where the model runs one image at a time.
@@ -194,7 +194,7 @@ class _ImageListener:
 
     def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Keep the model's input, which its first operation may overwrite."""
-        sequences = not self._reduce.channels_last_sequences
+        sequences = self._reduce.has_sequences
         self._inputs = input_images((args, kwargs), None, self._normalization, sequences=sequences)
 
     def again(self) -> bool:

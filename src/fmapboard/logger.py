@@ -42,7 +42,7 @@ class FeatureMapLogger:
     installed on the model, and no error of ours reaches the user's forward, backward or step.
 
     Args:
-        model: any module with a convolution, or with what ``layers`` names.
+        model: any module that has parameters, or what ``layers`` names.
         open_writer: opens the place where logged steps go, once everything else is found to be in
             order; the writer is called in a worker thread.
         options: every option that is not named here.
@@ -167,7 +167,7 @@ class FeatureMapLogger:
             self._automatic.end()
         if number is not None:
             number = step_number(number)
-            self._warn_if_backwards(number)
+            run.warn_if_backwards(number)
             run.steps.next = number
         if run.steps.schedule(run.steps.next) and run.session.open_step != run.steps.next:
             run.open(passes="all" if training else "evaluation", probe_now=True)
@@ -209,15 +209,6 @@ class FeatureMapLogger:
         if error is None:
             self._run.warn.raise_first()
 
-    def _warn_if_backwards(self, number: int) -> None:
-        before = self._run.steps.next - 1
-        if number < before and self._run.usage.logged:
-            self._run.warn.warn(
-                "backwards",
-                f"step numbers went back from {before} to {number}: TensorBoard drops what "
-                "it has from there on; number steps over the whole training, not per epoch",
-            )
-
 
 def watch(
     model: nn.Module,
@@ -249,7 +240,8 @@ def watch(
         every: log each step whose number it divides, or a function from step number to bool.
         start_step: steps done before, on resume; what the directory holds from there on is void.
         name: stands in front of every tag, to keep two models of one process apart.
-        layers: which layers; None is every `Conv2d` at any depth (see `layers.Layers`).
+        layers: which layers; None is every convolution, of any dimension and transposed ones too;
+            in a model without any, every leaf module with parameters (see `layers.Layers`).
         samples: draw this many samples of the batch, a grid each.
         probe: fixed images [N, C, H, W] (or a tuple of what the model is called with) to draw
             instead, all of them, in a forward pass of their own in eval mode; numbers are still
@@ -259,7 +251,10 @@ def watch(
         kernels: convolution kernels as pictures: True at each tenth logged step, a number at each
             such logged step, False never.
         max_channels: draw at most so many channels; None draws all.
-        max_tile: average larger maps down to at most so many px a side; None keeps the size.
+        max_tile: average larger maps down to at most this many px per side, and sequences to rows
+            of at most 8 times as many; None keeps the size.
+        depth: of maps with a depth (Conv3d), draw this slice, counted from 0; None draws the middle
+            one.
         max_bytes_per_step: on disk; kept by shrinking tiles, then by leaving channels out. A limit
             once needed stays for the rest of the run.
         reduce_statistics: with several ranks, make the numbers of channels (extremes, mean, spread,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import html
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +13,17 @@ from torch import Tensor, nn
 
 from fmapboard.capture.isolation import aside
 from fmapboard.errors import ConfigurationError
-from fmapboard.measure.reducer import Reducer
+from fmapboard.measure.layout import Axes, axes_of
+from fmapboard.measure.reducer import PendingMeasurement, Reducer
 from fmapboard.model.tensors import first_tensor, is_observable
+from fmapboard.options import check_depth
 from fmapboard.records import LayerCall, Picture, Planes, Scale
 from fmapboard.render.grid import draw_maps, enlarge
 from fmapboard.render.palettes import palette
 from fmapboard.render.png import encode
 
 _OVERVIEW_CHANNELS, _OVERVIEW_TILE = 16, 48
+_CALL = LayerCall("maps", "Tensor")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -53,6 +56,8 @@ def draw(
     max_tile: int | None = 64,
     scale: Scale = "channel",
     colormap: str = "grey",
+    channel_axis: int | None = None,
+    depth: int | None = None,
 ) -> Grid:
     """A grid of one sample's channels, as the Images dashboard has it; small maps are enlarged.
 
@@ -60,12 +65,17 @@ def draw(
     Grid(86×170 px, 8 channels)
 
     Args:
-        maps: [N, C, H, W], as `extract` returns it, or tokens [N, L, C] that fill a square.
+        maps: [N, C, H, W] or [N, C, D, H, W], as `extract` returns it, tokens [N, L, C] that fill
+            a square, or a sequence whose ``channel_axis`` is given: a row of pixels per channel.
         sample: which of the N.
         max_channels: draw at most so many; None draws all.
-        max_tile: average larger maps down to at most so many px a side; None keeps the size.
+        max_tile: average larger maps down to at most this many px per side, and sequences to rows
+            of at most 8 times as many; None keeps the size.
         scale: ``"channel"``: each on its own; ``"layer"``: one for all.
         colormap: ``"grey"``, ``"viridis"``, ``"magma"`` or the zero-centred ``"signed"``.
+        channel_axis: where the channels are: 1 for a sequence [N, C, L] (Conv1d), 2 or -1 for
+            [N, L, C] (LSTM, Embedding, tokens); None decides by the shape.
+        depth: which depth slice of a volume; None draws the middle one.
 
     Raises:
         ConfigurationError: the tensor is no maps, has no such sample, or an option is unknown.
@@ -75,19 +85,22 @@ def draw(
             f"maps={type(maps).__name__}: expected a tensor [N, C, H, W], as extract(...)[layer] is"
         )
     colours = palette(colormap)
+    check_depth(depth)
     if scale not in ("channel", "layer"):
         raise ConfigurationError(f"scale={scale!r}: expected 'channel' or 'layer'")
     if maps.dim() == 0 or not 0 <= sample < len(maps):
         count = len(maps) if maps.dim() else 0
         raise ConfigurationError(f"sample={sample}: there are {count}")
-    planes = _planes(
-        maps[sample : sample + 1],
-        Reducer(1, max_channels, max_tile, scale, colours.zero_centered, tokens_are_patches=True),
-    )
+    reducer = Reducer(
+        None, max_channels, max_tile, scale, colours.zero_centered, tokens_are_patches=True,
+        depth=depth,
+    )  # fmt: skip
+    axes = _axes(maps, channel_axis)
+    planes = _planes(maps[sample : sample + 1], reducer, axes)
     if planes is None:
         raise ConfigurationError(
             f"maps of shape {list(maps.shape)} cannot be drawn: expected [N, C, H, W] "
-            "(maps[None] for [C, H, W])"
+            "(maps[None] for [C, H, W]), or a sequence with its channel_axis (1 for [N, C, L])"
         )
     return Grid(enlarge(draw_maps(planes, 0, colours)), _said(planes))
 
@@ -96,7 +109,16 @@ class LayerMaps(dict[str, Any]):
     """Layer name -> tensor: a dict that prints shapes, and shows grids in a notebook.
 
     It is copied and pickled as an `OrderedDict`, so what `torch.save` writes loads anywhere.
+
+    Attributes:
+        axes: by layer, which axes of its first tensor are which.
+        reducer: what is drawn of a layer, and how, in a notebook.
     """
+
+    def __init__(self, *values: Any, **by_name: Any) -> None:
+        super().__init__(*values, **by_name)
+        self.axes: dict[str, Axes] = {}
+        self.reducer = Reducer(tokens_are_patches=True)
 
     def __repr__(self) -> str:
         lines = [f"LayerMaps of {len(self)} layers"]
@@ -107,7 +129,7 @@ class LayerMaps(dict[str, Any]):
 
     def _repr_html_(self) -> str:
         rows = (
-            (f"<b>{html.escape(name)}</b><br>{html.escape(_shape(value))}", _image(value))
+            (f"<b>{html.escape(name)}</b><br>{html.escape(_shape(value))}", self._image(name))
             for name, value in self.items()
         )
         cell = "<td style='text-align:left'>"
@@ -115,13 +137,47 @@ class LayerMaps(dict[str, Any]):
             f"<table>{''.join(f'<tr>{cell}{a}</td>{cell}{b}</td></tr>' for a, b in rows)}</table>"
         )
 
+    def _image(self, name: str) -> str:
+        """The first channels of the first sample, small: a network has many layers."""
+        maps = first_tensor(self[name])
+        if maps is None or maps.dim() < 3:
+            return ""
+        reducer = replace(
+            self.reducer, samples=1, max_channels=_OVERVIEW_CHANNELS, max_tile=_OVERVIEW_TILE,
+            quantize=None,
+        )  # fmt: skip
+        axes = self.axes.get(name) or axes_of(nn.Identity(), maps.shape)
+        planes = _planes(maps, reducer, axes)
+        if planes is None:
+            return ""
+        data = base64.b64encode(encode(enlarge(draw_maps(planes, 0, palette("grey"))))).decode()
+        said = html.escape(_said(planes))
+        return f"<img alt='{said}' title='{said}' src='data:image/png;base64,{data}'>"
 
-def _planes(maps: Tensor, reducer: Reducer) -> Planes | None:
+
+def _axes(maps: Tensor, channel_axis: int | None) -> Axes:
+    if channel_axis is None:
+        return axes_of(nn.Identity(), maps.shape)
+    axis = channel_axis + maps.dim() if channel_axis < 0 else channel_axis
+    if not 0 < axis < maps.dim():
+        raise ConfigurationError(
+            f"channel_axis={channel_axis}: maps of shape {list(maps.shape)} have channels at one "
+            f"of the axes 1 to {maps.dim() - 1}; axis 0 holds the samples"
+        )
+    return Axes(channels=axis)
+
+
+def _planes(maps: Tensor, reducer: Reducer, axes: Axes) -> Planes | None:
+    """What is drawn of a tensor; None where nothing can be."""
     if not is_observable(maps):
         return None
     with aside(maps.device.type):
-        layer_call = LayerCall("maps", "Tensor")
-        pending = reducer(layer_call, "feature_maps", maps, nn.Identity(), numbers=False)
+        view = reducer.read(maps, axes)
+        if not view.drawable:
+            return None
+        assert reducer.quantize is not None  # made with the reducer
+        kept, shape = reducer.keep(view, reducer.samples), tuple(maps.shape)
+        pending = PendingMeasurement(_CALL, "feature_maps", shape, reducer.quantize, kept)
         return pending.to_host().planes
 
 
@@ -134,20 +190,6 @@ def _said(planes: Planes) -> str:
         f"a pixel is the mean of {planes.block}×{planes.block}" if planes.block > 1 else "",
     ]
     return "; ".join(filter(None, parts))
-
-
-def _image(value: Any) -> str:
-    """The first channels of the first sample, small: a network has many layers."""
-    maps = first_tensor(value)
-    if maps is None or maps.dim() < 3:
-        return ""
-    reducer = Reducer(1, _OVERVIEW_CHANNELS, _OVERVIEW_TILE, tokens_are_patches=True)
-    planes = _planes(maps[:1], reducer)
-    if planes is None:
-        return ""
-    data = base64.b64encode(encode(enlarge(draw_maps(planes, 0, palette("grey"))))).decode()
-    said = html.escape(_said(planes))
-    return f"<img alt='{said}' title='{said}' src='data:image/png;base64,{data}'>"
 
 
 def _shape(value: Any) -> str:

@@ -33,6 +33,7 @@ class CommonOptions(TypedDict, total=False):
     kernels: bool | int
     max_channels: int | None
     max_tile: int | None
+    depth: int | None
     max_bytes_per_step: int | None
     reduce_statistics: bool
     scale: Scale
@@ -69,6 +70,7 @@ class Options:
     kernels: bool | int = True
     max_channels: int | None = 64
     max_tile: int | None = 64
+    depth: int | None = None
     max_bytes_per_step: int | None = None
     reduce_statistics: bool = False
     scale: Scale = "channel"
@@ -94,6 +96,7 @@ class Options:
 
     def __post_init__(self) -> None:
         self._need_positive("samples", "max_channels", "max_tile", "max_bytes_per_step")
+        check_depth(self.depth)
         self._need_one_of("scale", Scale)
         self._need_one_of("when_full", WhenFull)
         check_colormap(self.colormap)
@@ -105,10 +108,10 @@ class Options:
             raise ConfigurationError(
                 f"kernels={self.kernels!r}: expected True, False, or a number of logged steps"
             )
-        if self.name is not None and (
-            not isinstance(self.name, str) or not self.name or "/" in self.name
-        ):
-            raise ConfigurationError(f"name={self.name!r}: expected a text without '/'")
+        if self.name is not None and not _is_tag(self.name):
+            raise ConfigurationError(
+                f"name={self.name!r}: expected a text without '/' and without lone surrogates"
+            )
 
     @property
     def kernels_every(self) -> int:
@@ -138,6 +141,13 @@ class Options:
             raise ConfigurationError(f"{name}={value!r}: expected {expected}")
 
 
+def _is_tag(name: Any) -> bool:
+    """Can the name stand in front of a tag: does it have text, no '/', and a form in UTF-8?"""
+    if not isinstance(name, str):
+        return False
+    return bool(name) and "/" not in name and name.encode("utf-8", "ignore").decode() == name
+
+
 def _normalization(pair: Any) -> Normalization:
     try:
         mean, std = (tuple(float(value) for value in part) for part in pair)
@@ -150,6 +160,19 @@ def _normalization(pair: Any) -> Normalization:
             "number per channel of the input, as in ([0.5], [0.5]); std above 0"
         )
     return mean, std
+
+
+def check_depth(depth: int | None) -> None:
+    """Accept the number of a depth slice, or None.
+
+    Raises:
+        ConfigurationError: it is neither.
+    """
+    if depth is not None and (type(depth) is not int or depth < 0):
+        raise ConfigurationError(
+            f"depth={depth!r}: expected the number of a depth slice, counted from 0, or None for "
+            "the middle one"
+        )
 
 
 def check_colormap(name: str) -> None:

@@ -1,7 +1,7 @@
 """Immutable dataclasses exchanged between packages; numpy arrays that alias nothing of the model.
 
-Axis letters in every shape comment: N samples, C channels, H height, W width of a map, S values of
-a plane flattened, K histogram buckets.
+Axis letters in shape comments: N samples, C channels, H height, W width, L length of a sequence,
+S values of a plane flattened, K histogram buckets.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ Bytes8 = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.floating[Any]]
 TensorKind = Literal["feature_maps", "inputs", "gradients_of_maps", "kernels", "network_input"]
 Scale = Literal["channel", "layer", "locked"]
-Normalization = tuple[tuple[float, ...], tuple[float, ...]]
-"""Mean and standard deviation per channel of a network's input."""
+Layout = Literal["tiles", "rows"]  # one tile per channel; one row of pixels per channel
+Normalization = tuple[tuple[float, ...], tuple[float, ...]]  # mean, std of each input channel
 
 
 class PixelMark(IntEnum):
@@ -90,6 +90,7 @@ class Planes:
         channels: how many channels the tensor has in all.
         block: side in px of the square blocks that were averaged into one pixel; 1 for none.
         view: how the tensor was read as maps, where that is not plain [N, C, H, W].
+        layout: ``"rows"`` for sequences, whose planes are [1, L].
     """
 
     pixels: Bytes8
@@ -101,6 +102,7 @@ class Planes:
     channels: int
     block: int = 1
     view: str = ""
+    layout: Layout = "tiles"
 
 
 class Nonfinite(NamedTuple):
@@ -188,18 +190,19 @@ class Parameter:
 class Kernels:
     """The weight of one convolution as (out, in / groups, height, width), f32, a copy.
 
-    ``inputs``: how many the whole weight has where fewer are here; else None.
+    ``inputs``: how many the whole weight has where fewer are here. ``layout``: rows for sequences.
     """
 
     layer_call: LayerCall
     weight: Floats
     view: str = ""
     inputs: int | None = None
+    layout: Layout = "tiles"
 
     @property
     def is_of_colours(self) -> bool:
-        """True if the whole weight has three inputs, as a first layer on RGB has."""
-        return (self.inputs or self.weight.shape[1]) == COLOURS
+        """True if the weight is of images and has three inputs, as a first layer on RGB has."""
+        return self.layout == "tiles" and (self.inputs or self.weight.shape[1]) == COLOURS
 
     def cut(self, most: int | None) -> Kernels:
         """At most so many outputs and inputs; the three inputs of a first layer stay together."""
@@ -223,10 +226,7 @@ class InputImage:
 
 @dataclass(frozen=True, slots=True)
 class StepData:
-    """What the training thread hands to the worker for one logged step.
-
-    ``norms_before_clipping``: by parameter. ``training_thread_ms``: spent on the training thread.
-    """
+    """What the training thread hands to the worker for one logged step."""
 
     step: int
     wall_time: float
@@ -235,7 +235,7 @@ class StepData:
     kernels: tuple[Kernels, ...] = ()
     inputs: tuple[InputImage, ...] = ()
     scalars: Mapping[str, float] = field(default_factory=dict)
-    norms_before_clipping: Mapping[str, float] = field(default_factory=dict)
+    norms_before_clipping: Mapping[str, float] = field(default_factory=dict)  # by parameter
     training_thread_ms: float = 0.0
 
 
@@ -262,6 +262,7 @@ class TaggedPictures:
     samples: tuple[Picture, ...]
     layer_call: LayerCall | None = None
     description: str = ""
+    layout: Layout = "tiles"
 
 
 @dataclass(frozen=True, slots=True)

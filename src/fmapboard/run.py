@@ -79,6 +79,16 @@ class Run:
         )
         self.usage.opened += 1
 
+    def warn_if_backwards(self, number: int) -> None:
+        """Warn where the number of the next step is below the one before."""
+        before = self.steps.next - 1
+        if number < before and self.usage.logged:
+            self.warn.warn(
+                "backwards",
+                f"step numbers went back from {before} to {number}: TensorBoard drops what "
+                "it has from there on; number steps over the whole training, not per epoch",
+            )
+
     def close_step(self) -> None:
         """End the step, and the logged one that is open."""
         self.usage.ended += 1

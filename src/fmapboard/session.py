@@ -67,6 +67,7 @@ class StepSession:
             max_tile=options.max_tile,
             scale=options.scale,
             colormap=options.colormap,
+            depth=options.depth,
         )
         own = own_parameters(model, self.registry.layers)
         self._gradients = GradientReader(model, own, self._guard)

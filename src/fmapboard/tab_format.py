@@ -1,4 +1,4 @@
-"""The stored format of the Feature maps tab's records, version 1: what writer and tab agree on.
+"""The stored format of the Feature maps tab's records: what writer and tab agree on.
 
 A record is a blob sequence. Blob 0 is a JSON header; blob 1 holds the arrays that the header
 lists, one after the other, little-endian float32. A first-step record goes on with one PNG a sample
@@ -12,6 +12,13 @@ A picture: ``kind``, ``tag`` (of its Images series), ``shape`` (the tensor's own
 px), ``columns``, ``padding``, ``block`` (px averaged into one), ``view``, ``palette``, ``scale``.
 ``activation`` ({``label``, ``type``}) is there where an activation module with a floor comes next.
 A picture of kernels has ``peak`` (the largest magnitude: its scale is -peak … peak) instead.
+
+Format 2 adds ``layout`` to pictures; without it, and in format 1, a picture is a grid of tiles.
+``"rows"`` is one picture of sequences [C, L]: a row of pixels per channel, a column per position
+(``block`` positions averaged into one), so ``tile`` is [1, columns], ``columns`` 1 and ``padding``
+0. Kernels of sequences in ``"rows"`` are one tile, 1 px high, per output (down) and input (across).
+A record without such a picture is still written as format 1.
+
 An array: ``name``, ``shape``. Names: ``<role>.lo`` and ``<role>.hi`` [samples, drawn];
 ``<role>.flat`` [samples, drawn] 0 or 1; ``<role>.<statistic>`` [drawn], the statistics of
 `records.Statistics` (counts are float32 too: exact up to 2^24). Flags and counts that are 0
@@ -32,7 +39,8 @@ import numpy.typing as npt
 from fmapboard.errors import FmapboardError
 
 Floats = npt.NDArray[np.floating[Any]]
-FORMAT = 1
+FORMAT = 2
+"""The newest format that this version reads and writes."""
 PLUGIN_NAME = "feature_maps"
 
 
@@ -49,7 +57,8 @@ def pack(
         ValueError: the header holds NaN or infinity, which JSON has no word for.
     """
     listed = [{"name": name, "shape": list(array.shape)} for name, array in arrays.items()]
-    whole = {"format": FORMAT, **header, "arrays": listed}
+    has_layout = any("layout" in picture for picture in header.get("pictures", ()))
+    whole = {"format": FORMAT if has_layout else 1, **header, "arrays": listed}
     text = json.dumps(whole, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     with np.errstate(over="ignore"):  # a float64 model's values beyond float32 become infinite
         numbers = b"".join(np.ascontiguousarray(a, "<f4").tobytes() for a in arrays.values())

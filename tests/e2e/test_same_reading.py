@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -31,13 +32,13 @@ class Rows(nn.Module):
         return self.norm(self.convolution(x.flatten(2)))  # type: ignore[no-any-return]
 
 
-def watched(model: nn.Module, image: Tensor) -> Statistics:
+def watched(model: nn.Module, image: Tensor) -> MemoryWriter:
     kept = MemoryWriter()
-    with fmapboard.watch(model, writer=kept, layers=[nn.GroupNorm]) as board:
+    with fmapboard.watch(model, writer=kept, layers=[nn.GroupNorm], kernels=False) as board:
         board.begin_step(0, training=False)
         model.eval()(image)
         board.end_step()
-    return found(kept)
+    return kept
 
 
 def found(kept: MemoryWriter) -> Statistics:
@@ -59,7 +60,15 @@ def test_a_sequence_of_a_model_with_1d_convolutions_has_its_channels_in_front_ei
         request, LoadedModel(model.eval(), "rows", prepare),
         [bundled("photographs") / "chelsea.jpg"],
     )  # fmt: skip
-    drawn, live = found(kept), watched(model, images[0])
+    watched_steps = watched(model, images[0])
+    drawn, live = found(kept), found(watched_steps)
     assert (drawn.mean.size, live.mean.size) == (CHANNELS, CHANNELS)
     assert drawn.mean.tolist() == live.mean.tolist()
     assert drawn.maximum.tolist() == live.maximum.tolist()
+    pictures = [
+        {p.tag: p.samples[0].pixels.tolist() for p in steps.steps[0].pictures}
+        for steps in (kept, watched_steps)
+    ]
+    tag = "feature_maps_GroupNorm/norm"
+    assert pictures[0][tag] == pictures[1][tag]
+    assert np.shape(pictures[0][tag]) == (CHANNELS, LENGTH)

@@ -46,11 +46,11 @@ def test_a_wrong_request_is_refused_at_once(options: dict[str, object], text: st
     assert hooks(model) == 0
 
 
-def test_a_model_without_convolutions_is_refused_with_what_it_has() -> None:
+def test_a_model_with_nothing_to_watch_is_refused_with_what_it_has() -> None:
     with pytest.raises(
-        fmapboard.NoConvolution, match=r"has no Conv2d to watch; it has Linear, ReLU"
+        fmapboard.NoConvolution, match=r"no other layer with parameters to watch; it has ReLU"
     ):
-        fmapboard.watch(nn.Sequential(nn.Linear(2, 2), nn.ReLU()), writer=MemoryWriter())
+        fmapboard.watch(nn.Sequential(nn.ReLU(), nn.ReLU()), writer=MemoryWriter())
 
 
 def test_a_directory_that_cannot_be_written_is_refused(tmp_path: Path) -> None:

@@ -10,12 +10,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from read_grid import read_maps
+from reduced_maps import reduced
+from torch import nn
 
 from fmapboard.options import PALETTES
-from fmapboard.records import PixelMark, Planes
+from fmapboard.records import PixelMark, Planes, StepData
 from fmapboard.render.grid import PADDING, columns, draw_maps
 from fmapboard.render.palettes import MARK_COLOURS, PIXEL_OF_LEVEL, VALUES, palette
+from fmapboard.summary.build import SummaryBuilder
+from fmapboard.tab_format import FORMAT, unpack
 
 ROOT = Path(__file__).parents[2]
 STATIC = ROOT / "src" / "fmapboard" / "plugin" / "static"
@@ -167,3 +172,24 @@ def test_the_front_end_reads_back_what_the_writer_drew(node: str, name: str, mar
             assert pixel["value"] is None
         elif mark == 0:
             assert pixel["value"] == pytest.approx(value)
+
+
+def test_the_front_end_reads_back_rows_and_the_format_that_the_writer_has(node: str) -> None:
+    maps = torch.tensor([[[0.0, 1.0, 2.0, 5.0], [30.0, 10.0, float("nan"), 20.0]]])
+    step = SummaryBuilder()(StepData(0, 1.0, measured=(reduced(maps, nn.Conv1d(1, 1, 1)),)))
+    header, stored = unpack(step.records[0].blobs)
+    (picture,) = step.pictures[0].samples
+    assert picture.palette is not None  # of the mark
+    rgb = picture.palette[picture.pixels]
+    rgba = np.concatenate([rgb, np.full((*rgb.shape[:2], 1), 255, np.uint8)], axis=-1)
+    lo, hi = stored["feature_maps.lo"][0].tolist(), stored["feature_maps.hi"][0].tolist()
+    given = {
+        "rgba": rgba.ravel().tolist(), "width": 4, "header": header["pictures"][0], "lo": lo,
+        "hi": hi,
+    }  # fmt: skip
+    read = [pixel["value"] for pixel in ask(node, READ, given)]
+    assert read[6] is None
+    expected = [0.0, 1.0, 2.0, 5.0, 30.0, 10.0, 20.0]
+    assert read[:6] + read[7:] == pytest.approx(expected, abs=2 * 20 / 255)
+    script = 'import { FORMAT } from "./data/decoded_maps.js";\nconsole.log(FORMAT);'
+    assert ask(node, script) == FORMAT

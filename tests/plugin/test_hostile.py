@@ -54,7 +54,7 @@ FOREIGN: dict[str, list[bytes]] = {
     "a huge number": [b'{"format": ' + b"9" * 5000 + b"}", b""],
     "a format in words": raw(format="1"),
     "a format that is true": raw(format=True),
-    "a newer format": raw(format=2),
+    "a newer format": raw(format=3),
     "no arrays": with_header()[:1],
     "short arrays": [with_header()[0], with_header()[1][:7]],
     "arrays of impossible size": raw(arrays=[{"name": "feature_maps.lo", "shape": [2**40]}]),
@@ -114,7 +114,7 @@ def test_a_foreign_record_is_reported_and_its_questions_are_answered_cleanly(
 def test_a_newer_record_says_what_to_do(crowded: Tab) -> None:
     error = crowded.layer("run", "fmapboard/a newer format")["error"]
     assert error == (
-        "a record of format 2; this fmapboard reads up to 1: upgrade it where TensorBoard runs"
+        "a record of format 3; this fmapboard reads up to 2: upgrade it where TensorBoard runs"
     )
 
 

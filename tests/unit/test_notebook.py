@@ -99,11 +99,50 @@ def test_tokens_that_fill_a_square_are_drawn_as_patches() -> None:
     assert "4 channels" in repr(fmapboard.draw(torch.rand(1, 17, 4)))
 
 
+def test_a_sequence_is_drawn_as_rows_where_its_channel_axis_is_given() -> None:
+    maps = torch.tensor([[[0.0, 1.0, 2.0], [9.0, 5.0, 7.0]]])  # [N, C, L]
+    expected = [[0, 127, 255], [255, 0, 127]]
+    for tensor, axis in ((maps, 1), (maps.transpose(1, 2), 2), (maps.transpose(1, 2), -1)):
+        grid = fmapboard.draw(tensor, channel_axis=axis)
+        rows = grid.picture.pixels.repeat(1, axis=0)[::11, ::11]  # 3 px are enlarged to 33
+        assert rows.tolist() == expected
+        assert "one row of pixels per channel" in repr(grid)
+
+
+def test_the_slice_of_a_volume_is_chosen() -> None:
+    maps = torch.arange(4.0)[:, None, None].expand(1, 1, 4, 40, 40) + torch.rand(40, 40)
+    first, middle = fmapboard.draw(maps, depth=0), fmapboard.draw(maps)
+    assert "depth slice 0 of 0…3" in repr(first)
+    assert "depth slice 2 of 0…3" in repr(middle)
+
+
+def test_extract_shows_sequences_as_watch_draws_them() -> None:
+    from fmapboard.render.grid import enlarge
+    from fmapboard.writers.memory import MemoryWriter
+
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv1d(2, 3, 1), nn.GroupNorm(1, 3), nn.Conv1d(3, 4, 3)).eval()
+    x, kept = torch.rand(1, 2, 40), MemoryWriter()
+    layers = [nn.Conv1d, nn.GroupNorm]
+    with fmapboard.watch(model, writer=kept, layers=layers, kernels=False) as board:
+        board.begin_step(0, training=False)
+        model(x)
+        board.end_step()
+    logged = [enlarge(tagged.samples[0]).pixels for tagged in kept.steps[0].pictures]
+    shown = images(fmapboard.extract(model, x, layers=layers)._repr_html_())
+    assert len(shown) == len(logged) == 3
+    for image, pixels in zip(shown, logged, strict=True):
+        assert np.array_equal(np.asarray(image), pixels)
+
+
 @pytest.mark.parametrize(
     ("arguments", "options", "text"),
     [
         (torch.rand(2, 3, 4, 4), {"sample": 2}, "sample=2: there are 2"),
         (torch.rand(2, 3, 5), {}, r"maps of shape \[2, 3, 5\] cannot be drawn"),
+        (torch.rand(2, 3, 5), {"channel_axis": 3}, r"channel_axis=3: .* one of the axes 1 to 2"),
+        (torch.rand(2, 3, 5), {"channel_axis": 0}, "channel_axis=0: .* axis 0 holds the samples"),
+        (torch.rand(1, 2, 3, 4, 4), {"depth": -1}, "depth=-1: expected the number of a depth"),
         (torch.rand(2, 3, 4, 4), {"colormap": "jet"}, "no palette 'jet'"),
         (torch.rand(2, 3, 4, 4), {"scale": "locked"}, "expected 'channel' or 'layer'"),
     ],

@@ -12,6 +12,7 @@ from torch import nn
 
 import fmapboard
 from fmapboard.errors import FmapboardError
+from fmapboard.plugin.stored_record import read_header
 from fmapboard.tab_format import FORMAT, FormatError, pack, unpack
 from fmapboard.writers.memory import MemoryWriter
 
@@ -31,7 +32,7 @@ def arrays() -> dict[str, np.ndarray]:
 def test_header_and_arrays_come_back_as_they_went_in() -> None:
     header, back = unpack(pack(HEADER, arrays()))
     assert {key: header[key] for key in HEADER} == HEADER
-    assert header["format"] == FORMAT == 1
+    assert header["format"] == 1
     assert list(back) == list(arrays())
     for name, array in arrays().items():
         assert back[name].dtype == np.dtype("<f4")
@@ -60,11 +61,26 @@ def test_keys_that_this_version_does_not_know_are_passed_over() -> None:
 
 
 def test_a_newer_format_is_refused_and_says_to_upgrade() -> None:
-    blob = json.dumps({"format": 2, "arrays": []}).encode()
+    blob = json.dumps({"format": 3, "arrays": []}).encode()
     with pytest.raises(FormatError) as error:
         unpack([blob, b""])
-    assert str(error.value) == "a record of format 2; this fmapboard reads up to 1: upgrade it"
+    assert str(error.value) == "a record of format 3; this fmapboard reads up to 2: upgrade it"
     assert isinstance(error.value, FmapboardError)
+
+
+def test_only_a_record_with_rows_has_format_2_and_a_reader_of_format_1_says_it_is_newer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    grid, rows = {"role": "feature_maps", "tag": "a"}, {"role": "inputs", "layout": "rows"}
+    assert unpack(pack({"pictures": [grid]}, {}))[0]["format"] == 1
+    blobs = pack({"pictures": [grid, rows]}, {})
+    assert unpack(blobs)[0]["format"] == FORMAT == 2
+    monkeypatch.setattr("fmapboard.tab_format.FORMAT", 1)
+    with pytest.raises(FormatError, match="a record of format 2; this fmapboard reads up to 1"):
+        unpack(blobs)
+    monkeypatch.setattr("fmapboard.plugin.stored_record.FORMAT", 1)
+    with pytest.raises(FormatError, match="reads up to 1: upgrade it where TensorBoard runs"):
+        read_header(blobs[0])
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ class ActivationCollector:
                 (args, kwargs),
                 self.inputs_drawn,
                 self.normalization,
-                sequences=not self.reduce.channels_last_sequences,
+                sequences=self.reduce.has_sequences,
             )
             if self.normalization is not None and self.inputs:
                 self._check_normalization(len(self.normalization[0]), self.inputs[0])

@@ -67,7 +67,7 @@ class HookRegistry:
 
     Args:
         model: any module; wrappers (DistributedDataParallel, torch.compile) are looked through.
-        layers: what to watch (see `layers.select`); None is every `Conv2d`.
+        layers: what to watch (see `layers.select`); None is every convolution.
         also: layers watched besides, for numbers alone, by name: the activation modules.
 
     Raises:

@@ -12,7 +12,7 @@ from torch.nn.parameter import is_lazy
 from fmapboard.capture.side_pass import untouched
 from fmapboard.model.distributed import whole
 from fmapboard.model.layers import TRANSPOSED, kernel_shape
-from fmapboard.records import COLOURS, Kernels, LayerCall
+from fmapboard.records import COLOURS, Kernels, LayerCall, Layout
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,9 @@ class PendingKernels:
 
     def to_host(self) -> Kernels:
         """Wait for the device and copy."""
-        return Kernels(self.layer_call, self.weight.cpu().numpy(), self.view, self.inputs)
+        shape = self.layer_call.kernel_shape or ()
+        layout: Layout = "rows" if len(shape) == 3 else "tiles"
+        return Kernels(self.layer_call, self.weight.cpu().numpy(), self.view, self.inputs, layout)
 
 
 def read_kernels(layers: Mapping[str, nn.Module], most: int | None) -> tuple[PendingKernels, ...]:

@@ -103,6 +103,9 @@ def fmapboard(context: click.Context) -> None:
     show_default=True,
     help="Normalize each channel on its own, or all channels of a layer together.",
 )
+@click.option(
+    "--depth", type=click.IntRange(min=0), help="Draw this depth slice of 3-D maps, not the middle."
+)
 @click.option("--kernels", is_flag=True, help="Draw the convolution kernels too.")
 @click.option("--device", default="cpu", show_default=True, help="Where to run the model.")
 @click.version_option(__version__, prog_name="visualize (fmapboard)")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,6 +20,8 @@ _WIDE = 160
 def console(*, stderr: bool = False) -> Console:
     """A console as wide as the terminal; wide enough not to wrap where there is none."""
     stream = sys.stderr if stderr else sys.stdout
+    if isinstance(stream, io.TextIOWrapper) and stream.errors != "backslashreplace":
+        stream.reconfigure(errors="backslashreplace")  # the C locale has no way to write an é
     width = None if stream.isatty() else _WIDE
     return Console(stderr=stderr, width=width, highlight=False)
 

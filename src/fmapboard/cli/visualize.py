@@ -54,6 +54,7 @@ class Request:
     batch_size: int = 4
     colormap: str = "grey"
     scale: Scale = "channel"
+    depth: int | None = None
     kernels: bool = False
     device: str = "cpu"
 
@@ -136,6 +137,7 @@ def _recorded(
             max_tile=None,
             scale=request.scale,
             colormap=request.colormap,
+            depth=request.depth,
         ),
         layers=request.chosen,
         normalization=(prepare.mean, prepare.std),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import torch
 from torch import Tensor, nn
 
 from fmapboard.model.layers import CONVOLUTIONS, CONVOLUTIONS_1D
+from fmapboard.records import Layout
 
 _SPATIAL = {
     nn.Conv1d: 1, nn.ConvTranspose1d: 1,
@@ -27,13 +28,30 @@ _Norm = nn.modules.batchnorm._BatchNorm
 
 
 @dataclass(frozen=True, slots=True)
+class Axes:
+    """Which axes of one layer's tensor hold samples and channels; the others are spatial.
+
+    Attributes:
+        channels: the axis of the channels.
+        batch: the axis of the samples; None for a tensor of a single one.
+        tokens: the one spatial axis counts tokens, which may be patches of an image.
+        said: how the axes were found, where that is not plain.
+    """
+
+    channels: int = 1
+    batch: int | None = 0
+    tokens: bool = False
+    said: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class MapsView:
     """A tensor seen as maps.
 
     Attributes:
         maps: [N, C, *spatial], float32 or float64, with any number of spatial axes; it may alias
             the layer's live tensor.
-        drawable: False where the axes have no meaning as a picture (a token sequence).
+        drawable: False where the axes have no meaning as a picture.
         said: what was done to get there, for the picture's description; empty for plain maps.
         patches: of tokens, the part that is drawn: [N, C, H, W].
     """
@@ -44,37 +62,53 @@ class MapsView:
     patches: Tensor | None = None
 
 
+def axes_of(
+    module: nn.Module, shape: Sequence[int], *, channels_last_sequences: bool = True
+) -> Axes:
+    """Find the axes of a layer's input or output of this shape.
+
+    Convolutions know their number of axes, so an unbatched tensor is a single sample. Recurrent
+    modules have [L, N, C], or [N, L, C] with ``batch_first``. Of other modules: [C] and [N, C] are
+    maps of one pixel; [N, C, H, W] and [N, C, D, H, W] are maps, or [N, H, W, C] and
+    [N, D, H, W, C] where the module's type tells (`last_axis_is_channels`); three axes are
+    [N, L, C] (tokens) where ``channels_last_sequences``, else [N, C, L].
+
+    >>> axes_of(nn.LSTM(8, 16), (20, 4, 16))
+    Axes(channels=2, batch=1, tokens=False, said='')
+    """
+    spatial = _spatial_axes(type(module))  # type: ignore[arg-type]  # a type is hashable
+    if spatial is not None:
+        return Axes() if len(shape) == spatial + 2 else Axes(channels=0, batch=None)
+    if isinstance(module, nn.RNNBase) and len(shape) == 3:
+        return Axes(channels=2, batch=0 if module.batch_first else 1)
+    turned, why = last_axis_is_channels(module, shape)
+    if len(shape) == 3 and (turned or channels_last_sequences):
+        return Axes(channels=2, tokens=True)
+    if len(shape) < 2:
+        return Axes(channels=0, batch=None)
+    return Axes(channels=len(shape) - 1 if turned else 1, said=why)
+
+
 def as_maps(
-    tensor: Tensor,
-    module: nn.Module,
-    *,
-    channels_last_sequences: bool,
-    tokens_are_patches: bool = False,
+    tensor: Tensor, axes: Axes, *, tokens_are_patches: bool = False, tokens_are_rows: bool = False
 ) -> MapsView:
     """Read a layer's input or output as maps.
 
-    Convolutions know their number of axes, so an unbatched tensor gets a batch of one. Of other
-    modules: [C] and [N, C] are maps of one pixel; [N, C, H, W] and [N, C, D, H, W] are maps, or
-    [N, H, W, C] and [N, D, H, W, C] where the module's type tells (`layout.last_axis_is_channels`);
-    three axes are [N, L, C] (tokens) where ``channels_last_sequences``, else [N, C, L]. With
-    ``tokens_are_patches``, as many tokens as fill a square are drawn as maps (`layout.as_patches`).
+    Tokens are not drawn, except: with ``tokens_are_patches``, as many as fill a square are maps
+    (`as_patches`); with ``tokens_are_rows``, they are sequences like any other.
     """
     tensor, said = _real(tensor.detach())
-    spatial = _spatial_axes(type(module))  # type: ignore[arg-type]  # a type is hashable
-    if spatial is not None:
-        maps = tensor if tensor.dim() == spatial + 2 else tensor.unsqueeze(0)
-        return MapsView(maps, said=said)
-    turned, why = last_axis_is_channels(module, tensor.shape)
-    if tensor.dim() == 3 and (turned or channels_last_sequences):
-        tokens = tensor.transpose(1, 2)  # [N, C, L]
-        found = as_patches(tokens) if tokens_are_patches else None
-        if found is None:
-            return MapsView(tokens, drawable=False, said=said)
-        return MapsView(tokens, said=_joined(said, found[1]), patches=found[0])
-    if tensor.dim() < 2:
-        tensor = tensor.reshape(1, -1)
-    maps = tensor.movedim(-1, 1) if turned else tensor  # [N, C, *spatial]
-    return MapsView(maps, drawable=maps.dim() <= 5, said=_joined(said, why))
+    if axes.batch is None:
+        tensor = tensor.reshape(1, -1) if tensor.dim() == 0 else tensor.unsqueeze(0)
+        axes = replace(axes, batch=0, channels=1)
+    maps = tensor
+    if (axes.batch, axes.channels) != (0, 1):
+        maps = tensor.movedim((axes.batch or 0, axes.channels), (0, 1))  # [N, C, *spatial]
+    found = as_patches(maps) if axes.tokens and tokens_are_patches else None
+    if found is not None:
+        return MapsView(maps, said=_joined(said, found[1]), patches=found[0])
+    drawable = maps.dim() <= 5 and (tokens_are_rows or not axes.tokens)
+    return MapsView(maps, drawable, said=_joined(said, axes.said))
 
 
 @lru_cache(maxsize=256)
@@ -99,19 +133,24 @@ def _joined(*parts: str) -> str:
     return "; ".join(filter(None, parts))
 
 
-def as_pictures(maps: Tensor) -> tuple[Tensor, str]:
+def as_pictures(maps: Tensor, depth: int | None = None) -> tuple[Tensor, str, Layout]:
     """Maps [N, C, *spatial] as [N, C, H, W], and what was done where that is no plain reading.
 
-    One spatial axis is drawn as a line of pixels; of three the middle depth slice is drawn.
+    One spatial axis becomes a row of pixels per channel. Of three, one depth slice is drawn: the
+    middle one, or number ``depth``, and the last one of a layer that is not as deep as that.
     """
     if maps.dim() == 2:
-        return maps[..., None, None], ""
+        return maps[..., None, None], "", "tiles"
     if maps.dim() == 3:
-        return maps.unsqueeze(2), "one axis, drawn as a line"
+        return maps.unsqueeze(2), "one row of pixels per channel, a column per position", "rows"
     if maps.dim() == 5:
-        depth = maps.shape[2]
-        return maps[:, :, depth // 2], f"depth slice {depth // 2} of 0…{depth - 1}"
-    return maps, ""
+        slices = maps.shape[2]
+        drawn = slices // 2 if depth is None else min(depth, slices - 1)
+        said = f"depth slice {drawn} of 0…{slices - 1}"
+        if depth is not None and depth != drawn:
+            said += f", the last: there is no slice {depth}"
+        return maps[:, :, drawn], said, "tiles"
+    return maps, "", "tiles"
 
 
 def last_axis_is_channels(module: nn.Module, shape: Sequence[int]) -> tuple[bool, str]:
@@ -198,3 +237,8 @@ def as_patches(maps: Tensor) -> tuple[Tensor, str] | None:
                 *maps.shape[:2], side, side
             ), said  # [N, C, side, side]
     return None
+
+
+def has_no_convolution(model: nn.Module) -> bool:
+    """True for a model without convolutions: what it makes of three axes is sequences."""
+    return not any(isinstance(module, CONVOLUTIONS) for module in model.modules())

@@ -18,7 +18,15 @@ import torch
 from torch import Tensor, nn
 
 from fmapboard.measure.channel_stats import PendingStatistics, finalize, statistics
-from fmapboard.measure.layout import MapsView, as_maps, as_pictures, may_hold_patches
+from fmapboard.measure.layout import (
+    Axes,
+    MapsView,
+    as_maps,
+    as_pictures,
+    axes_of,
+    has_no_convolution,
+    may_hold_patches,
+)
 from fmapboard.measure.subsample import PendingSample, sample
 from fmapboard.model.activations import is_bounded
 from fmapboard.model.layers import CONVOLUTIONS_1D
@@ -26,6 +34,7 @@ from fmapboard.records import (
     Floats,
     LayerCall,
     LayerMeasurement,
+    Layout,
     Sample,
     Scale,
     Statistics,
@@ -46,6 +55,7 @@ class PendingMaps:
     channels: int
     view: str
     counted: bool = False
+    layout: Layout = "tiles"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +87,9 @@ class PendingMeasurement:
         if drawn is not None:
             maps, key = drawn.maps.cpu().numpy(), (self.layer_call.label, self.kind)
             known = _drawn_range(numbers, maps.shape[1]) if drawn.counted else None
-            planes = self.quantize(key, maps, self.shape, drawn.channels, drawn.view, known)
+            planes = self.quantize(
+                key, maps, self.shape, drawn.channels, drawn.view, known, drawn.layout
+            )
         sampled = None if self.sample is None else _with_extremes(self.sample, numbers)
         return LayerMeasurement(self.layer_call, self.kind, planes, numbers, sampled, self.shape)
 
@@ -122,9 +134,10 @@ class Reducer:
         samples: how many samples are drawn; None draws all.
         max_channels: how many channels are drawn; None draws all.
         max_tile, scale, zero_centred: see `quantize.Quantizer`.
-        channels_last_sequences: three axes of a module that is no convolution are [N, L, C].
-        tokens_are_patches: sequences that fill a square are drawn as maps.
-        quantise: made of the options; `dataclasses.replace` hands it on, with its locked scales.
+        channels_last_sequences, tokens_are_patches, tokens_are_rows: see `layout.axes_of` and
+            `layout.as_maps`.
+        depth: which depth slice of a volume is drawn; None draws the middle one.
+        quantize: made of the options; `dataclasses.replace` hands it on, with its locked scales.
     """
 
     samples: int | None = 1
@@ -134,6 +147,8 @@ class Reducer:
     zero_centered: bool = False
     channels_last_sequences: bool = True
     tokens_are_patches: bool = False
+    tokens_are_rows: bool = False
+    depth: int | None = None
     quantize: Quantizer | None = field(default=None, repr=False)
 
     @classmethod
@@ -146,10 +161,12 @@ class Reducer:
         max_tile: int | None = 64,
         scale: Scale = "channel",
         colormap: str = "grey",
+        depth: int | None = None,
     ) -> Reducer:
         """A reducer that reads the tensors of this model's layers as maps.
 
-        In a model with 1-D convolutions three axes are [N, C, L], in any other [N, L, C].
+        In a model with 1-D convolutions three axes are [N, C, L], in any other [N, L, C], which is
+        drawn as patches in a model that cuts up images, and as rows in one without convolutions.
         """
         modules = list(model.modules())
         return cls(
@@ -160,7 +177,14 @@ class Reducer:
             zero_centered=colormap == "signed",
             channels_last_sequences=not any(isinstance(m, CONVOLUTIONS_1D) for m in modules),
             tokens_are_patches=may_hold_patches(model),
+            tokens_are_rows=has_no_convolution(model),
+            depth=depth,
         )
+
+    @property
+    def has_sequences(self) -> bool:
+        """Three axes are a batch of sequences, never one image [C, H, W]."""
+        return self.tokens_are_rows or not self.channels_last_sequences
 
     def __post_init__(self) -> None:
         if self.quantize is None:
@@ -200,24 +224,26 @@ class Reducer:
 
     def view(self, tensor: Tensor, module: nn.Module) -> MapsView:
         """The tensor read as maps."""
-        return as_maps(
-            tensor,
-            module,
-            channels_last_sequences=self.channels_last_sequences,
-            tokens_are_patches=self.tokens_are_patches,
-        )
+        last = self.channels_last_sequences
+        return self.read(tensor, axes_of(module, tensor.shape, channels_last_sequences=last))
+
+    def read(self, tensor: Tensor, axes: Axes) -> MapsView:
+        """A tensor whose axes are known read as maps."""
+        patches, rows = self.tokens_are_patches, self.tokens_are_rows
+        return as_maps(tensor, axes, tokens_are_patches=patches, tokens_are_rows=rows)
 
     def keep(self, view: MapsView, samples: int | None, *, each: bool = False) -> PendingMaps:
-        """A copy of what is drawn of so many samples, None for all.
+        """A copy of what is drawn of at most ``samples`` samples; None draws all.
 
         ``each``: statistics are of each sample alone.
         """
         maps = view.maps if view.patches is None else view.patches
-        drawn, how = as_pictures(maps[:samples, : self.max_channels])
+        drawn, how, layout = as_pictures(maps[:samples, : self.max_channels], self.depth)
         copied = drawn.clone(memory_format=torch.contiguous_format)
         said = "; ".join(filter(None, [view.said, how]))
         whole = view.patches is None and maps.dim() == copied.dim()
-        return PendingMaps(copied, maps.shape[1], said, whole and (each or len(maps) == 1))
+        counted = whole and (each or len(maps) == 1)
+        return PendingMaps(copied, maps.shape[1], said, counted, layout)
 
 
 def _drawn_range(numbers: Statistics | None, channels: int) -> tuple[Floats, Floats] | None:

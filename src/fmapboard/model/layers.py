@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, TypeAlias
@@ -10,7 +11,7 @@ from typing import Any, TypeAlias
 import torch
 from torch import nn
 
-from fmapboard.errors import ConfigurationError, LayerNotFound, NoConvolution, closest
+from fmapboard.errors import ConfigurationError, LayerNotFound, NoConvolution, closest, log
 from fmapboard.model.given import check_model, check_no_modules
 from fmapboard.records import KernelShape
 
@@ -31,11 +32,12 @@ Layers: TypeAlias = (
     "str | re.Pattern[str] | type[nn.Module] | Predicate"
     " | Sequence[str | re.Pattern[str] | type[nn.Module]] | None"
 )
-"""How layers are chosen. None: every `Conv2d`. A glob (``"layer1.*"``, where ``*`` crosses dots)
-or a compiled regular expression (searched) selects the convolutions whose name it matches, of any
-dimension; where it matches none, every module that it matches. A module type selects its
-instances. A list joins them; a glob that starts with ``!`` takes away. A predicate
-``(name, module) -> bool`` decides alone."""
+"""How layers are chosen. None: every convolution of `CONVOLUTIONS`, transposed ones included; in a
+model without any, every leaf module that has parameters. A glob (``"layer1.*"``, where ``*``
+crosses dots) or a compiled regular expression (searched) selects the convolutions whose name it
+matches; where it matches none, every module that it matches. A module type selects its instances.
+A list joins them; a glob that starts with ``!`` excludes. A predicate ``(name, module) -> bool``
+decides alone."""
 
 
 def unwrap(model: nn.Module) -> nn.Module:
@@ -50,8 +52,12 @@ def unwrap(model: nn.Module) -> nn.Module:
 
 
 def clean_name(name: str) -> str:
-    """A module's or parameter's name without what wrappers put into it."""
-    return ".".join(part for part in name.split(".") if part not in _WRAPPER_SEGMENTS)
+    """A module's or parameter's name without the segments that wrappers insert.
+
+    A lone surrogate, which no file can hold, is written as its escape sequence.
+    """
+    kept = ".".join(part for part in name.split(".") if part not in _WRAPPER_SEGMENTS)
+    return kept.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def named_layers(model: nn.Module) -> dict[str, nn.Module]:
@@ -84,8 +90,7 @@ def kernel_groups(model: nn.Module, layers: Layers = None) -> dict[KernelShape, 
     {KernelShape(8x3x5x5): ['0'], KernelShape(8x8x3x3): ['2']}
 
     Raises:
-        LayerNotFound: a pattern of ``layers`` matches nothing.
-        NoConvolution: ``layers`` is None and the model has no `Conv2d`.
+        LayerNotFound, NoConvolution, ConfigurationError: as `select` does.
     """
     groups: dict[KernelShape, list[str]] = {}
     for name, module in select(model, layers).items():
@@ -100,7 +105,8 @@ def select(model: nn.Module, layers: Layers = None) -> dict[str, nn.Module]:
 
     Raises:
         LayerNotFound: a pattern matches nothing; the text lists the closest names.
-        NoConvolution: ``layers`` is None and the model has no `Conv2d`.
+        NoConvolution: ``layers`` asks for a type of convolution and the model has none of any type;
+            or ``layers`` is None and the model has neither convolutions nor other parameters.
         ConfigurationError: ``layers`` is none of the kinds that are understood.
     """
     check_model(model)
@@ -165,19 +171,57 @@ def _listed(layers: Any) -> list[Any]:
         if not isinstance(choice, (str, re.Pattern, type)):
             raise ConfigurationError(f"layers contains {choice!r}: {wanted}")
     if not choices:
-        raise ConfigurationError("layers=[] selects nothing; leave it out for every Conv2d")
+        raise ConfigurationError("layers=[] selects nothing; leave it out for every convolution")
     return choices
 
 
 def _default(model: nn.Module, named: Mapping[str, nn.Module], hint: str) -> dict[str, nn.Module]:
-    found: dict[str, nn.Module] = {n: m for n, m in named.items() if isinstance(m, nn.Conv2d)}
+    found: dict[str, nn.Module] = {n: m for n, m in named.items() if isinstance(m, CONVOLUTIONS)}
     if found:
         return found
-    others = sorted({type(m).__name__ for n, m in named.items() if not list(m.children())})
-    raise NoConvolution(
-        f"{type(unwrap(model)).__name__} has no Conv2d to watch; it has "
-        f"{', '.join(others) or 'no modules'}. Choose with layers=, such as layers=nn.Linear{hint}"
-    )
+    # Attention reads the weight of its one child and never calls it.
+    attention = [m for m in named.values() if isinstance(m, nn.MultiheadAttention)]
+    uncalled = {id(child) for m in attention for child in m.children()}
+    found = {
+        name: module
+        for name, module in named.items()
+        if _holds_parameters(module)
+        and id(module) not in uncalled
+        and "parametrizations" not in name.split(".")
+    }
+    root = unwrap(model)
+    if not found:
+        raise NoConvolution(
+            f"{type(root).__name__} has no convolution and no other layer with parameters to "
+            f"watch; it has {_types(named)}. Choose by name or type with layers={hint}"
+        )
+    if root not in _told:
+        _told.add(root)
+        log.info(
+            "%s has no convolution: watching its leaf layers with parameters instead, %d in all "
+            "(%s); layers= chooses others%s", type(root).__name__, len(found), _types(found), hint,
+        )  # fmt: skip
+    return found
+
+
+_told: weakref.WeakSet[nn.Module] = weakref.WeakSet()
+"""Models without convolutions whose fallback was logged."""
+
+
+def _holds_parameters(module: nn.Module) -> bool:
+    """True for a leaf module with parameters that a forward pass calls."""
+    if isinstance(module, nn.MultiheadAttention):
+        return True
+    if isinstance(module, (nn.ParameterList, nn.ParameterDict)):
+        return False  # never called
+    inner = [name for name, _ in module.named_children() if name != "parametrizations"]
+    return not inner and next(module.parameters(), None) is not None
+
+
+def _types(named: Mapping[str, nn.Module]) -> str:
+    """The types of the leaf modules, for a message."""
+    leaves = [m for m in named.values() if not list(m.children())] or list(named.values())
+    return ", ".join(sorted({type(m).__name__ for m in leaves})) or "no modules"
 
 
 def _by_predicate(
@@ -200,6 +244,11 @@ def _matching(
         matching = {name for name in named if fnmatchcase(name, choice)}
     else:
         matching = {name for name in named if choice.search(name)}
+    if not matching and _asks_in_vain(choice, named):
+        raise NoConvolution(
+            f"no layer is a {getattr(choice, '__name__', choice)}: the model has no convolution; "
+            f"it has {_types(named)}. Leave layers= out to watch every layer with parameters{hint}"
+        )
     if not matching:
         pattern = choice.__name__ if isinstance(choice, type) else choice
         near = closest(str(getattr(pattern, "pattern", pattern)), named)
@@ -218,3 +267,10 @@ def own_parameters(model: nn.Module, layers: Mapping[str, nn.Module]) -> set[str
         own |= {id(p) for p in module.parameters(recurse=False)}
         own |= {id(p) for p in getattr(module, "parametrizations", nn.Module()).parameters()}
     return {clean_name(name) for name, p in model.named_parameters() if id(p) in own}
+
+
+def _asks_in_vain(choice: str | re.Pattern[str] | type, named: Mapping[str, nn.Module]) -> bool:
+    """Is the choice a type of convolution, and the model without convolutions of any type?"""
+    if not isinstance(choice, type) or not issubclass(choice, CONVOLUTIONS):
+        return False
+    return not any(isinstance(module, CONVOLUTIONS) for module in named.values())

@@ -1,7 +1,8 @@
 """Quantised planes to pictures: the transposing, per-channel normalising grid.
 
 ``[1, C, H, W]`` is drawn as C tiles, laid out as `torchvision.utils.make_grid` lays out
-``maps.transpose(0, 1)`` with ``nrow=int(sqrt(C))`` and ``padding=2``.
+``maps.transpose(0, 1)`` with ``nrow=int(sqrt(C))`` and ``padding=2``. A sequence ``[1, C, L]`` is
+drawn as one picture of C rows and L columns, without padding.
 """
 
 from __future__ import annotations
@@ -18,11 +19,20 @@ from fmapboard.render.palettes import LEVEL_OF_PIXEL, Palette, palette
 PADDING = 2
 KERNEL_PADDING = 1
 SMALL_TILE = 32
+_ROW_HEIGHT = 4
+_ROW_WIDTH = 2048
 
 
 def columns(channels: int) -> int:
     """How many tiles stand in a row: ``int(sqrt(C))``, as the classic recipe has it."""
     return max(1, math.isqrt(channels))
+
+
+def arrangement(planes: Planes) -> tuple[int, int]:
+    """Tiles per row of the grid, and the padding around each in px."""
+    if planes.layout == "rows":
+        return 1, 0
+    return columns(planes.pixels.shape[1]), PADDING
 
 
 def draw_maps(
@@ -31,9 +41,9 @@ def draw_maps(
     colours: Palette,
     dead: npt.NDArray[np.bool_] | None = None,
 ) -> Picture:
-    """The grid of one sample's maps.
+    """The grid of one sample's maps, or the rows of a sequence.
 
-    A grid that needs neither colour nor marks is 8-bit grey with the very pixels of make_grid
+    A picture that needs neither colour nor marks is 8-bit grey with the very pixels of make_grid
     (black padding). Any other is indexed by a palette whose last six entries are marks.
 
     Args:
@@ -47,14 +57,15 @@ def draw_maps(
     is_dead = np.zeros_like(flat) if dead is None else dead[: flat.size]
     plain = marks is None and not flat.any() and not is_dead.any()
     tile = (int(pixels.shape[1]), int(pixels.shape[2]))
+    per_row, padding = arrangement(planes)
     if plain and colours.name == "grey":
-        return Picture(grid(pixels, columns(len(pixels)), PADDING, 0), tile=tile)
+        return Picture(grid(pixels, per_row, padding, 0), tile=tile)
     indices = LEVEL_OF_PIXEL[pixels]  # [C, H, W]
     indices[flat] = PixelMark.CONSTANT
     indices[is_dead] = PixelMark.DEAD
     if marks is not None:
         np.copyto(indices, marks, where=marks != 0)
-    laid_out = grid(indices, columns(len(pixels)), PADDING, PixelMark.PADDING)
+    laid_out = grid(indices, per_row, padding, PixelMark.PADDING)
     return Picture(laid_out, colours.table, tile)
 
 
@@ -84,9 +95,10 @@ def draw_kernels(kernels: Kernels, most: int | None = None) -> tuple[Picture, fl
     """A convolution's weight as a picture, and the value that its strongest colour stands for.
 
     A first layer (3 inputs, one group's worth) is a row-by-row grid of RGB tiles: mid-grey is 0,
-    brighter is positive, for each colour. Any other is a matrix of tiles, a row for each input and
-    a column for each output channel, in the zero-centred palette. The scale is one for the layer,
-    so tiles compare. At most ``most`` outputs and inputs are drawn.
+    brighter is positive, for each colour. Any other is a matrix of tiles, a row per input and a
+    column per output channel, in the zero-centred palette; the kernels of sequences, one px high,
+    are a row per output and a column per input. The scale is one for the layer, so tiles compare.
+    At most ``most`` outputs and inputs are drawn.
     """
     weight = kernels.cut(most).weight  # [out, in, h, w]
     finite = np.isfinite(weight)
@@ -101,8 +113,10 @@ def draw_kernels(kernels: Kernels, most: int | None = None) -> tuple[Picture, fl
     indices[np.isnan(weight)] = PixelMark.NAN
     indices[np.isposinf(weight)] = PixelMark.POSITIVE_INFINITY
     indices[np.isneginf(weight)] = PixelMark.NEGATIVE_INFINITY
-    tiles = indices.swapaxes(0, 1).reshape(-1, *weight.shape[2:])  # [in * out, h, w]
-    laid_out = grid(tiles, weight.shape[0], KERNEL_PADDING, PixelMark.PADDING)
+    if kernels.layout == "tiles":
+        indices = indices.swapaxes(0, 1)  # [in, out, h, w]
+    tiles = indices.reshape(-1, *weight.shape[2:])  # [in * out, h, w], or [out * in, 1, l]
+    laid_out = grid(tiles, indices.shape[1], KERNEL_PADDING, PixelMark.PADDING)
     return Picture(laid_out, palette("signed").table, (weight.shape[2], weight.shape[3])), peak
 
 
@@ -137,9 +151,14 @@ def draw_input_image(image: InputImage) -> tuple[Picture, str]:
 
 
 def enlargement(picture: Picture) -> int:
-    """The whole factor that brings a small tile to 32 px at least; 1 where there is none."""
+    """The whole factor that brings a small tile to 32 px at least; 1 where there is none.
+
+    Rows of a sequence become up to 4 px high, as long as they stay within 2048 px.
+    """
     side = max(picture.tile)
-    return -(-SMALL_TILE // side) if 0 < side < SMALL_TILE else 1
+    factor = -(-SMALL_TILE // side) if 0 < side < SMALL_TILE else 1
+    is_rows = picture.tile[0] == 1 and picture.tile[1] == picture.pixels.shape[1]
+    return max(factor, min(_ROW_HEIGHT, _ROW_WIDTH // side)) if is_rows else factor
 
 
 def enlarge(picture: Picture) -> Picture:

@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterator
 import numpy as np
 import numpy.typing as npt
 
-from fmapboard.records import Bytes8, Floats, PixelMark, Planes, Scale
+from fmapboard.records import Bytes8, Floats, Layout, PixelMark, Planes, Scale
 from fmapboard.render.average import shrink
 from fmapboard.render.extremes import finite_extremes
 
@@ -19,13 +19,17 @@ Flags = npt.NDArray[np.bool_]
 
 _CACHED_BYTES = 2**18
 
+_TILES_PER_ROW = 8
+"""A sequence's row may be as long as so many tiles: 64 rows are as wide as a grid of 64 tiles."""
+
 
 class Quantizer:
     """Makes planes of one run, one step after the other; used by one thread.
 
     Args:
         max_tile: largest side of a drawn map in px; larger ones are averaged down over whole
-            square blocks; None keeps the size.
+            square blocks; a sequence's row may be 8 times as long (see `longest`); None keeps the
+            size.
         scale: ``"channel"``: each channel of each sample between its own finite extremes;
             ``"layer"``: between those of all drawn channels of the sample; ``"locked"``: per
             channel, as at the first step at which the channel had a range.
@@ -49,6 +53,7 @@ class Quantizer:
         channels: int,
         view: str,
         known: tuple[Floats, Floats] | None = None,
+        layout: Layout = "tiles",
     ) -> Planes:
         """Planes of maps [N, C, H, W], f32 or f64, which stay as they are.
 
@@ -59,8 +64,9 @@ class Quantizer:
             channels: how many it has in all.
             view: how it was read as maps.
             known: extremes f64 [N, C] of the maps' planes, where these are all finite.
+            layout: ``"rows"`` where the maps are sequences [N, C, 1, L].
         """
-        drawn, block = shrink(maps, self._max_tile)  # [n, c, h, w]
+        drawn, block = shrink(maps, longest(self._max_tile, layout))  # [n, c, h, w]
         one_pixel = drawn.shape[2] * drawn.shape[3] == 1
         own_lo, own_hi, finite = (
             finite_extremes(drawn, (2, 3)) if known is None or block > 1 else (*known, True)
@@ -82,6 +88,7 @@ class Quantizer:
             channels=channels,
             block=block,
             view=view,
+            layout=layout,
         )
 
     def _limits(self, lo: Floats, hi: Floats, one_pixel: bool) -> tuple[Floats, Floats]:
@@ -103,6 +110,21 @@ class Quantizer:
             lo, hi = np.where(had_range, first[0], lo), np.where(had_range, first[1], hi)
         self._locked[key] = (lo, hi)
         return lo, hi
+
+
+def longest(max_tile: int | None, layout: Layout) -> int | None:
+    """The longest side in px of a map that is drawn with this option and layout.
+
+    >>> longest(64, "tiles"), longest(64, "rows"), longest(None, "rows")
+    (64, 512, None)
+    """
+    return max_tile * _TILES_PER_ROW if max_tile is not None and layout == "rows" else max_tile
+
+
+def used_scale(planes: Planes, scale: Scale) -> Scale:
+    """The scale that planes were drawn with: planes of one pixel have no range of their own."""
+    one_pixel = planes.pixels.shape[2] * planes.pixels.shape[3] == 1
+    return "layer" if scale == "channel" and one_pixel else scale
 
 
 def _unrounded(whole: Floats, lo: Floats, hi: Floats) -> tuple[Floats, Floats, Flags]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from fmapboard.records import LayerMeasurement, Planes, StepData
 from fmapboard.render.average import shrink_pixels
+from fmapboard.render.quantize import longest
 
 _SIDES = (48, 32, 24, 16, 12, 8, 4)
 _CHANNELS = (32, 16, 8, 4, 2, 1)
@@ -67,7 +68,8 @@ def _smaller(measured: LayerMeasurement, limits: Limits) -> LayerMeasurement:
         return replace(measured, planes=None)
     planes = _cut(measured.planes, limits.channels)
     side = max(planes.pixels.shape[2:])
-    block = 1 if limits.side is None else -(-side // limits.side)
+    most = longest(limits.side, planes.layout)
+    block = 1 if most is None else -(-side // most)
     return replace(measured, planes=_averaged(planes, block) if block > 1 else planes)
 
 

@@ -21,13 +21,9 @@ from fmapboard.records import (
     TaggedPictures,
 )
 from fmapboard.render import png
-from fmapboard.render.grid import (
-    columns,
-    draw_input_image,
-    draw_kernels,
-    draw_maps,
-)
+from fmapboard.render.grid import arrangement, draw_input_image, draw_kernels, draw_maps
 from fmapboard.render.palettes import LEGEND, Palette, palette
+from fmapboard.render.quantize import used_scale
 from fmapboard.summary.first_nonfinite import first_nonfinite, plain
 from fmapboard.summary.histogram import histogram
 from fmapboard.summary.tab_records import TabRecords
@@ -119,23 +115,26 @@ class SummaryBuilder:
             draw_maps(planes, sample, self._palette, dead) for sample in range(len(planes.pixels))
         )
         tag = self._prefix + tags.image(measured.kind, layer_call.group, layer_call.label)
-        return TaggedPictures(tag, measured.kind, samples, layer_call, self._describe(measured))
+        said = self._describe(measured)
+        return TaggedPictures(tag, measured.kind, samples, layer_call, said, planes.layout)
 
     def _describe(self, measured: LayerMeasurement) -> str:
         planes, layer_call = measured.planes, measured.layer_call
         assert planes is not None
         drawn, (height, width) = planes.pixels.shape[1], planes.pixels.shape[2:]
+        rows, per_row = planes.layout == "rows", arrangement(planes)[0]
         said = [
             f"{measured.kind.replace('_', ' ')} of `{plain(layer_call.label)}` "
-            f"({layer_call.type}), shape "
-            f"{list(planes.shape)}, channels 0…{drawn - 1}, {columns(drawn)} in a row",
-            _SCALE_TEXT[self._scale],
+            f"({layer_call.type}), shape {list(planes.shape)}, channels 0…{drawn - 1}"
+            + ("" if rows else f", {per_row} in a row"),
+            _SCALE_TEXT[used_scale(planes, self._scale)],
         ]
         if drawn < planes.channels:
             said.append(f"{planes.channels - drawn} of {planes.channels} channels left out")
         if planes.block > 1:
-            block = f"{planes.block}×{planes.block}"
-            said.append(f"averaged down: a pixel is the mean of {block}, a tile {height}×{width}")
+            block = f"{planes.block} positions" if rows else f"{planes.block}×{planes.block}"
+            tile = "" if rows else f", a tile {height}×{width}"
+            said.append(f"averaged down: a pixel is the mean of {block}{tile}")
         if planes.view:
             said.append(planes.view)
         return "; ".join([*said, LEGEND])
@@ -143,7 +142,11 @@ class SummaryBuilder:
     def _kernels(self, kernels: Kernels) -> tuple[TaggedPictures, float]:
         picture, peak = draw_kernels(kernels, self._max_kernels)
         layer_call, most = kernels.layer_call, self._max_kernels
-        how = "RGB, grey is 0" if picture.palette is None else "a row an input, a column an output"
+        how = "a row per input, a column per output"
+        if kernels.layout == "rows":
+            how = "a row per output, a column per input"
+        if picture.palette is None:
+            how = "RGB, grey is 0"
         named = f"`{plain(layer_call.layer)}` ({layer_call.type})"
         said = [f"kernels of {named}: {how}; one scale for the layer"]
         rgb = kernels.is_of_colours
@@ -154,7 +157,8 @@ class SummaryBuilder:
         if kernels.view:
             said.append(kernels.view)
         tag = self._prefix + tags.image("kernels", layer_call.group, layer_call.layer)
-        return TaggedPictures(tag, "kernels", (picture,), layer_call, "; ".join(said)), peak
+        text = "; ".join(said)
+        return TaggedPictures(tag, "kernels", (picture,), layer_call, text, kernels.layout), peak
 
     def _input_image(self, image: InputImage) -> TaggedPictures:
         picture, how = draw_input_image(image)

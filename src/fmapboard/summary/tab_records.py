@@ -19,7 +19,8 @@ from fmapboard.records import (
     TensorKind,
 )
 from fmapboard.render import png
-from fmapboard.render.grid import KERNEL_PADDING, PADDING, columns
+from fmapboard.render.grid import KERNEL_PADDING, arrangement
+from fmapboard.render.quantize import used_scale
 from fmapboard.tab_format import pack
 
 _STATISTICS = (
@@ -107,21 +108,25 @@ class TabRecords:
         header: dict[str, Any] = {"role": tagged.kind, "tag": tagged.tag}
         if part is None or part.planes is None:
             colours = "rgb" if tagged.samples[0].palette is None else "signed"
-            return {**header, "peak": peak, "palette": colours, "padding": KERNEL_PADDING}
-        samples, drawn, height, width = part.planes.pixels.shape
+            header |= {"peak": peak, "palette": colours, "padding": KERNEL_PADDING}
+            return header if tagged.layout == "tiles" else {**header, "layout": "rows"}
+        planes = part.planes
+        samples, drawn, height, width = planes.pixels.shape
+        per_row, padding = arrangement(planes)
         return {
             **header,
-            "shape": list(part.planes.shape),
-            "channels": part.planes.channels,
+            "shape": list(planes.shape),
+            "channels": planes.channels,
             "drawn": drawn,
             "samples": samples,
             "tile": [height, width],
-            "columns": columns(drawn),
-            "padding": PADDING,
-            "block": part.planes.block,
-            "view": part.planes.view,
+            "columns": per_row,
+            "padding": padding,
+            "block": planes.block,
+            "view": planes.view,
             "palette": self._colormap,
-            "scale": self._scale,
+            "scale": used_scale(planes, self._scale),
+            **({} if planes.layout == "tiles" else {"layout": "rows"}),
         }
 
     def undo(self) -> None:

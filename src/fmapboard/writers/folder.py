@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -77,10 +78,15 @@ def _store(path: Path, data: bytes) -> None:
 
 
 def _stem(tagged: TaggedPictures) -> str:
-    """A file name from the tag's layer; anything but letters, digits, ``_ . -`` becomes ``_``."""
+    """A file name from the tag's layer; anything but letters, digits, ``_ . -`` becomes ``_``.
+
+    So does a letter that the file system's encoding lacks, as any ``é`` in the C locale.
+    """
     layer = tagged.tag.partition("/")[2]
     kind = "" if tagged.kind == "feature_maps" else f"{tagged.kind}_"
-    return _UNSAFE.sub("_", kind + layer).lstrip(".")[:150] or "layer"
+    encoding = sys.getfilesystemencoding()
+    name = (kind + layer).encode(encoding, "replace").decode(encoding)
+    return _UNSAFE.sub("_", name).lstrip(".")[:150] or "layer"
 
 
 def free_name(stem: str, taken: set[str]) -> str:

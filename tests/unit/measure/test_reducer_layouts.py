@@ -5,18 +5,22 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from reduced_maps import planes_of, reduced
+from reduced_maps import CALL, planes_of, reduced
 from torch import nn
 
+from fmapboard.measure.reducer import Reducer
+
 torch.set_num_threads(1)
+
+ROWS = "one row of pixels per channel, a column per position"
 
 
 @pytest.mark.parametrize(
     ("module", "x", "pixels", "view"),
     [
-        (nn.Conv1d(2, 5, 3), (3, 2, 9), (1, 5, 1, 7), "one axis, drawn as a line"),
-        (nn.Conv1d(2, 5, 3), (2, 9), (1, 5, 1, 7), "one axis, drawn as a line"),
-        (nn.ConvTranspose1d(2, 5, 3), (3, 2, 9), (1, 5, 1, 11), "one axis, drawn as a line"),
+        (nn.Conv1d(2, 5, 3), (3, 2, 9), (1, 5, 1, 7), ROWS),
+        (nn.Conv1d(2, 5, 3), (2, 9), (1, 5, 1, 7), ROWS),
+        (nn.ConvTranspose1d(2, 5, 3), (3, 2, 9), (1, 5, 1, 11), ROWS),
         (nn.Conv2d(2, 5, 3), (2, 9, 8), (1, 5, 7, 6), ""),
         (nn.ConvTranspose2d(2, 5, 3), (3, 2, 9, 8), (1, 5, 11, 10), ""),
         (nn.Conv3d(2, 5, 3), (3, 2, 7, 9, 8), (1, 5, 7, 6), "depth slice 2 of 0…4"),
@@ -35,6 +39,7 @@ def test_outputs_of_every_dimension_are_drawn(
     assert found.planes is not None
     assert found.planes.pixels.shape == pixels
     assert (found.planes.view, found.planes.shape) == (view, tuple(out.shape))
+    assert found.planes.layout == ("rows" if view == ROWS else "tiles")
     assert found.statistics is not None
     assert found.statistics.mean.shape == (pixels[1],)
     # Channels of either sign may cancel: the error is a part of them, not of their sum.
@@ -46,6 +51,53 @@ def test_of_a_volume_the_middle_depth_slice_is_drawn() -> None:
     maps = torch.zeros(1, 1, 5, 2, 2)
     maps[0, 0, 2] = torch.tensor([[0.0, 1.0], [2.0, 3.0]])
     assert planes_of(maps, nn.Conv3d(1, 1, 1)).pixels[0, 0].tolist() == [[0, 85], [170, 255]]
+
+
+@pytest.mark.parametrize(
+    ("depth", "value", "view"),
+    [
+        (None, 2, "depth slice 2 of 0…4"),
+        (0, 0, "depth slice 0 of 0…4"),
+        (4, 4, "depth slice 4 of 0…4"),
+        (7, 4, "depth slice 4 of 0…4, the last: there is no slice 7"),
+    ],
+)
+def test_depth_chooses_the_slice_and_the_view_says_which_one_is_drawn(
+    depth: int | None, value: int, view: str
+) -> None:
+    maps = torch.arange(5.0)[:, None, None].expand(1, 1, 5, 2, 3)
+    planes = planes_of(maps, nn.Conv3d(1, 1, 1), depth=depth)
+    assert (planes.lo.item(), planes.view) == (value, view)
+
+
+@pytest.mark.parametrize("batch_first", [True, False])
+def test_a_recurrent_layer_has_a_row_per_channel_and_a_column_per_time_step(
+    batch_first: bool,
+) -> None:
+    module = nn.LSTM(3, 4, batch_first=batch_first)
+    with torch.no_grad():
+        out = module(torch.rand((2, 9, 3) if batch_first else (9, 2, 3)))[0]
+    found = reduced(out, module, max_tile=None)
+    first = out[0] if batch_first else out[:, 0]  # [L, C] of the first sample
+    assert found.planes is not None
+    assert (found.planes.layout, found.planes.pixels.shape) == ("rows", (1, 4, 1, 9))
+    assert found.planes.hi[0].tolist() == first.amax(0).double().tolist()
+
+
+def test_tokens_of_a_model_without_convolutions_are_rows_and_with_them_as_before() -> None:
+    tokens, norm = torch.rand(2, 9, 5), nn.LayerNorm(5)
+    text = Reducer.for_model(nn.Sequential(nn.Embedding(3, 5), norm))
+    planes = text(CALL, "feature_maps", tokens, norm).to_host().planes
+    assert planes is not None
+    assert (planes.layout, planes.pixels.shape) == ("rows", (1, 5, 1, 9))
+    for other, shape in ((nn.Conv2d(3, 5, 1), (1, 5, 3, 3)), (nn.Conv1d(3, 5, 1), None)):
+        planes = (
+            Reducer.for_model(nn.Sequential(other, norm))(CALL, "feature_maps", tokens, norm)
+            .to_host()
+            .planes
+        )
+        assert (None if planes is None else planes.pixels.shape) == shape
+        assert planes is None or planes.layout == "tiles"
 
 
 def test_tokens_have_numbers_for_each_channel_and_no_picture() -> None:

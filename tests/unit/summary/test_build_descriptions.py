@@ -15,6 +15,7 @@ from fmapboard.records import (
     LayerCall,
 )
 from fmapboard.summary.build import SummaryBuilder
+from fmapboard.tab_format import unpack
 
 LEGEND = "magenta = NaN, red = +Inf, blue = −Inf, cyan = constant channel, orange = dead channel"
 
@@ -50,16 +51,26 @@ def test_a_description_says_the_scale() -> None:
 
 def test_a_description_says_how_other_shapes_were_read() -> None:
     sequence = Reducer()(CALL, "feature_maps", maps_of(1, 4, 9), nn.Conv1d(3, 4, 1)).to_host()
-    assert "; one axis, drawn as a line; " in compose(measured=(sequence,)).pictures[0].description
+    said = "; one row of pixels per channel, a column per position; "
+    assert said in compose(measured=(sequence,)).pictures[0].description
+
+
+def test_maps_of_one_pixel_are_said_to_be_scaled_over_the_layer_as_they_are() -> None:
+    pixels = Reducer()(CALL, "feature_maps", torch.tensor([[0.0, 1.0, 4.0]]), nn.Linear(1, 3))
+    step = compose(measured=(pixels.to_host(),))
+    assert "; one scale for all channels of the layer; " in step.pictures[0].description
+    header, arrays = unpack(step.records[0].blobs)
+    assert header["pictures"][0]["scale"] == "layer"
+    assert arrays["feature_maps.hi"].tolist() == [[4.0, 4.0, 4.0]]
 
 
 @pytest.mark.parametrize(
     ("shape", "text"),
     [
         ((8, 3, 5, 5), "kernels of `conv1` (Conv2d): RGB, grey is 0; one scale for the layer"),
-        ((8, 4, 5, 5), "kernels of `conv1` (Conv2d): a row an input, a column an output; "
+        ((8, 4, 5, 5), "kernels of `conv1` (Conv2d): a row per input, a column per output; "
          "one scale for the layer"),
-        ((8, 200, 1, 1), "kernels of `conv1` (Conv2d): a row an input, a column an output; "
+        ((8, 200, 1, 1), "kernels of `conv1` (Conv2d): a row per input, a column per output; "
          "one scale for the layer; at most 64 outputs and inputs of 8x200x1x1"),
         ((96, 3, 5, 5), "kernels of `conv1` (Conv2d): RGB, grey is 0; one scale for the layer; "
          "at most 64 outputs of 96x3x5x5"),

@@ -16,6 +16,9 @@ import { planesOf } from "./decode.js";
  * @property {number} bytes
  */
 
+/** The newest format of records that this tab reads (`tab_format.FORMAT`). */
+export const FORMAT = 2;
+
 /** Exactly the stored colours: nothing converted, nothing premultiplied. @type {ImageBitmapOptions} */
 const EXACT = { colorSpaceConversion: "none", premultiplyAlpha: "none" };
 
@@ -38,6 +41,9 @@ function pixels(picture) {
  * @returns {Promise<Maps>}
  */
 export async function decodeMaps({ json, body }) {
+  if (json.header.format > FORMAT) {
+    throw new Error(`a record of format ${json.header.format}; this page reads up to ${FORMAT}: reload the page`);
+  }
   /** @type {Maps} */
   const maps = {
     header: json.header, step: json.step, wallTime: json.wall_time, arrays: Object.create(null),

@@ -36,13 +36,13 @@ export function changes(mean, std, channels) {
 const SIDE = 8;
 
 /**
- * Each channel's picture shrunk to at most 8 × 8, less its mean, of length 1 (or 0 if it is flat).
+ * Each channel's picture shrunk to at most 8 × 8, a row of pixels to 64, less its mean, of length 1 (or 0 if it is flat).
  * @param {import("../data/decode.js").Planes} planes @returns {{vectors: Float32Array, length: number}}
  */
 export function sketches(planes) {
   const { channels, height, width, levels } = planes;
   const rows = Math.min(SIDE, height);
-  const across = Math.min(SIDE, width);
+  const across = Math.min(height === 1 ? SIDE * SIDE : SIDE, width);
   const length = rows * across;
   const vectors = new Float32Array(channels * length);
   for (let c = 0; c < channels; c += 1) {

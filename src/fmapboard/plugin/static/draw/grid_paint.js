@@ -3,6 +3,7 @@
 
 import { corner, visible } from "./tile_layout.js";
 import { flags, loudest } from "./scene.js";
+import { rowNames } from "./row_names.js";
 import { MARK_COLOURS, css } from "./palettes.js";
 import { hatch, lay, tilePixels } from "./paint.js";
 import { short } from "./number_text.js";
@@ -21,14 +22,25 @@ const RANGE_FROM = 96;
  */
 
 /**
+ * @typedef {object} Where
+ * @property {number} top
+ * @property {number} [left]
+ * @property {number} width
+ * @property {number} height
+ * @property {number} ratio
+ * @property {number|null} selected channel
+ * @property {number|null} hovered channel
+ */
+
+/**
  * @param {CanvasRenderingContext2D} context of a canvas of `width` × `height` CSS px at `ratio`
  * @param {import("./scene.js").Scene} scene
  * @param {import("./tile_layout.js").Layout} of
- * @param {{top: number, width: number, height: number, ratio: number, selected: number|null, hovered: number|null}} where
+ * @param {Where} where
  * @param {Look} look
  */
 export function paintGrid(context, scene, of, where, look) {
-  const { ratio } = where;
+  const { ratio, left: scrolled = 0 } = where;
   const width = Math.round(where.width * ratio);
   const height = Math.round(where.height * ratio);
   context.setTransform(1, 0, 0, 1, 0, 0);
@@ -41,13 +53,14 @@ export function paintGrid(context, scene, of, where, look) {
     scene.parts.forEach((part, p) => {
       const { left, top } = corner(of, cell, p);
       const pixels = pixelsOf(scene, part, scene.order[cell], look.palette);
-      lay(out, width, height, Math.round(left * ratio), Math.round((top - where.top) * ratio),
-        pixels.pixels, pixels.width, of.factor);
+      lay(out, width, height, Math.round((left - scrolled) * ratio), Math.round((top - where.top) * ratio),
+        pixels.pixels, pixels.width, of.factor, of.factorDown);
     });
   }
   context.putImageData(image, 0, 0);
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
-  for (let cell = first; cell < last; cell += 1) caption(context, scene, of, cell, where, look);
+  if (of.rows) rowNames(context, scene, of, [first, last], where, look);
+  else for (let cell = first; cell < last; cell += 1) caption(context, scene, of, cell, where, look);
 }
 
 /** A tile as it is shown: a dead or constant one is hatched. @param {import("./scene.js").Scene} scene @param {string} part @param {number} channel @param {string} palette */
@@ -114,7 +127,7 @@ function rangeText(context, scene, of, channel, right, top, room, look) {
 }
 
 /** @param {CanvasRenderingContext2D} context @param {number} left @param {number} top @param {number} width @param {number} height @param {string} colour @param {number} thick */
-function frame(context, left, top, width, height, colour, thick) {
+export function frame(context, left, top, width, height, colour, thick) {
   context.strokeStyle = colour;
   context.lineWidth = thick;
   const out = thick / 2 + 0.5;

@@ -57,19 +57,20 @@ function differencePixels(scene, channel) {
 }
 
 /**
- * Lays a tile into a picture, each map pixel `factor` × `factor`, cut at the picture's edges.
+ * Lays a tile into a picture, each map pixel `factor` × `down`, cut at the picture's edges.
  * @param {Uint32Array} out @param {number} outWidth @param {number} outHeight
  * @param {number} left @param {number} top device px, may lie outside
  * @param {Uint32Array} pixels @param {number} width of the tile @param {number} factor
+ * @param {number} down
  */
-export function lay(out, outWidth, outHeight, left, top, pixels, width, factor) {
+export function lay(out, outWidth, outHeight, left, top, pixels, width, factor, down = factor) {
   const height = pixels.length / width;
   const from = Math.max(0, left);
   const to = Math.min(outWidth, left + width * factor);
   if (to <= from) return;
   for (let y = 0; y < height; y += 1) {
-    const first = Math.max(0, top + y * factor);
-    const end = Math.min(outHeight, top + (y + 1) * factor);
+    const first = Math.max(0, top + y * down);
+    const end = Math.min(outHeight, top + (y + 1) * down);
     if (end <= first) continue;
     const row = first * outWidth;
     const source = y * width;

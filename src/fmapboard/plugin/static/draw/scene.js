@@ -29,6 +29,8 @@ import { difference, ranges } from "./value_scale.js";
  * @property {number} channels
  * @property {number[]} order channels as they stand
  * @property {boolean} zeroCentred
+ * @property {boolean} rows sequences, a row of pixels per channel
+ * @property {boolean} wholeLayer one scale for all channels, chosen so or stored so
  * @property {string[]} parts of a cell: "a", "b", "difference"
  */
 
@@ -45,7 +47,8 @@ export function buildScene({ state, question, otherQuestion, maps, otherMaps, hi
   const scene = {
     kind: "none", why: "", question, otherQuestion, maps, otherMaps, picture, a: null, b: null,
     difference: null, ranges: NO_RANGES, differenceRanges: NO_RANGES, channels: 0, order: [],
-    zeroCentred: state.colours === "signed", parts: ["a"],
+    zeroCentred: state.colours === "signed", rows: picture?.layout === "rows",
+    wholeLayer: state.scale === "layer" || storedForLayer(picture), parts: ["a"],
   };
   if (question.role === "kernels" && maps.kernels) return { ...scene, kind: "kernels" };
   const a = sideOf(maps, question.role, question.sample);
@@ -63,6 +66,11 @@ export function buildScene({ state, question, otherQuestion, maps, otherMaps, hi
     differenceRanges: between ? differenceRanges(state, between, channels) : NO_RANGES,
     parts: parts(state.show, Boolean(b), Boolean(between)),
   };
+}
+
+/** Is the stored scale the layer's, as that of maps of one pixel always is? @param {any} picture */
+function storedForLayer(picture) {
+  return picture?.scale === "layer" || Boolean(picture?.tile && picture.tile[0] * picture.tile[1] === 1);
 }
 
 /** @param {string} show @param {boolean} other @param {boolean} between */

@@ -9,6 +9,7 @@ import { css, ramp } from "../draw/palettes.js";
 import { theme } from "../draw/theme.js";
 import { layoutFor } from "./view_grid.js";
 
+const WIDTH = 1200;
 const HEAD = 64;
 const MOST = 60e6;
 
@@ -53,10 +54,10 @@ function sheet(width, height, text) {
 
 /** @param {import("../data/tab_data.js").Model} model @param {import("../draw/scene.js").Scene} scene @param {string} text */
 function grid(model, scene, text) {
-  const width = 1200;
-  let wanted = model.state.tile || 128;
-  let placed = layoutFor(scene, wanted, width, 0, 1);
-  while (placed.height * width > MOST && wanted > 8) placed = layoutFor(scene, (wanted /= 2), width, 0, 1);
+  let wanted = model.state.tile || (scene.rows ? 64 : 128);
+  let placed = layoutFor(scene, wanted, WIDTH, 0, 1);
+  while (placed.height * Math.max(WIDTH, placed.width) > MOST && wanted > 8) placed = layoutFor(scene, (wanted /= 2), WIDTH, 0, 1);
+  const width = Math.max(WIDTH, Math.ceil(placed.width));
   const { canvas, context, look } = sheet(width, HEAD + Math.ceil(placed.height), text);
   bar(context, scene, model.state, look);
   const inner = document.createElement("canvas");
@@ -77,7 +78,7 @@ function bar(context, scene, state, look) {
     context.fillRect(10 + i, 34, 1, 10);
   });
   const { lo, hi } = only ? scene.differenceRanges : scene.ranges;
-  const each = state.scale === "channel" ? "each channel between its own extremes" : `${short(lo[0])} … ${short(hi[0])}`;
+  const each = !scene.wholeLayer ? "each channel between its own extremes" : `${short(lo[0])} … ${short(hi[0])}`;
   context.fillStyle = look.muted;
   context.font = look.font;
   context.fillText(`${each}${state.locked ? ", over all steps" : ""}`, 220, 43);

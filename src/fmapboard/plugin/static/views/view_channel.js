@@ -10,15 +10,19 @@ import { drawBand, drawLine, drawNow, frame, pickSteps } from "../draw/plot.js";
 import { flags } from "../draw/scene.js";
 import { column, extent } from "../draw/chart_series.js";
 import { prepare, theme } from "../draw/theme.js";
-import { reading } from "./view_grid.js";
+import { createProfile } from "./row_profile.js";
+import { place, reading } from "./view_grid.js";
 import { createBar } from "./view_legend.js";
 
 const HISTORY = 110;
+/** Height of a sequence's row of pixels, CSS px. */
+const STRIP = 44;
 
 /** @param {import("../app.js").App} app */
 export function createChannel(app) {
   const name = h("h2");
   const pictures = ["a", "b", "difference"].map((part) => createPicture(app, part));
+  const profile = createProfile();
   const bar = createBar();
   const opacity = /** @type {HTMLInputElement} */ (h("input", {
     type: "range", min: "0", max: "100", step: "5", class: "slider", "aria-label": "Opacity over the input image",
@@ -30,7 +34,7 @@ export function createChannel(app) {
   const chart = /** @type {HTMLCanvasElement} */ (h("canvas", { class: "chart", role: "img" }));
   const chartTitle = h("h3", {}, h("span", { text: "Over steps" }), h("span", { class: "value", text: "range, mean ± std" }));
   const hint = h("p", { class: "note", text: "Click a channel, or press ] , to see it large with its values." });
-  const body = h("div", { class: "channel-body" }, h("div", { class: "pictures" }, ...pictures.map((each) => each.element)), bar.element, overlay, table, chartTitle, chart);
+  const body = h("div", { class: "channel-body" }, h("div", { class: "pictures" }, ...pictures.map((each) => each.element)), profile.element, bar.element, overlay, table, chartTitle, chart);
   const element = h("section", { class: "channel", "aria-label": "Channel" },
     h("div", { class: "row spread" }, name,
       h("span", { class: "row" },
@@ -55,8 +59,9 @@ export function createChannel(app) {
     say(name, `Channel ${channel}`);
     const width = element.clientWidth - 24;
     for (const each of pictures) each.draw(model, scene, channel, width);
+    profile.draw(scene, channel, width);
     bar.draw(scene.ranges.lo[channel], scene.ranges.hi[channel], state.colours, "");
-    show(overlay, model.hasInput);
+    show(overlay, model.hasInput && !scene.rows); // a sequence has no place on an image
     over.setAttribute("aria-pressed", String(state.overlay > 0));
     show(opacity, state.overlay > 0);
     if (Number(opacity.value) !== state.overlay) opacity.value = String(state.overlay);
@@ -104,7 +109,7 @@ function createPicture(app, part) {
     const { height, width } = drawn.scene.a.planes;
     const x = Math.min(width - 1, Math.max(0, Math.floor(((event.clientX - box.left) / box.width) * width)));
     const y = Math.min(height - 1, Math.max(0, Math.floor(((event.clientY - box.top) / box.height) * height)));
-    say(value, `y ${y}, x ${x}: ${reading(drawn.scene, part, drawn.channel, y, x)}`);
+    say(value, `${place(drawn.scene, y, x)}: ${reading(drawn.scene, part, drawn.channel, y, x)}`);
   });
   canvas.addEventListener("mouseleave", () => say(value, ""));
 
@@ -116,27 +121,36 @@ function createPicture(app, part) {
     drawn = { scene, channel };
     const side = part === "b" ? scene.b : scene.a;
     if (!side) return;
-    const { height, width } = side.planes;
-    const input = part === "difference" || model.state.overlay === 0 ? null : model.input;
-    const aspect = input ? input.height / input.width : height / width;
-    const ratio = window.devicePixelRatio || 1;
-    const most = scene.b ? 240 : 340;
-    let wide = Math.min(scene.b ? (room - 6) / 2 : room, most / Math.max(aspect, 0.05));
-    // Whole device pixels a map pixel, so that all are of one size.
-    if (!input) wide = Math.max(1, Math.floor((wide * ratio) / width)) * width / ratio;
-    const context = prepare(canvas, wide, wide * aspect);
+    const { width } = side.planes;
+    const input = part === "difference" || model.state.overlay === 0 || scene.rows ? null : model.input;
+    const [wide, high] = scene.rows ? [room, STRIP] : size(scene, side.planes, input, room);
+    const context = prepare(canvas, wide, high);
     const tile = tileCanvas(pixelsOf(scene, part, channel, model.state.colours).pixels, width);
     context.imageSmoothingEnabled = Boolean(input);
-    if (input) context.drawImage(input, 0, 0, wide, wide * aspect);
-    context.imageSmoothingEnabled = false;
+    if (input) context.drawImage(input, 0, 0, wide, high);
+    context.imageSmoothingEnabled = scene.rows && width > canvas.width;
     context.globalAlpha = input ? model.state.overlay / 100 : 1;
-    context.drawImage(tile, 0, 0, wide, wide * aspect);
+    context.drawImage(tile, 0, 0, wide, high);
     context.globalAlpha = 1;
     const question = part === "b" && scene.otherQuestion ? scene.otherQuestion : scene.question;
     say(title, part === "difference" ? "Difference" : scene.b ? sideName(question, model.state.compare) : "");
     canvas.setAttribute("aria-label", `channel ${channel}, ${title.textContent || `step ${question.step}`}`);
   }
   return { element, draw };
+}
+
+/**
+ * Width and height of a picture in CSS px: whole device pixels per map pixel, so that all are of one size.
+ * @param {import("../draw/scene.js").Scene} scene @param {import("../data/decode.js").Planes} planes
+ * @param {ImageBitmap|null} input @param {number} room
+ */
+function size(scene, { height, width }, input, room) {
+  const aspect = input ? input.height / input.width : height / width;
+  const ratio = window.devicePixelRatio || 1;
+  const most = scene.b ? 240 : 340;
+  const wide = Math.min(scene.b ? (room - 6) / 2 : room, most / Math.max(aspect, 0.05));
+  const whole = input ? wide : (Math.max(1, Math.floor((wide * ratio) / width)) * width) / ratio;
+  return [whole, whole * aspect];
 }
 
 const ROWS = /** @type {[string, string][]} */ ([

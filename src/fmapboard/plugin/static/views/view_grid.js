@@ -3,7 +3,7 @@
 
 import { h, say, show } from "./dom.js";
 import { paintGrid } from "../draw/grid_paint.js";
-import { corner, hit, layout } from "../draw/tile_layout.js";
+import { ROW_SHARE, corner, hit, layout } from "../draw/tile_layout.js";
 import { valueAt } from "../data/decode.js";
 import { short } from "../draw/number_text.js";
 import { LEGEND } from "../draw/palettes.js";
@@ -46,8 +46,8 @@ export function createGrid(app) {
     }
     placed = layoutFor(scene, state.tile, width, height, ratio);
     sheet.style.height = `${Math.max(placed.height, 1)}px`;
-    sheet.style.width = "";
-    const where = { top: scroller.scrollTop, width, height, ratio, selected: state.channel, hovered };
+    sheet.style.width = placed.width > width ? `${placed.width}px` : "";
+    const where = { top: scroller.scrollTop, left: scroller.scrollLeft, width, height, ratio, selected: state.channel, hovered };
     paintGrid(context, scene, placed, where, look);
   }
 
@@ -69,7 +69,8 @@ export function createGrid(app) {
   function under(event) {
     if (!placed) return null;
     const box = canvas.getBoundingClientRect();
-    return hit(placed, event.clientX - box.left, event.clientY - box.top + scroller.scrollTop);
+    const across = placed.rows ? scroller.scrollLeft : 0;
+    return hit(placed, event.clientX - box.left + across, event.clientY - box.top + scroller.scrollTop);
   }
 
   scroller.addEventListener("scroll", paint, { passive: true });
@@ -133,7 +134,10 @@ export function createGrid(app) {
       if (scene?.kind === "maps" && model.state.channel !== null) say(status, spoken(scene, model.state.channel));
     }
   }
-  const shownTile = () => (placed ? Math.max(placed.tileWidth, placed.tileHeight) : 64);
+  const shownTile = () => {
+    if (placed?.rows) return placed.tileHeight * ROW_SHARE;
+    return placed ? Math.max(placed.tileWidth, placed.tileHeight) : 64;
+  };
   return { element, scroller, draw, move, paint, shownTile };
 }
 
@@ -145,7 +149,7 @@ export function layoutFor(scene, wanted, available, windowHeight, ratio) {
   const planes = scene.a?.planes;
   return layout({
     count: scene.order.length, parts: scene.parts.length, mapHeight: planes?.height ?? 1,
-    mapWidth: planes?.width ?? 1, wanted, available, windowHeight, ratio,
+    mapWidth: planes?.width ?? 1, wanted, available, windowHeight, ratio, rows: scene.rows,
   });
 }
 
@@ -167,7 +171,14 @@ function describe(scene, at) {
   if (at.u === null || at.v === null || !side) return spoken(scene, channel);
   const y = Math.floor(at.v * side.planes.height);
   const x = Math.floor(at.u * side.planes.width);
-  return `channel ${channel} · y ${y}, x ${x} · ${reading(scene, part, channel, y, x)}`;
+  return `channel ${channel} · ${place(scene, y, x)} · ${reading(scene, part, channel, y, x)}`;
+}
+
+/** A place of a map in words. @param {import("../draw/scene.js").Scene} scene @param {number} y @param {number} x */
+export function place(scene, y, x) {
+  if (!scene.rows) return `y ${y}, x ${x}`;
+  const block = scene.picture.block;
+  return block > 1 ? `positions ${x * block} to ${(x + 1) * block - 1}` : `position ${x}`;
 }
 
 /** The value at a place of a part. @param {import("../draw/scene.js").Scene} scene @param {string} part @param {number} channel @param {number} y @param {number} x */

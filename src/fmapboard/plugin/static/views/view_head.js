@@ -4,6 +4,7 @@
 import { ROLE_NAMES, firstOther } from "../state/compare.js";
 import { choice, h, say, segments, show } from "./dom.js";
 import { stepText } from "../draw/number_text.js";
+import { ROW_SHARE } from "../draw/tile_layout.js";
 import { indexOf } from "../state/steps.js";
 import { TILES } from "../state/state.js";
 
@@ -60,10 +61,16 @@ export function createHead(app) {
     const moved = ["strength", "similarity"].includes(state.sort) && state.sort_step !== null && state.sort_step !== app.shownStep();
     show(again, moved);
     again.title = `The order is that of step ${state.sort_step}, and stays while steps change; take it from this step`;
-    size.fill(TILES.map((side) => [String(side), side ? `Tiles ${side} px` : "Tiles auto"]), String(state.tile));
+    size.fill(TILES.map((side) => [String(side), sizeText(side, Boolean(scene?.rows))]), String(state.tile));
     compare.draw(model);
   }
   return { element, draw };
+}
+
+/** @param {number} side px of a tile, 0 for auto @param {boolean} rows */
+function sizeText(side, rows) {
+  if (!side) return rows ? "Rows auto" : "Tiles auto";
+  return rows ? `Rows ${side / ROW_SHARE} px` : `Tiles ${side} px`;
 }
 
 /** @param {import("./tree.js").Layer} layer @param {import("../draw/scene.js").Scene|null} scene @param {number|undefined} asked step */
@@ -73,7 +80,10 @@ function described(layer, scene, asked) {
   const said = [`${layer.type}${kernel}`];
   if (scene?.kind === "maps" && picture) {
     said.push(picture.drawn < picture.channels ? `${picture.drawn} of ${picture.channels} channels drawn` : `${picture.channels} channels`);
-    said.push(`${picture.tile[0]}×${picture.tile[1]} px${picture.block > 1 ? `, each the mean of ${picture.block}×${picture.block}` : ""}`);
+    const [height, width] = picture.tile;
+    const size = scene.rows ? `${width} columns` : `${height}×${width} px`;
+    const block = scene.rows ? `${picture.block} positions` : `${picture.block}×${picture.block}`;
+    said.push(`${size}${picture.block > 1 ? `, each the mean of ${block}` : ""}`);
     if (picture.view) said.push(picture.view);
     if (picture.scale === "locked") said.push("stored scale locked to the first step: later values may be cut off");
   }

@@ -6,6 +6,9 @@ import { h, say, show } from "./dom.js";
 import { short, ticks } from "../draw/number_text.js";
 import { LEGEND, MARK_COLOURS, css, ramp } from "../draw/palettes.js";
 
+const INPUTS_DOWN = "a row per input, a column per output";
+const OUTPUTS_DOWN = "a row per output, a column per input";
+
 /** A CSS gradient of a palette. @param {string} name */
 export function gradient(name) {
   return `linear-gradient(to right, ${ramp(name, 17).map(css).join(", ")})`;
@@ -61,7 +64,7 @@ export function createLegend() {
     if (scene?.kind === "kernels") kernels(scene);
     if (!maps) return;
     const c = hovered ?? state.channel ?? maps.order[0] ?? 0;
-    const whose = state.scale === "layer" ? "whole layer" : `channel ${c}`;
+    const whose = maps.wholeLayer ? "whole layer" : `channel ${c}`;
     const where = `${whose}${state.locked ? ", all steps" : ""}`;
     main.draw(maps.ranges.lo[c], maps.ranges.hi[c], state.colours, where);
     if (maps.difference && maps.otherQuestion) {
@@ -75,7 +78,7 @@ export function createLegend() {
     const peak = scene.picture?.peak ?? 0;
     show(main.element, true);
     const rgb = scene.picture?.palette === "rgb";
-    main.draw(-peak, peak, rgb ? "grey" : "signed", rgb ? "weights a colour, grey is 0" : "weights: a row an input, a column an output");
+    main.draw(-peak, peak, rgb ? "grey" : "signed", rgb ? "weights per colour, grey is 0" : `weights: ${scene.picture?.layout === "rows" ? OUTPUTS_DOWN : INPUTS_DOWN}`);
   }
   return { element, draw };
 }

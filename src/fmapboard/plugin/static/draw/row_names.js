@@ -1,0 +1,79 @@
+// @ts-check
+/** What stands around the rows of a sequence: channel numbers, faults, positions, the chosen row. */
+
+import { short, ticks } from "./number_text.js";
+import { MARK_COLOURS, css } from "./palettes.js";
+import { flags, loudest } from "./scene.js";
+import { corner } from "./tile_layout.js";
+
+const LINE = 12;
+const FAULT = 5;
+
+/**
+ * @param {CanvasRenderingContext2D} context @param {import("./scene.js").Scene} scene
+ * @param {import("./tile_layout.js").Layout} of @param {[number, number]} cells first and last + 1
+ * @param {import("./grid_paint.js").Where} where @param {import("./grid_paint.js").Look} look
+ */
+export function rowNames(context, scene, of, [first, last], where, look) {
+  context.font = look.font;
+  positions(context, scene, of, where, look);
+  context.fillStyle = look.background;
+  context.fillRect(0, 0, of.left - 2, where.height); // rows that are scrolled across go below
+  const every = Math.ceil(LINE / of.cellHeight);
+  let shown = -Infinity; // where the last number was written
+  for (let cell = first; cell < last; cell += 1) {
+    const channel = scene.order[cell];
+    const y = corner(of, cell).top - where.top;
+    const fault = loudest(flags(scene.maps, scene.question.role, channel));
+    if (fault) {
+      context.fillStyle = css(MARK_COLOURS[fault.mark]);
+      context.fillRect(of.left - FAULT - 3, y, FAULT, of.cellHeight);
+    }
+    if (cell % every === 0 && y - shown >= LINE) {
+      number(context, channel, y + of.cellHeight / 2, of, look.muted);
+      shown = y;
+    }
+    if (channel === where.hovered) outline(context, of, y, where, look.muted, 1);
+  }
+  const chosen = where.selected === null ? -1 : scene.order.indexOf(where.selected);
+  if (chosen < first || chosen >= last) return;
+  const y = corner(of, chosen).top - where.top;
+  context.fillStyle = look.background;
+  context.fillRect(0, y + of.cellHeight / 2 - LINE / 2 - 1, of.left - FAULT - 4, LINE + 2);
+  number(context, scene.order[chosen], y + of.cellHeight / 2, of, look.accent);
+  outline(context, of, y, where, look.accent, 2);
+}
+
+/** @param {CanvasRenderingContext2D} context @param {number} channel @param {number} middle @param {import("./tile_layout.js").Layout} of @param {string} colour */
+function number(context, channel, middle, of, colour) {
+  context.fillStyle = colour;
+  context.textAlign = "right";
+  context.textBaseline = "middle";
+  context.fillText(String(channel), of.left - FAULT - 6, middle);
+}
+
+/** @param {CanvasRenderingContext2D} context @param {import("./tile_layout.js").Layout} of @param {number} y @param {import("./grid_paint.js").Where} where @param {string} colour @param {number} thick */
+function outline(context, of, y, where, colour, thick) {
+  context.strokeStyle = colour;
+  context.lineWidth = thick;
+  const out = thick / 2;
+  context.strokeRect(of.left - (where.left ?? 0) - out, y - out, of.cellWidth + 2 * out, of.cellHeight + 2 * out);
+}
+
+/** Positions above the rows, of each part. @param {CanvasRenderingContext2D} context @param {import("./scene.js").Scene} scene @param {import("./tile_layout.js").Layout} of @param {import("./grid_paint.js").Where} where @param {import("./grid_paint.js").Look} look */
+function positions(context, scene, of, where, look) {
+  const block = scene.picture?.block ?? 1;
+  const columns = scene.a?.planes.width ?? 1;
+  context.textBaseline = "alphabetic";
+  context.textAlign = "left";
+  for (let part = 0; part < of.parts; part += 1) {
+    const { left } = corner(of, 0, part);
+    const start = left - (where.left ?? 0);
+    for (const position of [0, ...ticks(0, columns * block, 5).filter((at) => at > 0 && at < columns * block)]) {
+      const x = start + (position / block / columns) * of.tileWidth;
+      context.fillStyle = look.muted;
+      context.fillRect(Math.round(x), of.top - where.top - 5, 1, 4);
+      context.fillText(short(position), x + 3, of.top - where.top - 5);
+    }
+  }
+}

@@ -1,0 +1,82 @@
+"""Models without convolutions: what is watched instead, and what is said about it."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+import torch
+from torch import nn
+
+from fmapboard import LayerNotFound, NoConvolution, kernel_groups
+from fmapboard.model.layers import select
+
+
+class Attending(nn.Module):
+    """Tokens through attention; its parameters are at every level."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(10, 4)
+        self.bias = nn.ParameterList([nn.Parameter(torch.zeros(4))])
+        self.attend = nn.MultiheadAttention(4, 2, batch_first=True)
+        self.normed = nn.utils.parametrizations.weight_norm(nn.Linear(4, 4))
+        self.act = nn.ReLU()
+        self.start = nn.Parameter(torch.zeros(4))
+
+
+def test_a_model_without_convolutions_has_its_leaf_modules_with_parameters_watched() -> None:
+    model = nn.Sequential(
+        nn.Sequential(nn.Linear(4, 3), nn.ReLU()), nn.BatchNorm1d(3), nn.LSTM(3, 2)
+    )
+    assert list(select(model)) == ["0.0", "1", "2"]
+
+
+def test_every_layer_of_the_fallback_is_one_that_a_forward_pass_calls() -> None:
+    model, called = Attending(), []
+    chosen = select(model)
+    for name, module in chosen.items():
+        module.register_forward_hook(lambda *_, name=name: called.append(name))
+    embedded = model.embed(torch.tensor([[1, 2, 3]]))
+    model.act(model.normed(model.attend(embedded, embedded, embedded)[0]))
+    assert list(chosen) == called == ["embed", "attend", "normed"]
+
+
+def test_the_fallback_is_said_once_per_model_as_information(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, logger="fmapboard")
+    model = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+    for _ in range(2):
+        select(model)
+    select(nn.Sequential(nn.Conv1d(1, 1, 1), nn.Linear(2, 2)))
+    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
+        (
+            "INFO",
+            "Sequential has no convolution: watching its leaf layers with parameters instead, 1 in "
+            "all (Linear); layers= chooses others",
+        )
+    ]
+
+
+def test_excluding_takes_away_from_the_fallback_too() -> None:
+    assert list(select(nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2)), "!0")) == ["1"]
+
+
+def test_a_model_with_no_parameters_at_all_is_refused_with_what_it_has() -> None:
+    said = "Sequential has no convolution and no other layer with parameters to watch; it has ReLU"
+    with pytest.raises(NoConvolution, match=said):
+        select(nn.Sequential(nn.ReLU(), nn.ReLU()))
+
+
+def test_asking_for_convolutions_of_a_model_without_any_says_what_it_has() -> None:
+    model = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+    said = "no layer is a Conv2d: the model has no convolution; it has Linear, ReLU"
+    with pytest.raises(NoConvolution, match=said):
+        select(model, nn.Conv2d)
+    with pytest.raises(LayerNotFound):  # which it is, for whoever caught that before
+        select(model, ["0", nn.ConvTranspose3d])
+
+
+def test_a_model_without_convolutions_has_no_kernel_groups() -> None:
+    assert kernel_groups(nn.Sequential(nn.Linear(2, 2))) == {}
