@@ -96,6 +96,7 @@ class StepSession:
         self._loss_scale.step_opens()
         self._open = opened = OpenStep(step, passes, self._collector(), self._guard.stopwatch)
         with self._guard("arming"):
+            self._hints.layers_gone(step, self.registry.follow_replacements(activations))
             if probe_now:
                 self._draw_probe(opened)
             self._selection.open(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 
 import pytest
@@ -219,3 +220,29 @@ def test_a_large_network_input_is_averaged_down_and_says_so() -> None:
     picture = next(p for p in kept.steps[0].pictures if p.kind == "network_input")
     assert picture.samples[0].pixels.shape == (200, 100, 3)
     assert picture.description.endswith("a pixel is the mean of 3×3")
+
+
+def test_a_layer_that_is_replaced_after_watch_is_followed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    model, kept = Net(), MemoryWriter()
+    board = fmapboard.watch(model, writer=kept, every=1)
+    with caplog.at_level(logging.WARNING, "fmapboard"):
+        for number in range(4):
+            if number == 1:
+                model.stem = nn.Conv2d(3, 8, 7, padding=3)
+            if number == 2:
+                model.relu = nn.Sequential(nn.Conv2d(8, 8, 1), nn.ReLU())
+            if number == 3:
+                model.inner[0] = nn.AvgPool2d(3)
+                model.head = nn.Linear(8, 4)
+            with board.step(number):
+                train_step(model, torch.optim.SGD(model.parameters(), lr=0.1))
+    board.close()
+    assert "feature_maps_8x3x5x5/stem" in tags(kept.steps[0])
+    assert {"feature_maps_8x3x7x7/stem", "weights/stem.weight"} <= tags(kept.steps[1])
+    assert "feature_maps_8x3x5x5/stem" not in tags(kept.steps[1])
+    assert {"feature_maps_8x8x1x1/relu.0", "dead_channels/relu.1"} <= tags(kept.steps[2])
+    assert "feature_maps_8x3x7x7/stem" in tags(kept.steps[3])
+    (said,) = [record.message for record in caplog.records]
+    assert said.endswith("no part of the model any more, and not logged from now on: inner.0.0")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from fmapboard.capture.gradients import GradientReader
 from fmapboard.capture.loss_scale import LossScale
 from fmapboard.capture.pass_selection import Candidate, PassSelection
 from fmapboard.errors import WarnOnce
 
 _NAMED = 5
-"""Parameters that a message names."""
+"""Parameters or layers that a message names."""
 
 
 class Hints:
@@ -29,6 +31,15 @@ class Hints:
         self._warn, self._gradients = warn, gradients
         self._loss_scale, self._selection = loss_scale, selection
         self._knows_optimizers = False
+
+    def layers_gone(self, step: int, names: tuple[str, ...]) -> None:
+        """Watched layers that are no part of the model any more."""
+        if names:
+            self._warn.warn(
+                f"gone {names}",
+                f"step {step}: no part of the model any more, and not logged from now on: "
+                f"{_listed(names)}",
+            )
 
     def nothing_ran(self, step: int) -> None:
         """No watched layer ran in the step."""
@@ -72,11 +83,10 @@ class Hints:
         self._knows_optimizers = True
         missing = self._gradients.unoptimized()
         if missing:
-            more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
             self._warn.warn(
                 "no optimizer",
                 f"step {step}: trainable parameters that are in no optimizer and stay as they are: "
-                f"{', '.join(missing[:_NAMED])}{more}; give them to one, or set "
+                f"{_listed(missing)}; give them to one, or set "
                 "requires_grad=False where that is meant",
             )
 
@@ -94,3 +104,8 @@ class Hints:
                 f"step {step}: the model was in eval mode in a step that trains it; call "
                 "model.train() unless that is meant",
             )
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"{', '.join(names[:_NAMED])}{more}"

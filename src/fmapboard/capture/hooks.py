@@ -16,8 +16,9 @@ from torch.utils.hooks import RemovableHandle
 from fmapboard.capture.compiled import force_eager, is_unobservable
 from fmapboard.capture.listener import CaptureListener
 from fmapboard.capture.passes import PassTracker, Side
+from fmapboard.errors import ConfigurationError
 from fmapboard.model.activations import floor_of
-from fmapboard.model.layers import Layers, kernel_shape, select, unwrap
+from fmapboard.model.layers import Layers, by_kernel_shape, kernel_shape, select, unwrap
 from fmapboard.model.tensors import tensors
 from fmapboard.records import KernelShape, LayerCall
 
@@ -82,10 +83,8 @@ class HookRegistry:
         also: dict[str, nn.Module] | None = None,
     ) -> None:
         self.model = unwrap(model)
-        self.layers = select(self.model, layers)
-        self._numbers_only = {
-            name: module for name, module in (also or {}).items() if name not in self.layers
-        }
+        self._chosen = layers
+        self._watch(select(self.model, layers), also or {})
         self._window: contextlib.ExitStack | None = None
         self._listener: CaptureListener | None = None
         self._passes = PassTracker(_always, bool)
@@ -93,17 +92,39 @@ class HookRegistry:
         self._ended: Callable[[Any], None] = _ignored
         self._thread: int | None = None
         self._home: torch.device | None = None
+
+    def _watch(self, layers: dict[str, nn.Module], also: dict[str, nn.Module]) -> None:
+        self.layers = layers
+        self._numbers_only = {name: m for name, m in also.items() if name not in layers}
         self._layer_calls: dict[tuple[str, int, Side], LayerCall] = {}
+
+    def follow_replacements(
+        self, also: Callable[[nn.Module], dict[str, nn.Module]]
+    ) -> tuple[str, ...]:
+        """Watch what stands in place of layers that were replaced since they were chosen.
+
+        Args:
+            also: chooses the layers watched for numbers alone.
+
+        Returns:
+            names of watched layers that nothing stands in place of.
+        """
+        there = {id(module) for module in self.model.modules()}
+        watched = {**self.layers, **self._numbers_only}
+        if all(id(module) in there for module in watched.values()):
+            return ()
+        try:
+            layers = select(self.model, self._chosen)
+        except ConfigurationError:  # nothing of what was asked for is left
+            layers = {name: m for name, m in self.layers.items() if id(m) in there}
+        gone = tuple(name for name in self.layers if name not in layers)
+        self._watch(layers, also(self.model))
+        return gone
 
     @property
     def groups(self) -> dict[KernelShape, list[str]]:
         """Kernel shape -> names of the watched convolutions that have it."""
-        groups: dict[KernelShape, list[str]] = {}
-        for name, module in self.layers.items():
-            shape = kernel_shape(module)
-            if shape is not None:
-                groups.setdefault(shape, []).append(name)
-        return groups
+        return by_kernel_shape(self.layers)
 
     @property
     def armed(self) -> bool:

@@ -92,8 +92,13 @@ def kernel_groups(model: nn.Module, layers: Layers = None) -> dict[KernelShape, 
     Raises:
         LayerNotFound, NoConvolution, ConfigurationError: as `select` does.
     """
+    return by_kernel_shape(select(model, layers))
+
+
+def by_kernel_shape(layers: Mapping[str, nn.Module]) -> dict[KernelShape, list[str]]:
+    """Kernel shape -> names of the convolutions among the layers that have it, in their order."""
     groups: dict[KernelShape, list[str]] = {}
-    for name, module in select(model, layers).items():
+    for name, module in layers.items():
         shape = kernel_shape(module)
         if shape is not None:
             groups.setdefault(shape, []).append(name)
