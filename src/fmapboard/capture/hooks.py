@@ -117,9 +117,9 @@ class HookRegistry:
             layers = select(self.model, self._chosen)
         except ConfigurationError:  # nothing of what was asked for is left
             layers = {name: m for name, m in self.layers.items() if id(m) in there}
-        gone = tuple(name for name in self.layers if name not in layers)
+        before = self.layers
         self._watch(layers, also(self.model))
-        return gone
+        return tuple(name for name in before if name not in layers)
 
     @property
     def groups(self) -> dict[KernelShape, list[str]]:
@@ -288,8 +288,7 @@ def _always() -> bool:
 
 
 def _is_replica(module: nn.Module) -> bool:
-    """Is the module one of DataParallel's copies for one forward pass?"""
-    return getattr(module, "_is_replica", False)
+    return getattr(module, "_is_replica", False)  # a copy of DataParallel's, for one pass
 
 
 def _ignored(output: Any) -> None:
