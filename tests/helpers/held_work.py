@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 
 from fmapboard.options import WhenFull
@@ -48,7 +49,7 @@ class Desk:
         when_full: WhenFull = "wait",
         *,
         low_priority: bool = False,
-        clock: Callable[[], float] = Clock(),
+        clock: Callable[[], float] = time.monotonic,
     ) -> Worker[object]:
         return Worker(
             self.work,

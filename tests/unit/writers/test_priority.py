@@ -173,11 +173,10 @@ def test_the_priority_stays_the_lowest_where_no_second_thread_can_start(
 @pytest.mark.skipif(sys.platform != "linux" or os.getuid() != 0, reason="gives up being root")
 def test_a_user_without_privileges_gets_the_same_priorities() -> None:
     code = """if 1:
-        import os, sys
-        os.setgroups([]), os.setgid(65534), os.setuid(65534)
+        import os, sys, threading
         sys.path[:0] = sys.argv[1:]
-        import threading
         from fmapboard.writers.worker import Worker
+        os.setgroups([]), os.setgid(65534), os.setuid(65534)
 
         def work(item):
             priority = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())

@@ -18,19 +18,20 @@ def test_beyond_the_bound_in_steps_the_caller_waits_and_is_given_the_seconds(des
 
 
 def test_time_that_is_waited_is_no_training(desk: Desk) -> None:
-    clock = Clock(tick=0.125)
-    worker = desk.worker(low_priority=True, clock=clock, max_bytes=100)
-    desk.hold_at_first(worker, nbytes=1)
-    worker.put("fills", 100)
-
-    def wait_for_long() -> None:
-        clock.now += 60
-        desk.let_go()
-
-    clock.at_reading[5] = wait_for_long
-    assert worker.put("waits", 100) == 0.125
-    assert worker._waited == 0.125
-    clock.at_reading[8] = lambda: setattr(clock, "now", clock.now + 60)
+    clock = Clock()
+    worker = desk.worker(low_priority=True, clock=clock)
+    desk.hold_at_first(worker)
+    for number in range(1, 16):
+        clock.now = number / 8
+        worker.put(number, 1)
+    clock.now = 2.0
+    clock.at_reading[18] = desk.go_on.release  # "first" alone
+    clock.at_reading[19] = lambda: setattr(clock, "now", 62.0)
+    assert worker.put("waits", 1) == 60.0
+    clock.at_reading[21] = desk.let_go
+    worker.put("17 in 2 s", 1)
+    assert clock.readings == 20
+    desk.let_go()
     worker.close()
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import threading
-from pathlib import Path
 
 import pytest
 import torch
@@ -113,13 +112,14 @@ def test_ctrl_c_while_waiting_for_the_queue_reaches_the_caller_and_leaves_the_wo
     assert desk.done == ["first", "fills", "kept"]
 
 
-def test_a_writer_that_exits_is_said_once_and_the_training_is_the_same(
-    caplog: pytest.LogCaptureFixture, tmp_path: Path
+def test_a_writer_that_exits_is_reported_once_and_training_goes_on(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Exits(MemoryWriter):
         def write(self, step: LoggedStep) -> None:
             raise SystemExit(3)
 
+    monkeypatch.delenv("FMAPBOARD_ON_ERROR", raising=False)
     model = nn.Sequential(nn.Conv2d(3, 4, 3))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     board = fmapboard.watch(model, writer=Exits(), every=1)
