@@ -57,9 +57,9 @@ class Backlog(Generic[T]):
         self.nbytes += nbytes
         if not self._in_steps:
             return False
-        self._recent.append(now)
-        while self._recent[0] <= now - MAX_SECONDS:
+        while self._recent and self._recent[0] <= now - MAX_SECONDS:
             self._recent.popleft()
+        self._recent.append(now)
         oldest = self._queued[0][2] if self._at_work_since is None else self._at_work_since
         return len(self) >= MAX_STEPS and now + step_seconds - oldest >= MAX_SECONDS
 

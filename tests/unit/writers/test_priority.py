@@ -182,8 +182,8 @@ def test_a_user_without_privileges_gets_the_same_priorities() -> None:
             priority = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
             print(item, priority - own)
             first.set()
-            yield
             flushes.wait(20)
+            yield
             print(item, os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) - own)
 
         own = os.getpriority(os.PRIO_PROCESS, 0)
