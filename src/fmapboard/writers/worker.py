@@ -165,7 +165,7 @@ class Worker(Generic[T]):
         try:
             self._start_normal()
             self._turn[self._is_low()].notify()
-            self._changed.wait_for(lambda: self._ended or there())
+            self._changed.wait_for(there)  # it is there, too, when the worker has ended
         finally:
             self._callers -= 1
             self._turn[self._is_low()].notify()

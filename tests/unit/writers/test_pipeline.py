@@ -75,3 +75,16 @@ def test_the_step_after_one_that_waited_for_the_queue_says_for_how_long(
     pipeline.close()
     waited = [step.scalars.get("fmapboard/waited_ms") for step in writer.steps]
     assert waited == [None, None, None, 1500.0, None]
+
+
+def test_writing_a_step_may_change_hands_before_it_is_composed_and_before_it_is_written() -> None:
+    writer, received = MemoryWriter(), []
+
+    def receive() -> StepData:
+        received.append(1)
+        return StepData(7, 0.0)
+
+    pipeline = Pipeline(writer, Options(), WarnOnce())
+    parts = [(len(received), len(writer.steps)) for _ in pipeline._work(receive)]
+    assert parts == [(1, 0), (1, 0)]
+    assert [step.step for step in writer.steps] == [7]
