@@ -56,6 +56,10 @@ class WriteError(FmapboardError):
     """A place that records cannot be written to."""
 
 
+class WorkerEnded(FmapboardError):
+    """The thread that writes what is recorded ended or cannot start: nothing more is written."""
+
+
 class CaptureError(FmapboardError):
     """Something inside a logged step failed; raised only with ``FMAPBOARD_ON_ERROR=raise``."""
 

@@ -3,11 +3,27 @@
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Callable
 
 from fmapboard.options import WhenFull
 from fmapboard.writers.worker import Worker
 
 LIMIT = 20.0  # s; only a broken worker takes that long
+
+
+class Clock:
+    """Seconds that go on by ``tick`` at each reading; ``at_reading``: number -> what to do then."""
+
+    def __init__(self, tick: float = 0.0) -> None:
+        self.now, self.tick, self.readings = 0.0, tick, 0
+        self.at_reading: dict[int, Callable[[], object]] = {}
+
+    def __call__(self) -> float:
+        self.readings += 1
+        self.now += self.tick
+        self.at_reading.pop(self.readings, int)()
+        return self.now
 
 
 class Desk:
@@ -27,8 +43,22 @@ class Desk:
             raise item
         self.done.append(item)
 
-    def worker(self, max_bytes: int = 100, when_full: WhenFull = "wait") -> Worker[object]:
-        return Worker(self.work, self.failures.append, max_bytes=max_bytes, when_full=when_full)
+    def worker(
+        self,
+        max_bytes: int = 100,
+        when_full: WhenFull = "wait",
+        *,
+        low_priority: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> Worker[object]:
+        return Worker(
+            self.work,
+            self.failures.append,
+            max_bytes=max_bytes,
+            when_full=when_full,
+            low_priority=low_priority,
+            clock=clock,
+        )
 
     def hold_at_first(self, worker: Worker[object], nbytes: int = 10) -> None:
         """Give it "first", and return when it is at work on it and stays there."""

@@ -1,16 +1,22 @@
-"""The slow half of a logged step, in a worker thread: compose, then write."""
+"""The slow half of a logged step, in a worker thread: compose, then write.
+
+A process that is killed without warning loses the steps that are not written yet: 8 at most, or
+those of the last 2 s of training where that is more (see `writers.backlog`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 
-from fmapboard.errors import WarnOnce, WriteError
+from fmapboard.errors import WarnOnce, WorkerEnded, WriteError
 from fmapboard.options import Options
 from fmapboard.records import LoggedStep, StepData
 from fmapboard.summary.budget import Budget
 from fmapboard.summary.build import SummaryBuilder
-from fmapboard.tags import DROPPED_STEPS
+from fmapboard.tags import DROPPED_STEPS, WAITED_MS
 from fmapboard.writers import Writer
 from fmapboard.writers.encoder import Encoder
 from fmapboard.writers.worker import Worker
@@ -20,6 +26,13 @@ _FRAME = 64
 
 MAX_QUEUE_BYTES = 256 * 2**20
 """Bound of the steps that wait to be written."""
+
+
+_FORKED = (
+    "process {} was forked from the one that logs this run and does not log its own steps: two "
+    "processes would mix theirs up in one directory; to log here, call fmapboard.watch in this "
+    "process, with a log_dir of its own"
+)
 
 
 def _size(step: LoggedStep) -> int:
@@ -50,6 +63,7 @@ class Pipeline:
         self._may_drop = options.when_full == "drop_oldest"
         self._max_bytes = options.max_bytes_per_step
         self._budget = Budget()
+        self._waited_ms = 0.0
         self._closed = False
 
     @property
@@ -58,8 +72,16 @@ class Pipeline:
         return self._worker.dropped
 
     def put(self, receive: Callable[[], StepData], nbytes: int) -> None:
-        """Queue a step that holds ``nbytes`` bytes; ``receive`` is called in the worker thread."""
-        self._worker.put(receive, nbytes)
+        """Queue a step that holds ``nbytes`` bytes; ``receive`` is called in a worker thread.
+
+        Where training waits for the queue, the next step says how long. A forked child of the
+        process that logs says once that it does not.
+        """
+        if self._worker.is_inherited:
+            self._warn.warn("fork", _FORKED.format(os.getpid()))
+        if self._waited_ms:
+            receive = partial(_with_scalar, receive, WAITED_MS, self._waited_ms)
+        self._waited_ms = self._worker.put(receive, nbytes) * 1e3
 
     def flush(self) -> None:
         """Return when every queued step is written and readable."""
@@ -73,10 +95,13 @@ class Pipeline:
             self._worker.close()
             self._guarded(self._writer.close)
 
-    def _work(self, receive: Callable[[], StepData]) -> None:
+    def _work(self, receive: Callable[[], StepData]) -> Iterator[None]:
+        """Write one step; between these parts the work may move to another thread."""
         data = self._with_dropped(receive())
+        yield
         try:
             step = self._composed(data)
+            yield
             for tag, text in step.texts.items():
                 self._warn.warn(tag, f"{text} (TensorBoard's Text dashboard: {tag})")
             self._writer.write(step)
@@ -111,11 +136,18 @@ class Pipeline:
         return step
 
     def _failed(self, error: Exception) -> None:
-        what = "this step is lost, training goes on"
-        self._warn.error("writing", error, what)
+        lost = "all later steps are" if isinstance(error, WorkerEnded) else "this step is"
+        self._warn.error("writing", error, f"{lost} lost, training goes on")
 
     def _guarded(self, act: Callable[[], None]) -> None:
+        if self._worker.is_inherited:
+            return  # the writer may have threads and locks of its own, which a fork breaks
         try:
             act()
         except (WriteError, OSError) as error:
             self._failed(error)
+
+
+def _with_scalar(receive: Callable[[], StepData], tag: str, value: float) -> StepData:
+    data = receive()
+    return replace(data, scalars={**data.scalars, tag: value})

@@ -1,175 +1,299 @@
-"""The worker thread: does the slow half of a logged step in order, beside the forward passes.
+"""The worker: does the slow half of a logged step in order, beside the forward passes.
 
-The queue is bounded in bytes. What happens when it is full is the user's choice: the caller
-waits, or the oldest step that is still waiting is dropped and counted.
+Beside training it works in a thread of the lowest priority. Linux lets an unprivileged thread lower
+its priority and never raise it again, so there is a second thread of normal priority, and the work
+changes hands between the parts of an item: to the second thread while the backlog is at its bound
+(see `backlog`) or a caller waits, and back afterwards. Only one of them works at a time. What
+happens beyond the bound is the user's choice: the caller waits, or the oldest queued step is
+dropped and counted.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
+import sys
 import threading
+import time
 import weakref
-from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, TypeVar
 
+from fmapboard.errors import WorkerEnded
 from fmapboard.options import WhenFull
+from fmapboard.writers.backlog import Backlog, Urgency
 
 T = TypeVar("T")
 _LOWEST_PRIORITY = 19
+_HAS_PRIORITIES = sys.platform == "linux"
+"""Only Linux has a priority per thread; elsewhere the number of a thread may be a process's."""
+_DONE = object()
 _MOMENT = 1.0
 """Seconds in which a thread begins, if it does at all."""
 
 
 class Worker(Generic[T]):
-    """One bounded, ordered worker thread; all methods may be called from any thread.
+    """A bounded, ordered queue and the threads that work it off, one at a time.
+
+    All methods may be called from any thread, and none raises because of a thread that ended or
+    that cannot start: later items are then discarded.
 
     Args:
-        work: called in the worker thread with each item, in order.
-        failed: called in the worker thread with an exception that ``work`` raised; the worker
-            goes on with the next item.
+        work: called in a worker thread with each item, in order. It may return an iterator: the
+            work is then done in its parts, and two parts may run in two threads.
+        failed: called with an exception of ``work``, in the worker thread; it goes on with the next
+            item. Called once with `WorkerEnded` if it does not, or if it cannot start: then in the
+            thread that called `put`.
         max_bytes: bound of the queue. One item larger than the bound is let in when it is alone.
         when_full: ``"wait"`` or ``"drop_oldest"``.
-        low_priority: the thread gives way to all other threads, as those of training.
+        low_priority: give way to all other threads, as those of training, until the backlog
+            reaches its bound in steps, which applies only then.
+        clock: seconds, monotonic.
     """
 
     def __init__(
         self,
-        work: Callable[[T], None],
+        work: Callable[[T], Iterable[None] | None],
         failed: Callable[[Exception], None],
         *,
         max_bytes: int = 256 * 2**20,
         when_full: WhenFull = "wait",
         low_priority: bool = False,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._work, self._failed = work, failed
-        self._max_bytes, self._when_full = max_bytes, when_full
-        self._low_priority = low_priority
-        self._items: deque[tuple[T, int]] = deque()
-        self._bytes = 0
+        self._when_full, self._clock = when_full, clock
+        self._backlog: Backlog[T] = Backlog(max_bytes, in_steps=low_priority)
+        self._urgency = Urgency()
+        self._begins_low = low_priority and _HAS_PRIORITIES
+        self._waited = 0.0
+        self._callers = 0
+        self._parts: Iterator[None] | None = None
         self._busy = False
-        self._closed = False
+        self._closed = self._ended = False
         self._pid = os.getpid()
-        self._changed = threading.Condition()
-        self._thread: threading.Thread | None = None
+        lock = threading.RLock()
+        self._changed = threading.Condition(lock)
+        # A condition each: a thread of low priority that woke for nothing could hold the lock.
+        self._turn = {low: threading.Condition(lock) for low in (True, False)}
+        self._threads: dict[bool, threading.Thread] = {}
         self.dropped = 0
 
-    def put(self, item: T, nbytes: int) -> None:
+    @property
+    def is_inherited(self) -> bool:
+        """True in a forked child of the process that put the first item.
+
+        The child has the object without its threads, and a lock that one of them may have held.
+        """
+        return bool(self._threads) and self._pid != os.getpid()
+
+    def put(self, item: T, nbytes: int) -> float:
         """Queue an item that holds ``nbytes`` bytes; starts the thread at the first one.
 
         In a forked child of the process that did so, and after `close`, this does nothing.
+
+        Returns:
+            The seconds for which the caller waited because the queue was full.
         """
-        if self._is_inherited():
-            return
+        if self.is_inherited:
+            return 0.0
         with self._changed:
-            if self._closed:
-                return
-            self._start()
-            while self._items and self._bytes + nbytes > self._max_bytes:
-                if self._when_full == "wait":
-                    self._changed.wait()
-                else:
-                    self._bytes -= self._items.popleft()[1]
-                    self.dropped += 1
-            self._items.append((item, nbytes))
-            self._bytes += nbytes
-            self._changed.notify_all()
+            if self._closed or self._ended:
+                return 0.0
+            error = None if self._threads else self._start(self._begins_low)
+            if error is None:
+                return self._add(item, nbytes)
+            self._ended = True
+        self._failed(error)
+        return 0.0
 
     def flush(self) -> None:
         """Return when everything queued so far has been worked on."""
-        if self._is_inherited() or self._is_own_thread():
+        if self.is_inherited or self._is_own_thread():
             return
         with self._changed:
-            if self._alive():
-                self._changed.wait_for(lambda: not self._items and not self._busy)
+            if self._backlog:
+                self._wait_until(lambda: not self._backlog)
 
     def close(self) -> None:
-        """Flush and end the thread; a second call does nothing."""
+        """Flush and end the threads; a second call does nothing."""
         self.flush()
-        if self._is_inherited():
+        if self.is_inherited:
             return
         with self._changed:
             self._closed = True
-            self._changed.notify_all()
-        if self._thread is not None and not self._is_own_thread():
-            self._thread.join()
+            self._wake_all()
+        if not self._is_own_thread():
+            for thread in list(self._threads.values()):
+                thread.join()
 
-    def _is_inherited(self) -> bool:
-        """Is this a forked child (a DataLoader worker)? It has the object without its thread, and
-        a lock that the thread may have held at that moment."""
-        return self._thread is not None and self._pid != os.getpid()
+    def _add(self, item: T, nbytes: int) -> float:
+        """Queue the item once there is space for it; the seconds waited."""
+        now, before = self._clock() - self._waited, len(self._backlog)
+        waited = self._make_space(nbytes, now)
+        if self._closed or self._ended:
+            return waited
+        self._urgency.added(before)
+        if self._backlog.add(item, nbytes, now):
+            self._urgency.rise()
+            self._start_normal()
+        self._turn[self._is_low()].notify()
+        return waited
+
+    def _make_space(self, nbytes: int, now: float) -> float:
+        """Make space in the queue as ``when_full`` says; the seconds waited."""
+        if not self._backlog.is_full(nbytes, now):
+            return 0.0
+        self._urgency.rise()
+        self._start_normal()
+        if self._when_full == "drop_oldest":
+            while self._backlog.is_full(nbytes, now):
+                self._backlog.drop_oldest()
+                self.dropped += 1
+            return 0.0
+        began = self._clock()
+        try:
+            self._wait_until(lambda: not self._backlog.is_full(nbytes, now))
+        finally:
+            waited = self._clock() - began
+            self._waited += waited
+        return waited
+
+    def _wait_until(self, there: Callable[[], bool]) -> None:
+        """Wait, with the work at normal priority meanwhile; call with the lock held."""
+        self._callers += 1
+        try:
+            self._start_normal()
+            self._turn[self._is_low()].notify()
+            self._changed.wait_for(there)  # it is there, too, when the worker has ended
+        finally:
+            self._callers -= 1
+            self._turn[self._is_low()].notify()
+
+    def _is_low(self) -> bool:
+        """Is it the turn of the thread of low priority?"""
+        can_change = False in self._threads
+        is_urgent = self._urgency.is_high or self._callers > 0
+        return self._begins_low and not (can_change and is_urgent)
 
     def _is_own_thread(self) -> bool:
-        """Is this the worker thread? The collector may end an owner there, amid an item."""
-        return self._thread is threading.current_thread()
+        """Is this a worker thread? The collector may end an owner there, amid an item."""
+        return threading.current_thread() in self._threads.values()
 
-    def _alive(self) -> bool:
-        return self._thread is not None and self._thread.is_alive()
+    def _start_normal(self) -> None:
+        if False not in self._threads:
+            self._start(False)  # where it cannot start, the first thread goes on
 
-    def _start(self) -> None:
-        if self._thread is None:
-            self._pid = os.getpid()
-            began = threading.Event()
-            body = weakref.ref(self), self._changed, began, self._low_priority
-            self._thread = threading.Thread(target=_loop, args=body, name="fmapboard", daemon=True)
-            try:
-                self._thread.start()
-            except BaseException:  # Ctrl-C in the middle: the thread may run all the same
-                if not began.wait(_MOMENT):
-                    self._thread = None
-                raise
+    def _start(self, low: bool) -> WorkerEnded | None:
+        """Start the thread of low or of normal priority; the error if there cannot be one."""
+        self._pid = os.getpid()
+        began = threading.Event()
+        body = weakref.ref(self), self._turn[low], began, low
+        thread = threading.Thread(target=_loop, args=body, name="fmapboard", daemon=True)
+        try:
+            thread.start()
+        except (RuntimeError, MemoryError) as error:
+            return _ended_by(error, "cannot start")
+        except BaseException:  # Ctrl-C in the middle: the thread may run all the same
+            if began.wait(_MOMENT):
+                self._threads[low] = thread
+            raise
+        self._threads[low] = thread
+        return None
 
-    def _next(self) -> tuple[T, int] | None:
-        """The next item; call with the condition held. None: nothing now."""
-        if not self._items:
+    def _next(self, low: bool) -> Iterator[None] | None:
+        """The parts of the item to go on with; call with the lock held. None: nothing now."""
+        if self._busy or self._ended or low != self._is_low():
             return None
+        if self._parts is None:
+            if not self._backlog.is_queued:
+                return None
+            self._parts = _parts(self._work, self._backlog.take())
+            self._changed.notify_all()
         self._busy = True
-        item = self._items.popleft()
-        self._bytes -= item[1]
-        self._changed.notify_all()
-        return item
+        return self._parts
 
-    def _done(self) -> None:
+    def _advance(self, parts: Iterator[None]) -> None:
+        """Work on one part."""
+        is_done = True
+        try:
+            is_done = next(parts, _DONE) is _DONE
+        except Exception as error:
+            self._report(error)
+        except BaseException as error:
+            self._end(error)
         with self._changed:
             self._busy = False
-            self._changed.notify_all()
+            if is_done:
+                self._parts = None
+                self._backlog.done()
+            self._wake_all()
+
+    def _report(self, error: Exception) -> None:
+        try:
+            self._failed(error)
+        except BaseException as worse:
+            self._end(worse)
+
+    def _end(self, error: BaseException) -> None:
+        """The thread ends with an error: nobody waits for it, and it is reported."""
+        with self._changed:
+            self._ended = True
+            self._backlog.clear()
+        with contextlib.suppress(BaseException):  # reporting may be what failed
+            self._failed(_ended_by(error, "ended"))
+
+    def _wake_all(self) -> None:
+        """Callers, and the thread whose turn it is; at the end, both."""
+        self._changed.notify_all()
+        for low, turn in self._turn.items():
+            if self._closed or self._ended or low == self._is_low():
+                turn.notify_all()
+
+    def _is_over(self) -> bool:
+        return self._ended or (self._closed and not self._backlog)
 
 
 def _loop(
     reference: weakref.ref[Worker[T]],
-    changed: threading.Condition,
+    turn: threading.Condition,
     began: threading.Event,
-    low_priority: bool,
+    low: bool,
 ) -> None:
-    """The thread's body; it holds the worker weakly while idle, so an owner can be collected."""
+    """The body of a thread; it holds the worker weakly while idle, so an owner can be collected."""
     began.set()
-    if low_priority:
+    if low:
         _lower_own_priority()
     while True:
-        with changed:
+        with turn:
             worker = reference()
             if worker is None:
                 return
-            item = worker._next()
-            if item is None:
-                if worker._closed:
+            parts = worker._next(low)
+            if parts is None:
+                if worker._is_over():
                     return
                 del worker
-                changed.wait(timeout=1.0)
+                turn.wait(timeout=1.0)
                 continue
-        try:
-            worker._work(item[0])
-        except Exception as error:
-            worker._failed(error)
-        finally:
-            del item
-            worker._done()
-        del worker
+        worker._advance(parts)
+        del worker, parts
+
+
+def _parts(work: Callable[[T], Iterable[None] | None], item: T) -> Iterator[None]:
+    """The work on an item, from one place where it may change hands to the next."""
+    parts = work(item)
+    if parts is not None:
+        yield from parts
+
+
+def _ended_by(error: BaseException, what: str) -> WorkerEnded:
+    found = WorkerEnded(f"the worker thread {what} ({type(error).__name__}: {error})")
+    found.__cause__ = error.with_traceback(None)  # its frames would pin tensors
+    return found
 
 
 def _lower_own_priority() -> None:
     """Give way to training: torch's threads spin at a barrier for a core that is taken away."""
-    try:
+    with contextlib.suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _LOWEST_PRIORITY)
-    except (AttributeError, OSError):
-        return  # only Linux counts priority by thread; elsewhere it stays as it is

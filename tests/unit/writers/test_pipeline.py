@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import threading
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
+from held_work import LIMIT, Clock
 from torch import nn
 
 import fmapboard
-from fmapboard.records import Picture
+from fmapboard.errors import WarnOnce
+from fmapboard.options import Options
+from fmapboard.records import Picture, StepData
 from fmapboard.render import png
+from fmapboard.writers import worker
+from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.pipeline import MAX_QUEUE_BYTES, Pipeline
 
 
 @pytest.mark.parametrize("max_bytes", [10**7, 9_000])
@@ -37,3 +45,46 @@ def test_a_bound_on_bytes_compresses_each_picture_once(
     if max_bytes == 10**7:
         assert len(sizes) == 2 * 3 + kernels + inputs
     assert len({id(picture.pixels) for picture in compressed}) == len(compressed)
+
+
+def test_the_step_after_one_that_waited_for_the_queue_says_for_how_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun, go_on, clock, writer = threading.Event(), threading.Event(), Clock(), MemoryWriter()
+
+    def receive(step: int) -> StepData:
+        begun.set()
+        assert go_on.wait(LIMIT)
+        return StepData(step, 0.0)
+
+    def pass_time() -> None:
+        clock.now += 1.5
+        go_on.set()
+
+    monkeypatch.setitem(worker.Worker.__init__.__kwdefaults__, "clock", clock)
+    pipeline = Pipeline(writer, Options(), WarnOnce())
+    clock.at_reading[4] = go_on.set
+    clock.at_reading[5] = pass_time
+    pipeline.put(partial(receive, 0), 1)
+    assert begun.wait(LIMIT)
+    pipeline.put(partial(receive, 1), MAX_QUEUE_BYTES)
+    pipeline.put(partial(receive, 2), MAX_QUEUE_BYTES)
+    pipeline.put(partial(receive, 3), 1)
+    pipeline.flush()
+    pipeline.put(partial(receive, 4), 1)
+    pipeline.close()
+    waited = [step.scalars.get("fmapboard/waited_ms") for step in writer.steps]
+    assert waited == [None, None, None, 1500.0, None]
+
+
+def test_writing_a_step_may_change_hands_before_it_is_composed_and_before_it_is_written() -> None:
+    writer, received = MemoryWriter(), []
+
+    def receive() -> StepData:
+        received.append(1)
+        return StepData(7, 0.0)
+
+    pipeline = Pipeline(writer, Options(), WarnOnce())
+    parts = [(len(received), len(writer.steps)) for _ in pipeline._work(receive)]
+    assert parts == [(1, 0), (1, 0)]
+    assert [step.step for step in writer.steps] == [7]

@@ -66,7 +66,7 @@ def test_a_full_queue_makes_the_caller_wait_and_loses_nothing(desk: Desk) -> Non
     caller.start()
     worker.put("fits beside", 40)
     assert not entered.is_set()
-    assert worker._bytes == 100
+    assert worker._backlog.nbytes == 100
     desk.let_go()
     assert entered.wait(LIMIT)
     caller.join(LIMIT)
@@ -145,15 +145,14 @@ def test_what_comes_after_close_is_ignored(desk: Desk) -> None:
     worker.put("b", 1)
     worker.flush()
     assert desk.done == ["a"]
-    assert not worker._items
+    assert not worker._backlog
 
 
 def test_the_thread_of_an_owner_that_is_collected_ends(desk: Desk) -> None:
     worker = desk.worker()
     worker.put("a", 1)
     worker.flush()
-    thread, gone = worker._thread, weakref.ref(worker)
-    assert thread is not None
+    (thread,), gone = worker._threads.values(), weakref.ref(worker)
     del worker
     gc.collect()
     assert gone() is None
@@ -190,7 +189,7 @@ def test_closing_from_inside_the_work_neither_hangs_nor_loses_what_waits(desk: D
     worker.put("last", 1)
     desk.let_go()
     assert closed.wait(LIMIT)
-    assert worker._thread is not None
-    worker._thread.join(LIMIT)
+    for thread in worker._threads.values():
+        thread.join(LIMIT)
     assert desk.done == ["first", "closes", "last"]
     assert desk.failures == []

@@ -62,8 +62,8 @@ def test_ctrl_c_while_the_thread_starts_leaves_a_worker_that_can_be_used_and_clo
     worker.put("kept", 1)
     worker.close()
     assert desk.done == ["kept"]
-    assert not any(thread.is_alive() for thread in [*started, worker._thread])  # type: ignore[union-attr]
-    assert (worker._thread in started) == runs
+    assert not any(thread.is_alive() for thread in [*started, *worker._threads.values()])
+    assert any(thread in started for thread in worker._threads.values()) == runs
 
 
 def test_closing_after_ctrl_c_kept_the_thread_from_starting_does_nothing(

@@ -1,0 +1,100 @@
+"""A process that was forked from one that logs: it trains on, and says that it does not log."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from event_files import steps_in
+
+_COMMON = """if 1:
+    import os, sys, warnings
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader
+    import fmapboard
+
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv2d(3, 4, 3))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    board = fmapboard.watch(model, sys.argv[1], every=1)
+
+    def train(first, last):
+        for number in range(first, last):
+            with board.step(number):
+                optimizer.zero_grad()
+                model(torch.rand(1, 3, 8, 8)).sum().backward()
+                optimizer.step()
+"""
+
+
+def said_by(code: str, log_dir: Path) -> list[str]:
+    """Lines on stderr; the process must end by itself, without an error."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", _COMMON + code, str(log_dir)],
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stderr.splitlines()
+
+
+def steps_in_directory(log_dir: Path) -> list[int]:
+    (path,) = log_dir.glob("*tfevents*")
+    return steps_in(path)
+
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks")
+
+
+def test_a_forked_child_that_trains_on_says_once_that_it_does_not_log(tmp_path: Path) -> None:
+    code = """
+    train(0, 3)
+    child = os.fork()
+    if child == 0:
+        train(3, 6)
+        board.flush()
+        board.close()
+        sys.exit()
+    assert os.waitpid(child, 0)[1] == 0
+    train(3, 5)
+    board.close()
+    print(child)
+    """
+    said = said_by(code, tmp_path)
+    assert len(said) == 1
+    assert "does not log its own steps" in said[0]
+    assert "call fmapboard.watch in this process, with a log_dir of its own" in said[0]
+    assert steps_in_directory(tmp_path) == [0, 1, 2, 3, 4]
+
+
+def test_a_forked_child_that_watches_anew_logs_into_its_own_directory(tmp_path: Path) -> None:
+    code = """
+    train(0, 3)
+    child = os.fork()
+    if child == 0:
+        board = fmapboard.watch(model, sys.argv[1] + "/child", every=1)
+        train(0, 7)
+        board.close()
+        sys.exit()
+    assert os.waitpid(child, 0)[1] == 0
+    board.close()
+    """
+    assert said_by(code, tmp_path) == []
+    assert steps_in_directory(tmp_path / "child") == list(range(7))
+
+
+def test_workers_of_a_data_loader_say_nothing(tmp_path: Path) -> None:
+    code = """
+    train(0, 2)
+    loader = DataLoader(range(20), num_workers=2, multiprocessing_context="fork")
+    assert len(list(loader)) == 20
+    train(2, 4)
+    board.close()
+    """
+    assert said_by(code, tmp_path) == []
+    assert steps_in_directory(tmp_path) == [0, 1, 2, 3]

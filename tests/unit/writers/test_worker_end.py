@@ -1,0 +1,138 @@
+"""A worker thread that ends with an error, or that cannot start: nobody waits for it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+import pytest
+import torch
+from held_work import Clock, Desk
+from torch import nn
+
+import fmapboard
+from fmapboard.errors import WorkerEnded
+from fmapboard.records import LoggedStep
+from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.worker import Worker
+
+
+class Ends(BaseException):
+    """As SystemExit, but also noticed where a thread ends with it."""
+
+
+@pytest.mark.parametrize("low_priority", [True, False])
+def test_a_thread_that_ends_is_reported_once_and_later_items_are_discarded(
+    low_priority: bool, desk: Desk
+) -> None:
+    def work(item: object) -> None:
+        desk.work(item)
+        raise Ends("for good")
+
+    worker: Worker[object] = Worker(work, desk.failures.append, low_priority=low_priority)
+    for item in range(5):
+        worker.put(item, 1)
+    worker.flush()
+    assert worker.put("later", 10**12) == 0.0
+    worker.close()
+    assert desk.done == [0]
+    (failure,) = desk.failures
+    assert isinstance(failure, WorkerEnded)
+    assert str(failure) == "the worker thread ended (Ends: for good)"
+    assert not any(thread.is_alive() for thread in worker._threads.values())
+
+
+def test_a_caller_that_waits_for_a_thread_that_ends_goes_on(desk: Desk) -> None:
+    def work(item: object) -> None:
+        desk.work(item)
+        raise Ends
+
+    clock = Clock()
+    worker: Worker[object] = Worker(work, desk.failures.append, max_bytes=100, clock=clock)
+    desk.hold_at_first(worker)
+    worker.put("fills", 100)
+    clock.at_reading[4] = desk.let_go
+    worker.put("waits", 100)
+    worker.flush()
+    worker.close()
+    assert desk.done == ["first"]
+
+
+def test_a_thread_whose_report_fails_keeps_nobody_waiting() -> None:
+    def failed(error: Exception) -> None:
+        raise ValueError("cannot report")
+
+    def work(item: object) -> None:
+        raise OSError("disk")
+
+    worker: Worker[object] = Worker(work, failed)
+    worker.put("a", 1)
+    worker.put("b", 1)
+    worker.close()
+    assert not worker._backlog
+
+
+def test_a_thread_that_cannot_start_is_reported_once_and_training_goes_on(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    worker = desk.worker()
+    for _ in range(3):
+        worker.put("lost", 1)
+    worker.flush()
+    worker.close()
+    assert [str(failure) for failure in desk.failures] == [
+        "the worker thread cannot start (RuntimeError: can't start new thread)"
+    ]
+    assert not worker._backlog
+
+
+def test_ctrl_c_while_waiting_for_the_queue_reaches_the_caller_and_leaves_the_worker_usable(
+    desk: Desk,
+) -> None:
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    clock = Clock()
+    worker = desk.worker(clock=clock)
+    desk.hold_at_first(worker)
+    worker.put("fills", 100)
+    condition, wait = worker._changed, worker._changed.wait_for
+    condition.wait_for = lambda there: interrupt()  # type: ignore[assignment, method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        worker.put("lost", 100)
+    condition.wait_for = wait  # type: ignore[method-assign]
+    desk.let_go()
+    worker.flush()
+    worker.put("kept", 100)
+    worker.close()
+    assert desk.done == ["first", "fills", "kept"]
+
+
+def test_a_writer_that_exits_is_reported_once_and_training_goes_on(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Exits(MemoryWriter):
+        def write(self, step: LoggedStep) -> None:
+            raise SystemExit(3)
+
+    monkeypatch.delenv("FMAPBOARD_ON_ERROR", raising=False)
+    model = nn.Sequential(nn.Conv2d(3, 4, 3))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    board = fmapboard.watch(model, writer=Exits(), every=1)
+    with caplog.at_level(logging.WARNING, logger="fmapboard"):
+        for number in range(40):
+            with board.step(number):
+                optimizer.zero_grad()
+                model(torch.rand(1, 3, 8, 8)).sum().backward()
+                optimizer.step()
+        board.close()
+    (said,) = [record.getMessage() for record in caplog.records if "writing" in record.getMessage()]
+    assert said.endswith(
+        "writing: WorkerEnded: the worker thread ended (SystemExit: 3); all later steps are lost, "
+        "training goes on"
+    )
+    assert board.logged_steps == 40
