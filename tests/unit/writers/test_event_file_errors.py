@@ -45,7 +45,8 @@ def on_full_disk(
     writer: TensorBoardWriter, monkeypatch: pytest.MonkeyPatch, *, gathers: bool
 ) -> HalfWriter:
     """The disk that the writer now has; ``gathers``: the system writes many parts at once."""
-    assert writer._file is not None and isinstance(writer._file._file, LocalFile)
+    assert writer._file is not None
+    assert isinstance(writer._file._file, LocalFile)
     disk = HalfWriter(writer._file._file._file)
     writer._file._file._file = disk  # type: ignore[assignment]
     if gathers:
