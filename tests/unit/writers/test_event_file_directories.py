@@ -51,6 +51,7 @@ def test_a_writer_of_a_directory_that_was_deleted_meanwhile_starts_a_new_file(
     shutil.rmtree(tmp_path / "run")
     fresh = TensorBoardWriter(tmp_path / "run")
     fresh.write(step_of(0))
+    stale.write(step_of(6))
     stale.close()
     again = TensorBoardWriter(tmp_path / "run")
     again.write(step_of(1))

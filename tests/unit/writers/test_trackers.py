@@ -117,6 +117,7 @@ def test_clearml_sees_every_picture_histogram_and_scalar_in_the_format_that_it_r
     for tag, (picture, *_) in expected.items():
         image = values.pop(tag).image
         np.testing.assert_array_equal(decoded(image.encoded_image_string), picture)
+        assert b"PLTE" not in image.encoded_image_string, "ClearML shows indices"
         assert (image.height, image.width) == picture.shape[:2]
     histo = values.pop("activations/a.b").histo
     assert (histo.min, histo.max, histo.num, histo.sum) == (0.0, 1.0, 5.0, 2.5)
