@@ -79,6 +79,8 @@ def _value(plugin: str, value: Any) -> Any:
         return {"size": f"{width.decode()}x{height.decode()}", "pngs": [sha256(p) for p in pngs]}
     if plugin == "text":
         return {"text": [text.decode() for text in tensor.string_val], "tensor": _bytes(tensor)}
+    if value.HasField("simple_value"):
+        return {"float": float(value.simple_value).hex()}
     if plugin == "scalars" and value.HasField("tensor"):
         return {"float": float(tensor_util.make_ndarray(tensor)).hex(), "tensor": _bytes(tensor)}
     if plugin == "histograms":

@@ -7,6 +7,7 @@ but the standard library and the base class is imported here, and nothing is let
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,10 +17,13 @@ NAME = "feature_maps"
 KEPT_STEPS = 50
 """So many steps of a series stay in TensorBoard's memory, where the user gave no number.
 
-Its own default is 10 random ones. Records and pictures get the same number, so that the same steps
-survive in both; histograms and scalars keep more by default.
+Its own default is 10 random ones, and stays where all runs are other people's: their pictures would
+take five times the memory. Records and pictures get the same number, so that the same steps survive
+in both; histograms and scalars keep more by default.
 """
 _PICTURES = "images"
+_NAMED = re.compile(r"[^:/\\]+:(?!//)")
+"""The name in front of a directory in ``--logdir_spec``."""
 
 _log = logging.getLogger("tensorboard")
 
@@ -30,9 +34,13 @@ class FeatureMapsLoader(base_plugin.TBLoader):  # type: ignore[misc]  # tensorbo
     def fix_flags(self, flags: Any) -> None:
         """Raise how many steps TensorBoard keeps; the user's own numbers stay."""
         try:
+            from fmapboard.plugin.log_scan import has_only_foreign_runs
+
             given = getattr(flags, "samples_per_plugin", None)
             if isinstance(given, Mapping):
-                flags.samples_per_plugin = with_kept_steps(given)
+                asked = NAME in given or _PICTURES in given
+                if asked or not has_only_foreign_runs(_logdirs(flags)):
+                    flags.samples_per_plugin = with_kept_steps(given)
         except Exception as error:
             _log.warning("fmapboard: TensorBoard's sampling was left as it is: %s", error)
 
@@ -51,6 +59,19 @@ class FeatureMapsLoader(base_plugin.TBLoader):  # type: ignore[misc]  # tensorbo
                 error,
             )
             return None
+
+
+def keeps_enough(flags: Any) -> bool:
+    """False if TensorBoard keeps the few steps of its own default, since no run was ours."""
+    given = getattr(flags, "samples_per_plugin", None)
+    return not isinstance(given, Mapping) or NAME in given
+
+
+def _logdirs(flags: Any) -> list[str]:
+    """The directories that TensorBoard reads: ``--logdir``, or those of ``--logdir_spec``."""
+    spec = getattr(flags, "logdir_spec", "") or ""
+    named = [part.partition(":")[2] if _NAMED.match(part) else part for part in spec.split(",")]
+    return [path for path in [getattr(flags, "logdir", "") or "", *named] if path]
 
 
 def with_kept_steps(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from tensorboard.plugins import base_plugin
 
 from fmapboard.plugin.data_source import Reader, Source
 from fmapboard.plugin.http import Answer, Query, app, missing
+from fmapboard.plugin.loader import keeps_enough
 from fmapboard.plugin.routes.charts import numbers
 from fmapboard.plugin.routes.history import history
 from fmapboard.plugin.routes.layers import layers
@@ -32,6 +33,7 @@ class FeatureMapsPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # tensorbo
 
     def __init__(self, context: Any) -> None:
         self._logdir = context.logdir or ""
+        self._keeps_enough = keeps_enough(context.flags)
         self._source = None
         if context.data_provider is not None:
             in_process = context.multiplexer is not None
@@ -52,7 +54,7 @@ class FeatureMapsPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # tensorbo
 
     def _questions(self) -> dict[str, Any]:
         def all_runs(reader: Reader, query: Query) -> Answer:
-            return runs(reader, query, self._logdir)
+            return runs(reader, query, self._logdir, keeps_enough=self._keeps_enough)
 
         questions: dict[str, Question] = {
             "runs": all_runs,

@@ -1,19 +1,23 @@
 """A logged step as one of TensorBoard's Summary protocol buffers.
 
-Images, histograms and scalars are in the second format of TensorBoard's plugins (tensors with
-explicit data classes), which both of its loaders read. Numbers go in as packed bytes, never value
-by value: building a protocol buffer that way holds the interpreter lock for milliseconds. Pictures,
-nearly all of the bytes, are framed as fields of their messages and go into none: each message
-copies what is put into it, and a PNG would be copied five times on its way to the file. All other
-values are made inside the Summary: a message made on its own has memory of its own, and at every
-ten thousandth such memory that goes, protobuf has the C library give all free memory of the process
-back to the system. Training would get its own anew, page by page. Of a tag that was written before,
-everything but the numbers is known: it is kept as bytes, and the numbers are put behind it.
+Images and histograms are in the second format of TensorBoard's plugins (tensors with explicit data
+classes), which both of its loaders read. Scalars are `simple_value`, as torch's SummaryWriter has
+them: `EventAccumulator.Scalars()`, tbparse and other trackers look nowhere else. Both loaders also
+read on where the earlier files of a run have its scalars as tensors.
+
+Numbers go in as packed bytes, never value by value: building a protocol buffer that way holds the
+interpreter lock for milliseconds. Pictures, nearly all of the bytes, are framed as fields of their
+messages and go into none: each message copies what is put into it, and a PNG would be copied five
+times on its way to the file. All other values are made inside the Summary: a message made on its
+own has memory of its own, and at every ten thousandth such memory that goes, protobuf has the C
+library give all free memory of the process back to the system. Training would get its own anew,
+page by page. Of a histogram's tag that was written before, everything but the numbers is known: it
+is kept as bytes, and the numbers are put behind it.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import struct
 
 import numpy as np
 from tensorboard.compat.proto import summary_pb2, tensor_pb2, types_pb2
@@ -21,7 +25,6 @@ from tensorboard.plugins.custom_scalar import layout_pb2
 from tensorboard.plugins.custom_scalar import metadata as custom_scalar_metadata
 from tensorboard.plugins.histogram import metadata as histogram_metadata
 from tensorboard.plugins.image import metadata as image_metadata
-from tensorboard.plugins.scalar import metadata as scalar_metadata
 from tensorboard.plugins.text import metadata as text_metadata
 
 from fmapboard import tags
@@ -31,7 +34,10 @@ from fmapboard.tab_format import PLUGIN_NAME
 
 _EMPTY = np.zeros((1, 3))
 _VALUE = summary_pb2.Summary.VALUE_FIELD_NUMBER
+_TAG = summary_pb2.Summary.Value.TAG_FIELD_NUMBER
 _TENSOR = summary_pb2.Summary.Value.TENSOR_FIELD_NUMBER
+_SIMPLE_VALUE = bytes([summary_pb2.Summary.Value.SIMPLE_VALUE_FIELD_NUMBER << 3 | 5])
+"""In front of the four bytes of a float32 (wire type 5)."""
 _STRING = tensor_pb2.TensorProto.STRING_VAL_FIELD_NUMBER
 
 
@@ -51,16 +57,15 @@ class Encoder:
 
         One Summary, so a step is stored whole or not at all.
         """
-        first = not self._described
         frames, summary = summary_pb2.Summary(), summary_pb2.Summary()
         parts = [part for tagged in step.pictures for part in self._image(frames, tagged)]
         numbers = [self._histogram(summary, histogram) for histogram in step.histograms]
-        numbers += [self._scalar(summary, tag, number) for tag, number in step.scalars.items()]
+        numbers += [_scalar(tag, number) for tag, number in step.scalars.items()]
         for record in step.records:
             self._record(summary.value.add(tag=record.tag), record)
         for tag, text in step.texts.items():
             self._text(summary.value.add(tag=tag), text)
-        if first:
+        if self._is_new(custom_scalar_metadata.CONFIG_SUMMARY_TAG):
             summary.value.append(_layout())
         return [*parts, b"".join(numbers), summary.SerializeToString()]
 
@@ -85,31 +90,23 @@ class Encoder:
         edges, counts = histogram.edges, histogram.counts
         # A tensor without finite values keeps its place in the series with one empty bucket.
         rows = np.stack([edges[:-1], edges[1:], counts], axis=1) if counts.size else _EMPTY
-        kind = histogram_metadata, summary_pb2.DATA_CLASS_TENSOR
-        return self._numbers(summary, histogram.tag, rows.astype("<f8", order="C"), kind)
+        return self._numbers(summary, histogram.tag, rows)
 
-    def _scalar(self, summary: summary_pb2.Summary, tag: str, number: float) -> bytes:
-        with np.errstate(over="ignore"):  # the norm of all parameters may exceed float32
-            value = np.array(number, "<f4")
-        return self._numbers(summary, tag, value, (scalar_metadata, summary_pb2.DATA_CLASS_SCALAR))
-
-    def _numbers(
-        self, summary: summary_pb2.Summary, tag: str, array: Floats, kind: tuple[Any, int]
-    ) -> bytes:
-        """A value that is all numbers, as a field of the Summary, or added to it: then empty."""
-        content = array.tobytes()
+    def _numbers(self, summary: summary_pb2.Summary, tag: str, rows: Floats) -> bytes:
+        """A table of numbers as a field of the Summary, or added to it: then empty."""
+        content = rows.astype("<f8", order="C").tobytes()
         frame = self._frames.get((tag, len(content)))
         if frame is not None:
             return frame + content
         value = summary.value.add(tag=tag)
-        value.tensor.dtype = types_pb2.DT_DOUBLE if array.itemsize == 8 else types_pb2.DT_FLOAT
+        value.tensor.dtype = types_pb2.DT_DOUBLE
         value.tensor.tensor_content = content
-        if array.ndim:
-            _put_shape(value.tensor, *array.shape)
+        _put_shape(value.tensor, *rows.shape)
         if self._is_new(tag):
-            plugin, value.metadata.data_class = kind
-            described = plugin.create_summary_metadata(display_name="", description="")
-            value.metadata.MergeFrom(described)
+            value.metadata.data_class = summary_pb2.DATA_CLASS_TENSOR
+            value.metadata.MergeFrom(
+                histogram_metadata.create_summary_metadata(display_name="", description="")
+            )
             return b""
         whole = b"".join(field(_VALUE, value.SerializeToString()))
         if whole.endswith(content):  # fields stand in the order of their numbers: it is the last
@@ -136,6 +133,15 @@ class Encoder:
         new = tag not in self._described
         self._described.add(tag)
         return new
+
+
+def _scalar(tag: str, number: float) -> bytes:
+    """A scalar of any tag, known or new, as a field of the Summary: it needs no metadata."""
+    with np.errstate(over="ignore"):  # the norm of all parameters may exceed float32
+        value = np.float32(number)
+    return b"".join(
+        field(_VALUE, *field(_TAG, tag.encode()), _SIMPLE_VALUE, struct.pack("<f", value))
+    )
 
 
 def field(number: int, *content: bytes) -> list[bytes]:

@@ -8,8 +8,6 @@ faster.
 
 from __future__ import annotations
 
-import contextlib
-import io
 import os
 import socket
 import struct
@@ -20,16 +18,16 @@ from pathlib import Path
 import google_crc32c
 from tensorboard.compat.proto import event_pb2
 
-from fmapboard.errors import WriteError
+from fmapboard.errors import WriteError, log
 from fmapboard.writers.encoder import field
+from fmapboard.writers.local_file import LocalFile
+from fmapboard.writers.remote import RemoteDirectory, RemoteFile
+from fmapboard.writers.trackers import begun_for_trackers
 
 MARKER = ".fmapboard"
 """Stands in the names of our event files, which so differ from those of other writers."""
 
-_AT_ONCE = 512
-"""Parts that are written at a time; Linux and macOS take 1024."""
-
-_OPEN: dict[Path, EventFile] = {}
+_OPEN: dict[Path | str, EventFile] = {}
 _LOCK = threading.RLock()  # the collector may close one file while another is being opened
 
 
@@ -40,52 +38,58 @@ class EventFile:
     so `open` gives everybody who asks for a directory the same file.
     """
 
-    def __init__(self, directory: Path, suffix: str, start_step: int) -> None:
-        directory = directory.absolute()  # the process may go to another directory meanwhile
-        self._key = directory.resolve()
+    def __init__(self, directory: Path | RemoteDirectory, suffix: str, start_step: int) -> None:
+        self._key = _key(directory)
+        # The process may go to another directory meanwhile.
+        self._directory = directory.absolute() if isinstance(directory, Path) else directory
+        self._suffix, self._start_step = suffix, start_step
         self._users = 1
         self._lock = threading.Lock()
-        try:
-            directory.mkdir(parents=True, exist_ok=True)
-            self.path = directory / _file_name(suffix)
-            self._file = self.path.open("xb", buffering=0)
-        except OSError as error:
-            raise WriteError(f"cannot write to {directory}: {error.strerror or error}") from error
-        try:
-            self._begin(start_step)
-        except WriteError:
-            self._file.close()
-            self.path.unlink(missing_ok=True)
-            raise
+        self._times_begun = 1
+        self._file = self._begun()
 
-    def _begin(self, start_step: int) -> None:
-        event = event_pb2.Event(wall_time=time.time(), file_version="brain.Event:2")
-        self._append(event.SerializeToString())
-        # The second such mark in a run tells TensorBoard's Python loader to forget what an earlier
-        # process logged from this step on; the first one means nothing, so every file has one.
-        event = event_pb2.Event(
-            wall_time=time.time(),
-            step=start_step,
-            session_log=event_pb2.SessionLog(status=event_pb2.SessionLog.START),
-        )
-        self._append(event.SerializeToString())
+    @property
+    def path(self) -> Path | str:
+        """The path of the file; of a remote one, the URL of the object that grows."""
+        return self._file.path
 
     @staticmethod
-    def open(directory: Path, suffix: str = "", start_step: int = 0) -> EventFile:
+    def open(directory: Path | RemoteDirectory, suffix: str = "", start_step: int = 0) -> EventFile:
         """The process's event file in a directory, made where there is none yet.
 
         Raises:
             WriteError: the directory cannot be written to.
         """
-        key = directory.resolve()
+        key = _key(directory)
         with _LOCK:
             shared = _OPEN.get(key)
             # A directory may have been deleted under an open file: a notebook's cell run again.
-            if shared is not None and shared.path.exists():
+            if shared is not None and not shared._file.is_gone():
                 shared._users += 1
                 return shared
             _OPEN[key] = EventFile(directory, suffix, start_step)
             return _OPEN[key]
+
+    def times_begun(self) -> int:
+        """How often the file was begun: once more where it has vanished since the last step.
+
+        What is in an earlier file is lost, the descriptions of tags too. A file that was replaced
+        by that of a later logger stays lost.
+
+        Raises:
+            WriteError: the directory cannot be made again.
+        """
+        with _LOCK, self._lock:
+            if self._file.is_gone() and _OPEN.get(self._key) is self:
+                old, self._file = self._file, self._begun()
+                old.close()
+                self._times_begun += 1
+                log.warning(
+                    "%s was deleted or moved during the run, with all steps logged so far; the "
+                    "steps from here on are written to %s",
+                    *(old.path, self._file.path),
+                )
+        return self._times_begun
 
     def add(self, summary: list[bytes], step: int, wall_time: float) -> None:
         """Append one serialized Summary, given in parts.
@@ -95,7 +99,9 @@ class EventFile:
                 last whole record and can be appended to again.
         """
         event = event_pb2.Event(wall_time=wall_time, step=step).SerializeToString()
-        self._append(event, *field(event_pb2.Event.SUMMARY_FIELD_NUMBER, *summary))
+        record = _framed(event, *field(event_pb2.Event.SUMMARY_FIELD_NUMBER, *summary))
+        with self._lock:
+            self._file.append(record)
 
     def close(self) -> None:
         """Let go; the last user's call closes the file."""
@@ -106,31 +112,53 @@ class EventFile:
                     del _OPEN[self._key]
                 self._file.close()
 
-    def _append(self, *event: bytes) -> None:
-        """A serialized event, in parts."""
-        record = _framed(event)
-        with self._lock:
-            end = self._file.tell()
-            try:
-                _write(self._file, record)
-            except (OSError, ValueError) as error:
-                with contextlib.suppress(OSError):  # a medium that is gone
-                    self._cut(end)
-                why = getattr(error, "strerror", None) or error
-                raise WriteError(f"cannot write {self.path}: {why}") from error
+    def _begun(self) -> LocalFile | RemoteFile:
+        """A new file with its first records."""
+        version = event_pb2.Event(wall_time=time.time(), file_version="brain.Event:2")
+        head = _framed(version.SerializeToString())
+        # The second such mark in a run tells TensorBoard's Python loader to forget what an earlier
+        # process logged from this step on; the first one means nothing, so every file has one.
+        event = event_pb2.Event(
+            wall_time=time.time(),
+            step=self._start_step,
+            session_log=event_pb2.SessionLog(status=event_pb2.SessionLog.START),
+        )
+        mark = _framed(event.SerializeToString())
+        if isinstance(self._directory, Path):
+            return _local(self._directory, self._suffix, head, mark)
+        self._directory.make()
+        file = RemoteFile(self._directory, lambda: _file_name(self._suffix), head)
+        file.append(mark)
+        return file
 
-    def _cut(self, end: int) -> None:
-        """Take half a record away: readers stop for good at a broken one."""
-        if not self._file.closed:
-            self._file.seek(end)
-            self._file.truncate()
+
+def _local(directory: Path, suffix: str, head: list[bytes], mark: list[bytes]) -> LocalFile:
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise WriteError(f"cannot write to {directory}: {error.strerror or error}") from error
+    begun = begun_for_trackers(directory, MARKER + suffix)
+    file = LocalFile(begun or directory / _file_name(suffix), begun=begun is not None)
+    try:
+        file.append(mark if begun else [*head, *mark])
+    except WriteError:
+        file.close()
+        file.path.unlink(missing_ok=True)
+        raise
+    return file
 
 
-def has_foreign_events(directory: Path) -> bool:
+def _key(directory: Path | RemoteDirectory) -> Path | str:
+    return directory.resolve() if isinstance(directory, Path) else directory.url
+
+
+def has_foreign_events(directory: Path | RemoteDirectory) -> bool:
     """Does the directory hold event files of another writer, the user's SummaryWriter say?"""
-    if not directory.is_dir():
-        return False
-    return any(MARKER not in path.name for path in directory.glob("*tfevents*"))
+    if isinstance(directory, RemoteDirectory):
+        names = directory.names()
+    else:
+        names = [path.name for path in directory.glob("*tfevents*")] if directory.is_dir() else []
+    return any("tfevents" in name and MARKER not in name for name in names)
 
 
 def _file_name(suffix: str) -> str:
@@ -138,18 +166,8 @@ def _file_name(suffix: str) -> str:
     return f"events.out.tfevents.{stamp}{MARKER}{suffix}"
 
 
-def _write(file: io.FileIO, parts: list[bytes]) -> None:
-    """All of the parts, each from where it lies: joined, they would take fresh memory."""
-    for first in range(0, len(parts), _AT_ONCE):
-        some = parts[first : first + _AT_ONCE]
-        written = os.writev(file.fileno(), some) if hasattr(os, "writev") else 0  # not on Windows
-        if written < sum(map(len, some)):
-            rest = memoryview(b"".join(some))[written:]
-            while rest:
-                rest = rest[file.write(rest) :]
-
-
-def _framed(parts: tuple[bytes, ...]) -> list[bytes]:
+def _framed(*parts: bytes) -> list[bytes]:
+    """A record of the file, in parts: an event with its length and checksums."""
     length = struct.pack("<Q", sum(map(len, parts)))
     crc = 0
     for part in parts:

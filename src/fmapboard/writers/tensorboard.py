@@ -14,6 +14,8 @@ from fmapboard.records import LoggedStep
 from fmapboard.writers import Writer
 from fmapboard.writers.encoder import Encoder
 from fmapboard.writers.event_file import EventFile, has_foreign_events
+from fmapboard.writers.log_dirs import log_directory
+from fmapboard.writers.trackers import MlflowRun, TrackerFeed
 
 
 class TensorBoardWriter:
@@ -23,23 +25,28 @@ class TensorBoardWriter:
     a run of its own: two growing files in one directory lose data in TensorBoard's Python loader.
 
     Args:
-        log_dir: is made where it is missing.
+        log_dir: a path, or a URL of a file system that TensorBoard's own writer knows
+            (``s3://``, ``gs://``, ``hdfs://``, ``memory://``, …); is made where it is missing, and
+            again where it vanishes.
         filename_suffix: ends the file's name, as in SummaryWriter.
         start_step: in a directory that already holds a run of ours, TensorBoard forgets what that
             run logged from this step on.
 
     Raises:
         WriteError: the directory cannot be written to.
+        ConfigurationError, MissingExtra: a URL of an unknown kind, or one whose package is missing.
     """
 
     def __init__(
         self, log_dir: str | Path, *, filename_suffix: str = "", start_step: int = 0
     ) -> None:
-        directory = Path(log_dir)
+        directory = log_directory(log_dir)
         if has_foreign_events(directory):
             directory = directory / "fmapboard"
         self._encode = Encoder()
         self._file: EventFile | None = EventFile.open(directory, filename_suffix, start_step)
+        self._begun = self._file.times_begun()
+        self._feed = TrackerFeed.of(str(directory))
         self.log_dir = directory
         self.path = self._file.path
 
@@ -48,10 +55,15 @@ class TensorBoardWriter:
         if self._file is None:
             return
         try:
+            begun = self._file.times_begun()
+            if begun != self._begun:
+                self._encode, self._begun, self.path = Encoder(), begun, self._file.path
             self._file.add(self._encode(step), step.step, step.wall_time)
         except Exception:
             self._encode = Encoder()  # what was lost may have described the tags
             raise
+        if self._feed is not None:
+            self._feed.add(step)
 
     def flush(self) -> None:
         """Nothing waits: the file is not buffered."""
@@ -80,10 +92,13 @@ class SummaryWriterAdapter:
             )
         self._writer = writer
         self._encode = Encoder()
+        self._mlflow_run = MlflowRun.of_this_thread()
 
     def write(self, step: LoggedStep) -> None:
         """Queue the step in the user's writer."""
         try:
+            if self._mlflow_run is not None:
+                self._mlflow_run.join()
             summary = self._kind().FromString(b"".join(self._encode(step)))
             self._writer._get_file_writer().add_summary(
                 summary, global_step=step.step, walltime=step.wall_time

@@ -6,12 +6,18 @@ import shutil
 from pathlib import Path
 
 import pytest
+import torch
+from data_providers import provider_of
 from event_files import event_files, step_of, steps_in, write
 from tensorboard.backend.event_processing import tag_types
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.backend.event_processing.plugin_event_multiplexer import EventMultiplexer
+from tensorboard.context import RequestContext
+from torch import nn
 from torch.utils.tensorboard import SummaryWriter
 
+import fmapboard
+from fmapboard.errors import WriteError
 from fmapboard.writers.tensorboard import TensorBoardWriter
 
 
@@ -25,7 +31,7 @@ def test_two_writers_of_one_directory_share_one_file(tmp_path: Path) -> None:
     second.close()
     assert event_files(tmp_path) == [first.path]
     assert second.path == first.path
-    tags = EventAccumulator(str(tmp_path)).Reload().Tags()[tag_types.TENSORS]
+    tags = EventAccumulator(str(tmp_path)).Reload().Tags()[tag_types.SCALARS]
     assert {"generator.gradient_norm/total", "critic.gradient_norm/total"} <= set(tags)
     assert steps_in(first.path) == [0, 0, 1]
 
@@ -45,6 +51,7 @@ def test_a_writer_of_a_directory_that_was_deleted_meanwhile_starts_a_new_file(
     shutil.rmtree(tmp_path / "run")
     fresh = TensorBoardWriter(tmp_path / "run")
     fresh.write(step_of(0))
+    stale.write(step_of(6))
     stale.close()
     again = TensorBoardWriter(tmp_path / "run")
     again.write(step_of(1))
@@ -86,3 +93,70 @@ def test_beside_another_writers_event_file_ours_is_a_run_of_its_own(tmp_path: Pa
 def test_files_of_our_own_earlier_runs_are_not_foreign(tmp_path: Path) -> None:
     write(tmp_path, 0)
     assert write(tmp_path, 1, start_step=1).path.parent == tmp_path
+
+
+def test_a_directory_that_vanishes_during_a_run_is_made_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = tmp_path / "run"
+    first, second = TensorBoardWriter(run), TensorBoardWriter(run)
+    first.write(step_of(0))
+    second.write(step_of(0, "critic."))
+    old = first.path
+    shutil.rmtree(run)
+    for number in (1, 2):
+        second.write(step_of(number, "critic."))
+        first.write(step_of(number))
+    assert first.path == second.path != old
+    first.close()
+    second.close()
+    (path,) = event_files(run)
+    assert steps_in(path) == [1, 1, 2, 2]
+    (warning,) = caplog.records
+    assert warning.getMessage() == (
+        f"{old} was deleted or moved during the run, with all steps logged so far; the steps from "
+        f"here on are written to {path}"
+    )
+    with provider_of(tmp_path, "python") as provider:  # it knows the tags only if described again
+        listed = provider.list_blob_sequences(
+            RequestContext(), experiment_id="", plugin_name="images"
+        )
+    assert set(listed["run"]) == {
+        "feature_maps_1x1x1x1/conv", "critic.feature_maps_1x1x1x1/conv",
+    }  # fmt: skip
+
+
+def test_a_directory_that_is_replaced_during_a_run_gets_a_new_file(tmp_path: Path) -> None:
+    writer = TensorBoardWriter(tmp_path / "run")
+    writer.write(step_of(0))
+    (tmp_path / "run").rename(tmp_path / "old")
+    (tmp_path / "run").mkdir()
+    writer.write(step_of(1))
+    writer.close()
+    assert [steps_in(path) for path in event_files(tmp_path)] == [[0], [1]]
+
+
+def test_a_directory_that_cannot_be_made_again_is_an_error_until_it_can(tmp_path: Path) -> None:
+    writer = TensorBoardWriter(tmp_path / "run")
+    shutil.rmtree(tmp_path / "run")
+    (tmp_path / "run").write_text("a file")
+    for number in (0, 1):
+        with pytest.raises(WriteError, match=r"cannot write to .*/run: File exists"):
+            writer.write(step_of(number))
+    (tmp_path / "run").unlink()
+    writer.write(step_of(2))
+    writer.close()
+    assert [steps_in(path) for path in event_files(tmp_path)] == [[2]]
+
+
+def test_training_goes_on_in_a_directory_that_was_deleted(tmp_path: Path) -> None:
+    model = nn.Sequential(nn.Conv2d(3, 4, 3))
+    with fmapboard.watch(model, tmp_path / "run", every=1) as board:
+        for number in range(4):
+            with board.step(number):
+                model(torch.rand(1, 3, 9, 9))
+            board.flush()
+            if number == 1:
+                shutil.rmtree(tmp_path / "run")
+    (path,) = event_files(tmp_path)
+    assert steps_in(path) == [2, 3]

@@ -15,6 +15,7 @@ from event_files import event_files, step_of, steps_in, write
 from tensorboard.context import RequestContext
 
 from fmapboard.errors import WriteError
+from fmapboard.writers.local_file import LocalFile
 from fmapboard.writers.tensorboard import TensorBoardWriter
 
 
@@ -45,8 +46,9 @@ def on_full_disk(
 ) -> HalfWriter:
     """The disk that the writer now has; ``gathers``: the system writes many parts at once."""
     assert writer._file is not None
-    disk = HalfWriter(writer._file._file)
-    writer._file._file = disk  # type: ignore[assignment]
+    assert isinstance(writer._file._file, LocalFile)
+    disk = HalfWriter(writer._file._file._file)
+    writer._file._file._file = disk  # type: ignore[assignment]
     if gathers:
         monkeypatch.setattr(os, "writev", disk.writev)
     else:

@@ -7,8 +7,12 @@ from fmapboard.plugin.http import Answer, Query
 from fmapboard.plugin.tag_names import layer_of, natural
 
 
-def runs(reader: Reader, query: Query, logdir: str) -> Answer:
-    """``data/runs``: the runs that have records of ours."""
+def runs(reader: Reader, query: Query, logdir: str, *, keeps_enough: bool) -> Answer:
+    """``data/runs``: the runs that have records of ours.
+
+    ``keeps_enough`` is False where TensorBoard keeps ten steps, its default, since there was no run
+    of ours when it started.
+    """
     started, found = reader.started(), reader.tags()
     layers = {
         run: {layer for layer in map(layer_of, tags) if layer is not None}
@@ -19,4 +23,4 @@ def runs(reader: Reader, query: Query, logdir: str) -> Answer:
         for run in sorted(layers, key=natural)
         if layers[run]
     ]
-    return Answer({"runs": listed, "logdir": logdir})
+    return Answer({"runs": listed, "logdir": logdir, "keeps_enough": keeps_enough})

@@ -19,6 +19,7 @@ import { createHead } from "./views/view_head.js";
 import { createHelp } from "./views/view_help.js";
 import { createLayers } from "./views/view_layers.js";
 import { createLegend } from "./views/view_legend.js";
+import { createSampling } from "./views/view_sampling.js";
 import { createTime } from "./views/view_time.js";
 
 /** @typedef {import("./data/tab_data.js").Model} Model */
@@ -48,6 +49,7 @@ export class App {
     this.relisted = new Set();
     this.bar = createBarView(this);
     this.time = createTime(this);
+    this.sampling = createSampling();
     this.layers = createLayers(this);
     this.head = createHead(this);
     this.legend = createLegend();
@@ -59,7 +61,7 @@ export class App {
     const main = h("main", {}, this.head.element, this.legend.element, this.grid.element);
     const aside = h("aside", { "aria-label": "Channel and layer over steps" }, this.channel.element, this.charts.element);
     this.body = h("div", { class: "body" }, this.layers.element, main, aside);
-    this.root = h("div", { class: "app" }, this.bar.element, this.time.element, this.body, this.empty.element, this.help.element);
+    this.root = h("div", { class: "app" }, this.bar.element, this.time.element, this.sampling.element, this.body, this.empty.element, this.help.element);
   }
 
   /** Puts the page together and follows the world around it. */
@@ -143,6 +145,7 @@ export class App {
     this.body.hidden = nothing;
     this.time.element.hidden = nothing;
     this.empty.draw(model, nothing);
+    this.sampling.draw(model);
     this.bar.draw(model, this.source.store.busy, this.live);
     if (nothing) {
       this.announce(model);

@@ -38,7 +38,7 @@ async function ask(path, query, signal) {
   throw new ServerError(answer.status, `${said || "no answer"} (HTTP ${answer.status})`);
 }
 
-/** @param {AbortSignal} signal @returns {Promise<{runs: {run: string, layers: number, started: number}[], logdir: string}>} */
+/** @param {AbortSignal} signal @returns {Promise<{runs: {run: string, layers: number, started: number}[], logdir: string, keeps_enough: boolean}>} */
 export async function runs(signal) {
   return (await ask("runs", {}, signal)).json();
 }

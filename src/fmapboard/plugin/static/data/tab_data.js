@@ -21,6 +21,7 @@ import { indexOf } from "../state/steps.js";
  * @property {import("../state/state.js").State} state
  * @property {{run: string, layers: number, started: number}[]} runs
  * @property {string} logdir
+ * @property {boolean} keepsEnough TensorBoard does not sample as if there were no feature maps
  * @property {boolean} listed the runs are known
  * @property {Layer[]} layers
  * @property {Layer|undefined} layer

@@ -40,7 +40,7 @@ export function look(app) {
   const input = own.find((/** @type {any} */ each) => each.sample === state.sample) ?? own[0];
   const wantsInput = state.overlay > 0 && state.channel !== null;
   const model = {
-    state, runs, logdir: listed.value?.logdir ?? "", listed: Boolean(listed.value || listed.error), layers, layer, steps,
+    state, runs, logdir: listed.value?.logdir ?? "", keepsEnough: listed.value?.keeps_enough ?? true, listed: Boolean(listed.value || listed.error), layers, layer, steps,
     written: answer?.value?.steps_written ?? 0,
     overview: step === undefined ? new Map() : source.health(state.run, step, calm, `${steps.length}/${steps[steps.length - 1]}`),
     scene: shown.scene, stale: shown.stale, history,

@@ -1,0 +1,54 @@
+"""What a user calls a log directory: a path, or the URL of a remote one."""
+
+from __future__ import annotations
+
+import re
+from os import PathLike, fspath
+from pathlib import Path
+
+from fmapboard.errors import ConfigurationError
+from fmapboard.writers.remote import RemoteDirectory
+
+_SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]+):(//)?")  # a Windows drive has one letter
+
+
+def log_directory(given: str | PathLike[str]) -> Path | RemoteDirectory:
+    """The directory that is meant; ``file://`` is a local one.
+
+    >>> log_directory("s3://bucket/run/")
+    RemoteDirectory(url='s3://bucket/run')
+
+    Raises:
+        ConfigurationError: a URL that `pathlib.Path` has shortened to one slash.
+    """
+    text = fspath(given)
+    found = _SCHEME.match(text)
+    if found is None:
+        return Path(text)
+    scheme, slashes = found.groups()
+    rest = text[found.end() :]
+    if slashes is None:
+        if not rest.startswith(("/", "\\")):
+            return Path(text)  # a folder with a colon in its name
+        url = f"{scheme}://{rest.lstrip('/' + chr(92))}".replace("file://", "file:///")
+        raise ConfigurationError(
+            f"log_dir={given!r} looks like a URL without its second slash, which pathlib.Path "
+            f"leaves out; give a string: {url!r}"
+        )
+    return Path(rest) if scheme == "file" else RemoteDirectory(text.rstrip("/"))
+
+
+def local_directory(given: str | PathLike[str], why: str) -> Path:
+    """A directory that must be a local one.
+
+    Args:
+        given: as a user wrote it.
+        why: what needs it, for the error.
+
+    Raises:
+        ConfigurationError: it is a remote one, or a shortened URL.
+    """
+    directory = log_directory(given)
+    if isinstance(directory, RemoteDirectory):
+        raise ConfigurationError(f"{why} must be a local folder, not {fspath(given)!r}")
+    return directory
