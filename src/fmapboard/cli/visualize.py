@@ -15,6 +15,7 @@ from torch import Tensor
 
 from fmapboard.capture.step_parts import PendingStep
 from fmapboard.cli.images import decoding, find_images, read_image
+from fmapboard.cli.models.arguments import check_forward
 from fmapboard.cli.models.load import LoadedModel, load_model
 from fmapboard.cli.prefetch import prefetched
 from fmapboard.cli.run_dirs import new_directory, to_paste
@@ -45,6 +46,9 @@ class Request:
     spec: str = "demo"
     weights: str = "DEFAULT"
     checkpoint: Path | None = None
+    checkpoint_key: str | None = None
+    model_args: tuple[str, ...] = ()
+    forward_args: tuple[str, ...] = ()
     logdir: Path | None = None
     out: Path | None = None
     layers: tuple[str, ...] = ()
@@ -74,7 +78,10 @@ def visualize_images(request: Request) -> None:
         request.spec,
         weights=request.weights,
         checkpoint=request.checkpoint,
+        checkpoint_key=request.checkpoint_key,
         input_size=request.input_size,
+        model_args=request.model_args,
+        forward_args=request.forward_args,
     )
     if loaded.report is not None:
         console(stderr=True).print(str(loaded.report), markup=False)
@@ -97,6 +104,7 @@ def draw_images(request: Request, loaded: LoadedModel, paths: list[Path]) -> Non
         FmapboardError: it cannot be done; what was finished before stays.
     """
     select(loaded.model, request.chosen)  # fails before anything is made
+    check_forward(loaded.model)
     loaded.model.to(_device(request.device))
     out = console()
     out.print(f"{loaded.name}: input prepared by {loaded.preprocessing.source}", markup=False)
