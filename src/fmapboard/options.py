@@ -93,7 +93,7 @@ class Options:
         self._need_positive("samples", "max_channels", "max_tile", "max_bytes_per_step")
         self._need_one_of("scale", Scale)
         self._need_one_of("when_full", WhenFull)
-        check_colormap(self.colormap)
+        object.__setattr__(self, "colormap", checked_colormap(self.colormap))
         as_schedule(self.every)
         if not isinstance(self.start_step, int) or self.start_step < 0:
             raise ConfigurationError(
@@ -132,17 +132,19 @@ def _normalization(pair: Any) -> Normalization:
     return mean, std
 
 
-def check_colormap(name: str) -> None:
-    """Accept the name of a palette.
+def checked_colormap(name: str) -> str:
+    """The name of a palette, ``gray`` spelt as ``grey``.
 
     Raises:
         ConfigurationError: there is no palette of that name; the text lists the closest.
     """
+    name = "grey" if name == "gray" else name
     if name not in PALETTES:
         raise ConfigurationError(
             f"no palette {name!r} (closest: {closest(name, PALETTES)}); "
             f"there are {', '.join(PALETTES)}"
         )
+    return name
 
 
 def with_options(function: Callable[..., Any]) -> inspect.Signature:

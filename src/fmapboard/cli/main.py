@@ -40,6 +40,13 @@ class _Group(click.Group):
         super().format_usage(ctx, formatter)
 
 
+class _Palette(click.Choice):  # type: ignore[type-arg]  # generic since click 8.2
+    """Names of palettes; ``gray`` is one spelling of ``grey``."""
+
+    def convert(self, value: Any, *context: Any) -> Any:
+        return super().convert("grey" if value == "gray" else value, *context)
+
+
 _HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 _EXISTING = click.Path(path_type=Path)
 
@@ -116,7 +123,7 @@ def fmapboard(context: click.Context) -> None:
 )
 @click.option(
     "--colormap",
-    type=click.Choice(["grey", "viridis", "magma", "signed"]),
+    type=_Palette(["grey", "viridis", "magma", "signed"]),
     default="grey",
     show_default=True,
 )

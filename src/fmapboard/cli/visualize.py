@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from torch import Tensor
 
 from fmapboard.capture.step_parts import PendingStep
-from fmapboard.cli.images import decoding, find_images, read_image
+from fmapboard.cli.images import decoding, find_images, read_fitted
 from fmapboard.cli.models.arguments import check_forward
 from fmapboard.cli.models.load import LoadedModel, load_model
 from fmapboard.cli.prefetch import prefetched
@@ -152,7 +152,7 @@ def _recorded(
     )
 
     def read(path: Path) -> Tensor:
-        return prepare.fit(read_image(path))
+        return read_fitted(path, prepare.fit)
 
     first = 0
     fitted = prefetched(read, paths, ahead=2 * size, threads=READERS)

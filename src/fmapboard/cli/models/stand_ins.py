@@ -29,7 +29,7 @@ _HARMLESS = re.compile(
 _UNKNOWN = re.compile(r"Unsupported global: GLOBAL (?P<name>[\w.]+)")
 _CONTAINER = re.compile(r"Can only (?P<how>SETITEM|append|extend).*got <class '(?P<name>[\w.]+)'>")
 _NOT_BUILT = re.compile(
-    r"GLOBAL (?P<name>[\w.]+)|TorchScript|Can only|unrecognized func|Only persistent_load of storage"
+    r"GLOBAL (?P<name>[\w.]+)|TorchScript|Can only|unrecognized func|Only persistent_load"
 )
 """What torch says of a file whose objects are not plain tensors, numbers, text and containers."""
 

@@ -126,6 +126,12 @@ def test_an_empty_file_is_said_to_be_empty(tmp_path: Path) -> None:
         read_state_dict(tmp_path / "a.pt")
 
 
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.pt")
+    with pytest.raises(CheckpointError, match=r"a\.pt' is not a regular file"):
+        read_state_dict(tmp_path / "a.pt")
+
+
 def test_a_missing_file_is_said_with_its_neighbours(tmp_path: Path) -> None:
     (tmp_path / "last.ckpt").touch()
     with pytest.raises(

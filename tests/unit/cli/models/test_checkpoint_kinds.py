@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import timm.utils
 import torch
-from checkpoint_states import network, prefixed, saved, state
+from checkpoint_states import network, saved, state
 from lightning.pytorch.callbacks import EMAWeightAveraging
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
@@ -209,9 +209,10 @@ def test_compiled_and_parallel_models_state_dicts_are_loaded(tmp_path: Path) -> 
         assert bias(model) == 2
 
 
-@pytest.mark.parametrize("prefix", ["_fsdp_wrapped_module.", "_checkpoint_wrapped_module."])
-def test_other_wrappers_names_are_taken_off(tmp_path: Path, prefix: str) -> None:
-    assert load_checkpoint(network(), saved(prefixed(prefix), tmp_path / "a.pt")).matched == 7
+@pytest.mark.parametrize("wrapper", ["_fsdp_wrapped_module", "_checkpoint_wrapped_module"])
+def test_other_wrappers_names_are_taken_off(tmp_path: Path, wrapper: str) -> None:
+    wrapped = {name.replace(".", f".{wrapper}."): tensor for name, tensor in state().items()}
+    assert load_checkpoint(network(), saved(wrapped, tmp_path / "a.pt")).matched == 7
 
 
 # -- bad numbers ---------------------------------------------------------------------------------
