@@ -81,18 +81,21 @@ def closest(name: str, known: Iterable[str], *, most: int = 5) -> str:
     return ", ".join(near) if near else "none is close"
 
 
+_DISTRIBUTIONS = {"ignite": "pytorch-ignite", "transformers": "transformers accelerate"}
+"""Extra -> the distributions that it stands for, where they are not called as the extra is."""
+
+
 def optional(module: str, *, extra: str, why: str) -> ModuleType:
     """Import an optional library.
 
     Raises:
-        MissingExtra: it is not installed; the text says what to install.
+        MissingExtra: it is not installed; the text names the distributions to install.
     """
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise MissingExtra(
-            f"{why} needs {module!r}. Run: pip install 'fmapboard[{extra}]'"
-        ) from error
+        distributions = _DISTRIBUTIONS.get(extra, extra)
+        raise MissingExtra(f"{why} needs {module!r}. Run: pip install {distributions}") from error
 
 
 class WarnOnce:

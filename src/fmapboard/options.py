@@ -99,7 +99,7 @@ class Options:
         check_depth(self.depth)
         self._need_one_of("scale", Scale)
         self._need_one_of("when_full", WhenFull)
-        check_colormap(self.colormap)
+        object.__setattr__(self, "colormap", checked_colormap(self.colormap))
         as_schedule(self.every)
         object.__setattr__(self, "start_step", step_number(self.start_step, "start_step"))
         self._need_bool("inputs", "activation_gradients", "reduce_statistics")
@@ -175,17 +175,19 @@ def check_depth(depth: int | None) -> None:
         )
 
 
-def check_colormap(name: str) -> None:
-    """Accept the name of a palette.
+def checked_colormap(name: str) -> str:
+    """The name of a palette, ``gray`` spelt as ``grey``.
 
     Raises:
         ConfigurationError: there is no palette of that name; the text lists the closest.
     """
+    name = "grey" if name == "gray" else name
     if name not in PALETTES:
         raise ConfigurationError(
             f"no palette {name!r} (closest: {closest(str(name), PALETTES)}); "
             f"there are {', '.join(PALETTES)}"
         )
+    return name
 
 
 def check_place(log_dir: Any, writer: Any, comment: Any, filename_suffix: Any) -> None:

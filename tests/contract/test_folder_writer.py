@@ -73,3 +73,33 @@ def test_a_picture_that_cannot_be_written_leaves_the_one_before_readable(tmp_pat
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert [p.name for p in tmp_path.iterdir()] == ["a.png"]
     assert decoded((tmp_path / "a.png").read_bytes())[0, 0, 0] == 9
+
+
+def test_a_layer_that_windows_takes_for_a_device_gets_another_file_name(tmp_path: Path) -> None:
+    tags = ["feature_maps_1x1/CON", "feature_maps_1x1/aux.0", "feature_maps_1x1/com1",
+            "feature_maps_1x1/aux1.conv", "feature_maps_1x1/a.con"]  # fmt: skip
+    writer = FolderWriter(tmp_path)
+    writer.write(LoggedStep(0, 0.0, pictures=tuple(map(picture, tags))))
+    names = [writer.files[tag][0].name for tag in tags]
+    assert names == ["CON_.png", "aux_.0.png", "com1_.png", "aux1.conv.png", "a.con.png"]
+
+
+def test_two_writers_of_one_folder_do_not_share_a_temporary_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step = LoggedStep(0, 0.0, pictures=(picture("feature_maps_1x1/a", 9),))
+    parts: list[Path] = []
+    replace = Path.replace
+
+    def replace_late(part: Path, target: Path) -> Path:
+        """As if a second process wrote the same file between this one's write and rename."""
+        parts.append(part)
+        if len(parts) == 1:
+            FolderWriter(tmp_path).write(step)
+        return replace(part, target)
+
+    monkeypatch.setattr(Path, "replace", replace_late)
+    FolderWriter(tmp_path).write(step)
+    assert len(set(parts)) == 2
+    assert [p.name for p in tmp_path.iterdir()] == ["a.png"]
+    assert decoded((tmp_path / "a.png").read_bytes())[0, 0, 0] == 9

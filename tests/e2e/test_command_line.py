@@ -133,6 +133,12 @@ def test_a_model_of_ones_own_and_its_checkpoint_are_found_from_the_current_folde
     assert (tmp_path / "maps" / "0.png").is_file()
 
 
+def test_gray_is_a_colormap(tmp_path: Path, photograph: Path) -> None:
+    done = run("visualize", photograph, "--layers", "conv4", "--colormap", "gray", "--logdir",
+               "runs/x", cwd=tmp_path)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
 class Exploit:
     """Pickles as a call that makes a file."""
 
@@ -157,6 +163,9 @@ CASES = [
     (["photo.jpg", "--logdir", "photo.jpg/run"], 1, "cannot write to"),
     (["photo.jpg", "--out", "photo.jpg/maps"], 1, "cannot write to"),
     (["photo.jpg", "--device", "cuda:99"], 2, "--device 'cuda:99'"),
+    (["pipe.png"], 1, "'pipe.png' is a pipe or a device"),
+    (["photo.jpg", "--checkpoint-key", "ema"], 2, "give --checkpoint FILE"),
+    (["photo.jpg", "--model-arg", "width"], 2, "expected NAME=VALUE"),
     (["photo.jpg", "--samples", "0"], 2, "--samples"),
     (["photo.jpg", "--colormap", "jet"], 2, "jet"),
     (["--nonsense"], 2, "--nonsense"),
@@ -175,6 +184,7 @@ def test_what_cannot_be_done_is_one_line_and_an_exit_code(
 ) -> None:
     (tmp_path / "broken.jpg").write_bytes(photograph.read_bytes()[:700])
     (tmp_path / "empty.png").write_bytes(b"")
+    os.mkfifo(tmp_path / "pipe.png")
     torch.save({"weight": torch.zeros(3)}, tmp_path / "other.pt")
     torch.save(Exploit(str(tmp_path / "stolen")), tmp_path / "evil.pt")
     monkeypatch.chdir(tmp_path)

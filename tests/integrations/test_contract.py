@@ -82,24 +82,23 @@ def test_validation_is_recorded_on_request_alone_and_under_its_own_tag(
 
 
 @pytest.mark.parametrize(
-    ("framework", "module"),
+    ("framework", "module", "distributions"),
     [
-        ("lightning", "lightning.pytorch"),
-        ("transformers", "transformers.trainer_callback"),
-        ("ignite", "ignite.engine"),
-        ("accelerate", "accelerate"),
+        ("lightning", "lightning.pytorch", "lightning"),
+        ("transformers", "transformers.trainer_callback", "transformers accelerate"),
+        ("ignite", "ignite.engine", "pytorch-ignite"),
+        ("accelerate", "accelerate", "accelerate"),
     ],
 )
 def test_a_missing_framework_is_one_line_that_says_what_to_install(
-    framework: str, module: str, monkeypatch: pytest.MonkeyPatch
+    framework: str, module: str, distributions: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, module, None)
     monkeypatch.delitem(sys.modules, f"fmapboard.integrations.{framework}", raising=False)
     with pytest.raises(fmapboard.MissingExtra) as caught:
         __import__(f"fmapboard.integrations.{framework}")
     assert str(caught.value) == (
-        f"fmapboard.integrations.{framework} needs {module!r}. "
-        f"Run: pip install 'fmapboard[{framework}]'"
+        f"fmapboard.integrations.{framework} needs {module!r}. Run: pip install {distributions}"
     )
 
 

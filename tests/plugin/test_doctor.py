@@ -76,7 +76,7 @@ def test_a_tensorboard_of_another_python_without_fmapboard_is_a_problem(
     assert said.err == "fmapboard: 1 problem, see above\n"
     assert (
         "PROBLEM  fmapboard is not installed there, so no tab; "
-        f"run: {other} -m pip install fmapboard" in said.out
+        f"run: {other} -m pip install {doctor.source()}\n" in said.out
     )
 
 
@@ -146,3 +146,27 @@ def test_an_installation_tells_its_versions_and_that_the_tab_loads() -> None:
 def test_an_installation_tells_why_the_tab_does_not_load(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "fmapboard.plugin.plugin", None)
     assert inspect()["tab"].startswith("ModuleNotFoundError: ")
+
+
+@pytest.mark.parametrize(
+    ("noted", "text"),
+    [
+        (None, "fmapboard"),
+        ({"url": "file:///home/me/my%20code", "dir_info": {}}, "'/home/me/my code'"),
+        ({"url": "https://host/a.whl", "archive_info": {}}, "https://host/a.whl"),
+        (
+            {"url": "https://host/a.git", "vcs_info": {"vcs": "git", "commit_id": "1f"}},
+            "git+https://host/a.git@1f",
+        ),
+    ],
+)
+def test_what_to_install_is_where_this_installation_came_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, noted: Any, text: str
+) -> None:
+    folder = tmp_path / "fmapboard-0.1.0.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Name: fmapboard\nVersion: 0.1.0\n")
+    if noted is not None:
+        (folder / "direct_url.json").write_text(json.dumps(noted))
+    monkeypatch.syspath_prepend(tmp_path)
+    assert doctor.source() == text

@@ -13,6 +13,7 @@ import fmapboard
 from fmapboard.errors import ConfigurationError
 from fmapboard.integrations.training_run import RunOptions
 from fmapboard.options import Options, WatchOptions
+from fmapboard.render.palettes import palette
 
 NAMES = [field.name for field in fields(Options)]
 
@@ -56,3 +57,8 @@ def test_a_normalization_is_a_mean_and_a_deviation_per_channel(given: Any) -> No
 def test_a_normalization_that_is_no_pair_is_refused(given: Any) -> None:
     with pytest.raises(ConfigurationError, match=r"expected \(mean, std\), each a sequence"):
         Options.of(normalization=given)
+
+
+def test_gray_is_grey() -> None:
+    assert Options.of(colormap="gray") == Options.of(colormap="grey")
+    assert palette("gray").name == "grey"

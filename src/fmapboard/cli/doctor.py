@@ -13,8 +13,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from importlib import resources
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlparse
+from urllib.request import url2pathname
 
 from fmapboard import __version__
 from fmapboard.cli.run_dirs import to_paste
@@ -146,12 +149,12 @@ def _judged(found: dict[str, Any], python: str) -> Iterator[Finding]:
         yield Finding(text, Weight.PROBLEM)
     if versions["fmapboard"] is None:
         yield Finding(
-            f"fmapboard is not installed there, so no tab; {install} fmapboard", Weight.PROBLEM
+            f"fmapboard is not installed there, so no tab; {install} {source()}", Weight.PROBLEM
         )
         return
     if not found["has_entry"]:
         text = "fmapboard is installed without its entry point"
-        yield Finding(f"{text}; {install} --force-reinstall --no-deps fmapboard", Weight.PROBLEM)
+        yield Finding(f"{text}; {install} --force-reinstall --no-deps {source()}", Weight.PROBLEM)
     if found["tab"] is not None:
         yield Finding(f"the tab does not load: {found['tab']}", Weight.PROBLEM)
     if versions["fmapboard"] != __version__:
@@ -164,3 +167,20 @@ def _judged(found: dict[str, Any], python: str) -> Iterator[Finding]:
         since = time.strftime("%Y-%m-%d %H:%M", time.localtime(server["started"]))
         where = f"TensorBoard runs on port {server['port']} since {since}"
         yield Finding(f"{where}: restart it if fmapboard was installed later")
+
+
+def source() -> str:
+    """What this installation was installed from, as ``pip install`` takes it.
+
+    A folder, a wheel or a repository; the name alone where pip noted none of them (PEP 610), as
+    of an installation from an index.
+    """
+    try:
+        noted = json.loads(distribution("fmapboard").read_text("direct_url.json") or "")
+    except (PackageNotFoundError, ValueError):
+        return "fmapboard"
+    url, repository = noted["url"], noted.get("vcs_info")
+    if repository:
+        return shlex.quote(f"{repository['vcs']}+{url}@{repository['commit_id']}")
+    parts = urlparse(url)
+    return shlex.quote(url2pathname(parts.path) if parts.scheme == "file" else url)

@@ -6,14 +6,17 @@ import contextlib
 import re
 import threading
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
 from fmapboard.errors import ImageError, closest
+
+T = TypeVar("T")
 
 IMAGE_SUFFIXES = (
     *(".avif", ".bmp", ".gif", ".j2k", ".jfif", ".jp2", ".jpe", ".jpeg", ".jpg", ".mpo", ".pbm"),
@@ -26,6 +29,14 @@ _PROGRAMS = frozenset({"EPS", "WMF"})
 
 _DECODERS = r"PIL\b|fmapboard\.cli\.images\b"
 """Modules whose warnings are about the file."""
+
+_STRIP = 2**21
+"""Pixels that are converted at a time: a large picture is not held in several modes at once."""
+
+_LARGE = 2**24
+"""Pixels above which a picture is read while no other large one is."""
+
+_READING_LARGE = threading.Lock()
 
 _ORIENTATION = 0x0112
 _UPRIGHT = {
@@ -80,6 +91,25 @@ def read_image(path: Path) -> Image.Image:
         raise ImageError(f"cannot read the image {str(path)!r}: {reason}") from error
 
 
+def read_fitted(path: Path, fit: Callable[[Image.Image], T]) -> T:
+    """What ``fit`` makes of the picture in a file; several threads read one large one at a time.
+
+    Raises:
+        ImageError: as `read_image` does.
+    """
+    with _READING_LARGE if _pixels(path) > _LARGE else contextlib.nullcontext():
+        return fit(read_image(path))
+
+
+def _pixels(path: Path) -> int:
+    """Pixels of the picture in a file, from its header; 0 where that cannot be read."""
+    with contextlib.suppress(Exception), decoding():
+        _check_file(path)
+        with path.open("rb") as file, Image.open(file) as image:
+            return int(image.width * image.height)
+    return 0
+
+
 class _Filters:
     """What the decoders' warnings become, while anybody decodes."""
 
@@ -123,15 +153,28 @@ def to_rgb(image: Image.Image) -> Image.Image:
         >>> to_rgb(Image.new("RGBA", (1, 1), (255, 0, 0, 0))).getpixel((0, 0))
         (255, 255, 255)
     """
-    if image.mode.startswith("I;16") or (image.mode == "I" and image.format in ("PNG", "PPM")):
-        greys = np.asarray(image).astype(np.float64) / 257  # [H, W], 65535 -> 255
-        return _grey(greys)
-    if image.mode in ("I", "F"):
-        return _grey(_stretch(np.asarray(image).astype(np.float64)))
-    if image.has_transparency_data:
-        white = Image.new("RGBA", image.size, "white")
-        return Image.alpha_composite(white, image.convert("RGBA")).convert("RGB")
-    return image.convert("RGB")
+    low_high = (0.0, 65535.0)
+    if image.mode in ("I", "F") and not (image.mode == "I" and image.format in ("PNG", "PPM")):
+        low_high = _extremes(image)
+    rgb = Image.new("RGB", image.size)
+    for box in _strips(image):
+        rgb.paste(_strip_to_rgb(image.crop(box), *low_high), box)
+    return rgb
+
+
+def _strips(image: Image.Image) -> Iterator[tuple[int, int, int, int]]:
+    rows = max(1, _STRIP // max(1, image.width))
+    for top in range(0, image.height, rows):
+        yield 0, top, image.width, min(top + rows, image.height)
+
+
+def _strip_to_rgb(strip: Image.Image, low: float, high: float) -> Image.Image:
+    if strip.mode in ("I", "F") or strip.mode.startswith("I;16"):
+        return _grey(_stretch(np.asarray(strip).astype(np.float64), low, high))
+    if strip.has_transparency_data:
+        white = Image.new("RGBA", strip.size, "white")
+        return Image.alpha_composite(white, strip.convert("RGBA")).convert("RGB")
+    return strip.convert("RGB")
 
 
 def _expand(path: Path) -> list[Path]:
@@ -177,7 +220,9 @@ def _check_file(path: Path) -> None:
     _check_exists(path)
     if path.is_dir():
         raise ImageError(f"{str(path)!r} is a folder, not an image")
-    if path.is_file() and path.stat().st_size == 0:
+    if not path.is_file():
+        raise ImageError(f"{str(path)!r} is a pipe or a device, not a file; save the image first")
+    if path.stat().st_size == 0:
         raise ImageError(f"the image {str(path)!r} is empty: 0 bytes")
 
 
@@ -191,7 +236,8 @@ def _decode(path: Path) -> Image.Image:
             raise ImageError(f"the image {str(path)!r} has no pixels: {image.size}")
         turn = _UPRIGHT.get(_orientation(image))
         rgb = to_rgb(image)
-        return rgb.copy() if turn is None else rgb.transpose(turn)
+    del image  # before the picture is held a third time
+    return rgb if turn is None else rgb.transpose(turn)
 
 
 def _orientation(image: Image.Image) -> int:
@@ -207,9 +253,17 @@ def _grey(values: NDArray[np.float64]) -> Image.Image:
     return Image.fromarray(np.rint(values).astype(np.uint8)).convert("RGB")
 
 
-def _stretch(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Values scaled so that the smallest finite one is 0 and the largest is 255."""
-    finite = values[np.isfinite(values)]
-    low, high = (finite.min(), finite.max()) if finite.size else (0.0, 0.0)
+def _extremes(image: Image.Image) -> tuple[float, float]:
+    """The smallest and the largest finite value; 0 and 0 where there is none."""
+    found = []
+    for box in _strips(image):
+        values = np.asarray(image.crop(box)).astype(np.float64)
+        finite = values[np.isfinite(values)]
+        found += [float(finite.min()), float(finite.max())] if finite.size else []
+    return min(found, default=0.0), max(found, default=0.0)
+
+
+def _stretch(values: NDArray[np.float64], low: float, high: float) -> NDArray[np.float64]:
+    """Values scaled so that ``low`` is 0 and ``high`` is 255; NaN becomes 0."""
     scaled = np.clip((values - low) / ((high - low) or 1.0), 0, 1) * 255
     return np.where(np.isnan(scaled), 0.0, scaled)

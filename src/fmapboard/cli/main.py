@@ -40,6 +40,13 @@ class _Group(click.Group):
         super().format_usage(ctx, formatter)
 
 
+class _Palette(click.Choice):  # type: ignore[type-arg]  # generic since click 8.2
+    """Names of palettes; ``gray`` is one spelling of ``grey``."""
+
+    def convert(self, value: Any, *context: Any) -> Any:
+        return super().convert("grey" if value == "gray" else value, *context)
+
+
 _HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 _EXISTING = click.Path(path_type=Path)
 
@@ -63,7 +70,22 @@ def fmapboard(context: click.Context) -> None:
     "spec",
     default="demo",
     show_default=True,
-    help="A torchvision name, timm:NAME, package.module:callable, or the bundled demo network.",
+    help="A torchvision name, timm:NAME, hf:NAME or hf:FOLDER (Hugging Face), "
+    "package.module:callable, or the bundled demo network.",
+)
+@click.option(
+    "--model-arg",
+    "model_args",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="An argument of the model's constructor, such as num_classes=10. Repeatable.",
+)
+@click.option(
+    "--forward-arg",
+    "forward_args",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="An argument that the model's forward takes besides images. Repeatable.",
 )
 @click.option(
     "--weights",
@@ -71,7 +93,16 @@ def fmapboard(context: click.Context) -> None:
     show_default=True,
     help="DEFAULT (downloaded), none (random), a file, or a torchvision weights name.",
 )
-@click.option("--checkpoint", type=_EXISTING, help="A state dict to load into the model.")
+@click.option(
+    "--checkpoint",
+    type=_EXISTING,
+    help="Weights to load into the model: a file, or a folder or index of shards.",
+)
+@click.option(
+    "--checkpoint-key",
+    metavar="NAME",
+    help="Which weights of a checkpoint that holds several, such as state_dict_ema.",
+)
 @click.option("--logdir", type=_EXISTING, help="Write for TensorBoard into this run directory.")
 @click.option("--out", type=_EXISTING, help="Write PNG files into this folder.")
 @click.option(
@@ -92,7 +123,7 @@ def fmapboard(context: click.Context) -> None:
 )
 @click.option(
     "--colormap",
-    type=click.Choice(["grey", "viridis", "magma", "signed"]),
+    type=_Palette(["grey", "viridis", "magma", "signed"]),
     default="grey",
     show_default=True,
 )

@@ -14,7 +14,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from torch import Tensor
 
 from fmapboard.capture.step_parts import PendingStep
-from fmapboard.cli.images import decoding, find_images, read_image
+from fmapboard.cli.images import decoding, find_images, read_fitted
+from fmapboard.cli.models.arguments import check_forward
 from fmapboard.cli.models.load import LoadedModel, load_model
 from fmapboard.cli.prefetch import prefetched
 from fmapboard.cli.run_dirs import new_directory, to_paste
@@ -45,6 +46,9 @@ class Request:
     spec: str = "demo"
     weights: str = "DEFAULT"
     checkpoint: Path | None = None
+    checkpoint_key: str | None = None
+    model_args: tuple[str, ...] = ()
+    forward_args: tuple[str, ...] = ()
     logdir: Path | None = None
     out: Path | None = None
     layers: tuple[str, ...] = ()
@@ -75,7 +79,10 @@ def visualize_images(request: Request) -> None:
         request.spec,
         weights=request.weights,
         checkpoint=request.checkpoint,
+        checkpoint_key=request.checkpoint_key,
         input_size=request.input_size,
+        model_args=request.model_args,
+        forward_args=request.forward_args,
     )
     if loaded.report is not None:
         console(stderr=True).print(str(loaded.report), markup=False)
@@ -98,6 +105,7 @@ def draw_images(request: Request, loaded: LoadedModel, paths: list[Path]) -> Non
         FmapboardError: it cannot be done; what was finished before stays.
     """
     select(loaded.model, request.chosen)  # fails before anything is made
+    check_forward(loaded.model)
     loaded.model.to(_device(request.device))
     out = console()
     out.print(f"{loaded.name}: input prepared by {loaded.preprocessing.source}", markup=False)
@@ -146,7 +154,7 @@ def _recorded(
     )
 
     def read(path: Path) -> Tensor:
-        return prepare.fit(read_image(path))
+        return read_fitted(path, prepare.fit)
 
     first = 0
     fitted = prefetched(read, paths, ahead=2 * size, threads=READERS)

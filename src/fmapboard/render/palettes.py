@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from fmapboard.options import check_colormap
+from fmapboard.options import checked_colormap
 from fmapboard.records import Bytes8, PixelMark
 
 VALUES = 250
@@ -66,7 +66,7 @@ def palette(name: str) -> Palette:
     Raises:
         ConfigurationError: there is no such palette.
     """
-    check_colormap(name)
+    name = checked_colormap(name)
     table = np.empty((256, 3), np.uint8)
     table[:VALUES] = _values(name)
     for mark, colour in MARK_COLOURS.items():

@@ -3,7 +3,8 @@
 The frame is Portable Network Graphics (W3C, third edition): signature, IHDR, PLTE where there is a
 palette, IDAT, IEND. The pixels are compressed by `isal` (Intel's igzip), which at its level 1 is
 about twenty times faster than zlib at the level that Pillow uses, for about 15 % more bytes:
-feature maps are close to noise and hardly compress. What compression there is comes from the filter
+feature maps are close to noise and hardly compress. Without isal, zlib's level 1 is used
+(`deflate`). What compression there is comes from the filter
 in front of it: photographs get Paeth's, which is the best and the dearest; large smooth maps the
 row above; small or noisy ones none. An enlarged picture is filtered as the small one that it is:
 each row by the pixel to the left, its repetitions by the row above, which leaves zeros.
@@ -22,9 +23,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from isal import isal_zlib
 
 from fmapboard.records import Bytes8, Picture
+from fmapboard.render import deflate
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _GREY, _RGB, _INDEXED = 0, 2, 3
@@ -77,8 +78,8 @@ def _compressed(picture: Picture, factor: int) -> list[bytes]:
     if picture.compact and factor == 1:
         runs = zlib.compressobj(_LEVEL, memLevel=9, strategy=zlib.Z_RLE)
         return [*(runs.compress(rows.data) for rows in _least(picture.pixels)), runs.flush()]
-    deflate = isal_zlib.compressobj(_LEVEL)
-    return [*map(deflate.compress, _filtered(picture.pixels, factor)), deflate.flush()]
+    stream = deflate.fastest.compressobj(_LEVEL)
+    return [*map(stream.compress, _filtered(picture.pixels, factor)), stream.flush()]
 
 
 def _filtered(pixels: Bytes8, factor: int) -> Iterator[Bytes8]:
@@ -187,7 +188,7 @@ def _chosen(first: npt.NDArray[np.bool_], one: Bytes8, other: Bytes8) -> Bytes8:
 
 def _chunk(kind: bytes, *data: bytes) -> list[bytes]:
     """Length, type, data and CRC-32."""
-    checksum = isal_zlib.crc32(kind)
+    checksum = deflate.fastest.crc32(kind)
     for part in data:
-        checksum = isal_zlib.crc32(part, checksum)
+        checksum = deflate.fastest.crc32(part, checksum)
     return [struct.pack(">I", sum(map(len, data))), kind, *data, struct.pack(">I", checksum)]

@@ -61,7 +61,7 @@ class SummaryBuilder:
         self._scale = scale
         self._prefix = tags.prefix(name)
         self._max_kernels, self._compact, self._with_pngs = max_kernels, compact, with_pngs
-        self._records = TabRecords(self._prefix, colormap, scale)
+        self._records = TabRecords(self._prefix, self._palette.name, scale)
         self._nonfinite_said = self._said_now = False
 
     def __call__(self, data: StepData) -> LoggedStep:

@@ -15,10 +15,10 @@ import threading
 import time
 from pathlib import Path
 
-import google_crc32c
 from tensorboard.compat.proto import event_pb2
 
 from fmapboard.errors import WriteError, log
+from fmapboard.writers import checksum
 from fmapboard.writers.encoder import field
 from fmapboard.writers.local_file import LocalFile
 from fmapboard.writers.remote import RemoteDirectory, RemoteFile
@@ -171,8 +171,8 @@ def _framed(*parts: bytes) -> list[bytes]:
     length = struct.pack("<Q", sum(map(len, parts)))
     crc = 0
     for part in parts:
-        crc = google_crc32c.extend(crc, part)
-    return [length, _masked(google_crc32c.value(length)), *parts, _masked(crc)]
+        crc = checksum.extend(crc, part)
+    return [length, _masked(checksum.value(length)), *parts, _masked(crc)]
 
 
 def _masked(crc: int) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import sys
+import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,6 +15,11 @@ from fmapboard.render import png
 from fmapboard.render.grid import enlargement
 
 _UNSAFE = re.compile(r"[^\w.-]")
+
+_DEVICE = re.compile(
+    r"(con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³])(?=\.|$)", re.IGNORECASE
+)
+"""What Windows takes for a device, whatever follows the dot."""
 
 
 @dataclass(slots=True)
@@ -67,7 +73,8 @@ class FolderWriter:
 
 def _store(path: Path, data: bytes) -> None:
     """Write a file whole; where that fails, one that stood there before still does."""
-    part = path.with_name(f"{path.name}.part")
+    # Two processes may write one folder at a time: each needs a temporary file of its own.
+    part = path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}.part")
     try:
         part.write_bytes(data)
         part.replace(path)
@@ -90,7 +97,11 @@ def _stem(tagged: TaggedPictures) -> str:
 
 
 def free_name(stem: str, taken: set[str]) -> str:
-    """The stem, numbered where it is taken (file systems may not tell case apart); now taken."""
+    """The stem, numbered where it is taken (file systems may not tell case apart); now taken.
+
+    One that Windows takes for a device gets an underscore: ``aux.0`` becomes ``aux_.0``.
+    """
+    stem = _DEVICE.sub(r"\1_", stem, count=1) if _DEVICE.match(stem) else stem
     candidate, number = stem, 2
     while candidate.lower() in taken:
         candidate, number = f"{stem}-{number}", number + 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 import warnings
 import zlib
@@ -11,7 +12,7 @@ import pytest
 from image_files import noise, saved
 from PIL import Image
 
-from fmapboard.cli.images import read_image
+from fmapboard.cli.images import read_fitted, read_image
 from fmapboard.errors import ImageError
 
 
@@ -54,6 +55,14 @@ def test_a_file_in_a_missing_folder_is_missing(tmp_path: Path) -> None:
 def test_a_folder_is_no_image(tmp_path: Path) -> None:
     with pytest.raises(ImageError, match="is a folder, not an image"):
         read_image(tmp_path)
+
+
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.png")
+    with pytest.raises(ImageError, match=r"a\.png' is a pipe or a device, not a file; save the im"):
+        read_image(tmp_path / "a.png")
+    with pytest.raises(ImageError, match="is a pipe or a device"):
+        read_fitted(tmp_path / "a.png", lambda image: image)
 
 
 def test_a_drawing_is_not_run_through_another_program(tmp_path: Path) -> None:

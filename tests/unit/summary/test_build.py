@@ -130,6 +130,11 @@ def test_a_dead_activations_channel_is_drawn_as_dead() -> None:
     assert arrays["feature_maps.dead"].tolist() == [0.0, 1.0, 0.0, 0.0]
 
 
+def test_gray_is_recorded_as_grey() -> None:
+    step = compose(SummaryBuilder(colormap="gray"), measured=(measured(maps_of(1, 4, 6, 6)),))
+    assert unpack(step.records[0].blobs)[0]["pictures"][0]["palette"] == "grey"
+
+
 def test_a_colour_palette_is_used_and_named() -> None:
     step = compose(SummaryBuilder(colormap="magma"), measured=(measured(maps_of(1, 4, 6, 6)),))
     assert step.pictures[0].samples[0].palette is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import inspect
 import os
 import sys
 from types import ModuleType
@@ -11,12 +12,15 @@ from typing import Any
 
 from torch import nn
 
-from fmapboard.cli.models.checkpoints import one_line
+from fmapboard.cli.models.arguments import Arguments
+from fmapboard.cli.models.messages import one_line
 from fmapboard.errors import ConfigurationError, UnknownModel, closest
 
 
-def call_factory(spec: str) -> nn.Module:
+def call_factory(spec: str, arguments: Arguments) -> nn.Module:
     """What the callable that ``spec`` names returns; a module in its place is taken as it is.
+
+    The callable gets the keyword arguments.
 
     The current folder is importable, as with ``python -m``.
 
@@ -35,7 +39,7 @@ def call_factory(spec: str) -> nn.Module:
         raise UnknownModel(
             f"{module_name!r} has no {attribute!r} (for {spec!r}); closest: {near}"
         ) from error
-    return _call(made, spec)
+    return _call(made, spec, arguments)
 
 
 def _import(name: str, spec: str) -> ModuleType:
@@ -55,18 +59,38 @@ def _import(name: str, spec: str) -> ModuleType:
         ) from error
 
 
-def _call(made: Any, spec: str) -> nn.Module:
+def _call(made: Any, spec: str, arguments: Arguments) -> nn.Module:
     if not isinstance(made, nn.Module):
         if not callable(made):
             raise UnknownModel(
                 f"{spec!r} is a {type(made).__name__}, neither callable nor a module"
             )
         try:
-            made = made()
+            made = made(**arguments)
         except (Exception, SystemExit) as error:  # the user's code
-            raise ConfigurationError(f"calling {spec!r} failed: {one_line(error)}") from error
+            raise ConfigurationError(
+                f"calling {spec!r} failed: {one_line(error)}{_needs(made, arguments)}"
+            ) from error
+    elif arguments:
+        raise ConfigurationError(
+            f"{spec!r} is a module already and takes no --model-arg; name its class or a function"
+        )
     if not isinstance(made, nn.Module):
         raise ConfigurationError(
             f"{spec!r} returned a {type(made).__name__}, not a torch.nn.Module"
         )
     return made
+
+
+def _needs(made: Any, arguments: Arguments) -> str:
+    """Which arguments a callable takes, where those that were given do not suit it."""
+    try:
+        signature = inspect.signature(made)
+    except (TypeError, ValueError):  # of a type in C
+        return ""
+    try:
+        signature.bind(**arguments)
+    except TypeError:
+        names = [p.name for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        return f"; give arguments with --model-arg NAME=VALUE (it takes {', '.join(names)})"
+    return ""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from torch import nn
 
+from fmapboard.cli.models.arguments import bind_forward, parse_arguments
 from fmapboard.cli.models.checkpoints import LoadReport, load_checkpoint
 from fmapboard.cli.models.factory import call_factory
+from fmapboard.cli.models.huggingface import build_huggingface
 from fmapboard.cli.models.preprocessing import Preprocessing, assumed
 from fmapboard.cli.models.pretrained import Request, build_timm, build_torchvision, refuse_name
 from fmapboard.errors import CheckpointError, ConfigurationError
@@ -39,67 +42,85 @@ def load_model(
     *,
     weights: str = "DEFAULT",
     checkpoint: Path | None = None,
+    checkpoint_key: str | None = None,
     input_size: int | None = None,
+    model_args: Sequence[str] = (),
+    forward_args: Sequence[str] = (),
 ) -> LoadedModel:
     """The model that ``spec`` names, in eval mode, with its preprocessing.
 
     Args:
         spec: ``"demo"`` (the bundled network), a torchvision name (``"resnet34"``), a timm name
-            (``"timm:convnext_tiny"``), or ``"package.module:callable"``: a callable without
-            arguments that returns a module, or a module. The current folder is importable.
+            (``"timm:convnext_tiny"``), ``"hf:"`` and a name on the Hugging Face hub or a folder,
+            or ``"package.module:callable"``: a callable that returns a module, or a module. The
+            current folder is importable.
         weights: ``"DEFAULT"`` (pretrained, fetched at need), ``"none"`` (random; a callable's
             own are kept), a file, or a name of torchvision's such as ``"IMAGENET1K_V2"``.
-        checkpoint: a file of weights; with one, nothing is fetched.
+        checkpoint: a file of weights, or a folder or index of shards; with one, no weights are
+            fetched.
+        checkpoint_key: which weights of a file with several, such as ``"state_dict_ema"``.
         input_size: the side of the square input, px; by default what the weights want.
+        model_args: ``NAME=VALUE``, keyword arguments of the constructor.
+        forward_args: ``NAME=VALUE``, keyword arguments that each forward pass gets besides images.
 
     Raises:
         UnknownModel: nothing has that name.
         ConfigurationError: the model cannot be built, or takes no photographs.
         DownloadError: the pretrained weights could not be fetched.
         CheckpointError: the file cannot be read or does not fit.
-        MissingExtra: a timm name, and timm is not installed.
+        MissingExtra: a timm or Hugging Face name, and that library is not installed.
     """
-    request = _understand(spec, weights, checkpoint, input_size)
-    model, preprocessing = _build(request)
-    report = load_checkpoint(model, request.file) if request.file else None
+    file, weights = _weights_file(weights, checkpoint)
+    if checkpoint_key is not None and file is None:
+        raise ConfigurationError("--checkpoint-key names a part of a file; give --checkpoint FILE")
+    if input_size is not None and input_size < 1:
+        raise ConfigurationError(f"the input size must be at least 1 pixel, not {input_size}")
+    arguments = parse_arguments(model_args, "--model-arg")
+    request = Request(spec, weights, file, input_size, arguments)
+    model, preprocessing, report = _build(request)
+    if file is not None:
+        report = load_checkpoint(model, file, key=checkpoint_key)
+    bind_forward(model, parse_arguments(forward_args, "--forward-arg"))
     if input_size is not None:
         preprocessing = preprocessing.with_input_size(input_size)
     return LoadedModel(model.eval(), spec, preprocessing, report)
 
 
-def _build(request: Request) -> tuple[nn.Module, Preprocessing]:
+def _build(request: Request) -> tuple[nn.Module, Preprocessing, LoadReport | None]:
+    """The model, its preprocessing, and what its library said of the weights it loaded."""
     if ":" not in request.spec and request.spec != "demo":
-        return build_torchvision(request)
+        return *build_torchvision(request), None
     refuse_name(request)
     if request.spec == "demo":
-        return _build_demo(request)
+        return *_build_demo(request), None
     if request.spec.startswith("timm:"):
-        return build_timm(request)
-    model = call_factory(request.spec)
-    return model, assumed(model)
+        return *build_timm(request), None
+    if request.spec.startswith("hf:"):
+        return build_huggingface(request)
+    model = call_factory(request.spec, request.arguments)
+    return model, assumed(model), None
 
 
-def _understand(
-    spec: str, weights: str, checkpoint: Path | None, input_size: int | None
-) -> Request:
-    if input_size is not None and input_size < 1:
-        raise ConfigurationError(f"the input size must be at least 1 pixel, not {input_size}")
+def _weights_file(weights: str, checkpoint: Path | None) -> tuple[Path | None, str]:
+    """The file of weights, if one is meant, and ``DEFAULT``, ``none`` or a name besides."""
     known = {"default": "DEFAULT", "none": "none"}.get(weights.lower())
     if known is not None:
-        return Request(spec, known, checkpoint, input_size)
+        return checkpoint, known
     path = Path(weights)
     if not path.is_file():
         if path.suffix.lower() in _WEIGHT_SUFFIXES:
             raise CheckpointError(f"no such file of weights: {weights!r}")
-        return Request(spec, weights, checkpoint, input_size)
+        return checkpoint, weights
     if checkpoint is not None:
         raise ConfigurationError(
             f"two files of weights: {weights!r} and {str(checkpoint)!r}; give one of them"
         )
-    return Request(spec, "DEFAULT", path, input_size)
+    return path, "DEFAULT"
 
 
 def _build_demo(request: Request) -> tuple[nn.Module, Preprocessing]:
+    if request.arguments:
+        raise ConfigurationError("the demo network takes no --model-arg")
     network = importlib.import_module("fmapboard.demo.network")
     model: nn.Module = network.load_trained()
     if request.weights == "none":

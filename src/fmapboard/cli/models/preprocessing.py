@@ -53,7 +53,8 @@ class Preprocessing:
 
     def fit(self, image: Image.Image) -> Tensor:
         """The picture resized and cropped, u8 [C, H, W]; may run in any thread."""
-        image = _without_ends(image.convert("L" if self.channels == 1 else "RGB"))
+        mode = "L" if self.channels == 1 else "RGB"
+        image = _without_ends(image if image.mode == mode else image.convert(mode))
         edges = [self.resize] if isinstance(self.resize, int) else list(self.resize)
         image = functional.resize(image, edges, InterpolationMode(self.interpolation))
         if self.size is not None:
@@ -108,6 +109,33 @@ def from_timm(config: Mapping[str, Any], source: str) -> Preprocessing:
         std=_fit(config["std"], channels),
         channels=channels,
         interpolation=config["interpolation"],
+        source=source,
+    )
+
+
+def from_huggingface(config: Mapping[str, Any], source: str, *, whole: int) -> Preprocessing:
+    """What an image processor of Hugging Face does, from its ``to_dict()``.
+
+    Processors that bound both the shorter and the longer side (detection) keep the whole picture
+    at a shorter side of ``whole`` px; those that do not normalize leave values in 0 … 1.
+    """
+    size, crop = config.get("size") or {}, config.get("crop_size") or {}
+    shortest = size.get("shortest_edge")
+    exact = (size["height"], size["width"]) if "height" in size else None
+    side = (crop["height"], crop["width"]) if config.get("do_center_crop") and crop else exact
+    resize: int | tuple[int, int] = exact or shortest or whole
+    if "longest_edge" in size:
+        side, resize = None, whole
+    elif config.get("crop_pct") and shortest:  # ConvNeXt's: small sizes are cropped, others not
+        side = (shortest, shortest)
+        resize = int(shortest / config["crop_pct"]) if shortest < 384 else side
+    normalizes = config.get("do_normalize", True)
+    return Preprocessing(
+        size=side,
+        resize=resize,
+        mean=tuple(config["image_mean"]) if normalizes else (0.0, 0.0, 0.0),
+        std=tuple(config["image_std"]) if normalizes else (1.0, 1.0, 1.0),
+        interpolation=Image.Resampling(config.get("resample", 2)).name.lower(),
         source=source,
     )
 

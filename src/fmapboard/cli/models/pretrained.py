@@ -8,7 +8,7 @@ import inspect
 import socket
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,7 +19,8 @@ import torch.hub
 import torchvision.models
 from torch import nn
 
-from fmapboard.cli.models.checkpoints import one_line
+from fmapboard.cli.models.arguments import Arguments
+from fmapboard.cli.models.messages import one_line
 from fmapboard.cli.models.preprocessing import Preprocessing, from_preset, from_timm
 from fmapboard.errors import (
     ConfigurationError,
@@ -29,7 +30,7 @@ from fmapboard.errors import (
     optional,
 )
 
-_WHOLE_SIDE = 320
+WHOLE_SIDE = 320
 """Shorter side of a detector's input, px: its own 800 take long and fill the disk."""
 
 _TIMEOUT = 20.0
@@ -45,6 +46,8 @@ class Request:
     """``"DEFAULT"``, ``"none"`` or the name of one of torchvision's weights."""
     file: Path | None
     input_size: int | None
+    arguments: Arguments = field(default_factory=dict)
+    """Keyword arguments of the model's constructor."""
 
     @property
     def fetches(self) -> bool:
@@ -77,9 +80,9 @@ def build_torchvision(request: Request) -> tuple[nn.Module, Preprocessing]:
     if type(preset).__name__ in ("VideoClassification", "OpticalFlow"):
         raise ConfigurationError(f"{name!r} takes clips or pairs of frames, not a photograph")
     source = repr(entry) if request.fetches else f"{entry!r} (its preprocessing only)"
-    model = _fetch_torchvision(name, entry) if request.fetches else _bare(name, request)
-    _bound_detector(model, request.input_size or _WHOLE_SIDE)
-    return model, from_preset(preset, source, whole=_WHOLE_SIDE)
+    model = _fetch_torchvision(name, entry, request) if request.fetches else _bare(name, request)
+    _bound_detector(model, request.input_size or WHOLE_SIDE)
+    return model, from_preset(preset, source, whole=WHOLE_SIDE)
 
 
 def _weights_entry(name: str, request: Request) -> Any:
@@ -96,11 +99,11 @@ def _weights_entry(name: str, request: Request) -> Any:
     return entries[wanted]
 
 
-def _fetch_torchvision(name: str, entry: Any) -> nn.Module:
+def _fetch_torchvision(name: str, entry: Any, request: Request) -> nn.Module:
     cached = Path(torch.hub.get_dir(), "checkpoints", Path(urlparse(entry.url).path).name)
-    with _fetching(name, cached):
+    with fetching(name, cached), _accepting(request):
         model: nn.Module = torchvision.models.get_model(
-            name, weights=entry, progress=sys.stderr.isatty()
+            name, weights=entry, progress=sys.stderr.isatty(), **request.arguments
         )
     return model
 
@@ -114,7 +117,8 @@ def _bare(name: str, request: Request) -> nn.Module:
     if name in ("googlenet", "inception_v3"):
         # What their pretrained weights go with, and a warning less.
         options |= {"init_weights": request.file is None, "transform_input": True}
-    model: nn.Module = torchvision.models.get_model(name, **options)
+    with _accepting(request):
+        model: nn.Module = torchvision.models.get_model(name, **{**options, **request.arguments})
     return model
 
 
@@ -138,12 +142,17 @@ def build_timm(request: Request) -> tuple[nn.Module, Preprocessing]:
     name = request.spec.removeprefix("timm:")
     _check_timm(timm, name, request)
     if request.fetches:
-        with _fetching(request.spec), _hub_offline_if_unreachable():
-            model: nn.Module = timm.create_model(name, pretrained=True)
+        with fetching(request.spec), hub_offline_if_unreachable(), _accepting(request):
+            model: nn.Module = timm.create_model(name, pretrained=True, **request.arguments)
     else:
-        model = timm.create_model(name, pretrained=False)
+        with _accepting(request):
+            model = timm.create_model(name, pretrained=False, **request.arguments)
     config = importlib.import_module("timm.data").resolve_model_data_config(model)
-    return model, from_timm(config, "timm pretrained_cfg")
+    channels, *side = config["input_size"]
+    size = request.arguments.get("img_size", side)
+    sides = [size, size] if isinstance(size, int) else list(size)
+    channels = request.arguments.get("in_chans", channels)
+    return model, from_timm({**config, "input_size": (channels, *sides)}, "timm pretrained_cfg")
 
 
 def _check_timm(timm: ModuleType, name: str, request: Request) -> None:
@@ -157,7 +166,7 @@ def _check_timm(timm: ModuleType, name: str, request: Request) -> None:
 
 
 @contextlib.contextmanager
-def _hub_offline_if_unreachable() -> Iterator[None]:
+def hub_offline_if_unreachable() -> Iterator[None]:
     """Let the Hugging Face hub use its cache at once when its host does not answer.
 
     Otherwise it asks for every file six times, 45 s in all, before it looks into the cache.
@@ -183,6 +192,21 @@ def _answers(url: str) -> bool:
     return True
 
 
+@contextlib.contextmanager
+def _accepting(request: Request) -> Iterator[None]:
+    """Turn a constructor's complaint about ``--model-arg`` into a `ConfigurationError`."""
+    try:
+        yield
+    except (TypeError, ValueError, AssertionError) as error:
+        if not request.arguments:
+            raise
+        given = ", ".join(f"{name}={value!r}" for name, value in request.arguments.items())
+        advice = "; pretrained weights may rule it out: try --weights none" * request.fetches
+        raise ConfigurationError(
+            f"{request.spec!r} cannot be built with {given}: {one_line(error)}{advice}"
+        ) from error
+
+
 def refuse_name(request: Request) -> None:
     """Only torchvision's models have weights with names of their own."""
     if request.weights not in ("DEFAULT", "none"):
@@ -195,12 +219,12 @@ def refuse_name(request: Request) -> None:
 def _no_such(spec: str, known: Iterable[str]) -> str:
     return (
         f"no model {spec!r}; closest: {closest(spec, known)}; "
-        "also timm:NAME and package.module:callable"
+        "also timm:NAME, hf:NAME and package.module:callable"
     )
 
 
 @contextlib.contextmanager
-def _fetching(name: str, cached: Path | None = None) -> Iterator[None]:
+def fetching(name: str, cached: Path | None = None) -> Iterator[None]:
     """Run what may download: it gives up on a silent host, prints to stderr alone, and fails as
     one `DownloadError`."""
     before = socket.getdefaulttimeout()
@@ -208,6 +232,8 @@ def _fetching(name: str, cached: Path | None = None) -> Iterator[None]:
     try:
         with contextlib.redirect_stdout(sys.stderr):
             yield
+    except ConfigurationError:
+        raise
     except Exception as error:  # OSError, RuntimeError, httpx's and pickle's errors alike
         if cached is not None and cached.exists():
             happened = f"could not load the weights of {name!r}; delete {str(cached)!r} to retry"

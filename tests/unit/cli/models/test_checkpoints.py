@@ -13,7 +13,8 @@ from checkpoint_states import OWN, network, prefixed, saved, state
 from safetensors.torch import save_file
 from torch import nn
 
-from fmapboard.cli.models.checkpoints import LoadReport, load_checkpoint, read_state_dict, unwrap
+from fmapboard.cli.models.checkpoints import LoadReport, load_checkpoint, read_state_dict
+from fmapboard.cli.models.state_dicts import find
 from fmapboard.errors import CheckpointError
 
 # -- unwrapping ----------------------------------------------------------------------------------
@@ -59,42 +60,43 @@ def test_the_usual_nestings_are_unwrapped(tmp_path: Path, nesting: str) -> None:
 
 def test_what_lies_beside_the_model_is_unexpected(tmp_path: Path) -> None:
     path = saved(NESTINGS["Lightning"](), tmp_path / "a.ckpt")
-    assert load_checkpoint(network(), path) == LoadReport((), ("loss.weight",), 7)
+    report = load_checkpoint(network(), path)
+    assert report == LoadReport((), ("loss.weight",), 7, place="state_dict.model")
 
 
 def test_the_nesting_that_fits_best_is_taken(tmp_path: Path) -> None:
     generator = {"x.weight": torch.ones(1), "0.weight": torch.ones(4, 3, 3, 3)}
-    found = unwrap({"model": generator, "discriminator": state()}, OWN)
-    assert found.keys() == set(OWN)
+    found = find({"model": generator, "discriminator": state()}, OWN)
+    assert found.tensors.keys() == set(OWN)
 
 
 def test_of_equal_nestings_the_plain_weights_come_before_the_averaged() -> None:
-    found = unwrap({"ema": state(2), "epoch": 1, "state_dict": state(1)}, OWN)
-    assert found["0.bias"].tolist() == [1, 1, 1, 1]
+    found = find({"ema": state(2), "epoch": 1, "state_dict": state(1)}, OWN)
+    assert found.tensors["0.bias"].tolist() == [1, 1, 1, 1]
 
 
 def test_a_layer_that_is_called_module_keeps_its_name() -> None:
     names = {"module.weight": torch.ones(1), "other.weight": torch.ones(2)}
-    assert unwrap(names, names.keys()) == names
+    assert find(names, names.keys()).tensors == names
 
 
 def test_a_layer_that_is_called_module_keeps_its_name_behind_a_prefix() -> None:
-    found = unwrap({"model.module.weight": torch.ones(1)}, {"module.weight"})
-    assert list(found) == ["module.weight"]
+    found = find({"model.module.weight": torch.ones(1)}, {"module.weight"})
+    assert list(found.tensors) == ["module.weight"]
 
 
 def test_of_two_namesakes_the_one_with_the_prefix_is_taken() -> None:
     names = {"model.a": torch.ones(1), "model.b": torch.ones(1), "a": torch.zeros(1)}
-    assert unwrap(names, {"a", "b"})["a"].tolist() == [1]
+    assert find(names, {"a", "b"}).tensors["a"].tolist() == [1]
 
 
 def test_nothing_in_a_checkpoint_without_tensors() -> None:
-    assert unwrap({"epoch": 3, "args": {"lr": 0.1}}, OWN) == {}
+    assert find({"epoch": 3, "args": {"lr": 0.1}}, OWN).tensors == {}
 
 
 def test_without_expected_names_the_largest_reading_is_taken(tmp_path: Path) -> None:
     path = saved({"mean": torch.ones(3), "state_dict": state()}, tmp_path / "a.pt")
-    assert read_state_dict(path).keys() == set(OWN)
+    assert read_state_dict(path).tensors.keys() == set(OWN)
 
 
 def test_the_version_of_a_layers_format_survives_a_prefix(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def test_an_unknown_timm_tag_is_an_unknown_model() -> None:
 
 def test_without_timm_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "timm", None)
-    with pytest.raises(MissingExtra, match=r"pip install 'fmapboard\[timm\]'"):
+    with pytest.raises(MissingExtra, match=r"Run: pip install timm$"):
         load_model("timm:resnet18")
 
 
@@ -116,3 +116,20 @@ def test_a_timm_model_without_pretrained_weights_says_so() -> None:
 def _without_weights() -> str:
     having = {name.split(".")[0] for name in timm.list_models(pretrained=True)}
     return next(name for name in timm.list_models() if name not in having)
+
+
+def test_a_constructors_argument_reaches_timm() -> None:
+    loaded = load_model("timm:resnet18", weights="none", model_args=["num_classes=7", "in_chans=1"])
+    assert loaded.model.get_classifier().out_features == 7
+    assert loaded.preprocessing.channels == 1
+
+
+def test_an_argument_that_timm_does_not_know_is_said_in_one_line() -> None:
+    text = r"'timm:resnet18' cannot be built with numclasses=7: TypeError: .*'numclasses'$"
+    with pytest.raises(ConfigurationError, match=text):
+        load_model("timm:resnet18", weights="none", model_args=["numclasses=7"])
+
+
+def test_a_timm_models_input_has_the_size_that_was_asked_for() -> None:
+    loaded = load_model("timm:vit_tiny_patch16_224", weights="none", model_args=["img_size=96"])
+    assert loaded.preprocessing(photograph()).shape == (3, 96, 96)

@@ -83,9 +83,7 @@ def test_none_and_default_may_be_written_in_any_case() -> None:
 
 
 def test_an_unknown_name_lists_the_closest() -> None:
-    text = (
-        r"no model 'resnet33'; closest: resnet34, .*; also timm:NAME and package\.module:callable"
-    )
+    text = r"no model 'resnet33'; closest: resnet34, .*; also timm:NAME, hf:NAME and package"
     with pytest.raises(UnknownModel, match=text):
         load_model("resnet33")
 
@@ -136,3 +134,14 @@ def test_a_detector_runs_on_a_small_picture() -> None:
 def test_networks_with_a_warning_of_their_own_are_built_without_it(name: str) -> None:
     loaded = load_model(name, weights="none")
     assert loaded.model.transform_input is True
+
+
+def test_a_constructors_argument_reaches_torchvision() -> None:
+    loaded = load_model("squeezenet1_1", weights="none", model_args=["num_classes=7"])
+    assert loaded.model.num_classes == 7
+
+
+def test_other_classes_than_the_pretrained_weights_have_are_refused_with_the_way_out() -> None:
+    text = "cannot be built with num_classes=7: .* may rule it out: try --weights none$"
+    with pytest.raises(ConfigurationError, match=text):
+        load_model("squeezenet1_1", model_args=["num_classes=7"])

@@ -1,0 +1,170 @@
+"""Finds the state dict inside a checkpoint, and frees its names from what wrappers add."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, OrderedDict
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from fmapboard.cli.models.messages import few
+from fmapboard.errors import CheckpointError, closest
+
+_DEPTH = 3
+"""How many dictionaries deep a state dict may lie inside a checkpoint."""
+
+_NESTS = ("state_dict", "model_state_dict", "model", "net", "state_dict_ema", "model_ema", "ema")
+"""Where state dicts usually lie; of equally good ones, the one named first here is taken."""
+
+_WRAPPERS = re.compile(
+    r"(?<![^.])(?:module|_orig_mod|_fsdp_wrapped_module|_checkpoint_wrapped_module)\."
+)
+"""What DataParallel, torch.compile and others insert into a name, at the start or inside."""
+
+_AVERAGED = re.compile(r"(?<![^._])(?:ema|averaged?|swa)(?![^._])", re.IGNORECASE)
+"""Words in the place of weights that are averages of the trained ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A state dict that was found inside a checkpoint."""
+
+    tensors: dict[str, Tensor]
+    place: str = ""
+    """Where it lay, as `chosen` takes it: ``"state_dict_ema"``, ``"ema.ema_model"``; empty for
+    the checkpoint itself."""
+    others: tuple[str, ...] = ()
+    """Where others lie that fit as well."""
+
+
+def chosen(raw: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """The part of a checkpoint under a dotted key: a dictionary, or the names with that prefix.
+
+    Example:
+        >>> chosen({"ema": {"net.weight": 1, "old.weight": 2}}, "ema.net")
+        {'weight': 1}
+
+    Raises:
+        CheckpointError: there is none; the text lists what there is.
+    """
+    part = _under(raw, key)
+    if part is None:
+        there = _places(raw)
+        raise CheckpointError(
+            f"the checkpoint has no {key!r}; closest: {closest(key, there)}; "
+            f"it holds {few(there, 6) or 'no named tensors'}"
+        )
+    return part
+
+
+def _under(raw: Mapping[str, Any], key: str) -> Mapping[str, Any] | None:
+    for end in (m.start() for m in re.finditer(r"\.|$", key)):
+        part = raw.get(key[:end])
+        if isinstance(part, Mapping):
+            found = _under(part, key[end + 1 :]) if key[end:] else part
+            if found is not None:
+                return found
+    plain = {name: value for name, value in raw.items() if isinstance(name, str)}
+    bare = {_WRAPPERS.sub("", name): value for name, value in plain.items()}
+    for names in (plain, bare):
+        named = {name: value for name, value in names.items() if name.startswith(f"{key}.")}
+        if named:
+            return {name.removeprefix(f"{key}."): value for name, value in named.items()}
+    return None
+
+
+def _places(raw: Mapping[str, Any]) -> list[str]:
+    """Where a checkpoint has dictionaries of tensors, then the first parts of the names in them."""
+    candidates = list(_candidates(raw, _DEPTH))
+    starts = (
+        _joined(place, start)
+        for place, state in candidates
+        for start in sorted({key.partition(".")[0] for key in state if isinstance(key, str)})
+    )
+    return [*(place for place, _ in candidates if place), *starts]
+
+
+def find(raw: Mapping[str, Any], expected_keys: Collection[str]) -> Found:
+    """The state dict inside a checkpoint, its names freed from what wrappers put before them.
+
+    Every dictionary of tensors inside ``raw`` is a candidate (``{"state_dict": …}``,
+    ``{"model": …, "ema": …}``), read with and without the ``module.`` and ``_orig_mod.`` that
+    DataParallel and torch.compile insert, and without a common prefix such as Lightning's
+    ``model.``. The reading with the most names in ``expected_keys`` wins; on a tie trained
+    weights before averaged ones, then the plainest. Tensors alias those of ``raw``.
+
+    Example:
+        >>> list(find({"state_dict": {"module.weight": torch.ones(1)}}, {"weight"}).tensors)
+        ['weight']
+    """
+    expected = frozenset(expected_keys)
+    readings = [
+        reading
+        for place, candidate in _candidates(raw, _DEPTH)
+        for reading in _readings(place, candidate, expected)
+    ]
+    if not readings:
+        return Found({})
+
+    def fits(reading: Found) -> int:
+        return len(expected & reading.tensors.keys() if expected else reading.tensors)
+
+    most = max(map(fits, readings))
+    best = [reading for reading in readings if fits(reading) == most]
+    best.sort(key=lambda reading: len(_AVERAGED.findall(reading.place)))
+    others = dict.fromkeys(r.place for r in best if r.place and r.place != best[0].place)
+    return Found(best[0].tensors, best[0].place, tuple(others) if expected else ())
+
+
+def _candidates(
+    state: Mapping[str, Any], depth: int, place: str = ""
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Every dictionary inside that holds named tensors, and its place, the outermost first."""
+    if any(isinstance(key, str) and isinstance(state[key], Tensor) for key in state):
+        yield place, state
+    known = {name: rank for rank, name in enumerate(_NESTS)}
+    names = [key for key in state if isinstance(key, str) and isinstance(state[key], Mapping)]
+    for name in sorted(names, key=lambda name: known.get(name, len(known))) if depth else ():
+        yield from _candidates(state[name], depth - 1, _joined(place, name))
+
+
+def _readings(place: str, state: Mapping[str, Any], expected: frozenset[str]) -> Iterator[Found]:
+    """The tensors of one dictionary, named as they are and without wrappers, less a prefix."""
+    plain = [key for key in state if isinstance(key, str)]
+    for wrappers, keys in ((False, plain), (True, [_WRAPPERS.sub("", key) for key in plain])):
+        for prefix in _prefixes(keys, expected):
+            tensors = _renamed(state, wrappers=wrappers, prefix=prefix)
+            shown = "" if _WRAPPERS.sub("", prefix) == "" else prefix.removesuffix(".")
+            yield Found(tensors, _joined(place, shown))
+
+
+def _renamed(state: Mapping[str, Any], *, wrappers: bool, prefix: str) -> dict[str, Tensor]:
+    def rename(key: str) -> str:
+        return (_WRAPPERS.sub("", key) if wrappers else key).removeprefix(prefix)
+
+    tensors = {k: v for k, v in state.items() if isinstance(k, str) and isinstance(v, Tensor)}
+    # Those that carry the prefix come last, so that they win over a namesake without it.
+    order = sorted(tensors, key=lambda key: rename(key) != key)
+    renamed = OrderedDict((rename(key), tensors[key]) for key in order)
+    versions = getattr(state, "_metadata", {})
+    renamed._metadata = {  # type: ignore[attr-defined]  # where torch keeps it
+        rename(f"{key}.").removesuffix("."): value for key, value in versions.items()
+    }
+    return renamed
+
+
+def _prefixes(keys: Collection[str], expected: frozenset[str]) -> list[str]:
+    """The prefixes whose removal makes the most keys expected ones, the shortest first."""
+    votes: Counter[str] = Counter()
+    for key in dict.fromkeys(keys):
+        ends = [0, *(dot.end() for dot in re.finditer(r"\.", key))]
+        votes.update(key[:end] for end in ends if key[end:] in expected)
+    most = max(votes.values(), default=0)
+    return sorted((prefix for prefix in votes if votes[prefix] == most), key=len) or [""]
+
+
+def _joined(place: str, name: str) -> str:
+    return f"{place}.{name}" if place and name else place or name

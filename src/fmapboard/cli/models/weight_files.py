@@ -1,0 +1,195 @@
+"""Reads files of weights: of torch and safetensors, whole or in shards."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import re
+import shlex
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from fmapboard.cli.models.messages import few, one_line
+from fmapboard.cli.models.stand_ins import CodeInFile, load_with_stand_ins, modules_in
+from fmapboard.errors import CheckpointError, closest, optional
+
+_SHARD = re.compile(r"(?P<stem>.+)-(?P<number>\d+)-of-(?P<count>\d+)(?P<suffix>\.\w+)")
+"""How Hugging Face names the parts of one checkpoint."""
+
+_IN_FOLDER = (
+    *("model.safetensors.index.json", "model.safetensors"),
+    *("diffusion_pytorch_model.safetensors.index.json", "diffusion_pytorch_model.safetensors"),
+    *("pytorch_model.bin.index.json", "pytorch_model.bin"),
+)
+"""What a folder's weights are called, in this order."""
+
+_MODULE_CODE = re.compile(r"torch\.nn\.modules\.|(?:ultralytics|models)\.")
+"""Classes that only a file with a whole pickled model names."""
+
+
+def read_file(path: Path) -> Mapping[str, Any]:
+    """What a checkpoint holds, on the CPU: named tensors, or dictionaries of them and other data.
+
+    Args:
+        path: a file of ``torch.save`` or, if its name ends in ``.safetensors``, of safetensors; an
+            index of shards (``….index.json``); one shard, which stands for all of them; or a
+            folder as Hugging Face saves models.
+
+    Raises:
+        CheckpointError: the file is missing, empty, truncated, no checkpoint, holds a whole
+            model, or asks for calls that could run code.
+        MissingExtra: it is a safetensors file and safetensors is not installed.
+    """
+    parts = [
+        _read_safetensors(file) if file.suffix == ".safetensors" else _read_torch(file)
+        for file in _files(path)
+    ]
+    if len(parts) == 1:
+        return parts[0]  # as it is, since torch keeps the layers' versions in an attribute
+    return {name: value for part in parts for name, value in part.items()}
+
+
+def _files(path: Path) -> list[Path]:
+    """The files that belong to a checkpoint."""
+    _check_exists(path)
+    if path.is_dir():
+        path = _in_folder(path)
+    if path.name.endswith(".index.json"):
+        files = _indexed(path)
+    elif shard := _SHARD.fullmatch(path.name):
+        count = int(shard["count"])
+        numbers = [f"{number:0{len(shard['number'])}d}" for number in range(1, count + 1)]
+        parts = (f"{shard['stem']}-{n}-of-{shard['count']}{shard['suffix']}" for n in numbers)
+        files = [path.with_name(part) for part in parts]
+    else:
+        files = [path]
+    for file in files:
+        if file != path and not file.is_file():
+            raise CheckpointError(
+                f"{str(path)!r} is incomplete: its shard {file.name!r} is missing"
+            )
+        _check_regular(file)
+    return files
+
+
+def _in_folder(folder: Path) -> Path:
+    for name in _IN_FOLDER:
+        if (folder / name).is_file():
+            return folder / name
+    if (folder / ".metadata").is_file():
+        raise CheckpointError(
+            f"{str(folder)!r} is a distributed checkpoint; convert it with: python -m "
+            f"torch.distributed.checkpoint.format_utils dcp_to_torch {folder} {folder.name}.pt"
+        )
+    raise CheckpointError(
+        f"{str(folder)!r} is a folder, not a checkpoint file; "
+        f"a folder must hold {', '.join(_IN_FOLDER[:2])} or the like"
+    )
+
+
+def _indexed(index: Path) -> list[Path]:
+    """The shards that an index lists; they lie beside it."""
+    _check_regular(index)
+    try:
+        names = set(json.loads(index.read_text("utf-8"))["weight_map"].values())
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise CheckpointError(f"{str(index)!r} is not an index of shards: no weight_map") from error
+    if any(not isinstance(name, str) or Path(name).name != name for name in names):
+        raise CheckpointError(f"{str(index)!r} lists shards that do not lie beside it")
+    return [index.with_name(name) for name in sorted(names)]
+
+
+def _check_exists(path: Path) -> None:
+    if not path.exists():
+        names = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
+        raise CheckpointError(
+            f"no such checkpoint: {str(path)!r}; closest: {closest(path.name, names)}"
+        )
+
+
+def _check_regular(path: Path) -> None:
+    if not path.is_file():
+        raise CheckpointError(f"{str(path)!r} is not a regular file (a pipe or a device?)")
+    if path.stat().st_size == 0:
+        raise CheckpointError(f"the checkpoint {str(path)!r} is empty: 0 bytes")
+
+
+def _read_safetensors(path: Path) -> Mapping[str, Any]:
+    library = optional("safetensors.torch", extra="safetensors", why=f"reading {str(path)!r}")
+    try:
+        loaded: dict[str, Any] = library.load_file(str(path), device="cpu")
+    except Exception as error:  # safetensors raises its own type, and OSError
+        raise _not_a_checkpoint(path, error) from error
+    return loaded
+
+
+def _read_torch(path: Path) -> Mapping[str, Any]:
+    try:
+        raw = load_with_stand_ins(path)
+    except CodeInFile as error:
+        if packages := {name.partition(".")[0] for name in error.names if _is_module(name)}:
+            raise _whole_model(path, packages, None) from error
+        raise CheckpointError(
+            f"{str(path)!r} holds more than weights ({error.name}) and is not loaded, as that "
+            "could run code; make a file that does not with torch.save(model.state_dict(), file)"
+        ) from error
+    except Exception as error:  # what random bytes make an unpickler raise
+        raise _not_a_checkpoint(path, error) from error
+    for index, module in modules_in(raw):
+        if not _has_tensors(raw):
+            raise _whole_model(path, {module.package}, index)
+    if not isinstance(raw, Mapping):
+        raise CheckpointError(
+            f"{str(path)!r} holds a {type(raw).__name__}, not a state dict; "
+            "make one with torch.save(model.state_dict(), file)"
+        )
+    return raw
+
+
+def _has_tensors(raw: Any) -> bool:
+    """Whether named tensors lie in a checkpoint, at its top or one dictionary deep."""
+    if not isinstance(raw, Mapping):
+        return False
+    parts = [raw, *(value for value in raw.values() if isinstance(value, Mapping))]
+    return any(isinstance(value, Tensor) for part in parts for value in part.values())
+
+
+def _is_module(name: str) -> bool:
+    return _MODULE_CODE.match(name) is not None
+
+
+def _whole_model(path: Path, packages: Iterable[str], index: str | None) -> CheckpointError:
+    """A pickled model: loading it imports and runs its package's code.
+
+    Args:
+        path: the file.
+        packages: what the model's classes come from.
+        index: where in the file it lies, such as ``"['model']"``; None where that is not known.
+    """
+    names = sorted(set(packages) - {"torch", "__main__"})
+    target = path.with_name(f"{path.stem}_weights.pt")
+    lines = [
+        "import torch",
+        f"m = torch.load({str(path)!r}, weights_only=False){index or ''}",
+        *(["m = (m.get('ema') or m['model']) if isinstance(m, dict) else m"] * (index is None)),
+        f"torch.save(m.state_dict(), {str(target)!r})",
+    ]
+    program = "; ".join(lines)
+    quoted = shlex.quote(program) if re.search(r'[$`"\\!]', program) else f'"{program}"'
+    of, where = (f" of {few(names)}", f" where {names[0]!r} is installed") if names else ("", "")
+    return CheckpointError(
+        f"{str(path)!r} holds a whole pickled model{of}, which is not loaded, as that runs code. "
+        f"If you trust the file, convert it{where}: python -c {quoted}"
+    )
+
+
+def _not_a_checkpoint(path: Path, error: Exception) -> CheckpointError:
+    # Of a stream that is no pickle, torch tells a page about trust, or a bare "KeyError: 101".
+    tells_little = isinstance(error, (pickle.UnpicklingError, LookupError, ValueError))
+    reason = "not a file of torch.save" if tells_little else one_line(error)
+    return CheckpointError(
+        f"{str(path)!r} is not a checkpoint, or is truncated or damaged ({reason})"
+    )

@@ -1,0 +1,135 @@
+"""Models of Hugging Face are built from a folder, with their weights and preprocessing."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import transformers
+from loaded_model import first_convolution, photograph
+
+from fmapboard.cli.models.load import load_model
+from fmapboard.cli.models.preprocessing import from_huggingface
+from fmapboard.errors import ConfigurationError, DownloadError, MissingExtra, UnknownModel
+
+SMALL = transformers.ResNetConfig(
+    embedding_size=8, hidden_sizes=[8, 8], depths=[1, 1], num_labels=3
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A classifier of random weights, as ``save_pretrained`` leaves it."""
+    torch.manual_seed(0)
+    transformers.ResNetForImageClassification(SMALL).save_pretrained(tmp_path / "net")
+    return tmp_path / "net"
+
+
+def weights_of(folder: Path) -> Any:
+    model = transformers.ResNetForImageClassification.from_pretrained(folder)
+    return model.resnet.embedder.embedder.convolution.weight
+
+
+def test_a_folder_is_loaded_with_its_weights(
+    folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    expected = weights_of(folder)
+    capfd.readouterr()
+    loaded = load_model(f"hf:{folder}")
+    assert type(loaded.model).__name__ == "ResNetModel"
+    assert not loaded.model.training
+    assert torch.equal(first_convolution(loaded).weight, expected)
+    assert loaded.report is not None
+    assert str(loaded.report).startswith("48 of 48 tensors loaded; 2 unexpected: classifier.1.")
+    assert loaded.preprocessing.source == "ImageNet mean and std (assumed)"
+    assert capfd.readouterr() == ("", "")
+
+
+def test_without_weights_they_are_random(folder: Path) -> None:
+    loaded = load_model(f"hf:{folder}", weights="none")
+    assert loaded.report is None
+    assert not torch.equal(first_convolution(loaded).weight, weights_of(folder))
+
+
+def test_a_checkpoint_goes_into_a_model_of_hugging_face(folder: Path) -> None:
+    loaded = load_model(f"hf:{folder}", checkpoint=folder)
+    assert torch.equal(first_convolution(loaded).weight, weights_of(folder))
+
+
+def test_an_argument_changes_the_configuration(folder: Path) -> None:
+    loaded = load_model(f"hf:{folder}", weights="none", model_args=["embedding_size=16"])
+    assert first_convolution(loaded).out_channels == 16
+
+
+def test_an_argument_that_the_configuration_lacks_is_refused(folder: Path) -> None:
+    text = "--model-arg embeding_size: ResNetConfig has none; closest: embedding_size"
+    with pytest.raises(ConfigurationError, match=text):
+        load_model(f"hf:{folder}", model_args=["embeding_size=16"])
+
+
+def test_a_model_of_texts_is_refused(tmp_path: Path) -> None:
+    config = transformers.BertConfig(
+        hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8
+    )
+    config.save_pretrained(tmp_path)
+    with pytest.raises(ConfigurationError, match=r"\(BertModel\) takes input_ids, not images"):
+        load_model(f"hf:{tmp_path}", weights="none")
+
+
+def test_code_that_a_folder_brings_along_does_not_run(tmp_path: Path) -> None:
+    config = {"model_type": "mine", "auto_map": {"AutoConfig": "code.C", "AutoModel": "code.M"}}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    (tmp_path / "code.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
+    with pytest.raises(ConfigurationError, match="needs code that its repository brings along"):
+        load_model(f"hf:{tmp_path}")
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
+    with pytest.raises(UnknownModel, match=r"no such folder: '.*/none' \(for 'hf:/"):
+        load_model(f"hf:{tmp_path}/none")
+
+
+def test_a_name_that_cannot_be_fetched_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(DownloadError, match="could not download the weights of 'hf:some/net'"):
+        load_model("hf:some/net")
+
+
+def test_without_transformers_the_error_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    with pytest.raises(MissingExtra, match=r"Run: pip install transformers accelerate$"):
+        load_model("hf:some/net")
+
+
+PROCESSORS: dict[str, Any] = {
+    "ConvNext, small": ("ConvNextImageProcessor", {"size": {"shortest_edge": 224}}),
+    "ConvNext, large": ("ConvNextImageProcessor", {"size": {"shortest_edge": 384}}),
+    "ViT": ("ViTImageProcessor", {}),
+    "Bit": ("BitImageProcessor", {"size": {"shortest_edge": 256}}),
+    "not normalized": ("ViTImageProcessor", {"do_normalize": False}),
+}
+
+
+@pytest.mark.parametrize("case", PROCESSORS)
+@pytest.mark.parametrize("size", [(300, 420), (500, 260)])
+def test_the_input_is_what_the_image_processor_makes(case: str, size: tuple[int, int]) -> None:
+    name, options = PROCESSORS[case]
+    processor = getattr(transformers, name)(**options)
+    image = photograph(*size)
+    theirs = torch.as_tensor(processor(image, return_tensors="pt")["pixel_values"][0])
+    ours = from_huggingface(processor.to_dict(), "x", whole=320)(image)
+    assert ours.shape == theirs.shape
+    assert (ours - theirs).abs().mean().item() < 0.01
+
+
+def test_a_detectors_picture_is_kept_whole() -> None:
+    size = {"shortest_edge": 800, "longest_edge": 1333}
+    config = {"size": size, "image_mean": [0.5] * 3, "image_std": [0.5] * 3}
+    assert from_huggingface(config, "x", whole=320)(photograph(90, 70)).shape == (3, 320, 411)

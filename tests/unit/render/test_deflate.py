@@ -1,0 +1,89 @@
+"""Without isal the standard library compresses; the pixels after decoding are the same."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from isal import isal_zlib
+from PIL import Image
+
+from fmapboard.records import Picture
+from fmapboard.render import deflate, png
+from fmapboard.render.palettes import palette
+
+NOISE = np.random.default_rng(0)
+
+
+def pictures() -> dict[str, Picture]:
+    smooth = np.add.outer(np.arange(500), np.arange(300)).astype(np.uint8)
+    return {
+        "noise": Picture(NOISE.integers(0, 256, (70, 90), np.uint8)),
+        "smooth": Picture(smooth),
+        "rgb": Picture(NOISE.integers(0, 256, (70, 90, 3), np.uint8)),
+        "palette": Picture(smooth % 250, palette("magma").table),
+        "one pixel": Picture(np.zeros((1, 1), np.uint8)),
+    }
+
+
+def decoded(data: bytes) -> np.ndarray:
+    with Image.open(io.BytesIO(data)) as image:
+        image.verify()  # checks every chunk's CRC
+    with Image.open(io.BytesIO(data)) as image:
+        return np.asarray(image)
+
+
+@pytest.mark.parametrize("factor", [1, 3])
+@pytest.mark.parametrize("name", pictures())
+def test_both_libraries_make_pictures_of_the_same_pixels(
+    name: str, factor: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    picture = pictures()[name]
+    made = []
+    for library in (isal_zlib, zlib):
+        monkeypatch.setattr(deflate, "fastest", library)
+        made.append(decoded(png.encode(picture, factor)))
+    expected = picture.pixels.repeat(factor, 0).repeat(factor, 1)
+    assert np.array_equal(made[0], expected)
+    assert np.array_equal(made[1], expected)
+
+
+def test_isal_is_used_where_it_is_installed() -> None:
+    assert deflate.fastest is isal_zlib
+
+
+WITHOUT = """
+import sys
+sys.modules["isal"] = sys.modules["google_crc32c"] = None
+from fmapboard.cli.main import run_visualize
+run_visualize(sys.argv[1:])
+"""
+
+
+def test_without_compiled_helpers_the_command_draws_the_same_pixels(tmp_path: Path) -> None:
+    for name, program in (
+        ("with", "from fmapboard.cli.main import run_visualize; run_visualize()"),
+        ("without", WITHOUT),
+    ):
+        arguments = ["--layers", "conv1", "--out", f"{name}/maps", "--logdir", f"{name}/run"]
+        subprocess.run(
+            [sys.executable, "-W", "error::UserWarning", "-c", program, *arguments],
+            cwd=tmp_path, check=True, capture_output=True, timeout=240,
+        )  # fmt: skip
+    one, other = ((tmp_path / name / "maps" / "conv1.png") for name in ("with", "without"))
+    assert one.read_bytes() != other.read_bytes()
+    assert np.array_equal(decoded(one.read_bytes()), decoded(other.read_bytes()))
+    assert steps(tmp_path / "without" / "run") == steps(tmp_path / "with" / "run") != []
+
+
+def steps(run: Path) -> list[int]:
+    """The steps in a run, read with TensorBoard's loader, which verifies the checksums."""
+    from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
+
+    (path,) = run.glob("events*")
+    return [event.step for event in EventFileLoader(str(path)).Load()]
