@@ -15,6 +15,20 @@ ON_ERROR = "FMAPBOARD_ON_ERROR"
 log = logging.getLogger("fmapboard")
 
 
+class _SayWhoSpeaks(logging.Filter):
+    """Every message begins with the name of the library, however it is printed."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Keep the record, its message prefixed."""
+        if not str(record.msg).startswith(_WHO):
+            record.msg = f"{_WHO}{record.msg}"
+        return True
+
+
+_WHO = "fmapboard: "
+log.addFilter(_SayWhoSpeaks())
+
+
 class FmapboardError(Exception):
     """Anything fmapboard raises on purpose; its text is one line that names the way out."""
 
@@ -120,7 +134,7 @@ class WarnOnce:
         """Log a warning unless it was logged before."""
         if (about, kind) not in self._said:
             self._said.add((about, kind))
-            log.warning("fmapboard: %s", text)
+            log.warning("%s", text)
 
     def raise_first(self) -> None:
         """With ``FMAPBOARD_ON_ERROR=raise``: raise the first error that was reported, once.

@@ -77,7 +77,7 @@ def _registry(model: nn.Module, layers: Layers) -> HookRegistry:
     registry = HookRegistry(model, layers)
     scripted = scripted_warning(registry.model)
     if scripted is not None:
-        log.warning("fmapboard: %s", scripted)
+        log.warning("%s", scripted)
     return registry
 
 

@@ -1,0 +1,45 @@
+"""What is logged says who speaks."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+
+import pytest
+
+from fmapboard.errors import WarnOnce, log
+
+
+def test_every_message_begins_with_the_name_of_the_library_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with caplog.at_level(logging.INFO, "fmapboard"):
+        log.info("%d layers", 3)
+        log.warning("fmapboard: said already")
+        WarnOnce().warn("about", "text with %")
+    assert [record.getMessage() for record in caplog.records] == [
+        "fmapboard: 3 layers",
+        "fmapboard: said already",
+        "fmapboard: text with %",
+    ]
+
+
+def test_without_any_logging_set_up_a_warning_is_printed_with_the_name() -> None:
+    script = "from fmapboard.errors import WarnOnce; WarnOnce().warn('about', 'text')"
+    printed = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert printed.stderr == "fmapboard: text\n"
+
+
+def test_a_problem_is_reported_once(caplog: pytest.LogCaptureFixture) -> None:
+    warn = WarnOnce()
+    with caplog.at_level(logging.WARNING, "fmapboard"):
+        for text in ("first", "second"):
+            warn.warn("about", text)
+        warn.warn("another", "third")
+    assert [record.getMessage() for record in caplog.records] == [
+        "fmapboard: first",
+        "fmapboard: third",
+    ]
