@@ -72,3 +72,30 @@ def test_a_sequence_of_a_model_with_1d_convolutions_has_its_channels_in_front_ei
     tag = "feature_maps_GroupNorm/norm"
     assert pictures[0][tag] == pictures[1][tag]
     assert np.shape(pictures[0][tag]) == (CHANNELS, LENGTH)
+
+
+class Volume(nn.Module):
+    """Stacks an image and darker copies of it: [N, 3, H, W] -> [N, 2, 4, H, W]."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.convolution = nn.Conv3d(3, 2, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.convolution(torch.stack([x / n for n in (1, 2, 3, 4)], 2))  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize(("depth", "said"), [(None, "slice 2 of 0…3"), (0, "slice 0 of 0…3")])
+def test_visualize_draws_the_depth_slice_that_was_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, depth: int | None, said: str
+) -> None:
+    kept = MemoryWriter()
+    monkeypatch.setattr("fmapboard.cli.visualize.TensorBoardWriter", lambda place: kept)
+    prepare = Preprocessing((6, 6), 6, (0.5,) * 3, (0.5,) * 3, source="the test")
+    request = Request(logdir=tmp_path / "run", depth=depth)
+    draw_images(
+        request, LoadedModel(Volume().eval(), "volume", prepare),
+        [bundled("photographs") / "chelsea.jpg"],
+    )  # fmt: skip
+    described = [picture.description for picture in kept.steps[0].pictures]
+    assert f"; depth {said}; " in described[0]

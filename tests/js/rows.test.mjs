@@ -64,6 +64,7 @@ test("a point finds its channel, side and position, and nothing in the gutter or
       assert.deepEqual([found?.cell, found?.part, Math.floor((found?.u ?? 0) * 100)], [cell, part, 50]);
     }
   }
+  assert.ok(corner(of, 0).left >= 40); // a channel number of four digits
   assert.equal(hit(of, corner(of, 3).left - 5, corner(of, 3).top), null);
   assert.equal(hit(of, corner(of, 0).left + 5, corner(of, 0).top - 5), null);
 });

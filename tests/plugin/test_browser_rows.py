@@ -96,8 +96,16 @@ def test_colours_scale_lock_size_and_order_change_the_rows(
     person.settle()
     grid = "document.querySelector('.grid')"
     person.wait(f"{grid}.scrollWidth > {grid}.clientWidth")
-    before = person.canvas(".grid canvas")
-    person.frame.evaluate(f"{grid}.scrollLeft = 300")
+    before, box = person.canvas(".grid canvas"), person.see(".grid canvas").bounding_box()
+    positions = []
+    for left in (0, 300):
+        person.frame.evaluate(f"{grid}.scrollLeft = {left}")
+        person.wait(f"{grid}.scrollLeft === {left}")
+        person.page.mouse.move(box["x"] + 100 + left / 100, box["y"] + 60)
+        said = re.search(r"position (\d+)", person.see(".status").text_content())
+        assert said is not None
+        positions.append(int(said[1]))
+    assert positions[1] > positions[0]
     person.wait(f"document.querySelector('.grid canvas').toDataURL() !== {before!r}")
 
 

@@ -12,6 +12,17 @@ from fmapboard import LayerNotFound, NoConvolution, kernel_groups
 from fmapboard.model.layers import select
 
 
+class LowRank(nn.Module):
+    """A parametrization with parameters of its own, which no forward pass calls."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.down = nn.Parameter(torch.zeros(4, 1))
+
+    def forward(self, weight: torch.Tensor) -> torch.Tensor:
+        return weight + self.down @ self.down.T
+
+
 class Attending(nn.Module):
     """Tokens through attention; its parameters are at every level."""
 
@@ -20,7 +31,8 @@ class Attending(nn.Module):
         self.embed = nn.Embedding(10, 4)
         self.bias = nn.ParameterList([nn.Parameter(torch.zeros(4))])
         self.attend = nn.MultiheadAttention(4, 2, batch_first=True)
-        self.normed = nn.utils.parametrizations.weight_norm(nn.Linear(4, 4))
+        self.adapted = nn.Linear(4, 4)
+        nn.utils.parametrize.register_parametrization(self.adapted, "weight", LowRank())
         self.act = nn.ReLU()
         self.start = nn.Parameter(torch.zeros(4))
 
@@ -38,8 +50,8 @@ def test_every_layer_of_the_fallback_is_one_that_a_forward_pass_calls() -> None:
     for name, module in chosen.items():
         module.register_forward_hook(lambda *_, name=name: called.append(name))
     embedded = model.embed(torch.tensor([[1, 2, 3]]))
-    model.act(model.normed(model.attend(embedded, embedded, embedded)[0]))
-    assert list(chosen) == called == ["embed", "attend", "normed"]
+    model.act(model.adapted(model.attend(embedded, embedded, embedded)[0]))
+    assert list(chosen) == called == ["embed", "attend", "adapted"]
 
 
 def test_the_fallback_is_said_once_per_model_as_information(
