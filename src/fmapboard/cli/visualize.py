@@ -28,6 +28,7 @@ from fmapboard.model.layers import Layers, kernel_groups, kernel_shape, select
 from fmapboard.records import Scale
 from fmapboard.summary.build import SummaryBuilder
 from fmapboard.writers.folder import free_name
+from fmapboard.writers.remote import RemoteDirectory
 from fmapboard.writers.tensorboard import TensorBoardWriter
 
 TABLES = 3
@@ -45,7 +46,7 @@ class Request:
     spec: str = "demo"
     weights: str = "DEFAULT"
     checkpoint: Path | None = None
-    logdir: Path | None = None
+    logdir: Path | RemoteDirectory | None = None
     out: Path | None = None
     layers: tuple[str, ...] = ()
     only_list: bool = False
@@ -189,7 +190,7 @@ def _progress(images: int) -> Progress:
     return progress
 
 
-def _places(request: Request) -> tuple[Path | None, Path | None]:
+def _places(request: Request) -> tuple[Path | RemoteDirectory | None, Path | None]:
     """Where to write for TensorBoard, and where PNG files."""
     if request.logdir is None and request.out is None:
         fresh = new_directory(Path("runs/visualize"))
@@ -215,7 +216,7 @@ def _device(name: str) -> torch.device:
     return device
 
 
-def _say_where(logdir: Path | None, folder: Path | None, images: int) -> None:
+def _say_where(logdir: Path | RemoteDirectory | None, folder: Path | None, images: int) -> None:
     out = console()
     if folder is not None:
         out.print(f"\nPNG files: {folder}", markup=False, soft_wrap=True)
