@@ -8,12 +8,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from fmapboard import __version__
+from fmapboard.cli.run_dirs import Directory
 from fmapboard.errors import FmapboardError
+
+if TYPE_CHECKING:
+    from fmapboard.writers.remote import RemoteDirectory
 
 _USAGE, _FAILED, _INTERRUPTED = 2, 1, 130
 
@@ -49,6 +53,7 @@ class _Palette(click.Choice):  # type: ignore[type-arg]  # generic since click 8
 
 _HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 _EXISTING = click.Path(path_type=Path)
+_FOLDER, _LOG_DIRECTORY = Directory(remote=False), Directory(remote=True)
 
 
 @click.group(cls=_Group, context_settings=_HELP, invoke_without_command=True)
@@ -103,8 +108,10 @@ def fmapboard(context: click.Context) -> None:
     metavar="NAME",
     help="Which weights of a checkpoint that holds several, such as state_dict_ema.",
 )
-@click.option("--logdir", type=_EXISTING, help="Write for TensorBoard into this run directory.")
-@click.option("--out", type=_EXISTING, help="Write PNG files into this folder.")
+@click.option(
+    "--logdir", type=_LOG_DIRECTORY, help="Write for TensorBoard into this run directory."
+)
+@click.option("--out", type=_FOLDER, help="Write PNG files into this folder.")
 @click.option(
     "--layers",
     multiple=True,
@@ -153,7 +160,7 @@ def visualize(**options: Any) -> None:
 @fmapboard.command(cls=_command("fmapboard demo --serve"), context_settings=_HELP)
 @click.option(
     "--logdir",
-    type=_EXISTING,
+    type=_FOLDER,
     default=Path("runs/demo"),
     show_default=True,
     help="Run directory; where it exists, the next free one (runs/demo-2) is taken.",
@@ -174,9 +181,9 @@ def demo(**options: Any) -> None:
 
 
 @fmapboard.command(cls=_command("fmapboard serve runs/demo"), context_settings=_HELP)
-@click.argument("logdir", type=_EXISTING, default=Path("runs"))
+@click.argument("logdir", type=_LOG_DIRECTORY, default=Path("runs"))
 @click.option("--port", type=click.IntRange(0, 65535), default=6006, show_default=True)
-def serve(logdir: Path, port: int) -> None:
+def serve(logdir: Path | RemoteDirectory, port: int) -> None:
     """Start TensorBoard on LOGDIR with enough pictures kept to see a whole training."""
     from fmapboard.cli.serve import run_server
 

@@ -1,4 +1,4 @@
-"""Run directories that do not mix with what is there, and commands to paste."""
+"""Directories on the command line: new ones, remote ones, and commands to paste."""
 
 from __future__ import annotations
 
@@ -8,8 +8,40 @@ import shlex
 import shutil
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from fmapboard.errors import WriteError
+import click
+
+from fmapboard.errors import ConfigurationError, WriteError
+
+if TYPE_CHECKING:
+    from fmapboard.writers.remote import RemoteDirectory
+
+
+class Directory(click.ParamType):  # type: ignore[type-arg]  # not generic in older versions
+    """A directory as it is typed; a URL where the command can use one.
+
+    Args:
+        remote: ``s3://…`` and the like are understood, else refused.
+    """
+
+    name = "path"
+
+    def __init__(self, *, remote: bool) -> None:
+        self._remote = remote
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Path | RemoteDirectory:
+        """The directory that was typed, or a usage error."""
+        from fmapboard.writers.log_dirs import local_directory, log_directory
+
+        if not isinstance(value, str):
+            return value  # type: ignore[return-value]  # a default
+        try:
+            return log_directory(value) if self._remote else local_directory(value, "this")
+        except ConfigurationError as error:
+            self.fail(str(error), param, ctx)
 
 
 def new_directory(wanted: Path) -> Path:
@@ -32,7 +64,7 @@ def new_directory(wanted: Path) -> Path:
     raise AssertionError  # itertools.count does not end
 
 
-def to_paste(*words: str | Path) -> str:
+def to_paste(*words: str | Path | RemoteDirectory) -> str:
     """A command line that starts fmapboard the way this process was started."""
     return shlex.join([*_program(), *map(str, words)])
 

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 from fmapboard.errors import FmapboardError
+from fmapboard.writers.remote import RemoteDirectory
 
 KEPT_STEPS = 200
 """So many steps of each picture are kept: 50 where TensorBoard is started by itself."""
@@ -20,7 +21,7 @@ class ServerError(FmapboardError):
     """TensorBoard ended with an error."""
 
 
-def server_command(logdir: Path, port: int) -> list[str]:
+def server_command(logdir: Path | RemoteDirectory, port: int) -> list[str]:
     """The command line that starts TensorBoard with this very Python."""
     return [
         sys.executable,
@@ -35,13 +36,13 @@ def server_command(logdir: Path, port: int) -> list[str]:
     ]
 
 
-def run_server(logdir: Path, port: int) -> None:
+def run_server(logdir: Path | RemoteDirectory, port: int) -> None:
     """Become TensorBoard (where the system can), until it is interrupted.
 
     Raises:
         ServerError: the directory is missing, or TensorBoard failed.
     """
-    if not logdir.is_dir():
+    if isinstance(logdir, Path) and not logdir.is_dir():
         raise ServerError(f"no such directory: {logdir}")
     command = server_command(logdir, port)
     sys.stdout.flush()

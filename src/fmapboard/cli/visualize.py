@@ -29,6 +29,7 @@ from fmapboard.model.layers import Layers, kernel_groups, kernel_shape, select
 from fmapboard.records import Scale
 from fmapboard.summary.build import SummaryBuilder
 from fmapboard.writers.folder import free_name
+from fmapboard.writers.remote import RemoteDirectory
 from fmapboard.writers.tensorboard import TensorBoardWriter
 
 TABLES = 3
@@ -49,7 +50,7 @@ class Request:
     checkpoint_key: str | None = None
     model_args: tuple[str, ...] = ()
     forward_args: tuple[str, ...] = ()
-    logdir: Path | None = None
+    logdir: Path | RemoteDirectory | None = None
     out: Path | None = None
     layers: tuple[str, ...] = ()
     only_list: bool = False
@@ -199,7 +200,7 @@ def _progress(images: int) -> Progress:
     return progress
 
 
-def _places(request: Request) -> tuple[Path | None, Path | None]:
+def _places(request: Request) -> tuple[Path | RemoteDirectory | None, Path | None]:
     """Where to write for TensorBoard, and where PNG files."""
     if request.logdir is None and request.out is None:
         fresh = new_directory(Path("runs/visualize"))
@@ -225,7 +226,7 @@ def _device(name: str) -> torch.device:
     return device
 
 
-def _say_where(logdir: Path | None, folder: Path | None, images: int) -> None:
+def _say_where(logdir: Path | RemoteDirectory | None, folder: Path | None, images: int) -> None:
     out = console()
     if folder is not None:
         out.print(f"\nPNG files: {folder}", markup=False, soft_wrap=True)

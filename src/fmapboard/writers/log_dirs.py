@@ -12,7 +12,7 @@ from fmapboard.writers.remote import RemoteDirectory
 _SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]+):(//)?")  # a Windows drive has one letter
 
 
-def log_directory(given: str | PathLike[str]) -> Path | RemoteDirectory:
+def log_directory(given: str | PathLike[str] | RemoteDirectory) -> Path | RemoteDirectory:
     """The directory that is meant; ``file://`` is a local one.
 
     >>> log_directory("s3://bucket/run/")
@@ -21,6 +21,8 @@ def log_directory(given: str | PathLike[str]) -> Path | RemoteDirectory:
     Raises:
         ConfigurationError: a URL that `pathlib.Path` has shortened to one slash.
     """
+    if isinstance(given, RemoteDirectory):
+        return given
     text = fspath(given)
     found = _SCHEME.match(text)
     if found is None:

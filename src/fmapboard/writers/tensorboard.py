@@ -15,6 +15,7 @@ from fmapboard.writers import Writer
 from fmapboard.writers.encoder import Encoder
 from fmapboard.writers.event_file import EventFile, has_foreign_events
 from fmapboard.writers.log_dirs import log_directory
+from fmapboard.writers.remote import RemoteDirectory
 from fmapboard.writers.trackers import MlflowRun, TrackerFeed
 
 
@@ -38,7 +39,11 @@ class TensorBoardWriter:
     """
 
     def __init__(
-        self, log_dir: str | Path, *, filename_suffix: str = "", start_step: int = 0
+        self,
+        log_dir: str | Path | RemoteDirectory,
+        *,
+        filename_suffix: str = "",
+        start_step: int = 0,
     ) -> None:
         directory = log_directory(log_dir)
         if has_foreign_events(directory):

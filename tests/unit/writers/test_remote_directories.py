@@ -19,6 +19,7 @@ from torch import nn, rand
 from torch.utils.tensorboard import SummaryWriter
 
 import fmapboard
+from fmapboard.cli.main import run_visualize
 from fmapboard.errors import ConfigurationError, MissingExtra, WriteError
 from fmapboard.writers import remote
 from fmapboard.writers.tensorboard import TensorBoardWriter
@@ -217,3 +218,13 @@ def test_an_unknown_kind_of_url_is_refused(tmp_path: Path, monkeypatch: pytest.M
         "file layer (fsspec, or TensorFlow where it is installed)"
     )
     assert list(tmp_path.iterdir()) == []
+
+
+def test_visualize_writes_to_a_url(url: str, tmp_path: Path) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run_visualize(["--logdir", f"{url}/drawn"])
+    assert ended.value.code == 0
+    listed = provider_of(url).list_blob_sequences(
+        RequestContext(), experiment_id="", plugin_name="images"
+    )
+    assert "feature_maps_16x3x7x7/conv1" in listed["drawn"]
