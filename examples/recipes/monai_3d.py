@@ -43,7 +43,7 @@ def train(steps: int, every: int, logdir: Path) -> nn.Module:
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     loss_function = DiceCELoss(sigmoid=True)
 
-    with fmapboard.watch(model, logdir, optimizer=optimizer, every=every, depth=20):
+    with fmapboard.watch(model, logdir, optimizer=optimizer, every=every):
         model.train()
         for step in range(steps):
             images, labels = volumes(step)
