@@ -1,0 +1,78 @@
+"""Runs a recipe of examples/recipes in this process, watched or not."""
+
+from __future__ import annotations
+
+import logging
+import runpy
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from torch import Tensor, nn
+
+import fmapboard
+
+RECIPES = Path(__file__).parents[2] / "examples" / "recipes"
+
+
+class NoBoard:
+    """What `fmapboard.watch` returns, without any effect."""
+
+    def __enter__(self) -> NoBoard:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def before_clipping(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+class Complaints(logging.Handler):
+    """Collects what fmapboard warns about."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.messages: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.messages.append(record.getMessage())
+
+
+def names_of(recipe: str) -> dict[str, Any]:
+    """What the recipe's script defines."""
+    return runpy.run_path(str(RECIPES / f"{recipe}.py"), run_name=recipe)
+
+
+def train(recipe: str, logdir: Path, *, steps: int, every: int) -> dict[str, Tensor]:
+    """Train as the recipe does; the trained parameters and buffers.
+
+    Raises:
+        AssertionError: fmapboard warned, or left a hook.
+    """
+    heard, ours = Complaints(), logging.getLogger("fmapboard")
+    ours.addHandler(heard)
+    try:
+        model: nn.Module = names_of(recipe)["train"](steps, every, logdir)
+    finally:
+        ours.removeHandler(heard)
+    assert heard.messages == []
+    assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
+    return model.state_dict()
+
+
+def train_unwatched(recipe: str, logdir: Path, *, steps: int) -> dict[str, Tensor]:
+    """The same without fmapboard."""
+
+    def nothing(*_: Any, **__: Any) -> NoBoard:
+        return NoBoard()
+
+    with ExitStack() as patches:
+        patches.enter_context(mock.patch.object(fmapboard, "watch", nothing))
+        if recipe == "diffusion":
+            patches.enter_context(mock.patch("fmapboard.integrations.accelerate.watch", nothing))
+        return train(recipe, logdir, steps=steps, every=1)

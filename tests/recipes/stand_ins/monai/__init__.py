@@ -1,0 +1,1 @@
+"""MONAI's names, for a small network."""
