@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import weakref
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from torch import nn
@@ -58,6 +59,7 @@ class _Open:
 
     logger: weakref.ref[Closeable]
     model: weakref.ref[nn.Module]
+    process: int = field(default_factory=os.getpid)
 
 
 _open: dict[tuple[int, str | None], _Open] = {}
@@ -76,6 +78,8 @@ def close_earlier(model: nn.Module, name: str | None, warn: WarnOnce) -> None:
     logger = None if earlier is None else earlier.logger()
     if earlier is None or logger is None or logger.is_closed or earlier.model() is not model:
         return
+    if earlier.process != os.getpid():
+        return  # that of the process which this one was forked from
     logger.close()
     warn.warn(
         "again",

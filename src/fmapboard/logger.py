@@ -158,7 +158,7 @@ class FeatureMapLogger:
             ConfigurationError: the number is no step number.
         """
         run = self._run
-        if self.is_closed:
+        if not self._finalizer.alive:
             run.warn.warn(
                 "closed", "a step was begun after close(): nothing is logged; call watch again"
             )
@@ -174,8 +174,12 @@ class FeatureMapLogger:
 
     def end_step(self) -> None:
         """End the step that `begin_step` began."""
-        if not self.is_closed:
-            self._run.close_step()
+        run = self._run
+        if run.session.open_step is not None:
+            run.close_step()
+        elif self._finalizer.alive:  # as short as can be: most steps end here
+            run.usage.ended += 1
+            run.steps.next += 1
 
     def before_clipping(self) -> None:
         """Log the gradients' norms as they are now, under ``gradient_norm_before_clipping/``.

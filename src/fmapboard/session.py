@@ -48,6 +48,7 @@ class StepSession:
     Attributes:
         model: as given.
         registry: its hooks.
+        open_step: the number of the logged step that is open, or None.
     """
 
     def __init__(
@@ -75,12 +76,8 @@ class StepSession:
         self._hints = Hints(warn, self._gradients, self._loss_scale, self._selection)
         self._sides: tuple[Side, ...] = ("output", "input") if options.inputs else ("output",)
         self._open: OpenStep | None = None
+        self.open_step: int | None = None
         self._closed_steps = 0
-
-    @property
-    def open_step(self) -> int | None:
-        """The number of the logged step that is open, or None."""
-        return None if self._open is None else self._open.step
 
     def open(self, step: int, *, passes: Passes, probe_now: bool, any_thread: bool = False) -> None:
         """Begin a logged step: hooks go in.
@@ -95,6 +92,7 @@ class StepSession:
         self._guard.stopwatch = Stopwatch()
         self._loss_scale.step_opens()
         self._open = opened = OpenStep(step, passes, self._collector(), self._guard.stopwatch)
+        self.open_step = step
         with self._guard("arming"):
             self._hints.layers_gone(step, self.registry.follow_replacements(activations))
             if probe_now:
@@ -137,7 +135,7 @@ class StepSession:
         """Remove every hook and forget what was collected; without an open step does nothing."""
         self.registry.disarm()
         self._gradients.disarm()
-        opened, self._open = self._open, None
+        opened, self._open, self.open_step = self._open, None, None
         if opened is not None:
             opened.live.discard()
             self._selection.close()

@@ -192,7 +192,7 @@ def test_the_first_bad_activation_is_named_once_in_the_log_and_as_text(
     tag = "fmapboard/first_nonfinite"
     assert texts(tmp_path) == {tag: [(2, said)]}
     assert [r.message for r in caplog.records if r.levelname == "WARNING"] == [
-        f"{said} (TensorBoard's Text dashboard: {tag})"
+        f"fmapboard: {said} (TensorBoard's Text dashboard: {tag})"
     ]
 
 

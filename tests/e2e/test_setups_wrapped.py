@@ -177,7 +177,7 @@ def test_a_scripted_part_is_passed_over_and_named_once(caplog: pytest.LogCapture
             model(x_of())
     board.close()
     said = [r.message for r in caplog.records if "scripted" in r.message]
-    assert said == ["scripted or traced, so nothing inside can be captured: 1"]
+    assert said == ["fmapboard: scripted or traced, so nothing inside can be captured: 1"]
     assert "feature_maps_4x3x3x3/0" in pictures(kept.steps[0])
     with pytest.raises(fmapboard.LayerNotFound, match="nothing inside can be captured: 1"):
         fmapboard.watch(model, writer=MemoryWriter(), layers="1.*")
