@@ -10,6 +10,8 @@ import { short } from "./number_text.js";
 
 /** Cells narrower than this, in CSS px, have no room for a range beside the number. */
 const RANGE_FROM = 96;
+/** Map px between the lines over a constant or dead row. */
+const ROW_HATCH = 6;
 
 /**
  * @typedef {object} Look
@@ -69,7 +71,7 @@ export function pixelsOf(scene, part, channel, palette) {
   const side = part === "b" ? scene.b : scene.a;
   const width = side ? side.planes.width : 1;
   if (part !== "difference" && side?.planes.marks && wholly(side.planes, channel)) {
-    hatch(pixels, width, Math.max(3, Math.round(width / 8)));
+    hatch(pixels, width, side.planes.height === 1 ? ROW_HATCH : Math.max(3, Math.round(width / 8)));
   }
   return { pixels, width };
 }

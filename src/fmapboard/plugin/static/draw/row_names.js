@@ -8,6 +8,8 @@ import { corner } from "./tile_layout.js";
 
 const LINE = 12;
 const FAULT = 5;
+/** At least so many CSS px between two positions. */
+const TICK = 90;
 
 /**
  * @param {CanvasRenderingContext2D} context @param {import("./scene.js").Scene} scene
@@ -64,12 +66,13 @@ function outline(context, of, y, where, colour, thick) {
 function positions(context, scene, of, where, look) {
   const block = scene.picture?.block ?? 1;
   const columns = scene.a?.planes.width ?? 1;
+  const most = Math.max(1, Math.floor(of.tileWidth / TICK));
   context.textBaseline = "alphabetic";
   context.textAlign = "left";
   for (let part = 0; part < of.parts; part += 1) {
     const { left } = corner(of, 0, part);
     const start = left - (where.left ?? 0);
-    for (const position of [0, ...ticks(0, columns * block, 5).filter((at) => at > 0 && at < columns * block)]) {
+    for (const position of [0, ...ticks(0, columns * block, most).filter((at) => at > 0 && at < columns * block)]) {
       const x = start + (position / block / columns) * of.tileWidth;
       context.fillStyle = look.muted;
       context.fillRect(Math.round(x), of.top - where.top - 5, 1, 4);
