@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from writer_cases import Events, decoded, rgb
 
-from fmapboard.errors import WriteError
+from fmapboard.errors import ConfigurationError, WriteError
 from fmapboard.records import LoggedStep, Picture, TaggedPictures
 from fmapboard.render.grid import enlarge
 from fmapboard.writers.folder import FolderWriter
@@ -73,3 +73,13 @@ def test_a_picture_that_cannot_be_written_leaves_the_one_before_readable(tmp_pat
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert [p.name for p in tmp_path.iterdir()] == ["a.png"]
     assert decoded((tmp_path / "a.png").read_bytes())[0, 0, 0] == 9
+
+
+@pytest.mark.parametrize("given", ["gs://bucket/maps", Path("gs://bucket/maps")])
+def test_a_url_is_refused_and_no_folder_of_its_name_made(
+    given: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigurationError):
+        FolderWriter(given)
+    assert list(tmp_path.iterdir()) == []
