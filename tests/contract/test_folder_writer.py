@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from writer_cases import Events, decoded, rgb
 
-from fmapboard.errors import WriteError
+from fmapboard.errors import ConfigurationError, WriteError
 from fmapboard.records import LoggedStep, Picture, TaggedPictures
 from fmapboard.render.grid import enlarge
 from fmapboard.writers.folder import FolderWriter
@@ -103,3 +103,13 @@ def test_two_writers_of_one_folder_do_not_share_a_temporary_file(
     assert len(set(parts)) == 2
     assert [p.name for p in tmp_path.iterdir()] == ["a.png"]
     assert decoded((tmp_path / "a.png").read_bytes())[0, 0, 0] == 9
+
+
+@pytest.mark.parametrize("given", ["gs://bucket/maps", Path("gs://bucket/maps")])
+def test_a_url_is_refused_and_no_folder_of_its_name_made(
+    given: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigurationError):
+        FolderWriter(given)
+    assert list(tmp_path.iterdir()) == []

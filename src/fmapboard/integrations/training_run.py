@@ -14,6 +14,7 @@ from fmapboard.logger import FeatureMapLogger, watch
 from fmapboard.model.layers import Layers
 from fmapboard.options import CommonOptions, Options
 from fmapboard.schedule import Schedule
+from fmapboard.writers.log_dirs import log_directory
 from fmapboard.writers.tensorboard import default_log_dir
 
 _NOT_OPTIONS = ("layers", "validation", "share_writer", "log_dir")
@@ -182,9 +183,9 @@ def placed(options: Mapping[str, Any], summary_writer: Any, own_dir: str | Path)
     if summary_writer is None:
         if shares:
             raise ConfigurationError("share_writer=True: the framework has no TensorBoard logger")
-        return rest | {"log_dir": Path(own_dir) / default_log_dir()}
+        return rest | {"log_dir": str(log_directory(own_dir) / str(default_log_dir()))}
     if shares:
         return rest | {"writer": summary_writer}
     # torch's SummaryWriter and tensorboardX's name it differently.
     directory = getattr(summary_writer, "log_dir", None) or summary_writer.logdir
-    return rest | {"log_dir": Path(str(directory)) / "fmapboard"}
+    return rest | {"log_dir": str(log_directory(str(directory)) / "fmapboard")}

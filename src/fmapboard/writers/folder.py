@@ -13,6 +13,7 @@ from fmapboard.errors import WriteError
 from fmapboard.records import LoggedStep, TaggedPictures
 from fmapboard.render import png
 from fmapboard.render.grid import enlargement
+from fmapboard.writers.log_dirs import local_directory
 
 _UNSAFE = re.compile(r"[^\w.-]")
 
@@ -37,6 +38,7 @@ class FolderWriter:
 
     Raises:
         WriteError: the folder cannot be made.
+        ConfigurationError: the folder is a URL.
     """
 
     folder: Path
@@ -44,6 +46,7 @@ class FolderWriter:
     files: dict[str, list[Path]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.folder = local_directory(self.folder, "a folder of PNG files")
         _make(self.folder)
 
     def write(self, step: LoggedStep) -> None:

@@ -34,7 +34,7 @@ def log_directory(given: str | PathLike[str] | RemoteDirectory) -> Path | Remote
             return Path(text)  # a folder with a colon in its name
         url = f"{scheme}://{rest.lstrip('/' + chr(92))}".replace("file://", "file:///")
         raise ConfigurationError(
-            f"log_dir={given!r} looks like a URL without its second slash, which pathlib.Path "
+            f"{given!r} looks like a URL without its second slash, which pathlib.Path "
             f"leaves out; give a string: {url!r}"
         )
     return Path(rest) if scheme == "file" else RemoteDirectory(text.rstrip("/"))

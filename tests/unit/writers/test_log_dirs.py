@@ -42,7 +42,7 @@ def test_a_url_that_has_lost_a_slash_is_refused(given: Any, url: str) -> None:
     with pytest.raises(ConfigurationError) as error:
         log_directory(given)
     assert str(error.value) == (
-        f"log_dir={given!r} looks like a URL without its second slash, which pathlib.Path leaves "
+        f"{given!r} looks like a URL without its second slash, which pathlib.Path leaves "
         f"out; give a string: {url!r}"
     )
 
