@@ -26,7 +26,9 @@ def volumes(step: int) -> tuple[Tensor, Tensor]:
         )
         for _ in range(BATCH)
     ]  # fmt: skip
-    images, labels = (torch.from_numpy(np.stack(part)[:, None]).float() for part in zip(*pairs))
+    images, labels = (
+        torch.from_numpy(np.stack(part)[:, None]).float() for part in zip(*pairs, strict=True)
+    )
     return images, labels
 
 

@@ -1,4 +1,4 @@
-"""A U-Net of segmentation_models_pytorch finds which part of a picture is brick, grass or gravel."""
+"""A U-Net of segmentation_models_pytorch learns where a picture is brick, grass or gravel."""
 
 import argparse
 from pathlib import Path
