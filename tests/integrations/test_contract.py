@@ -5,13 +5,14 @@ from __future__ import annotations
 import inspect
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from same_training import FRAMEWORKS, plain, series, steps
 
 import fmapboard
-from fmapboard.integrations.training_run import PlacedOptions, RunOptions, TrainingRun
+from fmapboard.integrations.training_run import PlacedOptions, RunOptions, TrainingRun, placed
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "as it is": {},
@@ -126,3 +127,10 @@ def test_a_wrong_request_is_refused_before_training_begins(
 ) -> None:
     with pytest.raises(fmapboard.ConfigurationError, match=text):
         TrainingRun(**options)
+
+
+@pytest.mark.parametrize("directory", ["gs://bucket/lightning_logs/version_0", "logs/version_0"])
+def test_a_remote_directory_of_the_framework_stays_a_url(directory: str) -> None:
+    logger = SimpleNamespace(log_dir=directory)
+    assert placed({}, logger, ".") == {"log_dir": f"{directory}/fmapboard"}
+    assert str(placed({}, None, directory)["log_dir"]).startswith(f"{directory}/runs/")

@@ -16,7 +16,7 @@ from torch.utils.tensorboard import SummaryWriter
 
 import fmapboard
 from fmapboard.plugin.loader import FeatureMapsLoader
-from fmapboard.plugin.log_scan import has_only_foreign_runs
+from fmapboard.plugin.log_scan import _event_files, has_only_foreign_runs
 
 
 def foreign(run: Path) -> None:
@@ -79,6 +79,7 @@ def test_links_are_followed_and_never_for_ever(tmp_path: Path) -> None:
     foreign(tmp_path / "logs" / "theirs")
     (tmp_path / "logs" / "up").symlink_to(tmp_path / "logs")
     assert has_only_foreign_runs([str(tmp_path / "logs")])
+    assert len(list(_event_files(str(tmp_path / "logs")))) == 1
     (tmp_path / "logs" / "link").symlink_to(tmp_path / "ours")
     assert not has_only_foreign_runs([str(tmp_path / "logs")])
 
