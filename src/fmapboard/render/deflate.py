@@ -1,7 +1,7 @@
 """Deflate and CRC-32 for PNG files: isal where it is installed, else the standard library's zlib.
 
 isal has wheels for x86-64 and 64-bit ARM. zlib's streams decode to the same bytes; at the same
-level it takes several times as long.
+level it takes about three times as long.
 """
 
 from __future__ import annotations
