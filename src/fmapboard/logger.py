@@ -233,8 +233,9 @@ def watch(
 
     Args:
         model: any module; DistributedDataParallel and torch.compile are looked through.
-        log_dir: the run's directory, made where it is missing; without it and without ``writer``
-            it is ``runs/<time>_<host><comment>``.
+        log_dir: the run's directory, a path or a URL (``s3://``, ``gs://``, ``memory://``, …), made
+            where it is missing; without it and without ``writer`` it is
+            ``runs/<time>_<host><comment>``.
         writer: instead of ``log_dir``: your `torch.utils.tensorboard.SummaryWriter`, which stays
             open, or any `writers.Writer`, which is closed at the end.
         optimizer: its completed steps are counted (of several optimizers give the one that steps
@@ -278,6 +279,7 @@ def watch(
         ConfigurationError: what was asked for cannot be meant, or both ``log_dir`` and ``writer``.
         LayerNotFound, NoConvolution: there is nothing to watch.
         WriteError: the directory cannot be written to.
+        MissingExtra: a package for such a URL is not installed.
     """
     check_place(log_dir, writer, comment, filename_suffix)
     checked = Options.of(**options)
