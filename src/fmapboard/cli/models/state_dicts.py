@@ -93,8 +93,9 @@ def find(raw: Mapping[str, Any], expected_keys: Collection[str]) -> Found:
     Every dictionary of tensors inside ``raw`` is a candidate (``{"state_dict": …}``,
     ``{"model": …, "ema": …}``), read with and without the ``module.`` and ``_orig_mod.`` that
     DataParallel and torch.compile insert, and without a common prefix such as Lightning's
-    ``model.``. The reading with the most names in ``expected_keys`` wins; on a tie trained
-    weights before averaged ones, then the plainest. Tensors alias those of ``raw``.
+    ``model.``; where none of that fits, with a prefix that the expected names have. The reading
+    with the most names in ``expected_keys`` wins; on a tie trained weights before averaged ones,
+    then the plainest. Tensors alias those of ``raw``.
 
     Example:
         >>> list(find({"state_dict": {"module.weight": torch.ones(1)}}, {"weight"}).tensors)
@@ -137,6 +138,8 @@ def _readings(place: str, state: Mapping[str, Any], expected: frozenset[str]) ->
     for wrappers, keys in ((False, plain), (True, [_WRAPPERS.sub("", key) for key in plain])):
         for prefix in _prefixes(keys, expected):
             tensors = _renamed(state, wrappers=wrappers, prefix=prefix)
+            if not expected & tensors.keys():
+                tensors = _added(_missing_prefix(tensors, expected), tensors)
             shown = "" if _WRAPPERS.sub("", prefix) == "" else prefix.removesuffix(".")
             yield Found(tensors, _joined(place, shown))
 
@@ -164,6 +167,28 @@ def _prefixes(keys: Collection[str], expected: frozenset[str]) -> list[str]:
         votes.update(key[:end] for end in ends if key[end:] in expected)
     most = max(votes.values(), default=0)
     return sorted((prefix for prefix in votes if votes[prefix] == most), key=len) or [""]
+
+
+def _missing_prefix(keys: Collection[str], expected: frozenset[str]) -> str:
+    """The one prefix that turns most of the keys into expected ones, as of a network inside the
+    module that is to be filled; empty where there is none, or more than one."""
+    votes: Counter[str] = Counter()
+    for name in expected:
+        ends = (dot.end() for dot in re.finditer(r"\.", name))
+        votes.update(name[:end] for end in ends if name[end:] in keys)
+    (best, most), (_, second) = [*votes.most_common(2), ("", 0), ("", 0)][:2]
+    return best if most > second and 2 * most > len(keys) else ""
+
+
+def _added(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    if not prefix:
+        return tensors
+    named = OrderedDict((prefix + name, tensor) for name, tensor in tensors.items())
+    named._metadata = {  # type: ignore[attr-defined]  # where torch keeps it
+        f"{prefix}{name}".removesuffix("."): value
+        for name, value in getattr(tensors, "_metadata", {}).items()
+    }
+    return named
 
 
 def _joined(place: str, name: str) -> str:

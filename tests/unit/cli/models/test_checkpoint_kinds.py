@@ -193,7 +193,9 @@ def test_a_checkpoint_of_lightnings_trainer_is_loaded(tmp_path: Path) -> None:
     trainer.save_checkpoint(tmp_path / "last.ckpt")
     model = network()
     report = load_checkpoint(model, tmp_path / "last.ckpt")
-    assert report.others == ("current_model_state.model",) * len(averaging)
+    assert report.others == ("current_model_state.model",) * hasattr(
+        callbacks, "EMAWeightAveraging"
+    )
     own = torch.load(tmp_path / "last.ckpt", weights_only=False)["state_dict"]
     assert torch.equal(model.state_dict()["0.weight"], own["model.0.weight"])
 

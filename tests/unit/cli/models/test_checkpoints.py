@@ -58,6 +58,22 @@ def test_the_usual_nestings_are_unwrapped(tmp_path: Path, nesting: str) -> None:
     )
 
 
+def test_weights_of_a_network_go_into_the_module_that_holds_it(tmp_path: Path) -> None:
+    class Holder(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.net = nn.ModuleDict({"inner": network()})
+
+    model = Holder()
+    assert load_checkpoint(model, saved({"model": state()}, tmp_path / "a.pt")).matched == 7
+    assert model.state_dict()["net.inner.0.bias"].tolist() == [0.5] * 4
+
+
+def test_a_name_that_could_be_anywhere_goes_nowhere() -> None:
+    expected = {"a.weight", "b.weight"}
+    assert list(find({"weight": torch.ones(1)}, expected).tensors) == ["weight"]
+
+
 def test_what_lies_beside_the_model_is_unexpected(tmp_path: Path) -> None:
     path = saved(NESTINGS["Lightning"](), tmp_path / "a.ckpt")
     report = load_checkpoint(network(), path)
