@@ -27,7 +27,7 @@ def write_data(folder: Path) -> Path:
         x, y = torch.randint(40, SIDE - 40, (2,), generator=source).tolist()
         radius = int(torch.randint(16, 40, (), generator=source))
         mask = Image.new("L", (SIDE, SIDE))
-        ImageDraw.Draw(mask).circle((x, y), radius, fill=255)
+        ImageDraw.Draw(mask).ellipse((x - radius, y - radius, x + radius, y + radius), fill=255)
         image = Image.composite(photographs[inside], photographs[around], mask)
         image.save(folder / "images" / f"{number}.png")
         box = (x / SIDE, y / SIDE, 2 * radius / SIDE, 2 * radius / SIDE)
