@@ -67,9 +67,7 @@ PROMISES = {
     "timm_loop": Promise(
         {"stem.0": "Conv2d", "stages.0.blocks.0.conv_dw": "Conv2d"}, clipping=True
     ),
-    "ultralytics_yolo": Promise(
-        {"model.0.conv": "Conv2d", "model.23.cv2.0.2": "Conv2d"}, input_tag=None
-    ),
+    "ultralytics_yolo": Promise({"model.0.conv": "Conv2d", "model.23.cv2.0.2": "Conv2d"}),
     "monai_3d": Promise(
         {"model.0.conv.unit0.conv": "Conv3d", "model.2.0.conv": "ConvTranspose3d"},
         input_tag=None,

@@ -34,7 +34,7 @@ class PendingInputImage:
 def input_images(
     arguments: Any, most: int | None, normalization: Normalization | None, *, sequences: bool
 ) -> list[PendingInputImage]:
-    """The first images of a model's input; empty where the first tensor holds no images.
+    """The first images of a model's input; empty where no tensor in it holds images.
 
     Args:
         arguments: what the model was called with, nested in any way.
@@ -42,18 +42,28 @@ def input_images(
         normalization: mean and standard deviation per channel, where they are known.
         sequences: the model works on [N, C, L], so three axes are no image [C, H, W].
     """
-    image = next(tensors(arguments), None)
-    if image is None or not is_observable(image) or image.is_complex() or most == 0:
-        return []
-    if image.dim() == 3 and sequences:
-        return []
-    batch = image[None] if image.dim() == 3 else image
-    if batch.dim() != 4 or batch.shape[1] not in (1, 3) or batch.dtype == torch.bool:
+    batches = (
+        _batch(tensor, may_be_alone=number == 0 and not sequences)
+        for number, tensor in enumerate(tensors(arguments))
+    )
+    batch = next((found for found in batches if found is not None), None)
+    if batch is None or most == 0:
         return []
     known = normalization is not None and len(normalization[0]) == batch.shape[1]
-    with aside(image.device.type):
+    with aside(batch.device.type):
         kept = batch[:most].detach().to(torch.float32, copy=True)
     return [
         PendingInputImage(number, sample, normalization if known else None)
         for number, sample in enumerate(kept.unbind())
     ]
+
+
+def _batch(tensor: Tensor, *, may_be_alone: bool) -> Tensor | None:
+    """The tensor as a batch of images [N, C, H, W], C 1 or 3; None if it is something else.
+
+    Of three axes, it is one image only where that is likely: in the first place.
+    """
+    if not is_observable(tensor) or tensor.is_complex() or tensor.dtype == torch.bool:
+        return None
+    batch = tensor[None] if tensor.dim() == 3 and may_be_alone else tensor
+    return batch if batch.dim() == 4 and batch.shape[1] in (1, 3) else None

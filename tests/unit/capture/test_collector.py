@@ -74,6 +74,16 @@ def test_a_batch_of_three_sequences_is_not_taken_for_a_colour_image() -> None:
     assert seen.inputs == []
 
 
+def test_images_behind_labels_are_found_and_tokens_behind_latents_are_none() -> None:
+    images = torch.rand(2, 3, 8, 8)
+    seen = _collector()
+    seen.begin(({"labels": torch.rand(5), "img": images},), {})
+    assert [image.values.shape for image in seen.inputs] == [(3, 8, 8)]
+    assert (seen.inputs[0].values == images[0]).all()
+    seen.begin((torch.rand(1, 4, 8, 8), torch.rand(1), torch.rand(1, 77, 64)), {})
+    assert seen.inputs == []
+
+
 def test_an_image_given_by_keyword_is_found() -> None:
     seen = _collector(inputs_drawn=2)
     seen.begin((), {"image": torch.rand(4, 3, 8, 8)})
