@@ -217,7 +217,7 @@ def test_the_queue_never_holds_more_than_its_bound(
 
     class Watching(MemoryWriter):
         def write(self, step: LoggedStep) -> None:
-            held.append(board._run.pipeline._worker._bytes)
+            held.append(board._run.pipeline._worker._backlog.nbytes)
             super().write(step)
 
     writer = Watching()
@@ -225,7 +225,7 @@ def test_the_queue_never_holds_more_than_its_bound(
     for number in range(25):
         with board.step(number):
             loop.step()
-        held.append(board._run.pipeline._worker._bytes)
+        held.append(board._run.pipeline._worker._backlog.nbytes)
     board.close()
     assert 0 < max(held) <= 20_000
     written = [step.step for step in writer.steps]
