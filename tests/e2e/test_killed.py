@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -63,7 +64,7 @@ def test_a_killed_process_loses_no_more_than_the_bound(tmp_path: Path) -> None:
         [sys.executable, "-c", _CODE, str(tmp_path)], stdout=subprocess.PIPE, text=True
     ) as training:
         assert training.stdout is not None
-        done = list(iter(training.stdout.readline, "waits\n"))
+        done = list(takewhile(lambda line: line != "waits\n", training.stdout))
         training.kill()
     (path,) = event_files(tmp_path)
     assert steps_in(path) == list(range(20))
