@@ -65,8 +65,8 @@ def test_the_fallback_is_said_once_per_model_as_information(
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
         (
             "INFO",
-            "Sequential has no convolution: watching its leaf layers with parameters instead, 1 in "
-            "all (Linear); layers= chooses others",
+            "fmapboard: Sequential has no convolution: watching its leaf layers with parameters "
+            "instead, 1 in all (Linear); layers= chooses others",
         )
     ]
 

@@ -77,8 +77,8 @@ def test_a_tracker_that_fails_costs_its_copy_and_nothing_else(
     path = write(tmp_path, 0, 1).path
     assert steps_in(path) == [0, 1]
     assert [record.getMessage() for record in caplog.records] == [
-        f"an experiment tracker ({__name__}) gets no feature maps (RuntimeError: {why}); the event "
-        "file is complete"
+        f"fmapboard: an experiment tracker ({__name__}) gets no feature maps "
+        f"(RuntimeError: {why}); the event file is complete"
         for why in ("no network", "no server")
     ]
 
@@ -219,7 +219,7 @@ def test_without_an_active_run_mlflow_begins_none_for_us(
     assert (mlflow.logged, mlflow.statuses) == ([], {})
     (record,) = caplog.records
     assert record.getMessage() == (
-        "MLflow gets nothing, since no run is active: call mlflow.start_run() before "
+        "fmapboard: MLflow gets nothing, since no run is active: call mlflow.start_run() before "
         "fmapboard.watch()"
     )
 
