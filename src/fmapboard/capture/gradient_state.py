@@ -7,7 +7,7 @@ from itertools import islice
 
 from torch import Tensor, nn
 
-_MOST = 256
+_MOST = 64
 """Parameters that are looked at, spread over the model."""
 
 State = tuple[tuple[int, int] | None, ...]

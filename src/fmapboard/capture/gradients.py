@@ -214,6 +214,8 @@ class GradientReader:
 
     def _read_what_no_optimizer_holds(self) -> None:
         """Weights of which no optimizer has taken care in this step, and no gradient of them."""
+        if self._samples.keys() >= self._histograms:
+            return
         for name, parameter in self._model.named_parameters():
             clean = clean_name(name)
             if clean in self._histograms and clean not in self._samples:
