@@ -112,7 +112,7 @@ class LayerMaps(dict[str, Any]):
 
     Attributes:
         axes: by layer, which axes of its first tensor are which.
-        reducer: what is drawn of a layer, and how, in a notebook.
+        reducer: selects and reduces what a notebook draws of each layer.
     """
 
     def __init__(self, *values: Any, **by_name: Any) -> None:

@@ -78,6 +78,7 @@ class StepSession:
         self._open: OpenStep | None = None
         self.open_step: int | None = None
         self._closed_steps = 0
+        self._is_sharded = is_sharded(model)
 
     def open(self, step: int, *, passes: Passes, probe_now: bool, any_thread: bool = False) -> None:
         """Begin a logged step: hooks go in.
@@ -97,9 +98,11 @@ class StepSession:
             self._hints.layers_gone(step, self.registry.follow_replacements(activations))
             if probe_now:
                 self._draw_probe(opened)
-            self._selection.open(
-                follows=passes != "evaluation", reads_gradients=not is_sharded(self.model)
-            )
+            follows = passes != "evaluation"
+            if follows:
+                self._gradients.arm(self._read_weights, self._choose_pass)
+            cleared = () if self._is_sharded or not follows else self._gradients.trainable
+            self._selection.open(cleared, follows=follows)
             self.registry.arm(
                 self,
                 sides=self._sides,
@@ -107,8 +110,6 @@ class StepSession:
                 ended=self._pass_ended,
                 thread=None if any_thread else threading.get_ident(),
             )
-            if passes != "evaluation":
-                self._gradients.arm(self._read_weights, self._choose_pass)
 
     def close(self) -> PendingStep | None:
         """End the logged step: hooks go, and what was collected begins to come to the host.

@@ -81,6 +81,7 @@ class GradientReader:
     Attributes:
         stepped: an optimizer has stepped on the model's parameters since `arm`.
         skipped: the GradScaler made the last such step change nothing.
+        trainable: the model's parameters that required gradients at the last `arm`.
     """
 
     def __init__(self, model: nn.Module, histograms: Iterable[str], guard: Guard) -> None:
@@ -91,6 +92,7 @@ class GradientReader:
         self._samples: dict[str, tuple[PendingSample, PendingSample | None]] = {}
         self.stepped = self.skipped = False
         self._names: dict[int, str] = {}
+        self.trainable: tuple[nn.Parameter, ...] = ()
         self._act: Callable[[], None] = _nothing
         self._complete: Callable[[], None] = _nothing
         self._forget()
@@ -107,7 +109,9 @@ class GradientReader:
             complete: called when gradients of the model are those that an optimizer uses.
         """
         # Anew each time: parameters may have been replaced since.
-        self._names = {id(p): clean_name(name) for name, p in self._model.named_parameters()}
+        named = list(self._model.named_parameters())
+        self._names = {id(p): clean_name(name) for name, p in named}
+        self.trainable = tuple(p for _, p in named if p.requires_grad)
         self._act, self._complete = about_to_step or _nothing, complete or _nothing
         self._forget()
         self._hook.arm()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,18 +74,18 @@ class PassSelection:
         self._candidates: list[Candidate] = []
         self.close()
 
-    def open(self, *, follows: bool = True, reads_gradients: bool = True) -> None:
+    def open(self, trainable: Sequence[nn.Parameter] = (), *, follows: bool = True) -> None:
         """A logged step opens.
 
         Args:
+            trainable: parameters whose gradients are watched for being cleared; none where that
+                cannot be detected (sharded parameters).
             follows: False takes the first pass, whatever comes behind it.
-            reads_gradients: False where gradients cannot be told apart (sharded parameters).
         """
         self.close()
         self._is_followed = follows
-        trainable = [p for p in self._model.parameters() if p.requires_grad]
-        self._can_train = self._can_train or bool(trainable)
-        self._gradients = GradientState(trainable if follows and reads_gradients else ())
+        self._can_train = self._can_train or self._has_trainable()
+        self._gradients = GradientState(trainable)
 
     def close(self) -> None:
         """The logged step is over: let go of everything."""
@@ -102,14 +102,17 @@ class PassSelection:
 
     @property
     def gave_up(self) -> bool:
-        """True if so many passes had no backward pass that one like them is not recorded."""
+        """True if too many passes in this mode had no backward pass: no more are recorded."""
         return self._in_vain[self._model.training] >= _MOST_IN_VAIN
 
     def may_train(self) -> bool:
         """True if a pass that begins now could be a training pass."""
         if not self._can_train:
             return self._model.training
-        return torch.is_grad_enabled() and any(p.requires_grad for p in self._model.parameters())
+        return torch.is_grad_enabled() and self._has_trainable()
+
+    def _has_trainable(self) -> bool:
+        return any(parameter.requires_grad for parameter in self._model.parameters())
 
     def wants_another(self) -> bool:
         """True if a pass that begins now has to be recorded, besides those that are."""

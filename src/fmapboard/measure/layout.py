@@ -137,7 +137,7 @@ def as_pictures(maps: Tensor, depth: int | None = None) -> tuple[Tensor, str, La
     """Maps [N, C, *spatial] as [N, C, H, W], and what was done where that is no plain reading.
 
     One spatial axis becomes a row of pixels per channel. Of three, one depth slice is drawn: the
-    middle one, or number ``depth``, and the last one of a layer that is not as deep as that.
+    middle one, or number ``depth``; of a layer with fewer slices, the last one.
     """
     if maps.dim() == 2:
         return maps[..., None, None], "", "tiles"

@@ -16,7 +16,7 @@ _OURS = ".fmapboard"
 _MOST_ENTRIES = 50_000
 _MOST_READ = 100
 _BYTES = 2**20
-"""At most so many files are listed, so many read, and so many bytes of each."""
+"""Limits of a scan: files listed, files read, and bytes read per file."""
 
 _TRACE = re.compile(rb"feature_maps_|\n\x0cfeature_maps")
 """A tag of our pictures, or the plugin's name in a summary's metadata."""

@@ -57,7 +57,7 @@ function differencePixels(scene, channel) {
 }
 
 /**
- * Lays a tile into a picture, each map pixel `factor` × `down`, cut at the picture's edges.
+ * Draws a tile into a picture, each map pixel as `factor` × `down` px, clipped at its edges.
  * @param {Uint32Array} out @param {number} outWidth @param {number} outHeight
  * @param {number} left @param {number} top device px, may lie outside
  * @param {Uint32Array} pixels @param {number} width of the tile @param {number} factor

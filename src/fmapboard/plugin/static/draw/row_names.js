@@ -8,7 +8,7 @@ import { corner } from "./tile_layout.js";
 
 const LINE = 12;
 const FAULT = 5;
-/** At least so many CSS px between two positions. */
+/** Minimum distance between two position labels, in CSS px. */
 const TICK = 90;
 
 /**

@@ -42,7 +42,7 @@ const FIT_SLACK = 1.5;
  * @property {boolean} [rows] sequences: each cell is one row of pixels
  */
 
-/** A row is so many times lower than the tile size chosen: 64 px tiles are 8 px rows. */
+/** The chosen tile size divided by the height of a row: 64 px tiles give 8 px rows. */
 export const ROW_SHARE = 8;
 /** Left of rows: channel numbers. */
 const GUTTER = 44;
