@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
-from torch import Tensor, nn
+from torch import nn
 
-_MOST = 64
+_MOST = 32
 """Parameters that are looked at, spread over the model."""
 
-State = tuple[tuple[int, int] | None, ...]
+State = list[tuple[int, int] | None]
 
 
 class GradientState:
@@ -39,8 +39,5 @@ class GradientState:
         self._seen = self._now()
 
     def _now(self) -> State:
-        return tuple(_identity(parameter.grad) for parameter in self._parameters)
-
-
-def _identity(gradient: Tensor | None) -> tuple[int, int] | None:
-    return None if gradient is None else (id(gradient), gradient._version)
+        gradients = [parameter.grad for parameter in self._parameters]
+        return [None if grad is None else (id(grad), grad._version) for grad in gradients]

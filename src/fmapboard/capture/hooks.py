@@ -19,6 +19,7 @@ from fmapboard.capture.passes import PassTracker, Side
 from fmapboard.errors import ConfigurationError
 from fmapboard.model.activations import floor_of
 from fmapboard.model.layers import Layers, by_kernel_shape, kernel_shape, select, unwrap
+from fmapboard.model.membership import Membership
 from fmapboard.model.tensors import tensors
 from fmapboard.records import KernelShape, LayerCall
 
@@ -97,6 +98,7 @@ class HookRegistry:
         self.layers = layers
         self._numbers_only = {name: m for name, m in also.items() if name not in layers}
         self._layer_calls: dict[tuple[str, int, Side], LayerCall] = {}
+        self._membership = Membership(self.model, [*layers.values(), *also.values()])
 
     def follow_replacements(
         self, also: Callable[[nn.Module], dict[str, nn.Module]]
@@ -109,15 +111,13 @@ class HookRegistry:
         Returns:
             names of watched layers that nothing stands in place of.
         """
-        there = {id(module) for module in self.model.modules()}
-        watched = {**self.layers, **self._numbers_only}
-        if all(id(module) in there for module in watched.values()):
+        if self._membership.is_unchanged():
             return ()
+        before, there = self.layers, set(self.model.modules())
         try:
             layers = select(self.model, self._chosen)
         except ConfigurationError:  # nothing of what was asked for is left
-            layers = {name: m for name, m in self.layers.items() if id(m) in there}
-        before = self.layers
+            layers = {name: module for name, module in before.items() if module in there}
         self._watch(layers, also(self.model))
         return tuple(name for name in before if name not in layers)
 
