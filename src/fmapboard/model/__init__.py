@@ -1,7 +1,8 @@
-"""Questions to the user's model; nothing here holds a reference to it.
+"""Read-only queries on the user's model; nothing here keeps a reference to it.
 
-`layers` chooses and names layers, `activations` finds modules that output a constant where they are
-off, `tensors` finds tensors in nested values, `distributed` handles ranks and sharded parameters::
+``layers`` selects and names layers, ``activations`` finds activation modules with an off value,
+``tensors`` finds tensors in nested values, ``given`` checks what a user passes, ``membership``
+detects replaced modules, and ``distributed`` handles ranks and sharded parameters::
 
     select(model, "layer1.*")        # name -> module
     first_tensor(module(x))          # the first floating-point tensor of any output

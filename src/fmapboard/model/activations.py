@@ -1,4 +1,4 @@
-"""Activation modules that have a floor, the value at which a channel is off."""
+"""Activation modules with an off value: the output at which a channel counts as dead."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from fmapboard.model.layers import named_layers
 
 
 def floor_of(module: nn.Module) -> float | None:
-    """The value an activation module returns where it is off; None where it has none.
+    """The output of an activation module for inputs it switches off; None for other modules.
 
-    ReLU and its family: ReLU, ReLU6, Hardtanh, Threshold, Hardsigmoid, Hardswish, ELU, CELU, SELU.
-    LeakyReLU, PReLU, GELU and SiLU pass something on everywhere and never die in this sense.
+    Covers ReLU, ReLU6, Hardtanh, Threshold, Hardsigmoid, Hardswish, ELU, CELU and SELU.
+    LeakyReLU, PReLU, GELU and SiLU have no such value: they never suppress a whole range of inputs.
     """
     if isinstance(module, nn.ReLU6) or type(module) in (nn.ReLU, nn.Hardsigmoid, nn.Hardswish):
         return 0.0
@@ -25,14 +25,14 @@ def floor_of(module: nn.Module) -> float | None:
 
 
 def is_bounded(module: nn.Module) -> bool:
-    """Can no output be below the floor, not by a rounding either? So of modules that clamp."""
+    """True if no output can be below the off value, not even by rounding: modules that clamp."""
     return type(module) in (nn.ReLU, nn.ReLU6, nn.Hardtanh, nn.Hardsigmoid)
 
 
-# Klambauer et al., Self-Normalizing Neural Networks (2017): minus scale times alpha.
+# Klambauer et al., Self-Normalizing Neural Networks (2017): -scale * alpha.
 _SELU_FLOOR = -1.0507009873554804934193349852946 * 1.6732632423543772848170429916717
 
 
 def activations(model: nn.Module) -> dict[str, nn.Module]:
-    """The model's activation modules that have a floor, by name, in definition order."""
+    """The model's activation modules that have an off value, by name, in definition order."""
     return {name: m for name, m in named_layers(model).items() if floor_of(m) is not None}

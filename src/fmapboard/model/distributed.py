@@ -1,8 +1,9 @@
-"""Several processes that train one model: who writes, and sums over shards.
+"""Ranks, and tensors that are sharded over several processes.
 
-Under DistributedDataParallel gradients are whole and reduced when the optimizer steps, so rank 0
-alone observes. Under FSDP2 (`fully_shard`) each rank holds a part of every parameter: norms and
-kernels need all ranks, which therefore all observe, in the same steps, and rank 0 writes.
+Under DistributedDataParallel every rank holds complete, already reduced gradients when the
+optimizer steps, so only rank 0 records. Under FSDP2 (``fully_shard``) each rank holds one shard of
+every parameter. Norms and kernels then need all ranks: every rank records the same steps, and
+rank 0 writes.
 """
 
 from __future__ import annotations
@@ -17,17 +18,17 @@ from torch import Tensor, nn
 
 
 def rank() -> int:
-    """This process's rank; 0 where there is one process."""
+    """This process's rank; 0 in a single-process run."""
     return dist.get_rank() if dist.is_available() and dist.is_initialized() else 0
 
 
 def is_sharded(model: nn.Module) -> bool:
-    """Does the model hold parameters of which this process has a part?"""
+    """True if any of the model's parameters is sharded over several processes."""
     return any(_is_dtensor(parameter) for parameter in model.parameters())
 
 
 def local(tensor: Tensor) -> Tensor:
-    """This process's part of a sharded tensor; any other tensor as it is."""
+    """This process's shard of a sharded tensor; any other tensor unchanged."""
     if not _is_dtensor(tensor):
         return tensor
     part: Tensor = tensor.to_local()  # type: ignore[attr-defined]  # only DTensor has it
@@ -35,7 +36,10 @@ def local(tensor: Tensor) -> Tensor:
 
 
 def whole(tensor: Tensor) -> Tensor:
-    """A sharded tensor gathered from all ranks, which all must call this; any other as it is."""
+    """A sharded tensor gathered from all ranks; any other tensor unchanged.
+
+    Collective for a sharded tensor: every rank must call it.
+    """
     if not _is_dtensor(tensor):
         return tensor
     gathered: Tensor = tensor.full_tensor()  # type: ignore[attr-defined]  # only DTensor has it
@@ -43,10 +47,10 @@ def whole(tensor: Tensor) -> Tensor:
 
 
 def reshard(model: nn.Module) -> None:
-    """Let go of parameters that FSDP gathered for a forward pass of ours.
+    """Free the parameters that FSDP gathered for one of fmapboard's own forward passes.
 
-    The root keeps them for a backward pass that will not come, and would use them, stale, in the
-    next forward pass after the optimizer's step.
+    The root module keeps its gathered parameters for a backward pass. None follows here, and the
+    next forward pass would use the old values, from before the optimizer step.
     """
     for module in model.modules():
         release = getattr(module, "reshard", None)
@@ -56,13 +60,21 @@ def reshard(model: nn.Module) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Sharding:
-    """Over which process groups the parts of a tensor lie; equal for tensors cut alike."""
+    """The process groups over which a tensor is sharded; equal for tensors sharded in the same way.
+
+    Attributes:
+        mesh: the ``DeviceMesh``.
+        axes: mesh dimensions over which the tensor is split.
+    """
 
     mesh: Hashable
     axes: tuple[int, ...]
 
     def total(self, squares: Tensor) -> Tensor:
-        """The sum of a tensor over all parts. Every rank must call it, in the same order."""
+        """Sum a tensor over all shards, in place.
+
+        Collective: every rank must call it, in the same order.
+        """
         mesh: Any = self.mesh
         for axis in self.axes:
             dist.all_reduce(squares, group=mesh.get_group(axis))
@@ -70,7 +82,7 @@ class Sharding:
 
 
 def sharding(tensor: Tensor) -> Sharding | None:
-    """How a tensor is cut; None for one that this process holds whole."""
+    """How a tensor is sharded; None for a tensor that this process holds completely."""
     if not _is_dtensor(tensor):
         return None
     placed: Any = tensor
@@ -87,11 +99,14 @@ def _is_dtensor(tensor: Tensor) -> bool:
 
 
 def summed(norms: list[Tensor], cuts: list[Sharding | None]) -> list[Tensor]:
-    """Norms of parts to norms of whole tensors: one sum a way of cutting.
+    """Turn the norms of shards into the norms of whole tensors.
+
+    One all-reduce per kind of sharding. Collective where a tensor is sharded: every rank must call
+    it, with the tensors in the same order.
 
     Args:
-        norms: f64 [] each, of this process's part.
-        cuts: how each tensor is cut.
+        norms: f64 [] each, the norm of this process's shard.
+        cuts: how each tensor is sharded; None where the norm is already that of the whole tensor.
     """
     whole_norms = list(norms)
     for cut in dict.fromkeys(cut for cut in cuts if cut is not None):

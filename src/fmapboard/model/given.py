@@ -1,4 +1,4 @@
-"""What users give as a model, its layers or its input, refused with the fix where it is not one."""
+"""Checks of the model, layers and input that a user passes; errors say what to pass instead."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from fmapboard.errors import ConfigurationError
 
 
 def check_model(model: Any) -> None:
-    """Accept a module.
+    """Check that the model is a module.
 
     Raises:
-        ConfigurationError: it is something else; the text says what it is and what to give.
+        ConfigurationError: it is not; the message says what it is and what to pass.
     """
     if isinstance(model, nn.Module):
         return
     if isinstance(model, type) and issubclass(model, nn.Module):
         raise ConfigurationError(
-            f"model={model.__name__}: that is the class; give a model: {model.__name__}(...)"
+            f"model={model.__name__}: expected an instance, not the class; pass "
+            f"{model.__name__}(...)"
         )
     raise ConfigurationError(
         f"model={described(model)}: expected a torch.nn.Module{_hint_for_model(model)}"
@@ -31,33 +32,35 @@ def _hint_for_model(model: Any) -> str:
     if isinstance(model, Mapping):
         return "; load a state dict into one first: model.load_state_dict(state)"
     if isinstance(getattr(model, "model", None), nn.Module):
-        return f"; give {type(model).__name__}.model, which is one"
+        return f"; pass its module, {type(model).__name__}.model"
     if hasattr(model, "param_groups"):
-        return "; an optimizer goes to optimizer="
+        return "; pass an optimizer as optimizer="
     if hasattr(model, "add_scalar"):
-        return "; a SummaryWriter goes to writer="
+        return "; pass a SummaryWriter as writer="
     if isinstance(model, Tensor):
-        return "; the model comes first, then its input"
+        return "; pass the model first, then its input"
     return ""
 
 
 def check_no_modules(model: nn.Module, layers: Any) -> None:
-    """Refuse modules where names of layers are expected.
+    """Reject modules where layer names are expected.
 
     Raises:
-        ConfigurationError: ``layers`` is or holds a module; the text says its name.
+        ConfigurationError: ``layers`` is or contains a module; the message gives the module's name.
     """
     for given in layers if isinstance(layers, (list, tuple)) else [layers]:
         if not isinstance(given, nn.Module):
             continue
         known = {id(module): name for name, module in model.named_modules()}
         name = known.get(id(given))
-        fix = f"give its name: layers={name!r}" if name else "it is no part of the model"
-        raise ConfigurationError(f"layers={type(given).__name__}: that is a module; {fix}")
+        fix = f"pass its name: layers={name!r}" if name else "this one is not part of the model"
+        raise ConfigurationError(
+            f"layers={type(given).__name__}: expected layer names, not a module; {fix}"
+        )
 
 
 def check_input(x: Any, *, what: str) -> None:
-    """Refuse what no model is called with: arrays, paths and images that are not tensors yet.
+    """Reject values that a model cannot be called with: arrays, paths and untransformed images.
 
     Raises:
         ConfigurationError: it is one of these.
@@ -65,22 +68,25 @@ def check_input(x: Any, *, what: str) -> None:
     kind = type(x)
     if isinstance(x, (str, bytes)) or hasattr(x, "__fspath__"):
         raise ConfigurationError(
-            f"{what}={x!r}: expected tensors; the command visualize reads image files"
+            f"{what}={x!r}: expected tensors; to draw an image file, use the visualize command"
         )
     if kind.__module__.partition(".")[0] == "numpy":
-        raise ConfigurationError(f"{what}={kind.__name__}: expected tensors: torch.from_numpy(x)")
+        raise ConfigurationError(
+            f"{what}={kind.__name__}: expected tensors; convert it with torch.from_numpy(x)"
+        )
     if kind.__module__.partition(".")[0] == "PIL":
         raise ConfigurationError(
-            f"{what}={kind.__name__}: expected tensors: transform the image first, as in training"
+            f"{what}={kind.__name__}: expected tensors; apply the transforms used in training first"
         )
     if isinstance(x, nn.Module):
         raise ConfigurationError(
-            f"{what}={kind.__name__}: that is a module; the model comes first, then its input"
+            f"{what}={kind.__name__}: expected tensors, not a module; pass the model first, then "
+            "its input"
         )
 
 
 def described(value: Any) -> str:
-    """A short form of what a user gave, for an error message."""
+    """A short form of a value that the user passed, for an error message."""
     if value is None or isinstance(value, (str, int, float)):
         return repr(value)
     if isinstance(value, type) or (callable(value) and hasattr(value, "__name__")):

@@ -1,4 +1,4 @@
-"""Choose layers of a model, name them cleanly, and group convolutions by kernel shape."""
+"""Select layers of a model, give them clean names, and group convolutions by kernel shape."""
 
 from __future__ import annotations
 
@@ -32,16 +32,19 @@ Layers: TypeAlias = (
     "str | re.Pattern[str] | type[nn.Module] | Predicate"
     " | Sequence[str | re.Pattern[str] | type[nn.Module]] | None"
 )
-"""How layers are chosen. None: every convolution of `CONVOLUTIONS`, transposed ones included; in a
-model without any, every leaf module that has parameters. A glob (``"layer1.*"``, where ``*``
-crosses dots) or a compiled regular expression (searched) selects the convolutions whose name it
-matches; where it matches none, every module that it matches. A module type selects its instances.
-A list joins them; a glob that starts with ``!`` excludes. A predicate ``(name, module) -> bool``
-decides alone."""
+"""Which layers to select. One of:
+
+- None: every convolution, or every leaf module with parameters if the model has no convolution.
+- A glob (``"layer1.*"``; ``*`` also matches dots) or a compiled regular expression (searched):
+  the convolutions whose name matches, or every module whose name matches if no convolution's does.
+- A module type: its instances.
+- A list of these: their union, without the layers that match a glob starting with ``!``.
+- A predicate ``(name, module) -> bool``.
+"""
 
 
 def unwrap(model: nn.Module) -> nn.Module:
-    """The user's own module inside DistributedDataParallel, DataParallel or a compiled wrapper."""
+    """The user's own module inside DistributedDataParallel, DataParallel or torch.compile."""
     while True:
         if isinstance(model, (nn.DataParallel, nn.parallel.DistributedDataParallel)):
             model = model.module
@@ -54,16 +57,16 @@ def unwrap(model: nn.Module) -> nn.Module:
 def clean_name(name: str) -> str:
     """A module's or parameter's name without the segments that wrappers insert.
 
-    A lone surrogate, which no file can hold, is written as its escape sequence.
+    Lone surrogates, which cannot be encoded as UTF-8, are replaced by their escape sequences.
     """
     kept = ".".join(part for part in name.split(".") if part not in _WRAPPER_SEGMENTS)
     return kept.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def named_layers(model: nn.Module) -> dict[str, nn.Module]:
-    """Every module of the unwrapped model by its clean name, in definition order, each once.
+    """Every module of the unwrapped model by its clean name, once each, in definition order.
 
-    A model that is itself one layer is named after its type.
+    The root module, whose own name is empty, is listed under its type's name.
     """
     root = unwrap(model)
     return {clean_name(name) or type(root).__name__: m for name, m in root.named_modules()}
@@ -72,7 +75,7 @@ def named_layers(model: nn.Module) -> dict[str, nn.Module]:
 def kernel_shape(module: nn.Module) -> KernelShape | None:
     """The shape of a convolution's weight, from the module's attributes; None for other modules.
 
-    The weight itself is not touched: reading a spectral-norm weight changes its buffers.
+    The weight itself is not read: reading a spectral-norm weight changes its buffers.
     """
     if not isinstance(module, CONVOLUTIONS):
         return None
@@ -83,20 +86,28 @@ def kernel_shape(module: nn.Module) -> KernelShape | None:
 
 
 def kernel_groups(model: nn.Module, layers: Layers = None) -> dict[KernelShape, list[str]]:
-    """The model's convolutions by kernel shape, both in definition order.
+    """The model's convolutions grouped by kernel shape, both in definition order.
 
     >>> from torch import nn
     >>> kernel_groups(nn.Sequential(nn.Conv2d(3, 8, 5), nn.ReLU(), nn.Conv2d(8, 8, 3)))
     {KernelShape(8x3x5x5): ['0'], KernelShape(8x8x3x3): ['2']}
 
+    Args:
+        model: any module; DistributedDataParallel, DataParallel and torch.compile are unwrapped.
+        layers: which layers, as in ``watch``. Layers that are not convolutions are left out.
+
+    Returns:
+        Weight shape -> layer names (see ``KernelShape``).
+
     Raises:
-        LayerNotFound, NoConvolution, ConfigurationError: as `select` does.
+        ConfigurationError: ``model`` or ``layers`` is invalid; ``LayerNotFound`` or
+            ``NoConvolution`` if ``layers`` selects nothing.
     """
     return by_kernel_shape(select(model, layers))
 
 
 def by_kernel_shape(layers: Mapping[str, nn.Module]) -> dict[KernelShape, list[str]]:
-    """Kernel shape -> names of the convolutions among the layers that have it, in their order."""
+    """Group the convolutions among the layers: kernel shape -> names, in their given order."""
     groups: dict[KernelShape, list[str]] = {}
     for name, module in layers.items():
         shape = kernel_shape(module)
@@ -106,13 +117,13 @@ def by_kernel_shape(layers: Mapping[str, nn.Module]) -> dict[KernelShape, list[s
 
 
 def select(model: nn.Module, layers: Layers = None) -> dict[str, nn.Module]:
-    """The chosen layers by name, in definition order (see `Layers`).
+    """The selected layers by name, in definition order (see ``Layers``).
 
     Raises:
-        LayerNotFound: a pattern matches nothing; the text lists the closest names.
-        NoConvolution: ``layers`` asks for a type of convolution and the model has none of any type;
-            or ``layers`` is None and the model has neither convolutions nor other parameters.
-        ConfigurationError: ``layers`` is none of the kinds that are understood.
+        LayerNotFound: a pattern matches no layer; the message lists the closest names.
+        NoConvolution: ``layers`` names a convolution type and the model has no convolution of any
+            type; or ``layers`` is None and the model has no layers with parameters to watch.
+        ConfigurationError: ``layers`` is of an unsupported type, or the model is scripted.
     """
     check_model(model)
     check_no_modules(model, layers)
@@ -122,18 +133,20 @@ def select(model: nn.Module, layers: Layers = None) -> dict[str, nn.Module]:
     if callable(layers) and not isinstance(layers, type):
         return _by_predicate(layers, named, hint)
     choices = [layers] if isinstance(layers, (str, re.Pattern, type)) else _listed(layers)
-    away = [c[1:] for c in choices if isinstance(c, str) and c.startswith("!")]
-    wanted = [c for c in choices if not (isinstance(c, str) and c.startswith("!"))]
-    chosen: set[str] = set() if wanted else set(_default(model, named, hint))
-    for choice in wanted:
+    excluded = [c[1:] for c in choices if isinstance(c, str) and c.startswith("!")]
+    included = [c for c in choices if not (isinstance(c, str) and c.startswith("!"))]
+    chosen: set[str] = set() if included else set(_default(model, named, hint))
+    for choice in included:
         chosen |= _matching(choice, named, hint)
     kept = {
         name: module
         for name, module in named.items()
-        if name in chosen and not any(fnmatchcase(name, glob) for glob in away)
+        if name in chosen and not any(fnmatchcase(name, glob) for glob in excluded)
     }
     if not kept:
-        raise LayerNotFound(f"layers={layers!r} leaves no layer: everything is taken away by '!'")
+        raise LayerNotFound(
+            f"layers={layers!r} selects no layer: every matching layer is excluded by a '!' pattern"
+        )
     return kept
 
 
@@ -144,21 +157,21 @@ def scripted_parts(model: nn.Module) -> list[str]:
 
 
 def scripted_warning(model: nn.Module) -> str | None:
-    """What a user should hear about the scripted and traced parts of a model; None without any."""
+    """The warning about scripted and traced parts of a model; None if it has none."""
     parts = ", ".join(scripted_parts(model))
     return f"{_SCRIPTED}: {parts}" if parts else None
 
 
-_SCRIPTED = "scripted or traced, so nothing inside can be captured"
+_SCRIPTED = "hooks do not run inside scripted or traced modules, so these are not captured"
 
 
 def _capturable(model: nn.Module) -> tuple[dict[str, nn.Module], str]:
-    """The layers that hooks can see, and what an error should say about the others."""
+    """The layers that hooks can observe, and a note on the others for error messages."""
     root = unwrap(model)
     if isinstance(root, torch.jit.ScriptModule):
         raise ConfigurationError(
-            f"the model is scripted or traced ({type(root).__name__}): nothing inside it can be "
-            "captured; give the nn.Module that it was made from"
+            f"the model is scripted or traced ({type(root).__name__}), so its layers cannot be "
+            "captured; pass the nn.Module that it was made from"
         )
     named = named_layers(root)
     if not any(isinstance(module, torch.jit.ScriptModule) for module in named.values()):
@@ -168,15 +181,15 @@ def _capturable(model: nn.Module) -> tuple[dict[str, nn.Module], str]:
 
 
 def _listed(layers: Any) -> list[Any]:
-    wanted = "expected a glob, a compiled regex, a module type, a list of these, or a predicate"
+    expected = "expected a glob, a compiled regex, a module type, a list of these, or a predicate"
     if isinstance(layers, Mapping) or not isinstance(layers, Iterable):
-        raise ConfigurationError(f"layers={layers!r}: {wanted}")
+        raise ConfigurationError(f"layers={layers!r}: {expected}")
     choices = list(layers)
     for choice in choices:
         if not isinstance(choice, (str, re.Pattern, type)):
-            raise ConfigurationError(f"layers contains {choice!r}: {wanted}")
+            raise ConfigurationError(f"layers contains {choice!r}: {expected}")
     if not choices:
-        raise ConfigurationError("layers=[] selects nothing; leave it out for every convolution")
+        raise ConfigurationError("layers=[] selects nothing; omit it to watch every convolution")
     return choices
 
 
@@ -184,7 +197,7 @@ def _default(model: nn.Module, named: Mapping[str, nn.Module], hint: str) -> dic
     found: dict[str, nn.Module] = {n: m for n, m in named.items() if isinstance(m, CONVOLUTIONS)}
     if found:
         return found
-    # Attention reads the weight of its one child and never calls it.
+    # MultiheadAttention reads its child's weight directly and never calls the child.
     attention = [m for m in named.values() if isinstance(m, nn.MultiheadAttention)]
     uncalled = {id(child) for m in attention for child in m.children()}
     found = {
@@ -198,23 +211,24 @@ def _default(model: nn.Module, named: Mapping[str, nn.Module], hint: str) -> dic
     if not found:
         raise NoConvolution(
             f"{type(root).__name__} has no convolution and no other layer with parameters to "
-            f"watch; it has {_types(named)}. Choose by name or type with layers={hint}"
+            f"watch; its modules are {_types(named)}. Select some by name or type with "
+            f"layers={hint}"
         )
-    if root not in _told:
-        _told.add(root)
+    if root not in _fallback_logged:
+        _fallback_logged.add(root)
         log.info(
-            "%s has no convolution: watching its leaf layers with parameters instead, %d in all "
-            "(%s); layers= chooses others%s", type(root).__name__, len(found), _types(found), hint,
+            "%s has no convolution: watching its %d leaf layers with parameters instead (%s); "
+            "use layers= to select others%s", type(root).__name__, len(found), _types(found), hint,
         )  # fmt: skip
     return found
 
 
-_told: weakref.WeakSet[nn.Module] = weakref.WeakSet()
-"""Models without convolutions whose fallback was logged."""
+_fallback_logged: weakref.WeakSet[nn.Module] = weakref.WeakSet()
+"""Models without convolutions for which the fallback was already logged."""
 
 
 def _holds_parameters(module: nn.Module) -> bool:
-    """True for a leaf module with parameters that a forward pass calls."""
+    """True for a leaf module with parameters that is called in the forward pass."""
     if isinstance(module, nn.MultiheadAttention):
         return True
     if isinstance(module, (nn.ParameterList, nn.ParameterDict)):
@@ -230,12 +244,12 @@ def _types(named: Mapping[str, nn.Module]) -> str:
 
 
 def _by_predicate(
-    wanted: Predicate, named: Mapping[str, nn.Module], hint: str
+    predicate: Predicate, named: Mapping[str, nn.Module], hint: str
 ) -> dict[str, nn.Module]:
-    chosen = {name: module for name, module in named.items() if wanted(name, module)}
+    chosen = {name: module for name, module in named.items() if predicate(name, module)}
     if not chosen:
         raise LayerNotFound(
-            f"the predicate layers={wanted!r} accepts none of {len(named)} modules{hint}"
+            f"the predicate layers={predicate!r} accepts none of the {len(named)} modules{hint}"
         )
     return chosen
 
@@ -249,10 +263,11 @@ def _matching(
         matching = {name for name in named if fnmatchcase(name, choice)}
     else:
         matching = {name for name in named if choice.search(name)}
-    if not matching and _asks_in_vain(choice, named):
+    if not matching and _is_absent_convolution(choice, named):
         raise NoConvolution(
             f"no layer is a {getattr(choice, '__name__', choice)}: the model has no convolution; "
-            f"it has {_types(named)}. Leave layers= out to watch every layer with parameters{hint}"
+            f"its modules are {_types(named)}. Omit layers= to watch every layer with "
+            f"parameters{hint}"
         )
     if not matching:
         pattern = choice.__name__ if isinstance(choice, type) else choice
@@ -266,7 +281,10 @@ def _matching(
 
 
 def own_parameters(model: nn.Module, layers: Mapping[str, nn.Module]) -> set[str]:
-    """Clean names of the parameters of these layers themselves, parametrized ones included."""
+    """Clean names of the parameters that belong directly to these layers, not to their children.
+
+    Includes the parameters behind parametrizations.
+    """
     own: set[int] = set()
     for module in layers.values():
         own |= {id(p) for p in module.parameters(recurse=False)}
@@ -274,8 +292,8 @@ def own_parameters(model: nn.Module, layers: Mapping[str, nn.Module]) -> set[str
     return {clean_name(name) for name, p in model.named_parameters() if id(p) in own}
 
 
-def _asks_in_vain(choice: str | re.Pattern[str] | type, named: Mapping[str, nn.Module]) -> bool:
-    """Is the choice a type of convolution, and the model without convolutions of any type?"""
+def _is_absent_convolution(choice: str | re.Pattern[str] | type, named: Mapping[str, nn.Module]) -> bool:
+    """True if the choice is a convolution type and the model has no convolution of any type."""
     if not isinstance(choice, type) or not issubclass(choice, CONVOLUTIONS):
         return False
     return not any(isinstance(module, CONVOLUTIONS) for module in named.values())

@@ -1,4 +1,4 @@
-"""Whether modules are still part of a model, without walking all of it."""
+"""Detects replaced modules without walking the whole model."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from torch import nn
 
 
 class Membership:
-    """Remembers how modules are reached from a model, to tell when one was replaced.
+    """Remembers the path from a model to some of its modules, to detect when one is replaced.
 
-    Asking costs one dictionary lookup per module on the way, a tenth of ``model.modules()``.
+    A check costs one dictionary lookup per module on these paths, a tenth of ``model.modules()``.
 
     >>> model = nn.Sequential(nn.Sequential(nn.Conv2d(3, 8, 3)), nn.ReLU())
     >>> membership = Membership(model, [model[0][0]])
@@ -21,8 +21,8 @@ class Membership:
     False
 
     Args:
-        model: the root.
-        modules: those that matter; a shared one is followed along one of its paths.
+        model: the root module.
+        modules: the modules to follow; a shared module is followed along one of its paths.
     """
 
     def __init__(self, model: nn.Module, modules: Iterable[nn.Module]) -> None:
@@ -41,7 +41,7 @@ class Membership:
                 module = place[module][0]
 
     def is_unchanged(self) -> bool:
-        """True if every module is still reached the way it was."""
+        """True if every module is still at its original path."""
         return self._all_found and all(
             parent._modules.get(name) is child for child, (parent, name) in self._children.items()
         )

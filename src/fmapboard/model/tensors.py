@@ -1,4 +1,4 @@
-"""Tensors inside nested values: what a module takes and returns."""
+"""Find and replace tensors in the nested values that modules take and return."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from torch import Tensor
 
 
 def is_observable(tensor: Tensor) -> bool:
-    """Does the tensor hold numbers that can be read now (not meta, fake, empty or in vmap)?"""
+    """True if the tensor holds values that can be read now: not empty, meta, fake or under vmap."""
     if tensor.numel() == 0 or tensor.is_meta or type(tensor).__name__ == "FakeTensor":
         return False
     return not torch._C._functorch.is_functorch_wrapped_tensor(tensor)
 
 
 def first_tensor(value: Any) -> Tensor | None:
-    """The first floating-point, complex or quantized tensor; no generator is consumed."""
+    """The first floating-point, complex or quantized tensor, if any; consumes no generator."""
     for tensor in tensors(value):
         if tensor.is_floating_point() or tensor.is_complex() or tensor.is_quantized:
             return tensor
@@ -27,7 +27,7 @@ def first_tensor(value: Any) -> Tensor | None:
 
 
 def tensors(value: Any) -> Iterator[Tensor]:
-    """All tensors inside tuples, lists, dicts and dataclasses, in order."""
+    """All tensors inside tuples, lists, mappings and dataclasses, in order."""
     if isinstance(value, Tensor):
         yield value
     elif isinstance(value, Mapping):
@@ -42,9 +42,9 @@ def tensors(value: Any) -> Iterator[Tensor]:
 
 
 def map_tensors(value: Any, change: Callable[[Tensor], Any]) -> Any:
-    """The same structure with every tensor changed: tuples, lists, mappings and dataclasses.
+    """A copy of the structure with ``change`` applied to every tensor.
 
-    Anything else comes back as it is.
+    Looks inside tuples, lists, mappings and dataclasses; any other value is returned unchanged.
     """
     if isinstance(value, Tensor):
         return change(value)
@@ -60,7 +60,7 @@ def map_tensors(value: Any, change: Callable[[Tensor], Any]) -> Any:
 
 
 def _rebuilt(value: Mapping[Any, Any], change: Callable[[Tensor], Any]) -> Any:
-    """A mapping of the same kind, or a dict where that kind is not built from another mapping."""
+    """A mapping of the same type, or a dict if that type cannot be built from a mapping."""
     changed = {key: map_tensors(item, change) for key, item in value.items()}
     try:
         kind: Any = type(value)
