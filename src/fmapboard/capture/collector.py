@@ -1,4 +1,4 @@
-"""What one recorded forward pass, and the backward pass behind it, leave behind."""
+"""``ActivationCollector``: what is kept of one forward pass and of its backward pass."""
 
 from __future__ import annotations
 
@@ -19,18 +19,23 @@ from fmapboard.records import LayerCall, Normalization, TensorKind
 
 @dataclass(slots=True)
 class ActivationCollector:
-    """A `listener.CaptureListener` that reduces what it receives and keeps the little that remains.
+    """A ``CaptureListener`` that reduces each tensor it receives and keeps only the result.
+
+    Runs on the training thread, inside the user's forward and backward passes. Nothing it keeps
+    shares memory with a live tensor.
 
     Attributes:
         reduce: the reducer.
-        guard: times the work and receives its errors, under the layer's name.
-        pictures: draw maps (False where a probe supplies the pictures).
-        numbers: statistics and histogram samples (False in a probe's pass).
-        gradients: also follow the gradients of the outputs.
-        inputs_drawn: how many samples of the network's input are kept; None keeps all.
-        normalization: mean and standard deviation per channel of the network's input.
-        loss_scale: what the loss of the recorded pass is multiplied by; gradients are divided by
+        guard: times the work and handles its errors, under the layer's name.
+        pictures: draw feature maps; False where the images come from a probe instead.
+        numbers: collect statistics and histogram samples; False for a probe's pass.
+        gradients: also collect the gradients of the layers' outputs.
+        inputs_drawn: how many samples of the network's input to keep; None keeps all.
+        normalization: mean and standard deviation per channel of the network's input, if known.
+        loss_scale: factor by which a GradScaler scaled the loss; output gradients are divided by
             it.
+        pending: the measurements so far, still on their devices.
+        inputs: copies of the network's input images, still on their device.
     """
 
     reduce: Reducer
@@ -46,13 +51,13 @@ class ActivationCollector:
     _generation: int = 0
 
     def discard(self) -> None:
-        """Let go of everything; gradients that are still to come are ignored."""
+        """Drop everything collected, and ignore gradients of this pass that arrive later."""
         self._generation += 1
         self.pending.clear()
         self.inputs.clear()
 
     def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Forget what an earlier pass left, and keep the network's input."""
+        """Drop what an earlier pass left, and keep the network's input images."""
         self.discard()
         with self.guard("network input"):
             self.inputs += input_images(
@@ -68,16 +73,16 @@ class ActivationCollector:
         if image.normalization is None:
             self.guard.hint(
                 "normalization",
-                f"normalization= has {given} numbers in each part and the input has "
-                f"{len(image.values)} channels; the input is drawn as the network got it",
+                f"normalization= has a mean and std for {given} channels, but the input has "
+                f"{len(image.values)}; the input is drawn as the network received it",
             )
 
     def again(self) -> bool:
-        """The first pass is the one that counts."""
+        """False: the first pass is the one to record."""
         return False
 
     def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
-        """Reduce a layer's output or input at once: the next operation may overwrite it."""
+        """Reduce a layer's output or input immediately: the next operation may overwrite it."""
         if self.guard.is_disabled(layer_call.layer):
             return
         with self.guard(layer_call.layer):
@@ -105,7 +110,7 @@ class ActivationCollector:
         self.pending.append(reduced)
 
     def _follow(self, layer_call: LayerCall, tensor: Tensor, module: nn.Module) -> None:
-        """Reduce the gradient of an output when the backward pass reaches it, once."""
+        """Reduce an output's gradient when the backward pass first reaches it."""
         layer_call = replace(layer_call, floor=None)
         generation, seen = self._generation, False
 
@@ -116,13 +121,13 @@ class ActivationCollector:
             seen = True
             with self.guard(layer_call.layer):
                 if is_observable(gradient):
-                    true = self._unscaled(gradient)
-                    self._keep(layer_call, "gradients_of_maps", true, module, pictures=True)
+                    unscaled = self._unscaled(gradient)
+                    self._keep(layer_call, "gradients_of_maps", unscaled, module, pictures=True)
 
         tensor.register_hook(hook)  # type: ignore[no-untyped-call]  # torch has no types here
 
     def _unscaled(self, gradient: Tensor) -> Tensor:
-        """The gradient of the loss itself, at least float32 where there was a scale."""
+        """The gradient of the unscaled loss, in float32 or wider if the loss was scaled."""
         if self.loss_scale is None:
             return gradient
         with aside(gradient.device.type):

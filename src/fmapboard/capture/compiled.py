@@ -1,4 +1,4 @@
-"""Forward passes that hooks cannot observe, and compiled ones that they can be made to."""
+"""Detects calls that hooks must ignore, and makes compiled models run eagerly so that hooks run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ import torch
 
 
 def is_unobservable() -> bool:
-    """Tracing, compiling, capturing a CUDA graph, or a checkpoint's second forward pass."""
+    """True while tracing, compiling or capturing a CUDA graph, and inside a backward pass.
+
+    A forward call inside a backward pass is the recomputation of a checkpointed segment.
+    """
     if torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None:
         return True
     in_backward = getattr(torch._C, "_current_graph_task_id", None)
@@ -22,7 +25,12 @@ def is_unobservable() -> bool:
 
 
 class _Stance:
-    """Compiled code runs eager while any registry is armed; they may end in any order."""
+    """Shared by all armed registries, which may be disarmed in any order.
+
+    Attributes:
+        holders: number of registries that currently need eager execution.
+        kept: restores the stance once the last of them is done.
+    """
 
     holders = 0
     kept = contextlib.ExitStack()
@@ -31,7 +39,7 @@ class _Stance:
 
 @contextlib.contextmanager
 def force_eager() -> Iterator[None]:
-    """Compiled models run their Python code inside, where hooks are called."""
+    """Run compiled models eagerly inside the block, so that their hooks are called."""
     with _Stance.lock:
         if _Stance.holders == 0:
             _Stance.kept.enter_context(torch.compiler.set_stance("force_eager"))

@@ -1,11 +1,12 @@
-"""How many threads read what is read between the user's own operations.
+"""How many threads compute when a tensor is reduced on the CPU inside a user's pass.
 
-A small layer's output is read in tens of microseconds, by one thread. A large one by as many as
-torch has, as long as that pays: each such read ends at a barrier, and where any other process or
-thread holds a core (a data loader's worker will do) the barrier waits for the scheduler, and 80 µs
-become 4 to 8 ms (measured on 2 cores with one of them busy). So every read is timed, and after one
-that stalled one thread reads alone for a while, longer each time, and less long by every read that
-does not stall. What a stall costs, several threads save in about ten reads.
+A small tensor takes tens of microseconds on one thread. A large one is split over torch's threads,
+as long as that pays: a parallel operation ends at a barrier, and if another process or thread
+occupies a core (a data-loading worker is enough), the barrier waits for the scheduler and 80 µs
+become 4 to 8 ms (measured on 2 cores, one of them busy). So every multi-threaded reduction is
+timed. After one that stalled, the next ones run on one thread. Their number doubles with each stall
+and shrinks by one with each multi-threaded reduction that does not stall. The time lost in one
+stall is what several threads save in about ten reductions.
 """
 
 from __future__ import annotations
@@ -20,21 +21,22 @@ from threadpoolctl import ThreadpoolController
 
 @lru_cache(maxsize=1)
 def _openmp() -> tuple[Any, ...]:
-    """The OpenMP runtimes that are loaded; torch's is, as this is first called inside a hook."""
+    """The loaded OpenMP runtimes. First called inside a hook, when torch's runtime is loaded."""
     return tuple(ThreadpoolController().select(user_api="openmp").lib_controllers)
 
 
-class one_thread:  # a context manager, used as a function
-    """Operations inside run on the calling thread alone.
+class one_thread:  # lower case: a context manager that is used like a function
+    """Operations inside the block run on the calling thread alone.
 
-    The number is OpenMP's own of this very thread (specification 5.2, ``omp_set_num_threads``):
-    no other thread sees it, and `torch.get_num_threads` is afterwards what it was.
+    Sets OpenMP's thread count, which is per calling thread (specification 5.2,
+    ``omp_set_num_threads``), so other threads are not affected. ``torch.get_num_threads`` returns
+    the same value afterwards as before.
     """
 
     __slots__ = ("_before",)
 
     def __enter__(self) -> None:
-        # Torch sets a thread's number when it is first asked for: before ours, or it would undo it.
+        # torch sets the count on its first call in a thread: trigger that now, not after ours.
         torch.get_num_threads()
         self._before = [runtime.get_num_threads() for runtime in _openmp()]
         for runtime in _openmp():
@@ -46,42 +48,43 @@ class one_thread:  # a context manager, used as a function
 
 
 MANY_BYTES = 2 * 2**20
-"""From here on several threads may read."""
+"""Smaller tensors are always reduced on one thread."""
 
-# A read that takes longer than this stalled: it takes a third of it where memory is slow.
-_SECONDS, _SECONDS_A_BYTE = 2e-3, 1 / 3e9
+# A reduction that takes longer than this has stalled. Without a stall, it takes at most a third of
+# this time even with slow memory.
+_STALL_SECONDS, _STALL_SECONDS_PER_BYTE = 2e-3, 1 / 3e9
 
-# So many reads are one thread's after a stall.
-_LEAST, _MOST = 16, 1 << 14
+# Bounds of the number of single-threaded reductions after a stall.
+_MIN_BACKOFF, _MAX_BACKOFF = 16, 1 << 14
 
 
 @dataclass(slots=True)
-class Team:
-    """Decides whether several threads read; all reads of the process share one.
+class ThreadPolicy:
+    """Decides whether a reduction uses several threads; the whole process shares one policy.
 
     Attributes:
-        alone: so many reads more are one thread's.
-        penalty: how many they are after the next stall.
+        single_threaded: how many of the next large reductions run on one thread.
+        backoff: how many run on one thread after the next stall.
     """
 
-    alone: int = 0
-    penalty: int = _LEAST
+    single_threaded: int = 0
+    backoff: int = _MIN_BACKOFF
 
-    def reads(self, nbytes: int) -> bool:
-        """Shall several threads read so much?"""
+    def allows_several(self, nbytes: int) -> bool:
+        """True if a tensor of this many bytes is to be reduced by several threads."""
         if nbytes < MANY_BYTES or torch.get_num_threads() == 1:
             return False
-        if self.alone:
-            self.alone -= 1
+        if self.single_threaded:
+            self.single_threaded -= 1
             return False
         return True
 
-    def took(self, seconds: float, nbytes: int) -> None:
-        """So long several threads took."""
-        if seconds > _SECONDS + nbytes * _SECONDS_A_BYTE:
-            self.alone, self.penalty = self.penalty, min(2 * self.penalty, _MOST)
+    def record(self, seconds: float, nbytes: int) -> None:
+        """Take the duration of a multi-threaded reduction into account."""
+        if seconds > _STALL_SECONDS + nbytes * _STALL_SECONDS_PER_BYTE:
+            self.single_threaded, self.backoff = self.backoff, min(2 * self.backoff, _MAX_BACKOFF)
         else:
-            self.penalty = max(self.penalty - 1, _LEAST)
+            self.backoff = max(self.backoff - 1, _MIN_BACKOFF)
 
 
-team = Team()
+thread_policy = ThreadPolicy()

@@ -1,4 +1,4 @@
-"""torch's pre-step hooks of all optimizers, without changing the dictionary that holds them."""
+"""Pre-step hooks on all optimizers, without changing torch's dictionary of such hooks."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _NAME = "_global_optimizer_pre_hooks"
 
 
 class _Combined(MutableMapping[int, PreHook]):
-    """Stands in for torch's dictionary of hooks: the hooks in it, then ours.
+    """Replaces torch's dictionary of hooks: torch's own hooks, followed by fmapboard's.
 
-    An optimizer iterates torch's dictionary during its step, and an `OrderedDict` that changes
-    meanwhile raises there, in whichever thread that is. So torch's dictionary is never changed:
-    its name refers to this object while a hook of ours is installed. What others register or
-    remove meanwhile goes to torch's dictionary.
+    An optimizer iterates over torch's dictionary during its step, and adding to or removing from an
+    ``OrderedDict`` makes such an iteration raise, in whichever thread it runs. So that dictionary
+    is never changed: while a hook of fmapboard is installed, the module's attribute refers to this
+    object. Hooks that others add or remove in the meantime go to torch's dictionary.
     """
 
     def __init__(self, torchs: MutableMapping[int, PreHook]) -> None:
@@ -28,7 +28,7 @@ class _Combined(MutableMapping[int, PreHook]):
         self.ours: dict[int, PreHook] = {}
 
     def values(self) -> Any:
-        """A snapshot that no later change can disturb."""
+        """A snapshot of all hooks, which later changes do not affect."""
         return (*self.torchs.values(), *self.ours.values())
 
     def __getitem__(self, key: int) -> PreHook:
@@ -53,12 +53,12 @@ _combined = _Combined(getattr(torch_optimizer, _NAME, {}))
 
 
 def before_each_optimizer_step(hook: PreHook) -> Callable[[], None]:
-    """Call ``hook(optimizer, args, kwargs)`` before each step of any optimizer of the process.
+    """Call ``hook(optimizer, args, kwargs)`` before every step of every optimizer in the process.
 
-    Any thread may call this at any time, also while other threads train.
+    May be called from any thread at any time, also while other threads train.
 
     Returns:
-        what removes the hook; a second call does nothing.
+        A function that removes the hook; calling it again does nothing.
     """
     if not hasattr(torch_optimizer, _NAME):
         return register_optimizer_step_pre_hook(hook).remove

@@ -1,4 +1,4 @@
-"""Whether gradients were changed between two moments, without reading a value."""
+"""Detects changed parameter gradients without reading their values."""
 
 from __future__ import annotations
 
@@ -7,35 +7,35 @@ from itertools import islice
 
 from torch import nn
 
-_MOST = 32
-"""Parameters that are looked at, spread over the model."""
+_MAX_CHECKED = 32
+"""How many parameters are checked at most, spread over the model."""
 
 State = list[tuple[int, int] | None]
 
 
 class GradientState:
-    """Identity and version of the gradients of a model's parameters, as last seen.
+    """Identity and version of a model's parameter gradients, as of the last check.
 
-    An addition by a backward pass, `zero_grad`, an assignment to ``grad`` and an in-place operation
-    each change it. It holds no reference to a gradient.
+    Accumulation by a backward pass, ``zero_grad``, an assignment to ``grad`` and an in-place
+    operation each change one of them. No reference to a gradient is held.
 
     Args:
-        parameters: the model's; of a large number some are looked at.
+        parameters: the model's parameters; of a large number, evenly spaced ones are checked.
     """
 
     def __init__(self, parameters: Iterable[nn.Parameter]) -> None:
         held = list(parameters)
-        stride = -(-len(held) // _MOST) or 1
+        stride = -(-len(held) // _MAX_CHECKED) or 1
         self._parameters: Sequence[nn.Parameter] = tuple(islice(held, 0, None, stride))
         self._seen = self._now()
 
     def has_changed(self) -> bool:
-        """True if a gradient is not what it was when this was last asked, or `settle` called."""
+        """True if a gradient changed since the last call of this method or of ``settle``."""
         before, self._seen = self._seen, self._now()
         return before != self._seen
 
     def settle(self) -> None:
-        """Take the gradients as they are now."""
+        """Make the current gradients the reference for the next check."""
         self._seen = self._now()
 
     def _now(self) -> State:

@@ -1,4 +1,4 @@
-"""Norms and histograms of parameter gradients, read at the moment the optimizer uses them."""
+"""Norms and histogram samples of parameter gradients, read right before the optimizer uses them."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ from fmapboard.records import NONE, Nonfinite, Parameter
 
 @dataclass(frozen=True, slots=True)
 class PendingParameters:
-    """`records.Parameter`s still on the device.
+    """``records.Parameter`` data still on the device.
 
     Attributes:
-        names: of all parameters that something was read of, in the model's order.
-        norms: of their gradients.
-        samples: of weight and gradient, by name.
-        nonfinite: what was counted at once, by name (on the CPU).
+        names: parameters of which anything was read, in the model's order.
+        norms: gradient norms.
+        samples: histogram samples of weight and gradient, by parameter name.
+        nonfinite: counts of non-finite gradient values, by parameter name; already on the host
+            (only gradients on the CPU are counted immediately).
     """
 
     names: tuple[str, ...] = ()
@@ -45,7 +46,7 @@ class PendingParameters:
                 yield gradient.values
 
     def to_host(self) -> tuple[Parameter, ...]:
-        """Wait for the device and copy."""
+        """Wait for the device and copy to the host."""
         norms = self.norms.to_host()
         parameters = []
         for name in self.names:
@@ -66,22 +67,23 @@ NO_PARAMETERS = PendingParameters()
 
 
 class GradientReader:
-    """Reads a model's parameters once, when an optimizer is about to step on them.
+    """Reads a model's gradients and weights once per logged step, right before the optimizer step.
 
-    It looks only at the model's own parameters, so two models in one process stay apart. Of several
-    optimizers on one model each is read when it steps. The gradient is the one that the optimizer
-    uses: accumulated, reduced, unscaled, clipped. With a closure (LBFGS) it is that of the
-    closure's first evaluation. An error never reaches the optimizer.
+    Only the model's own parameters are read, so several models in one process do not interfere. If
+    several optimizers train one model, the parameters of each are read when it steps. The gradients
+    are those that the optimizer uses: accumulated, reduced over ranks, unscaled and clipped. With a
+    closure (LBFGS) they are those of its first evaluation. Runs on the training thread; no error
+    reaches the optimizer.
 
     Args:
-        model: its parameters, by clean name.
-        histograms: names of the parameters that get histograms of weight and gradient.
-        guard: times the work and receives its errors, under ``"gradients"``.
+        model: the model whose parameters are read.
+        histograms: clean names of the parameters whose weights and gradients get histograms.
+        guard: times the work and handles its errors, under ``"gradients"``.
 
     Attributes:
-        stepped: an optimizer has stepped on the model's parameters since `arm`.
-        skipped: the GradScaler made the last such step change nothing.
-        trainable: the model's parameters that required gradients at the last `arm`.
+        stepped: an optimizer has stepped on the model's parameters since ``arm``.
+        skipped: the GradScaler skipped the last such step.
+        trainable: the parameters that required gradients at the last ``arm``.
     """
 
     def __init__(self, model: nn.Module, histograms: Iterable[str], guard: Guard) -> None:
@@ -102,13 +104,13 @@ class GradientReader:
         about_to_step: Callable[[], None] | None = None,
         complete: Callable[[], None] | None = None,
     ) -> None:
-        """Wait for optimizer steps.
+        """Start listening to optimizer steps.
 
         Args:
             about_to_step: called once, before the first step on the model's parameters.
-            complete: called when gradients of the model are those that an optimizer uses.
+            complete: called when the model's gradients are final for an optimizer's step.
         """
-        # Anew each time: parameters may have been replaced since.
+        # Listed anew for each logged step: parameters may have been replaced.
         named = list(self._model.named_parameters())
         self._names = {id(p): clean_name(name) for name, p in named}
         self.trainable = tuple(p for _, p in named if p.requires_grad)
@@ -117,14 +119,14 @@ class GradientReader:
         self._hook.arm()
 
     def disarm(self) -> None:
-        """Stop reading at optimizer steps."""
+        """Stop listening to optimizer steps."""
         self._hook.disarm()
 
     def pass_begins(self) -> bool:
-        """The recorded forward pass begins; forget what was read for the step before.
+        """The recorded forward pass begins: discard what an earlier optimizer step left.
 
         Returns:
-            True if there was such a step. A closure (LBFGS) runs its passes inside its step.
+            True if there was such a step. A closure's passes run inside the step and do not count.
         """
         if self._hook.in_closure or not self.stepped:
             return False
@@ -132,9 +134,9 @@ class GradientReader:
         return True
 
     def norms_now(self) -> PendingNorms:
-        """Norms of the model's gradients as they are now.
+        """The norms of the model's gradients at this moment.
 
-        Where parameters are sharded all ranks must call this.
+        Collective if parameters are sharded: every rank must call it.
         """
         found = GradientNorms()
         gradients = {
@@ -148,10 +150,10 @@ class GradientReader:
         return found.pending()
 
     def pending(self) -> PendingParameters:
-        """What was read since `arm`, in the model's order.
+        """What was read since ``arm``, in the model's order.
 
-        Where parameters are sharded all ranks must call this: norms are of the whole gradient.
-        Samples for histograms are of this process's part.
+        Norms are of whole gradients, histogram samples of this process's shard. Collective if
+        parameters are sharded: every rank must call it.
         """
         if self.stepped:
             with self._guard("gradients"):
@@ -171,7 +173,7 @@ class GradientReader:
         return in_no_optimizer(unseen) if unseen else []
 
     def about_to_step(self, optimizer: Optimizer) -> bool:
-        """An optimizer's ``step`` was called; False if its scaler skips the step."""
+        """An optimizer's ``step`` was called; False if the GradScaler skips the step."""
         if any(id(p) in self._names for group in optimizer.param_groups for p in group["params"]):
             self.skipped = is_skipped(optimizer)
             if self.skipped:
@@ -183,9 +185,9 @@ class GradientReader:
         return True
 
     def gradients_complete(self, optimizer: Optimizer) -> None:
-        """Read what the optimizer is about to use, each parameter once."""
+        """Read the parameters that the optimizer is about to update, each once."""
         with self._guard("gradients"):
-            scale = getattr(optimizer, "grad_scale", None)  # fused ones unscale in their kernel
+            scale = getattr(optimizer, "grad_scale", None)  # fused optimizers unscale themselves
             own = {
                 self._names[id(p)]: p
                 for group in optimizer.param_groups
@@ -196,12 +198,12 @@ class GradientReader:
                 self._held |= {id(parameter) for parameter in own.values()}
                 self._complete()
             fresh = {name: p for name, p in own.items() if not self._was_read(name)}
-            for kind, there in _by_device_type(fresh):
-                with aside(kind, sum(local(parameter).nbytes for parameter in there.values())):
-                    self._read(there, scale)
+            for kind, subset in _by_device_type(fresh):
+                with aside(kind, sum(local(parameter).nbytes for parameter in subset.values())):
+                    self._read(subset, scale)
 
     def _forget(self) -> None:
-        """Nothing was read, no optimizer has stepped."""
+        """Discard what was read."""
         self._norms = GradientNorms()
         self._samples, self._held = {}, set[int]()
         self.stepped = self.skipped = False
@@ -210,14 +212,14 @@ class GradientReader:
         return name in self._norms or name in self._samples
 
     def _read(self, parameters: dict[str, Tensor], scale: Tensor | None) -> None:
-        """Read parameters of one kind of device: all norms together."""
+        """Read parameters on one type of device; all norms are computed together."""
         gradients = {n: p.grad for n, p in parameters.items() if p.grad is not None}
         self._norms.read(gradients, scale)
         for name in self._histograms & parameters.keys():
             self._sample(name, parameters[name], scale)
 
     def _read_what_no_optimizer_holds(self) -> None:
-        """Weights of which no optimizer has taken care in this step, and no gradient of them."""
+        """Sample weights that no optimizer updated in this step; their gradients are not read."""
         if self._samples.keys() >= self._histograms:
             return
         for name, parameter in self._model.named_parameters():
@@ -233,12 +235,12 @@ class GradientReader:
         gradient = parameter.grad if with_gradient else None
         if not part.numel():
             return
-        of_gradient = None
+        gradient_sample = None
         if gradient is not None:
             own = local(gradient.detach())
             values = own.coalesce().values() if own.is_sparse else own
-            of_gradient = _unscaled(sample(values), scale)
-        self._samples[name] = (sample(part), of_gradient)
+            gradient_sample = _unscaled(sample(values), scale)
+        self._samples[name] = (sample(part), gradient_sample)
 
 
 def _by_device_type(tensors: Mapping[str, Tensor]) -> Iterator[tuple[str, dict[str, Tensor]]]:

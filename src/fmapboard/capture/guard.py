@@ -1,4 +1,4 @@
-"""Time what fmapboard does on the training thread, and keep its errors out of the training."""
+"""Times fmapboard's work on the training thread and keeps its errors out of the training."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import time
 from fmapboard.errors import WarnOnce
 
 ERRORS_UNTIL_DISABLED = 3
-CONSEQUENCE = "it is left out, training goes on"
+CONSEQUENCE = "it is not logged; training continues"
 
 
 class Stopwatch:
-    """Adds up the milliseconds that fmapboard spends on the training thread.
+    """Sums the milliseconds that fmapboard spends on the training thread.
 
-    ``with stopwatch:`` times a block; a block inside a timed block is not counted twice.
+    ``with stopwatch:`` times a block; nested blocks are not counted twice.
     """
 
     __slots__ = ("_begun", "_depth", "ms")
@@ -34,7 +34,7 @@ class Stopwatch:
 
 
 class _Guarded:
-    """Times a block, and hands its exceptions to the guard instead of raising them."""
+    """Times a block and passes its exceptions to the guard instead of raising them."""
 
     __slots__ = ("_about", "_guard")
 
@@ -55,16 +55,16 @@ class _Guarded:
 
 
 class Guard:
-    """Runs fmapboard's own work inside the user's training step.
+    """Runs fmapboard's work inside the user's training step.
 
-    ``with guard("conv1"):`` times the block; an exception in it is reported once under that name
-    and swallowed. What failed three times is disabled.
+    ``with guard("conv1"):`` times the block. An exception inside is swallowed and reported once
+    under that name. After three failures, ``is_disabled`` returns True for the name.
 
     Args:
         warn: where errors are reported.
 
     Attributes:
-        stopwatch: adds up the time of all blocks; replaced for each logged step.
+        stopwatch: sums the time of all blocks; replaced for each logged step.
     """
 
     def __init__(self, warn: WarnOnce) -> None:
@@ -73,20 +73,20 @@ class Guard:
         self.stopwatch = Stopwatch()
 
     def __call__(self, about: str) -> _Guarded:
-        """Guard the block under a name: a layer's label, or what is being done."""
+        """A context manager that guards a block under a name: a layer's label, or the task."""
         return _Guarded(about, self)
 
     @property
     def has_failed(self) -> bool:
-        """True once anything has failed."""
+        """True once any guarded block has failed."""
         return bool(self._errors)
 
     def is_disabled(self, about: str) -> bool:
-        """True if this has failed too often to be tried again."""
+        """True if blocks of this name have failed too often to be tried again."""
         return self._errors.get(about, 0) >= ERRORS_UNTIL_DISABLED
 
     def hint(self, about: str, text: str) -> None:
-        """Say once what the user may not expect."""
+        """Log a warning, once per ``about``."""
         self._warn.warn(about, text)
 
     def failed(self, about: str, error: Exception) -> None:

@@ -1,4 +1,4 @@
-"""Warnings, once each, where a user would wonder why something is missing from a logged step."""
+"""Warnings that explain why something is missing from a logged step, each logged once."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ from fmapboard.capture.loss_scale import LossScale
 from fmapboard.capture.pass_selection import Candidate, PassSelection
 from fmapboard.errors import WarnOnce
 
-_NAMED = 5
-"""Parameters or layers that a message names."""
+_MAX_NAMED = 5
+"""How many parameters or layers a message lists."""
 
 
 class Hints:
-    """Compares what a logged step collected with what its user expects.
+    """Compares what a logged step collected with what the user expects.
 
     Args:
-        warn: where hints are reported.
-        gradients, loss_scale, selection: those of the session.
+        warn: where warnings are reported.
+        gradients: the session's reader of gradients.
+        loss_scale: the session's tracker of the GradScaler.
+        selection: the session's choice of the forward pass.
     """
 
     def __init__(
@@ -33,12 +35,12 @@ class Hints:
         self._knows_optimizers = False
 
     def layers_gone(self, step: int, names: tuple[str, ...]) -> None:
-        """Watched layers that are no part of the model any more."""
+        """Watched layers are no longer part of the model."""
         if names:
             self._warn.warn(
                 f"gone {names}",
-                f"step {step}: no part of the model any more, and not logged from now on: "
-                f"{_listed(names)}",
+                f"step {step}: these layers are no longer part of the model and are not logged "
+                f"any more: {_listed(names)}",
             )
 
     def nothing_ran(self, step: int) -> None:
@@ -46,38 +48,37 @@ class Hints:
         if self._selection.gave_up:
             self._warn.warn(
                 "in vain",
-                f"step {step}: many forward passes ran without a backward pass, and those after "
-                "them were not recorded; run them under torch.no_grad()",
+                f"step {step}: many forward passes ran without a backward pass, so later ones "
+                "were not recorded; run passes that do not train under torch.no_grad()",
             )
             return
         self._warn.warn(
             "nothing ran",
-            f"step {step}: no watched layer ran in a training pass; was the model itself called "
-            "(no scripted or traced copy of it), with gradients enabled, and in the thread that "
-            "trains?",
+            f"step {step}: no watched layer ran in a training pass; call the model itself (not a "
+            "scripted or traced copy), with gradients enabled, in the training thread",
         )
 
     def no_optimizer_step(self, step: int) -> None:
-        """Layers ran, and no optimizer stepped on the model's parameters."""
+        """Layers ran, but no optimizer stepped on the model's parameters."""
         if self._loss_scale.was_skipped() or self._gradients.skipped:
             return
         self._warn.warn(
             "no optimizer step",
-            f"step {step}: no optimizer stepped on the model's parameters inside the "
-            "window, so there are no gradient norms; put optimizer.step() inside board.step()",
+            f"step {step}: no optimizer stepped on the model's parameters, so there are no "
+            "gradient norms; put optimizer.step() inside the board.step() block",
         )
 
     def stepped_too_early(self, step: int) -> None:
-        """An optimizer stepped in the window before its forward pass."""
+        """An optimizer stepped in the logged step before its forward pass."""
         self._warn.warn(
             "steps last",
-            f"step {step}: an optimizer stepped on the model's parameters after the one "
-            "that was given; give optimizer= the one that steps last, or mark steps with "
-            "board.step(i): norms are of what steps inside the window",
+            f"step {step}: another optimizer steps on the model's parameters after the one passed "
+            "as optimizer=; pass the one that steps last, or mark each step with board.step(i) so "
+            "that the norms of both are logged",
         )
 
     def of_optimizers(self, step: int) -> None:
-        """An optimizer stepped: name, once, the parameters that none holds."""
+        """An optimizer stepped: warn about trainable parameters that no optimizer holds."""
         if self._knows_optimizers:
             return
         self._knows_optimizers = True
@@ -85,27 +86,32 @@ class Hints:
         if missing:
             self._warn.warn(
                 "no optimizer",
-                f"step {step}: trainable parameters that are in no optimizer and stay as they are: "
-                f"{_listed(missing)}; give them to one, or set "
-                "requires_grad=False where that is meant",
+                f"step {step}: trainable parameters that no optimizer updates: "
+                f"{_listed(missing)}; add them to an optimizer, or set requires_grad=False if "
+                "they are frozen on purpose",
             )
 
     def of_pass(self, step: int, chosen: Candidate) -> None:
-        """An optimizer stepped, and this is the pass that was recorded."""
+        """An optimizer stepped: warn if the recorded pass is not the one that trained the model.
+
+        Args:
+            step: the number of the logged step.
+            chosen: the recorded pass.
+        """
         if not chosen.is_used and chosen.graph is not None:
             self._warn.warn(
                 "no contribution",
                 f"step {step}: the recorded forward pass contributed nothing to the gradients that "
-                "the optimizer used: no backward pass went through it",
+                "the optimizer used, because no backward pass followed it",
             )
         elif chosen.is_used and chosen.in_eval_mode:
             self._warn.warn(
                 "eval mode",
-                f"step {step}: the model was in eval mode in a step that trains it; call "
-                "model.train() unless that is meant",
+                f"step {step}: the model was in eval mode during a training step; call "
+                "model.train() unless this is intended",
             )
 
 
 def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return f"{', '.join(names[:_NAMED])}{more}"
+    more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
+    return f"{', '.join(names[:_MAX_NAMED])}{more}"

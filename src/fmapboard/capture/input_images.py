@@ -1,4 +1,4 @@
-"""Copies of the images that go into the network, to be drawn beside its feature maps."""
+"""Copies of the images that the network receives, to be drawn next to its feature maps."""
 
 from __future__ import annotations
 
@@ -14,19 +14,25 @@ from fmapboard.records import InputImage, Normalization
 from fmapboard.render.average import shrink
 
 MAX_SIDE = 256
-"""An input image is averaged down to this many px per side."""
+"""Larger input images are averaged down to at most this many px per side."""
 
 
 @dataclass(frozen=True, slots=True)
 class PendingInputImage:
-    """`records.InputImage` still on the device: f32 [C, H, W], a copy in the input's size."""
+    """``records.InputImage`` still on the device: a copy, f32 [C, H, W] in the input's own size.
+
+    Attributes:
+        sample: index in the batch.
+        values: f32 [C, H, W].
+        normalization: mean and standard deviation per channel, if known.
+    """
 
     sample: int
     values: Tensor
     normalization: Normalization | None
 
     def to_host(self) -> InputImage:
-        """Wait for the device and average down."""
+        """Wait for the device, copy to the host and average down."""
         drawn, block = shrink(self.values.cpu().numpy(), MAX_SIDE)
         return InputImage(self.sample, drawn, self.normalization, block)
 
@@ -34,13 +40,14 @@ class PendingInputImage:
 def input_images(
     arguments: Any, most: int | None, normalization: Normalization | None, *, sequences: bool
 ) -> list[PendingInputImage]:
-    """The first images of a model's input; empty where no tensor in it holds images.
+    """Copies of the first images in a model's input; empty if no tensor in it holds images.
 
     Args:
         arguments: what the model was called with, nested in any way.
-        most: how many samples are copied; None copies all.
-        normalization: mean and standard deviation per channel, where they are known.
-        sequences: the model works on [N, C, L], so three axes are no image [C, H, W].
+        most: how many samples to copy; None copies all.
+        normalization: mean and standard deviation per channel, if known; ignored if the number of
+            channels differs.
+        sequences: the model takes [N, C, L], so a tensor with three axes is not an image [C, H, W].
     """
     batches = (
         _batch(tensor, may_be_alone=number == 0 and not sequences)
@@ -59,9 +66,9 @@ def input_images(
 
 
 def _batch(tensor: Tensor, *, may_be_alone: bool) -> Tensor | None:
-    """The tensor as a batch of images [N, C, H, W], C 1 or 3; None if it is something else.
+    """The tensor as a batch of images [N, C, H, W] with C 1 or 3; None if it is something else.
 
-    Of three axes, it is one image only where that is likely: in the first place.
+    A tensor with three axes counts as one image only if it is the model's first argument.
     """
     if not is_observable(tensor) or tensor.is_complex() or tensor.dtype == torch.bool:
         return None

@@ -1,4 +1,4 @@
-"""A place to compute inside somebody else's forward pass without leaving a trace."""
+"""Run side computations inside a user's pass without autograd, autocast or dispatch modes."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ import torch
 from torch._ops import _len_torch_dispatch_stack_pre_dispatch
 from torch.utils._python_dispatch import _disable_current_modes
 
-from fmapboard.capture.cpu_threads import one_thread, team
+from fmapboard.capture.cpu_threads import one_thread, thread_policy
 
 
-class aside:  # a context manager, used as a function
-    """Compute beside the user's pass: no graph, no autocast, no dispatch modes, no other threads.
+class aside:  # lower case: a context manager that is used like a function
+    """Run a block without autograd, autocast or dispatch modes.
 
-    Selective checkpointing records every operation that it sees, even without gradients; with the
-    modes disabled it sees none of ours.
+    Selective checkpointing records every operation it sees, even without gradients; with dispatch
+    modes disabled it sees none of fmapboard's. On the CPU the block runs on one thread, or on
+    several if it reads a large tensor.
 
     Args:
-        device_type: of what is read.
-        nbytes: how much is read; on the CPU several threads may read much (`threads`).
+        device_type: the type of device that the block computes on.
+        nbytes: how many bytes it reads (see ``cpu_threads``).
     """
 
     __slots__ = ("_begun", "_device_type", "_left", "_nbytes", "_no_grad", "_one_thread")
@@ -36,12 +37,12 @@ class aside:  # a context manager, used as a function
     def __enter__(self) -> None:
         self._no_grad.__enter__()
         if self._device_type == "cpu":
-            if team.reads(self._nbytes):
+            if thread_policy.allows_several(self._nbytes):
                 self._begun = time.perf_counter()
             else:
                 self._one_thread = one_thread()
                 self._one_thread.__enter__()
-        # Both are expensive to enter, and hooks run often: only where there is something to leave.
+        # Both are expensive to enter and hooks run often, so only if a mode or autocast is active.
         if _modes_are_active() or torch.is_autocast_enabled(self._device_type):
             self._left = contextlib.ExitStack()
             self._left.enter_context(_disable_current_modes())
@@ -54,7 +55,7 @@ class aside:  # a context manager, used as a function
         if self._one_thread is not None:
             self._one_thread.__exit__()
         if self._begun is not None:
-            team.took(time.perf_counter() - self._begun, self._nbytes)
+            thread_policy.record(time.perf_counter() - self._begun, self._nbytes)
         self._no_grad.__exit__(*error)
 
 

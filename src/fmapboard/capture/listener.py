@@ -1,4 +1,4 @@
-"""`CaptureListener`: what receives a recorded forward pass."""
+"""``CaptureListener``: receives a recorded forward pass."""
 
 from __future__ import annotations
 
@@ -11,17 +11,26 @@ from fmapboard.records import LayerCall
 
 
 class CaptureListener(Protocol):
-    """Receives what a registry's hooks see. Called inside the user's forward pass.
+    """Receives what a registry's hooks observe.
 
-    ``value`` and ``args`` are the live objects, which the very next operation may overwrite: copy
-    what is needed before returning. Must not raise, change them or draw random numbers.
+    Every method is called on the training thread, inside the user's forward pass. ``args``,
+    ``kwargs`` and ``value`` are the live objects, and the next operation may overwrite them: copy
+    what is needed before returning. An implementation must not raise, modify these objects or draw
+    random numbers.
     """
 
     def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """The recorded forward pass of the root begins; forget what an earlier one delivered."""
+        """The recorded forward pass of the root begins; discard what an earlier pass delivered."""
 
     def again(self) -> bool:
-        """A later forward pass of the root begins; True records it instead of the first one."""
+        """A later pass of the root begins; return True to record it instead of the earlier one."""
 
     def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
-        """A layer is about to run on (``"input"``: (args, kwargs)) or has returned ``value``."""
+        """A layer is about to run or has returned.
+
+        Args:
+            layer_call: which layer, and which of its calls.
+            side: ``"input"`` before the layer runs, ``"output"`` after it returned.
+            value: ``(args, kwargs)`` for ``"input"``, the layer's output for ``"output"``.
+            module: the layer.
+        """

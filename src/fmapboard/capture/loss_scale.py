@@ -1,4 +1,4 @@
-"""What a GradScaler multiplies the loss by, and the optimizer steps that it skips."""
+"""Follows a GradScaler: the factor by which it scales the loss, and the steps that it skips."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from fmapboard.tags import SKIPPED_STEPS
 
 
 class LossScale:
-    """Follows a GradScaler through one logged step after the other, and counts skipped steps.
+    """Tracks a GradScaler over the logged steps, and counts skipped steps.
 
     Args:
-        scaler: a `torch.amp.GradScaler`, or None where the loss is not scaled.
+        scaler: a ``torch.amp.GradScaler``, or None if the loss is not scaled.
     """
 
     def __init__(self, scaler: Any = None) -> None:
@@ -22,25 +22,26 @@ class LossScale:
         self._skips_now = False
         self._count = 0
         self.at_forward: float | None = None
-        """What the loss of the recorded pass is multiplied by; None without a scaler."""
+        """Factor by which the loss of the recorded pass is scaled; None without a scaler."""
 
     @property
     def now(self) -> float | None:
-        """What the scaler multiplies the loss by now; None without a scaler."""
+        """The scaler's current factor; None without a scaler."""
         return None if self._scaler is None else float(self._scaler.get_scale())
 
     def step_opens(self) -> None:
-        """A logged step opens: nothing is known of its pass."""
+        """A logged step opens: discard what is known of the one before."""
         self._skips_now, self.at_forward = False, None
 
     def pass_begins(self) -> None:
-        """The recorded forward pass begins."""
+        """The recorded forward pass begins: remember the current factor."""
         self.at_forward = self.now
 
     def skips(self, optimizer: Optimizer) -> bool:
         """True if the step that the optimizer has just taken changed nothing.
 
-        A fused optimizer is called by its GradScaler even when there are infinities.
+        A GradScaler calls a fused optimizer even when gradients are infinite; the optimizer then
+        leaves the weights as they are.
         """
         if not is_skipped(optimizer):
             return False
@@ -48,10 +49,10 @@ class LossScale:
         return True
 
     def was_skipped(self) -> bool:
-        """True if the step that the recorded pass was for has been skipped; counts it.
+        """True if the GradScaler skipped the step that the recorded pass was for; counts it.
 
-        A scaler that skips halves its scale, which is how a step of an optimizer that was not
-        called at all is noticed.
+        An optimizer that is not fused is not called at all for a skipped step. Such a step is
+        detected by the scaler's factor, which it lowers whenever it skips.
         """
         if not self._skips_now and not self._has_halved():
             return False
@@ -69,7 +70,7 @@ class LossScale:
 
 
 def check_scaler(scaler: Any) -> None:
-    """Accept a GradScaler, or None.
+    """Check that the scaler is a GradScaler or None.
 
     Raises:
         ConfigurationError: it is something else.
@@ -81,10 +82,10 @@ def check_scaler(scaler: Any) -> None:
 
 
 def is_skipped(optimizer: Optimizer) -> bool:
-    """True if a fused optimizer leaves everything as it is because its GradScaler found infinities.
+    """True if a fused optimizer skips its step because its GradScaler found non-finite gradients.
 
-    Waits for the device where a scaler has left its finding on the optimizer, as it does with fused
-    ones alone: any other is not called at all.
+    Synchronizes with the device if the GradScaler has stored its result on the optimizer, as it
+    does for fused optimizers only: others are not called at all for a skipped step.
     """
     found = getattr(optimizer, "found_inf", None)
     return found is not None and bool(found)

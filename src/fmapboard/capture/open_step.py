@@ -1,4 +1,4 @@
-"""What is collected while a logged step is open."""
+"""``OpenStep``: what is collected while a logged step is open."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from fmapboard.capture.weights import PendingKernels
 from fmapboard.measure.norms import NO_NORMS, PendingNorms
 
 Passes = Literal["all", "training", "evaluation"]
-"""Which forward passes count: any, those in training mode, or those in evaluation mode, which
-no optimizer step follows."""
+"""Which forward passes of a logged step count: all; those that may train the model; or those in
+evaluation mode, which are not followed by an optimizer step."""
 
 
 @dataclass(slots=True)
 class OpenStep:
-    """The logged step that is open.
+    """The logged step that is currently open.
 
     Attributes:
         step: its number.
         passes: which forward passes count.
-        live: receives the pass that runs, or holds the one that was chosen.
-        stopwatch: what fmapboard spends on the training thread.
-        probed: the maps of the fixed images.
+        live: receives the current forward pass, or holds the selected one.
+        stopwatch: measures the time that fmapboard spends on the training thread.
+        probed: holds the feature maps of the probe images; None before they were drawn.
         kernels: copies of convolution kernels.
-        before_clipping: gradient norms before the user clipped them.
+        before_clipping: gradient norms read before the user clipped the gradients.
     """
 
     step: int

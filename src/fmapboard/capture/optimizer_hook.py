@@ -1,4 +1,4 @@
-"""The moments right before and right after an optimizer changes the weights."""
+"""Hooks right before and right after an optimizer updates the weights."""
 
 from __future__ import annotations
 
@@ -14,22 +14,24 @@ from fmapboard.capture.global_hooks import before_each_optimizer_step
 
 
 class StepListener(Protocol):
-    """Receives the optimizer steps of the whole process; must not raise."""
+    """Receives every optimizer step of the process, on the thread that takes it; must not raise."""
 
     def about_to_step(self, optimizer: Optimizer) -> bool:
-        """An optimizer's ``step`` was called; False ignores this step."""
+        """An optimizer's ``step`` was called; return False to ignore this step."""
 
     def gradients_complete(self, optimizer: Optimizer) -> None:
-        """The gradients are those that the optimizer uses. With a closure (LBFGS) this is called
-        after its first evaluation.
+        """The gradients are final for this step.
+
+        Called before the optimizer updates the weights; with a closure (LBFGS), after its first
+        evaluation.
         """
 
 
 class OptimizerHook:
-    """Tells a listener of the optimizer steps of the whole process while it is armed.
+    """Notifies a listener of every optimizer step in the process while it is armed.
 
     Args:
-        listener: held weakly.
+        listener: held by a weak reference.
 
     Attributes:
         in_closure: True while an optimizer evaluates its closure.
@@ -41,7 +43,7 @@ class OptimizerHook:
         self.in_closure = False
 
     def arm(self) -> None:
-        """Wait for optimizer steps; an armed hook is armed anew."""
+        """Start listening to optimizer steps; an armed hook is disarmed first."""
         self.disarm()
         itself = weakref.WeakMethod(self._before_step)
 
@@ -52,7 +54,7 @@ class OptimizerHook:
         self._remove = weakref.finalize(self, before_each_optimizer_step(hook))
 
     def disarm(self) -> None:
-        """Stop waiting; without a hook this does nothing."""
+        """Stop listening; does nothing if the hook is not armed."""
         self._remove()
 
     def _before_step(
@@ -73,7 +75,7 @@ class OptimizerHook:
     def _observed(
         self, closure: Callable[[], Any], evaluated: Callable[[], None]
     ) -> Callable[[], Any]:
-        """The closure, with a call after its first evaluation."""
+        """Wrap a closure so that ``evaluated`` is called after its first evaluation."""
         done = False
 
         def observed() -> Any:
@@ -94,8 +96,14 @@ class OptimizerHook:
 def after_each_step(
     optimizer: Optimizer, act: Callable[[Optimizer, Any, Any], None]
 ) -> RemovableHandle:
-    """Call ``act`` after each step of an optimizer, which holds it; returns the hook's handle."""
-    # In a compiled step function it is called for real, not traced once.
+    """Call ``act(optimizer, args, kwargs)`` after every step of one optimizer.
+
+    The optimizer keeps ``act`` alive.
+
+    Returns:
+        The hook's handle.
+    """
+    # Inside a compiled step function, torch.compile must call this on every step, not trace it.
     untraced = torch.compiler.disable(act)  # type: ignore[no-untyped-call]  # torch
     return optimizer.register_step_post_hook(untraced)
 

@@ -1,4 +1,4 @@
-"""The optimizers of a training: the one that a user gives, and those that hold a parameter."""
+"""Find optimizers: the one inside the object a user passes, and those that hold a parameter."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from torch.optim.optimizer import Optimizer
 from fmapboard.errors import ConfigurationError
 
 _HOOKS = "_optimizer_step_post_hooks"
-_BY_HAND = "or leave optimizer= out and mark steps: with board.step(i):"
+_BY_HAND = "or omit optimizer= and mark each step: with board.step(i):"
 
 
 def unwrapped(given: Any) -> Optimizer:
-    """The torch optimizer inside what a user gives as ``optimizer=``.
+    """The torch optimizer inside what the user passed as ``optimizer=``.
 
-    The wrappers of accelerate, Fabric and others hold it as ``optimizer``.
+    Wrappers such as those of accelerate and Fabric hold it in their attribute ``optimizer``.
 
     Raises:
-        ConfigurationError: it is no optimizer, or one whose steps cannot be noticed.
+        ConfigurationError: it is not an optimizer, or its steps cannot be observed.
     """
     _refuse(given)
     found = given
@@ -37,7 +37,7 @@ def unwrapped(given: Any) -> Optimizer:
     if isinstance(given, Optimizer):
         raise ConfigurationError(
             f"optimizer={name}: its constructor does not call Optimizer.__init__, so its steps "
-            f"cannot be counted; call it there, {_BY_HAND}"
+            f"cannot be counted; add the call, {_BY_HAND}"
         )
     raise ConfigurationError(
         f"optimizer={name}: expected a torch.optim.Optimizer, "
@@ -47,35 +47,36 @@ def unwrapped(given: Any) -> Optimizer:
 
 
 def _refuse(given: Any) -> None:
-    """Refuse, with the fix, what stands beside optimizers in training scripts."""
+    """Reject objects that are easily passed by mistake; the errors say what to pass instead."""
     name = type(given).__name__
     if isinstance(given, type):
         raise ConfigurationError(
-            f"optimizer={given.__name__}: that is the class; give the optimizer that you made of it"
+            f"optimizer={given.__name__}: expected an instance, not the class; pass "
+            f"{given.__name__}(model.parameters(), ...)"
         )
     if isinstance(given, LRScheduler) or hasattr(given, "get_last_lr"):
         raise ConfigurationError(
-            f"optimizer={name}: that is a learning-rate scheduler; give the optimizer that it was "
-            "made with"
+            f"optimizer={name}: expected an optimizer, not a learning-rate scheduler; pass the "
+            "scheduler's optimizer"
         )
     if isinstance(given, (list, tuple, dict, set)):
         raise ConfigurationError(
-            f"optimizer={name} of {len(given)}: give the optimizer that steps last; the others are "
-            f"noticed when they step, {_BY_HAND}"
+            f"optimizer={name} of {len(given)}: expected one optimizer; pass the one that steps "
+            f"last (the gradients of the others are logged too), {_BY_HAND}"
         )
 
 
 def in_no_optimizer(parameters: Mapping[str, Tensor]) -> list[str]:
     """Names of the parameters that no optimizer of this process holds.
 
-    It looks through all objects of the process, which takes tens of ms.
+    Scans all objects that the garbage collector tracks, which takes tens of ms.
     """
     held = {id(p) for optimizer in _living() for p in _parameters(optimizer)}
     return [name for name, parameter in parameters.items() if id(parameter) not in held]
 
 
 def _living() -> Iterator[Optimizer]:
-    # By type alone: isinstance() would ask lazy proxies what they stand for.
+    # type() rather than isinstance(), which would resolve lazy proxy objects.
     return (found for found in gc.get_objects() if issubclass(type(found), Optimizer))
 
 

@@ -1,4 +1,4 @@
-"""Which forward pass of a logged step is the one whose gradients are logged."""
+"""``PassSelection``: finds the forward pass that produced the gradients of a logged step."""
 
 from __future__ import annotations
 
@@ -15,26 +15,29 @@ from fmapboard.capture.gradient_state import GradientState
 from fmapboard.capture.guard import Guard
 from fmapboard.model.tensors import tensors
 
-_MOST_IN_VAIN = 8
-"""Passes of one step that are recorded although no backward pass followed those before."""
+_MAX_ABANDONED = 8
+"""After this many passes without a backward pass, no more passes of the step are recorded."""
 
-_FIRST_IS_RIGHT = 2
-"""Logged steps in which the first candidate was the right one; then no other one is recorded."""
+_ENOUGH_CONFIRMATIONS = 2
+"""After this many logged steps in which the first candidate was right, only that is recorded."""
 
 
 class _Graph:
-    """Lives as long as the graph of a forward pass does: a backward pass may still come."""
+    """A token that lives as long as the autograd graph of a forward pass.
+
+    While it is alive, a backward pass may still follow.
+    """
 
 
 @dataclass(eq=False)
 class Candidate:
-    """A recorded forward pass that may turn out to be the one.
+    """A recorded forward pass that may have produced the gradients.
 
     Attributes:
         collected: what was recorded.
         trains: the pass builds a graph that leads to the model's parameters.
         in_eval_mode: the model was in eval mode.
-        graph: dead when no backward pass can follow; None where that is not known.
+        graph: dead once no backward pass can follow; None if that is unknown.
         is_used: its backward pass has begun, and gradients were not cleared since.
         is_cleared: gradients were cleared after its backward pass had begun.
         is_overtaken: gradients were cleared, and its backward pass has not begun.
@@ -49,7 +52,7 @@ class Candidate:
     is_overtaken: bool = False
 
     @property
-    def is_in_vain(self) -> bool:
+    def is_abandoned(self) -> bool:
         """True if no backward pass has begun, and none can begin any more."""
         return not self.is_used and self.graph is not None and self.graph() is None
 
@@ -58,18 +61,18 @@ class PassSelection:
     """Follows forward passes, backward passes and cleared gradients through one logged step.
 
     The right pass is the first one whose backward pass contributed to the gradients that the
-    optimizer uses. That is known only later, so passes that come into question are recorded side by
-    side, three at most, until one of them is chosen.
+    optimizer uses. This is known only when the optimizer steps. Until then, up to three candidates
+    are recorded side by side.
 
     Args:
         model: the unwrapped model.
-        guard: receives our own errors.
+        guard: handles errors in fmapboard's own code.
     """
 
     def __init__(self, model: nn.Module, guard: Guard) -> None:
         self._model, self._guard = model, guard
         self._can_train = False
-        self._first_was_right = 0
+        self._confirmations = 0
         self._gradients = GradientState(())
         self._candidates: list[Candidate] = []
         self.close()
@@ -78,9 +81,9 @@ class PassSelection:
         """A logged step opens.
 
         Args:
-            trainable: parameters whose gradients are watched for being cleared; none where that
+            trainable: parameters whose gradients are checked for being cleared; empty if that
                 cannot be detected (sharded parameters).
-            follows: False takes the first pass, whatever comes behind it.
+            follows: False selects the first pass, whatever follows it.
         """
         self.close()
         self._is_followed = follows
@@ -88,22 +91,22 @@ class PassSelection:
         self._gradients = GradientState(trainable)
 
     def close(self) -> None:
-        """The logged step is over: let go of everything."""
+        """The logged step is over: drop all candidates."""
         self._drop(list(self._candidates))
         self._current: Candidate | None = None
         self._chosen: Candidate | None = None
-        self._in_vain = {True: 0, False: 0}
+        self._abandoned = {True: 0, False: 0}
         self._is_followed = self._in_backward = False
 
     @property
     def chosen(self) -> Candidate | None:
-        """The pass whose gradients the optimizer used; None before it has stepped."""
+        """The pass whose gradients the optimizer used; None before the decision."""
         return self._chosen
 
     @property
     def gave_up(self) -> bool:
-        """True if too many passes in this mode had no backward pass: no more are recorded."""
-        return self._in_vain[self._model.training] >= _MOST_IN_VAIN
+        """True if no more passes are recorded: too many in this mode had no backward pass."""
+        return self._abandoned[self._model.training] >= _MAX_ABANDONED
 
     def may_train(self) -> bool:
         """True if a pass that begins now could be a training pass."""
@@ -115,27 +118,27 @@ class PassSelection:
         return any(parameter.requires_grad for parameter in self._model.parameters())
 
     def wants_another(self) -> bool:
-        """True if a pass that begins now has to be recorded, besides those that are."""
+        """True if a pass that begins now is to be recorded as a further candidate."""
         self._current = None
         if self._chosen is not None or not self._is_followed:
             return False
         trains = self.may_train()
         if trains:
-            self._look_around()
+            self._discard_outdated()
         if self.gave_up:
             return False
         if not self._candidates:
             return True
         first = self._candidates[0]
-        return trains and (not first.trains or self._first_was_right < _FIRST_IS_RIGHT)
+        return trains and (not first.trains or self._confirmations < _ENOUGH_CONFIRMATIONS)
 
     def begin(self, collected: ActivationCollector) -> None:
-        """A pass begins that is recorded."""
+        """A pass to be recorded begins."""
         trains = self.may_train()
         if trains:
-            self._look_around()
+            self._discard_outdated()
             self._drop([one for one in self._candidates if not one.trains])
-        if self._current is not None:  # it broke off
+        if self._current is not None:  # its forward pass raised
             self._drop([self._current])
         self._current = Candidate(collected, trains, not self._model.training)
         self._candidates.append(self._current)
@@ -153,15 +156,15 @@ class PassSelection:
             current.graph = weakref.ref(graph)
 
     def forget(self) -> None:
-        """None of the passes so far counts: the GradScaler has skipped their step."""
+        """Drop all candidates: the GradScaler has skipped their optimizer step."""
         self._drop(list(self._candidates))
         self._chosen = None
 
     def choose(self) -> Candidate | None:
-        """Decide, now that the optimizer is about to step or the logged step ends.
+        """Decide; called when the gradients are complete, or when the logged step ends.
 
         Returns:
-            None where no pass was recorded.
+            None if no pass was recorded.
         """
         if self._chosen is None and self._candidates:
             self._chosen = self._best()
@@ -171,22 +174,24 @@ class PassSelection:
 
     def _best(self) -> Candidate:
         used = [one for one in self._candidates if one.is_used]
-        possible = [one for one in self._candidates if not one.is_in_vain and not one.is_cleared]
+        possible = [one for one in self._candidates if not one.is_abandoned and not one.is_cleared]
         return (used or possible or self._candidates)[0]
 
     def _learn(self, right: Candidate) -> None:
         if right is not self._candidates[0] or not right.is_used:
-            self._first_was_right = 0
+            self._confirmations = 0
         elif len(self._candidates) > 1:
-            self._first_was_right += 1
+            self._confirmations += 1
 
-    def _look_around(self) -> None:
-        """A training pass begins: forget those that cannot be the right one any more."""
+    def _discard_outdated(self) -> None:
+        """A training pass begins: drop candidates that can no longer be the right one."""
         self._in_backward = False
         self._notice_cleared()
         for one in self._candidates:
-            self._in_vain[not one.in_eval_mode] += one.is_in_vain
-        self._drop([o for o in self._candidates if o.is_in_vain or o.is_cleared or o.is_overtaken])
+            self._abandoned[not one.in_eval_mode] += one.is_abandoned
+        self._drop(
+            [o for o in self._candidates if o.is_abandoned or o.is_cleared or o.is_overtaken]
+        )
         used = [one for one in self._candidates if one.is_used]
         unused = [one for one in self._candidates if not one.is_used]
         self._drop([*used[1:], *unused[1:]])
@@ -207,7 +212,7 @@ class PassSelection:
 
         def begins(gradients: Any) -> None:
             found = selection()
-            if found is not None and graph is not None:  # the closure keeps the graph's token
+            if found is not None and graph is not None:  # the closure must keep the token alive
                 found._backward_begins(None if recorded is None else recorded())
 
         return begins
@@ -218,7 +223,7 @@ class PassSelection:
                 return
             if not self._in_backward:
                 if self._notice_cleared() and any(one.is_cleared for one in self._candidates):
-                    self._first_was_right = 0
+                    self._confirmations = 0
                 self._in_backward = True
                 self._when_backward_ends()
             if candidate is not None:
@@ -226,9 +231,10 @@ class PassSelection:
                 candidate.is_overtaken = False
 
     def _when_backward_ends(self) -> None:
-        """Take the gradients as they are when all else has run that waits for the backward pass.
+        """Call ``_backward_ends`` after all other callbacks at the end of the backward pass.
 
-        DistributedDataParallel copies reduced gradients in such a callback, hence a second one.
+        DistributedDataParallel copies its reduced gradients in such a callback. Queuing ours from
+        within a callback puts it behind that one.
         """
         engine = torch.autograd.Variable._execution_engine
         engine.queue_callback(lambda: engine.queue_callback(self._backward_ends))

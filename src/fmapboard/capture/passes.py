@@ -1,4 +1,4 @@
-"""Which forward pass of a window is recorded, and the numbers of the calls in it."""
+"""``PassTracker``: which forward pass of a logged step is recorded, and the calls in it."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ Phase = Literal["waiting", "recording", "done"]
 
 
 class PassTracker:
-    """Selects one forward pass of the root module and counts the calls of each layer in it.
+    """Selects one forward pass of the root module and numbers the calls of each layer in it.
 
-    The first pass that ``accept`` agrees to is recorded, later ones are ignored unless
-    ``restart`` asks for one of them instead. A pass that raised does not count. Where the root's
-    ``forward`` is bypassed, each layer's first call is recorded.
+    The first pass that ``accept`` agrees to is recorded. Later passes are ignored, unless
+    ``restart`` asks to record one of them instead. A pass that raised does not count. If the root's
+    ``forward`` never runs (the user calls submodules directly), the first call of each layer is
+    recorded.
 
     Args:
-        accept: asked when a pass begins whether it counts.
-        restart: asked when a pass begins after the recorded one; True forgets the recorded one.
+        accept: called when a pass begins; True if the pass counts.
+        restart: called when a pass begins after the recorded one; True discards the recorded one
+            and records this pass.
     """
 
     def __init__(self, accept: Callable[[], bool], restart: Callable[[], bool]) -> None:
@@ -28,10 +30,10 @@ class PassTracker:
         self._positions: dict[tuple[str, int], int] = {}
 
     def root_begins(self) -> bool:
-        """A forward pass of the root begins; True if it is the one to record."""
+        """A forward pass of the root begins; True if it is to be recorded."""
         if not self._accept():
             if self._phase == "recording":
-                self._phase = "waiting"  # the pass before it broke off; this one is not its end
+                self._phase = "waiting"  # the recorded pass raised; this one must not end it
             return False
         if self._phase == "done" and not self._restart():
             return False
@@ -46,11 +48,11 @@ class PassTracker:
             self._phase = "done"
 
     def call(self, layer: str, side: Side) -> tuple[int, int] | None:
-        """Count a call of a layer in the recorded pass.
+        """Number a call of a layer in the recorded pass.
 
         Returns:
-            The call's number in the pass, from 1, and its position among all calls, from 0; None
-            for a call that is not recorded.
+            The call's number for this layer, from 1, and its position among the calls of all
+            layers, from 0; None for a call that is not recorded.
         """
         if self._phase == "done":
             return None

@@ -1,4 +1,4 @@
-"""A forward pass that leaves model, random numbers and gradients exactly as they were."""
+"""Forward passes that leave the model, its gradients and all random states unchanged."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from fmapboard.model.tensors import map_tensors, tensors
 
 @contextlib.contextmanager
 def untouched(model: nn.Module, *, training: bool | None = None) -> Iterator[None]:
-    """Whatever runs inside, the model's modes and buffers and all random states come back.
+    """Restore the model's modes, its buffers and all random states when the block ends.
 
     Args:
         model: any module.
-        training: the mode inside; None keeps each module's own. Set and restored by attribute, so
-            a BatchNorm that the user froze stays frozen afterwards.
+        training: the mode inside the block; None keeps each module's own. It is set by attribute,
+            so a BatchNorm that the user froze is still frozen afterwards.
     """
     modules = list(model.modules())
     modes = [module.training for module in modules]
     slots = [(module._buffers, dict(module._buffers)) for module in modules]
-    # A lazy buffer has no values yet.
+    # Lazy buffers have no values yet.
     buffers = [(b, b.detach().clone()) for b in model.buffers() if not is_lazy(b)]
     try:
         with _random_states(_devices(model)), _no_autocast_cache():
@@ -43,10 +43,11 @@ def untouched(model: nn.Module, *, training: bool | None = None) -> Iterator[Non
             module.training = mode
         for slot, held in slots:
             for name, buffer in held.items():
-                if slot[name] is not buffer:  # a forward pass put another tensor in its place
+                if slot[name] is not buffer:  # the forward pass replaced the tensor
                     slot[name] = buffer
         for saved, before in buffers:
-            saved.data.copy_(before)  # .data: no version bump between a forward and its backward
+            # .data: a new version between the user's forward and backward would be an error.
+            saved.data.copy_(before)
 
 
 @contextlib.contextmanager
@@ -62,9 +63,10 @@ def _random_states(devices: list[int]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _no_autocast_cache() -> Iterator[None]:
-    """Weights cast inside leave nothing to the user's own autocast region.
+    """Keep weights that are cast inside the block out of the user's autocast cache.
 
-    Up to torch 2.7 one that was cast without a graph would lose its gradient there.
+    Up to torch 2.7, a weight cast without a graph would otherwise get no gradient in the user's own
+    autocast region.
     """
     enabled = torch.is_autocast_cache_enabled()
     torch.set_autocast_cache_enabled(False)
@@ -75,19 +77,23 @@ def _no_autocast_cache() -> Iterator[None]:
 
 
 def _devices(model: nn.Module) -> list[int]:
-    """Indices of the CUDA devices that the model lives on."""
+    """Indices of the CUDA devices that hold the model's parameters."""
     found = {p.device.index for p in model.parameters() if p.device.type == "cuda"}
     return sorted(index for index in found if index is not None)
 
 
 def run_side_pass(model: nn.Module, probe: Any) -> Any:
-    """Run the unwrapped model on the probe: eval mode, no gradients, full precision.
+    """Run the unwrapped model on the probe in eval mode, without gradients or autocast.
 
     Args:
-        model: any module; under DistributedDataParallel the inner one runs, so ranks cannot wait
-            for each other.
-        probe: what ``forward`` takes: a tensor, or a tuple of positional arguments. Floating
-            tensors are moved to the device and dtype of the model's first parameter.
+        model: any module. Under DistributedDataParallel the inner module runs, so no rank waits for
+            another.
+        probe: what ``forward`` takes: a tensor, or a tuple of positional arguments. Floating-point
+            tensors are moved to the device and dtype of the model's first floating-point parameter,
+            other tensors to its device.
+
+    Returns:
+        What ``forward`` returned.
     """
     inner = unwrap(model)
     like = next((p for p in inner.parameters() if p.is_floating_point()), torch.empty(0))
@@ -110,7 +116,9 @@ def _moved(tensor: Tensor, like: Tensor) -> Tensor:
 
 
 def check_probe(model: nn.Module, probe: Any) -> None:
-    """Run a probe once, so that one that does not fit is refused at once.
+    """Run the model on the probe once, to reject a probe that does not fit before training starts.
+
+    A model with lazy parameters is not run.
 
     Raises:
         ConfigurationError: the probe holds no images, or the model cannot run on it.
@@ -133,8 +141,10 @@ def _check_images(probe: Any) -> None:
     images = [] if isinstance(probe, list) else list(tensors(probe))
     if not images:
         raise ConfigurationError(
-            f"probe={type(probe).__name__}: expected a tensor of images [N, C, H, W], "
-            "as torch.stack(images) makes of a list, or a tuple of what the model is called with"
+            f"probe={type(probe).__name__}: expected a tensor of images [N, C, H, W] (use "
+            "torch.stack(images) for a list), or a tuple of the model's positional arguments"
         )
     if any(image.dim() == 0 or image.numel() == 0 for image in images):
-        raise ConfigurationError(f"probe of shape {list(images[0].shape)}: it has no samples")
+        raise ConfigurationError(
+            f"probe of shape {list(images[0].shape)}: expected at least one sample"
+        )

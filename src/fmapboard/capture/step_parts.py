@@ -1,4 +1,4 @@
-"""Everything that one logged step collected, on its way from the devices to the worker thread."""
+"""The parts of a logged step on their way from the devices to the worker thread."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Failed = Callable[[str, Exception], None]
 
 @dataclass(frozen=True, slots=True)
 class StepParts:
-    """What was collected in one logged step, still on its devices.
+    """Everything collected in one logged step, still on its devices.
 
     Attributes:
-        measured: of each call of a layer; a probe's pictures behind the numbers of the batch.
-        parameters: samples and gradient norms.
-        before_clipping: gradient norms read before the user clipped them.
+        measured: one measurement per layer call and kind of tensor; those of the probe come last.
+        parameters: histogram samples and gradient norms.
+        before_clipping: gradient norms read before the user clipped the gradients.
         kernels: copies of convolution kernels.
-        inputs: copies of the network's input.
+        inputs: copies of the network's input images.
     """
 
     measured: tuple[PendingMeasurement, ...]
@@ -51,12 +51,12 @@ class StepParts:
         failed: Failed,
         measured: tuple[LayerMeasurement, ...] | None = None,
     ) -> StepData:
-        """Wait for the devices and finalize all numbers.
+        """Wait for the devices and finalize all statistics.
 
         Args:
-            header: what is known of the step besides.
-            failed: called with the label of a layer that is left out, and the error.
-            measured: ``self.measured``, where it has been finalized before.
+            header: the step's number, time and scalars.
+            failed: called with the label and the error of each layer that is left out.
+            measured: ``self.measured`` in final form, if it has already been finalized.
         """
         return StepData(
             header.step,
@@ -73,9 +73,14 @@ class StepParts:
 
 @dataclass(frozen=True, slots=True)
 class StepHeader:
-    """What is known of a step besides what was collected.
+    """What is known about a step apart from its measurements.
 
-    ``milliseconds`` is asked in the worker thread: the time spent until the step has closed.
+    Attributes:
+        step: its number.
+        milliseconds: returns the time in ms that fmapboard spent on the training thread; called in
+            the worker thread.
+        wall_time: seconds since the epoch.
+        scalars: values to log, by tag.
     """
 
     step: int
@@ -86,9 +91,12 @@ class StepHeader:
 
 @dataclass(frozen=True, slots=True)
 class PendingStep:
-    """`records.StepData` before the work that can wait.
+    """A logged step that is still to be copied to the host and finalized.
 
-    ``to_host`` is called once, in any thread; ``nbytes`` is what the step holds until then.
+    Attributes:
+        step: its number.
+        nbytes: size in bytes of the tensors held until ``to_host`` is called.
+        to_host: copies and finalizes; called once, from any thread.
     """
 
     step: int

@@ -1,7 +1,7 @@
-"""Everything that one logged step keeps on a device, to the host in one copy that nobody waits for.
+"""Copies the tensors of one logged step to the host without blocking the training thread.
 
-On CUDA the copy goes into pinned memory in stream order, and an event tells the worker thread when
-it is there; the training thread never waits.
+All tensors of one device are packed into a single copy. On CUDA it goes to pinned memory in stream
+order, and the worker thread waits for an event.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ T = TypeVar("T")
 
 
 def send(value: T, held: Iterable[Tensor]) -> Callable[[], T]:
-    """Begin to copy every tensor inside tuples, lists, dicts and dataclasses to the host.
+    """Start copying every tensor inside tuples, lists, mappings and dataclasses to the host.
 
     Args:
-        value: what holds them; tensors on the CPU are handed on as they are.
-        held: the same tensors in any order: to find them by `tensors.tensors` takes longer.
+        value: the structure that holds the tensors; CPU tensors are passed on without a copy.
+        held: the same tensors in any order; searching the structure for them would take longer.
 
     Returns:
-        A function for another thread: waits, and gives the same structure with CPU tensors.
+        A function to be called on another thread. It waits for the copy and returns the same
+        structure with CPU tensors.
     """
     devices = {tensor.device for tensor in held if not tensor.is_cpu}
     if not devices:
@@ -49,11 +50,11 @@ def send(value: T, held: Iterable[Tensor]) -> Callable[[], T]:
 
 
 class _Parcel:
-    """Tensors of one device on their way, packed into one."""
+    """Tensors of one device, packed into one tensor that is being copied to the host."""
 
     def __init__(self, contents: list[Tensor]) -> None:
         self._like = [(tensor.shape, tensor.dtype) for tensor in contents]
-        # Wide types first, so that every part is aligned for its type.
+        # Widest types first, so that every part is aligned for its dtype.
         self._order = sorted(range(len(contents)), key=lambda n: -contents[n].element_size())
         with torch.no_grad():
             parts = [contents[n].contiguous().view(-1).view(torch.uint8) for n in self._order]
@@ -69,7 +70,7 @@ class _Parcel:
             self._bytes = packed.cpu()
 
     def open(self) -> list[Tensor]:
-        """Wait until everything is there."""
+        """Wait for the copy and unpack it, in the original order."""
         if self._event is not None:
             self._event.synchronize()
         found: list[Tensor] = [torch.empty(0)] * len(self._like)

@@ -1,4 +1,4 @@
-"""Copies of convolution kernels, laid out to be drawn."""
+"""Copies of convolution kernels, arranged for drawing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,14 @@ from fmapboard.records import COLOURS, Kernels, LayerCall, Layout
 
 @dataclass(frozen=True, slots=True)
 class PendingKernels:
-    """`records.Kernels` still on the device: f32, a copy."""
+    """``records.Kernels`` still on the device.
+
+    Attributes:
+        layer_call: the convolution.
+        weight: f32 [out, in / groups, height, width], a copy.
+        view: how the weight was rearranged to two dimensions; empty if it was not.
+        inputs: size of the second axis before it was cut to the maximum.
+    """
 
     layer_call: LayerCall
     weight: Tensor
@@ -25,43 +32,48 @@ class PendingKernels:
     inputs: int
 
     def to_host(self) -> Kernels:
-        """Wait for the device and copy."""
+        """Wait for the device and copy to the host."""
         shape = self.layer_call.kernel_shape or ()
         layout: Layout = "rows" if len(shape) == 3 else "tiles"
         return Kernels(self.layer_call, self.weight.cpu().numpy(), self.view, self.inputs, layout)
 
 
 def read_kernels(layers: Mapping[str, nn.Module], most: int | None) -> tuple[PendingKernels, ...]:
-    """The weights of the convolutions among the layers, as (out, in / groups, height, width).
+    """Copies of the weights of the convolutions among the layers.
+
+    Runs on the training thread. Collective if parameters are sharded: every rank must call it.
 
     Args:
-        layers: by name, in order; other modules are passed over.
-        most: at most this many outputs and inputs are copied, but all of three inputs; None copies
-            all.
+        layers: layers by name; those that are not convolutions are ignored.
+        most: copy at most this many outputs and inputs, but all inputs if there are three; None
+            copies all.
+
+    Returns:
+        One entry per convolution, in the order of the layers.
     """
     found = []
     for position, (name, module) in enumerate(layers.items()):
         shape = kernel_shape(module)
         if shape is None or any(is_lazy(parameter) for parameter in module.parameters()):
             continue
-        # A parametrized weight is computed when it is read, which may change its buffers.
+        # Reading a parametrized weight computes it, which may change its buffers.
         with untouched(module, training=False), torch.no_grad():
             weight = module.weight
             if not isinstance(weight, Tensor) or weight.is_complex():
                 continue
             layer_call = LayerCall(name, type(module).__name__, shape, position=position)
-            flat, said = _two_dimensional(whole(weight.detach()))
+            flat, view = _two_dimensional(whole(weight.detach()))
             if isinstance(module, TRANSPOSED):
                 flat = flat.transpose(0, 1)  # stored as (in, out / groups)
             inputs = flat.shape[1]
             kept = flat[:most, : inputs if inputs == COLOURS else most]
             copied = kept.to(torch.float32, copy=True)
-            found.append(PendingKernels(layer_call, copied, said, inputs))
+            found.append(PendingKernels(layer_call, copied, view, inputs))
     return tuple(found)
 
 
 def _two_dimensional(weight: Tensor) -> tuple[Tensor, str]:
-    """A kernel [a, b, *spatial] as [a, b, height, width]."""
+    """A kernel [a, b, ...] as [a, b, height, width], and a note on how it was rearranged."""
     if weight.dim() == 3:
         return weight.unsqueeze(2), "one axis, drawn as a line"
     if weight.dim() == 5:

@@ -263,7 +263,7 @@ def _matching(
         matching = {name for name in named if fnmatchcase(name, choice)}
     else:
         matching = {name for name in named if choice.search(name)}
-    if not matching and _is_absent_convolution(choice, named):
+    if not matching and _is_absent(choice, named):
         raise NoConvolution(
             f"no layer is a {getattr(choice, '__name__', choice)}: the model has no convolution; "
             f"its modules are {_types(named)}. Omit layers= to watch every layer with "
@@ -292,7 +292,7 @@ def own_parameters(model: nn.Module, layers: Mapping[str, nn.Module]) -> set[str
     return {clean_name(name) for name, p in model.named_parameters() if id(p) in own}
 
 
-def _is_absent_convolution(choice: str | re.Pattern[str] | type, named: Mapping[str, nn.Module]) -> bool:
+def _is_absent(choice: str | re.Pattern[str] | type, named: Mapping[str, nn.Module]) -> bool:
     """True if the choice is a convolution type and the model has no convolution of any type."""
     if not isinstance(choice, type) or not issubclass(choice, CONVOLUTIONS):
         return False
