@@ -1,4 +1,4 @@
-"""`HookRegistry`: forward hooks that are installed only while a step is logged."""
+"""``HookRegistry``: forward hooks that are installed only while a step is logged."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ Hook = Callable[..., None]
 
 
 class _LayerHook:
-    """A hook on a user's module. Copies and pickles of the module get an inert one instead.
+    """A hook on a user's module. Copies and pickles of the module get an inert hook instead.
 
-    The inert one is made of the standard library alone, so a model that was saved with
-    `torch.save` while a step was being logged loads where fmapboard is not installed.
+    The inert hook needs only the standard library, so a model saved during a logged step can be
+    loaded where fmapboard is not installed.
     """
 
     __slots__ = ("_event", "_name", "_registry")
@@ -42,7 +42,7 @@ class _LayerHook:
         registry = self._registry()
         if registry is None or registry.is_foreign_thread(module) or is_unobservable():
             return
-        if not registry.elsewhere(module, (args, kwargs, output)):
+        if not registry.is_on_other_device(module, (args, kwargs, output)):
             getattr(registry, self._event)(self._name, module, args, kwargs, output)
 
     def __copy__(self) -> Hook:
@@ -60,7 +60,7 @@ def _inert() -> Hook:
 
 
 class HookRegistry:
-    """Chooses layers of a model and hooks them for the length of a window.
+    """Selects layers of a model and installs forward hooks on them for one logged step.
 
     >>> from torch import nn
     >>> registry = HookRegistry(nn.Sequential(nn.Conv2d(3, 8, 5), nn.ReLU(), nn.Conv2d(8, 8, 3)))
@@ -68,12 +68,12 @@ class HookRegistry:
     {KernelShape(8x3x5x5): ['0'], KernelShape(8x8x3x3): ['2']}
 
     Args:
-        model: any module; wrappers (DistributedDataParallel, torch.compile) are looked through.
-        layers: what to watch (see `layers.select`); None is every convolution.
-        also: layers watched besides, for numbers alone, by name: the activation modules.
+        model: any module; DistributedDataParallel, DataParallel and torch.compile are unwrapped.
+        layers: which layers to watch, as in ``watch``; None selects every convolution.
+        also: more layers by name, of which only statistics are collected: activation modules.
 
     Raises:
-        LayerNotFound, NoConvolution, ConfigurationError: as `layers.select` does.
+        ConfigurationError: as for ``kernel_groups``.
     """
 
     def __init__(
@@ -86,13 +86,13 @@ class HookRegistry:
         self.model = unwrap(model)
         self._chosen = layers
         self._watch(select(self.model, layers), also or {})
-        self._window: contextlib.ExitStack | None = None
+        self._hooks: contextlib.ExitStack | None = None
         self._listener: CaptureListener | None = None
         self._passes = PassTracker(_always, bool)
         self._paused = False
         self._ended: Callable[[Any], None] = _ignored
         self._thread: int | None = None
-        self._home: torch.device | None = None
+        self._device: torch.device | None = None
 
     def _watch(self, layers: dict[str, nn.Module], also: dict[str, nn.Module]) -> None:
         self.layers = layers
@@ -103,33 +103,33 @@ class HookRegistry:
     def follow_replacements(
         self, also: Callable[[nn.Module], dict[str, nn.Module]]
     ) -> tuple[str, ...]:
-        """Watch what stands in place of layers that were replaced since they were chosen.
+        """Select the layers again if a watched one was replaced.
 
         Args:
-            also: chooses the layers watched for numbers alone.
+            also: selects the layers of which only statistics are collected.
 
         Returns:
-            names of watched layers that nothing stands in place of.
+            Names of the watched layers that are gone and have no replacement.
         """
         if self._membership.is_unchanged():
             return ()
-        before, there = self.layers, set(self.model.modules())
+        before, present = self.layers, set(self.model.modules())
         try:
             layers = select(self.model, self._chosen)
-        except ConfigurationError:  # nothing of what was asked for is left
-            layers = {name: module for name, module in before.items() if module in there}
+        except ConfigurationError:  # none of the requested layers is left
+            layers = {name: module for name, module in before.items() if module in present}
         self._watch(layers, also(self.model))
         return tuple(name for name in before if name not in layers)
 
     @property
     def groups(self) -> dict[KernelShape, list[str]]:
-        """Kernel shape -> names of the watched convolutions that have it."""
+        """Kernel shape -> names of the watched convolutions with that shape."""
         return by_kernel_shape(self.layers)
 
     @property
     def armed(self) -> bool:
         """True while hooks are installed."""
-        return self._window is not None
+        return self._hooks is not None
 
     @contextlib.contextmanager
     def listening(
@@ -139,7 +139,7 @@ class HookRegistry:
         sides: tuple[Side, ...] = ("output",),
         accept: Callable[[], bool] | None = None,
     ) -> Iterator[None]:
-        """Hooks are installed inside the ``with`` block; the arguments are those of `arm`."""
+        """Install the hooks for the duration of a ``with`` block; for the arguments see ``arm``."""
         self.arm(listener, sides=sides, accept=accept)
         try:
             yield
@@ -158,85 +158,85 @@ class HookRegistry:
         """Install the hooks; an armed registry is disarmed first.
 
         Args:
-            listener: receives one forward pass of the root (see `passes.PassTracker`).
+            listener: receives one forward pass of the root module (see ``passes.PassTracker``).
             sides: ``"output"``, ``"input"`` or both.
-            accept: asked once when a forward pass begins whether it counts.
-            ended: called with what a forward pass of the root returned, recorded or not.
-            thread: identifier of the thread whose passes count; None is the first one that runs
-                a pass which is recorded.
+            accept: called once when a forward pass begins; True if the pass counts.
+            ended: called with the output of every forward pass of the root, recorded or not.
+            thread: identifier of the thread whose passes count; None selects the first thread that
+                runs a recorded pass.
         """
         self.disarm()
         self._listener, self._thread = listener, thread
         self._ended = ended or _ignored
         self._passes = PassTracker(accept or _always, listener.again)
-        self._home = next((p.device for p in self.model.parameters()), None)
-        window = contextlib.ExitStack()
+        self._device = next((p.device for p in self.model.parameters()), None)
+        hooks = contextlib.ExitStack()
         try:
             if "torch._dynamo" in sys.modules:
-                window.enter_context(force_eager())
-            self._hook_root(window)
+                hooks.enter_context(force_eager())
+            self._hook_root(hooks)
             for name, module in {**self.layers, **self._numbers_only}.items():
-                self._hook_layer(window, name, module, sides)
+                self._hook_layer(hooks, name, module, sides)
         except BaseException:
-            window.close()
+            hooks.close()
             raise
-        self._window = window
-        self._finalizer = weakref.finalize(self, window.close)
+        self._hooks = hooks
+        self._finalizer = weakref.finalize(self, hooks.close)
 
     def disarm(self) -> None:
-        """Remove every hook; without hooks this does nothing."""
-        window, self._window, self._listener = self._window, None, None
+        """Remove all hooks; does nothing if none are installed."""
+        hooks, self._hooks, self._listener = self._hooks, None, None
         self._ended = _ignored
-        self._passes = PassTracker(_always, bool)  # the old one holds the listener
-        if window is not None:
+        self._passes = PassTracker(_always, bool)  # the old tracker references the listener
+        if hooks is not None:
             self._finalizer.detach()
-            window.close()
+            hooks.close()
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """Hooks stay and deliver nothing: for a forward pass of our own in between."""
+        """Ignore all hook calls inside the block, for a forward pass that fmapboard runs itself."""
         self._paused = True
         try:
             yield
         finally:
             self._paused = False
 
-    def elsewhere(self, module: nn.Module, values: Any) -> bool:
-        """Is the module a replica of DataParallel on another device than the model's own?
+    def is_on_other_device(self, module: nn.Module, values: Any) -> bool:
+        """True for a DataParallel replica on another device than the model's own.
 
-        Replicas share the hooks and run in threads of their own; the first device's is observed.
+        Replicas share the hooks and run in their own threads; only the first device's is recorded.
         """
         if not _is_replica(module):
             return False
         tensor = next(tensors(values), None)
-        return tensor is not None and tensor.device != self._home
+        return tensor is not None and tensor.device != self._device
 
     def is_foreign_thread(self, module: nn.Module) -> bool:
-        """Does a thread call the module whose passes do not count?"""
+        """True if the module is called by a thread whose passes do not count."""
         if self._thread is None or self._thread == threading.get_ident():
             return False
         return not _is_replica(module)
 
-    def _hook_root(self, window: contextlib.ExitStack) -> None:
+    def _hook_root(self, hooks: contextlib.ExitStack) -> None:
         before = _LayerHook(self, "_root_begins", "")
         after = _LayerHook(self, "_root_ends", "")
         _remove_with(
-            window,
+            hooks,
             self.model.register_forward_pre_hook(before, prepend=True, with_kwargs=True),
             self.model.register_forward_hook(after, with_kwargs=True),
         )
 
     def _hook_layer(
-        self, window: contextlib.ExitStack, name: str, module: nn.Module, sides: tuple[Side, ...]
+        self, hooks: contextlib.ExitStack, name: str, module: nn.Module, sides: tuple[Side, ...]
     ) -> None:
         if "input" in sides and name in self.layers:
             hook = _LayerHook(self, "_layer_begins", name)
-            _remove_with(window, module.register_forward_pre_hook(hook, with_kwargs=True))
+            _remove_with(hooks, module.register_forward_pre_hook(hook, with_kwargs=True))
         if "output" in sides:
-            # In front of the user's own forward hooks: what `forward` itself returned.
+            # Before the user's own forward hooks, to receive what `forward` itself returned.
             hook = _LayerHook(self, "_layer_ends", name)
             handle = module.register_forward_hook(hook, prepend=True, with_kwargs=True)
-            _remove_with(window, handle)
+            _remove_with(hooks, handle)
 
     def _root_begins(self, name: str, module: nn.Module, args: Any, kwargs: Any, _: Any) -> None:
         if self._listener is not None and not self._paused and self._passes.root_begins():
@@ -288,13 +288,13 @@ def _always() -> bool:
 
 
 def _is_replica(module: nn.Module) -> bool:
-    return getattr(module, "_is_replica", False)  # a copy of DataParallel's, for one pass
+    return getattr(module, "_is_replica", False)  # set by DataParallel on its copies
 
 
 def _ignored(output: Any) -> None:
     return
 
 
-def _remove_with(window: contextlib.ExitStack, *handles: RemovableHandle) -> None:
+def _remove_with(hooks: contextlib.ExitStack, *handles: RemovableHandle) -> None:
     for handle in handles:
-        window.callback(handle.remove)
+        hooks.callback(handle.remove)
