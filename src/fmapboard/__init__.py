@@ -1,6 +1,6 @@
-"""fmapboard: feature maps of a PyTorch model in TensorBoard, at each logged step.
+"""fmapboard logs the feature maps of a PyTorch model to TensorBoard while it trains.
 
-Importing it is cheap: torch is imported when the first name below is used.
+Importing the package is fast: torch is imported when a name below is first used.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The one tree of errors that fmapboard raises, and the reports of those that it does not."""
+"""The exceptions that fmapboard raises, and the warnings for errors that it does not raise."""
 
 from __future__ import annotations
 
@@ -10,44 +10,44 @@ from collections.abc import Iterable
 from types import ModuleType
 
 ON_ERROR = "FMAPBOARD_ON_ERROR"
-"""Environment variable; ``raise`` makes errors of fmapboard end the training, for debugging."""
+"""Environment variable; set it to ``raise`` to make errors inside fmapboard stop the training."""
 
 log = logging.getLogger("fmapboard")
 
 
-class _SayWhoSpeaks(logging.Filter):
-    """Every message begins with the name of the library, however it is printed."""
+class _PrefixWithLibraryName(logging.Filter):
+    """Prefixes every message with the library's name, whatever handler prints it."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Keep the record, its message prefixed."""
-        if not str(record.msg).startswith(_WHO):
-            record.msg = f"{_WHO}{record.msg}"
+        """Prefix the record's message; keeps every record."""
+        if not str(record.msg).startswith(_PREFIX):
+            record.msg = f"{_PREFIX}{record.msg}"
         return True
 
 
-_WHO = "fmapboard: "
-log.addFilter(_SayWhoSpeaks())
+_PREFIX = "fmapboard: "
+log.addFilter(_PrefixWithLibraryName())
 
 
 class FmapboardError(Exception):
-    """Anything fmapboard raises on purpose; its text is one line that names the way out."""
+    """Base class of fmapboard's errors; the message is one line that says how to fix it."""
 
     exit_code = 1
-    """What the command line exits with: 1 for a job that failed, 2 for a wrong request."""
+    """Exit code of the command line: 1 for a failed job, 2 for bad usage."""
 
 
 class ConfigurationError(FmapboardError, ValueError):
-    """What was asked for cannot be done as asked; raised at once, before anything runs."""
+    """An invalid argument; raised immediately, before anything runs."""
 
     exit_code = 2
 
 
 class LayerNotFound(ConfigurationError):
-    """A layer pattern matches nothing in the model."""
+    """A layer pattern that matches nothing in the model."""
 
 
 class NoConvolution(LayerNotFound):
-    """Convolutions were asked for and the model has none, or it has nothing to watch by default."""
+    """The model has no convolution, or no layer, of the kind to watch."""
 
 
 class UnknownModel(ConfigurationError):
@@ -59,51 +59,56 @@ class ImageError(FmapboardError):
 
 
 class CheckpointError(FmapboardError):
-    """A file of weights that cannot be read, or that does not fit the model."""
+    """A checkpoint that cannot be read or does not fit the model."""
 
 
 class DownloadError(FmapboardError):
-    """Weights that could not be fetched."""
+    """Weights that could not be downloaded."""
 
 
 class WriteError(FmapboardError):
-    """A place that records cannot be written to."""
+    """A directory or file that cannot be written to."""
 
 
 class WorkerEnded(FmapboardError):
-    """The thread that writes what is recorded ended or cannot start: nothing more is written."""
+    """The worker thread has ended or cannot start, so nothing more is written."""
 
 
 class CaptureError(FmapboardError):
-    """Something inside a logged step failed; raised only with ``FMAPBOARD_ON_ERROR=raise``."""
+    """An error inside a logged step; raised only with ``FMAPBOARD_ON_ERROR=raise``."""
 
 
 class MissingExtra(FmapboardError, ImportError):
-    """An optional library that is not installed."""
+    """An optional library is not installed."""
 
     exit_code = 2
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an error's text, or its type where it has none."""
+    """The first line of an error's message, or the error's type if it has no message."""
     return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 
 def closest(name: str, known: Iterable[str], *, most: int = 5) -> str:
-    """The known names that look most like ``name``, as text for an error message."""
+    """The known names most similar to ``name``, as text for an error message."""
     near = difflib.get_close_matches(name, list(known), n=most, cutoff=0.3)
     return ", ".join(near) if near else "none is close"
 
 
 _DISTRIBUTIONS = {"ignite": "pytorch-ignite", "transformers": "transformers accelerate"}
-"""Extra -> the distributions that it stands for, where they are not called as the extra is."""
+"""Extra -> distributions to install, where their names differ from the extra's."""
 
 
 def optional(module: str, *, extra: str, why: str) -> ModuleType:
     """Import an optional library.
 
+    Args:
+        module: the module to import.
+        extra: the extra of fmapboard that needs it.
+        why: what needs the library; begins the error message.
+
     Raises:
-        MissingExtra: it is not installed; the text names the distributions to install.
+        MissingExtra: it is not installed; the message names the distributions to install.
     """
     try:
         return importlib.import_module(module)
@@ -113,10 +118,9 @@ def optional(module: str, *, extra: str, why: str) -> ModuleType:
 
 
 class WarnOnce:
-    """Logs each problem once; where the environment asks for it, raises the first error later.
+    """Logs each problem once, and can raise the first error later.
 
-    A problem is identified by what it is about (a layer's name, ``"writing"``) and the kind of
-    error.
+    A problem is identified by its subject (a layer's name, ``"writing"``) and the type of error.
     """
 
     def __init__(self) -> None:
@@ -125,22 +129,30 @@ class WarnOnce:
         self._first: str | None = None
 
     def error(self, about: str, error: Exception, consequence: str) -> None:
-        """Report an error of ours; only its text is kept, since its traceback pins tensors."""
+        """Report one of fmapboard's errors.
+
+        Only the text is kept: the traceback would keep tensors alive.
+
+        Args:
+            about: the subject.
+            error: what went wrong.
+            consequence: what is lost.
+        """
         text = f"{about}: {type(error).__name__}: {error}; {consequence}"
         self._first = self._first or text
         self.warn(about, text, kind=type(error).__name__)
 
     def warn(self, about: str, text: str, kind: str = "") -> None:
-        """Log a warning unless it was logged before."""
+        """Log a warning, unless the same subject and kind were logged before."""
         if (about, kind) not in self._said:
             self._said.add((about, kind))
             log.warning("%s", text)
 
     def raise_first(self) -> None:
-        """With ``FMAPBOARD_ON_ERROR=raise``: raise the first error that was reported, once.
+        """With ``FMAPBOARD_ON_ERROR=raise``, raise the first reported error, once.
 
         Raises:
-            CaptureError: there was one.
+            CaptureError: an error was reported.
         """
         text, self._first = self._first, None
         if text is not None and self._raises:

@@ -1,4 +1,4 @@
-"""What must happen when a logger ends, and which loggers of a process have not ended."""
+"""What happens when a logger ends, and which loggers of the process are open."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from fmapboard.writers.pipeline import Pipeline
 
 
 class Closeable(Protocol):
-    """A logger."""
+    """The part of a logger that this module needs."""
 
     @property
     def is_closed(self) -> bool:
-        """True after `close`."""
+        """True after ``close``."""
 
     def close(self) -> None:
-        """End; a second call does nothing."""
+        """End the logger; a second call does nothing."""
 
 
 @dataclass(slots=True)
 class End:
-    """What must happen when a logger ends, by `close`, by the collector or at exit.
+    """The cleanup of a logger: after ``close``, on garbage collection or at interpreter exit.
 
     Attributes:
-        pipeline: is closed.
-        handles: hooks that are removed.
-        run: its open step is abandoned; tells why nothing was logged, if so.
-        explains: say so; False where an exception is the reason.
+        pipeline: closed.
+        handles: hooks to remove.
+        run: its open step is abandoned.
+        explains: warn if nothing was logged; False if an exception is the reason.
     """
 
     pipeline: Pipeline
@@ -43,7 +43,7 @@ class End:
     explains: bool = True
 
     def __call__(self) -> None:
-        """End; called once."""
+        """Clean up; called once."""
         for handle in self.handles:
             handle.remove()
         self.run.session.abandon()
@@ -55,7 +55,7 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class _Open:
-    """A logger that may be open, and the model that it watches; neither is kept alive."""
+    """A logger that may be open, and its model; weak references keep neither alive."""
 
     logger: weakref.ref[Closeable]
     model: weakref.ref[nn.Module]
@@ -66,25 +66,25 @@ _open: dict[tuple[int, str | None], _Open] = {}
 
 
 def remember(logger: Closeable, model: nn.Module, name: str | None) -> None:
-    """A logger is open for a model, under a name; its end is noticed."""
+    """Record an open logger for a model and name, until the logger is garbage-collected."""
     key = id(model), name
     _open[key] = _Open(weakref.ref(logger), weakref.ref(model))
     weakref.finalize(logger, _forget, key, _open[key])
 
 
 def close_earlier(model: nn.Module, name: str | None, warn: WarnOnce) -> None:
-    """Close the logger that an earlier run of a notebook's cell made for the same model."""
+    """Close the logger that an earlier run of the same notebook cell created for this model."""
     earlier = _open.pop((id(model), name), None)
     logger = None if earlier is None else earlier.logger()
     if earlier is None or logger is None or logger.is_closed or earlier.model() is not model:
         return
     if earlier.process != os.getpid():
-        return  # that of the process which this one was forked from
+        return  # it belongs to the process that this one was forked from
     logger.close()
     warn.warn(
         "again",
-        f"this {type(model).__name__} was watched already; the earlier logger is closed. "
-        "To keep both, give each a name of its own: name=",
+        f"this {type(model).__name__} was watched already; the earlier logger is now closed. "
+        "To keep both, give each logger its own name=",
     )
 
 

@@ -1,4 +1,4 @@
-"""`FeatureMapLogger` and `watch`: when a step is logged, and where it goes."""
+"""``watch`` and ``FeatureMapLogger``: the public interface for training loops."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import weakref
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from torch import nn
@@ -35,27 +34,19 @@ from fmapboard.writers.tensorboard import TensorBoardWriter, as_writer, default_
 
 
 class FeatureMapLogger:
-    """Logs feature maps, histograms and gradient norms of a model while it trains.
+    """Logs a model's feature maps, histograms and gradient norms while it trains.
 
-    Made by `watch`; a context manager that closes itself. With an optimizer it lives as long as
-    that does, and what waits is written when the interpreter ends. Between logged steps nothing is
-    installed on the model, and no error of ours reaches the user's forward, backward or step.
-
-    Args:
-        model: any module that has parameters, or what ``layers`` names.
-        open_writer: opens the place where logged steps go, once everything else is found to be in
-            order; the writer is called in a worker thread.
-        options: every option that is not named here.
-        layers: what to watch (see `layers.Layers`).
-        optimizer: its completed steps are counted, and each window that is to be logged opens and
-            closes by itself. Without it, mark steps with `step`.
-        scaler: a `torch.amp.GradScaler`: a step that it skips is counted as skipped.
+    Create it with ``watch``, which describes the arguments: ``options`` holds those not listed
+    here, and ``open_writer`` is called once all others have been checked. Use it as a context
+    manager, or call ``close`` at the end. With an optimizer it lives as long as the optimizer; at
+    interpreter exit, pending steps are written. Errors inside fmapboard never reach the user's
+    forward, backward or optimizer step. Call its methods from the training thread.
 
     Attributes:
-        end: what happens at the end.
+        end: the cleanup that ``close`` runs once.
 
     Raises:
-        ConfigurationError, LayerNotFound, NoConvolution: at once, for what cannot be done.
+        ConfigurationError: an argument is invalid, or there is nothing to watch.
     """
 
     def __init__(
@@ -100,7 +91,7 @@ class FeatureMapLogger:
 
     @property
     def groups(self) -> dict[KernelShape, list[str]]:
-        """Kernel shape -> names of the watched convolutions that have it."""
+        """Kernel shape -> names of the watched convolutions with that shape."""
         return self._run.session.registry.groups
 
     @property
@@ -115,99 +106,87 @@ class FeatureMapLogger:
 
     @property
     def is_closed(self) -> bool:
-        """True after `close`: nothing is logged any more."""
+        """True after ``close``: nothing is logged any more."""
         return not self._finalizer.alive
 
     def step(self, number: int | None = None) -> StepBlock:
-        """Mark one training step: forward, backward and optimizer step belong inside.
+        """Mark one training step: forward, backward and optimizer step.
 
-        ``with board.step(i):`` is the only use; anything else is reported.
+        Use it as ``with board.step(i):``.
 
-        An exception inside leaves the model without hooks and what was logged before on disk.
+        After an exception in the block, no hooks are left on the model and the steps logged before
+        it are on disk.
 
         Args:
-            number: the step's number (see `begin_step`).
+            number: the step's number (see ``begin_step``).
 
         Raises:
-            ConfigurationError: the number is no step number, or this is used as a decorator.
+            ConfigurationError: ``number`` is not a step number, or this is used as a decorator.
         """
         if callable(number):
             raise ConfigurationError(
-                "@board.step is no decorator; put the training step into: with board.step(i):"
+                "board.step is not a decorator; wrap each training step in: with board.step(i):"
             )
         checked = None if number is None else step_number(number)
         begin = partial(self.begin_step, checked)
-        return StepBlock(begin, self.end_step, self._broken, self._run.warn)
-
-    def _broken(self) -> None:
-        self._run.session.abandon()
-        self._run.pipeline.flush()
+        return StepBlock(begin, self.end_step, self._run.abandon_step, self._run.warn)
 
     def begin_step(self, number: int | None = None, *, training: bool = True) -> None:
-        """Begin a step that `end_step` ends: for a framework's events, where `step` cannot stand.
+        """Begin a step that ``end_step`` ends.
 
-        Begun once more under the number that is open, it goes on: the next micro-batch begins.
+        For frameworks whose callbacks rule out a ``with`` block around the step.
+
+        Calling it again with the number of the open step continues that step: the next micro-batch.
 
         Args:
-            number: the step's number, a whole number of any type; None counts on from the one
-                before.
-            training: False for a step of validation: its pass in eval mode is recorded, and no
-                optimizer is expected to step.
+            number: the step's number, a whole number of any type; None continues the count.
+            training: False for a validation step: its forward pass in eval mode is recorded, and no
+                optimizer step is expected.
 
         Raises:
-            ConfigurationError: the number is no step number.
+            ConfigurationError: ``number`` is not a step number.
         """
         run = self._run
         if not self._finalizer.alive:
             run.warn.warn(
-                "closed", "a step was begun after close(): nothing is logged; call watch again"
+                "closed", "a step began after close() and is not logged; call watch() again"
             )
             return
         if self._automatic is not None and self._automatic.is_on:
             self._automatic.end()
-        if number is not None:
-            number = step_number(number)
-            run.warn_if_backwards(number)
-            run.steps.next = number
-        if run.steps.schedule(run.steps.next) and run.session.open_step != run.steps.next:
-            run.open(passes="all" if training else "evaluation", probe_now=True)
+        run.begin_step(number, training=training)
 
     def end_step(self) -> None:
-        """End the step that `begin_step` began."""
+        """End the step that ``begin_step`` began."""
         run = self._run
         if run.session.open_step is not None:
             run.close_step()
-        elif self._finalizer.alive:  # as short as can be: most steps end here
+        elif self._finalizer.alive:  # most steps are not logged and end here: keep it fast
             run.usage.ended += 1
             run.steps.next += 1
 
     def before_clipping(self) -> None:
-        """Log the gradients' norms as they are now, under ``gradient_norm_before_clipping/``.
+        """Log the current gradient norms under ``gradient_norm_before_clipping/``.
 
-        Call it after ``backward`` (and ``scaler.unscale_``), before gradients are clipped; at a
-        step that is not logged it does nothing.
+        Call it after ``backward`` (and ``scaler.unscale_``), right before gradients are clipped. At
+        a step that is not logged it does nothing.
         """
         self._run.session.before_clipping()
 
     def flush(self) -> None:
-        """Return when every step logged so far can be read by TensorBoard."""
+        """Wait until TensorBoard can read every step logged so far."""
         self._run.pipeline.flush()
         self._run.warn.raise_first()
 
     def close(self) -> None:
-        """Remove all hooks, write what is waiting and close; a second call does nothing."""
+        """Remove all hooks, write pending steps and close; a second call does nothing."""
         self._finalizer()
         self._run.warn.raise_first()
 
     def __enter__(self) -> FeatureMapLogger:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         self.end.explains &= error is None
         self._finalizer()
         if error is None:
@@ -226,60 +205,75 @@ def watch(
     filename_suffix: str = "",
     **options: Unpack[WatchOptions],
 ) -> FeatureMapLogger:
-    """Watch a model while it trains, and write what its layers do for TensorBoard.
+    """Log a model's feature maps, histograms and gradient norms to TensorBoard while it trains.
 
-    >>> with fmapboard.watch(model, "runs/exp1", optimizer=optimizer, every=100):  # doctest: +SKIP
-    ...     train(model, optimizer)
+    Hooks are installed only while a step is logged. Training stays bitwise the same, and an error
+    inside fmapboard is logged once as a warning instead of being raised.
 
     Args:
-        model: any module; DistributedDataParallel and torch.compile are looked through.
-        log_dir: the run's directory, a path or a URL (``s3://``, ``gs://``, ``memory://``, …), made
-            where it is missing; without it and without ``writer`` it is
-            ``runs/<time>_<host><comment>``.
-        writer: instead of ``log_dir``: your `torch.utils.tensorboard.SummaryWriter`, which stays
-            open, or any `writers.Writer`, which is closed at the end.
-        optimizer: its completed steps are counted (of several optimizers give the one that steps
-            last); accelerate's and Fabric's wrappers are looked through. Without it mark steps:
-            ``with board.step(i):``.
-        scaler: your `torch.amp.GradScaler`, to have the steps that it skips counted.
-        every: log each step whose number it divides, or a function from step number to bool.
-        start_step: steps done before, on resume; what the directory holds from there on is void.
-        name: stands in front of every tag, to keep two models of one process apart.
-        layers: which layers; None is every convolution, of any dimension and transposed ones too;
-            in a model without any, every leaf module with parameters (see `layers.Layers`).
-        samples: draw this many samples of the batch, a grid each.
-        probe: fixed images [N, C, H, W] (or a tuple of what the model is called with) to draw
-            instead, all of them, in a forward pass of their own in eval mode; numbers are still
-            of the training batch.
-        inputs: also the layers' inputs, as grids and histograms.
-        activation_gradients: also the gradients of the layers' outputs, as grids and histograms.
-        kernels: convolution kernels as pictures: True at each tenth logged step, a number at each
-            such logged step, False never.
-        max_channels: draw at most so many channels; None draws all.
-        max_tile: average larger maps down to at most this many px per side, and sequences to rows
-            of at most 8 times as many; None keeps the size.
-        depth: of maps with a depth (Conv3d), draw this slice, counted from 0; None draws the middle
-            one.
-        max_bytes_per_step: on disk; kept by shrinking tiles, then by leaving channels out. A limit
-            once needed stays for the rest of the run.
-        reduce_statistics: with several ranks, make the numbers of channels (extremes, mean, spread,
-            fractions) those of all ranks' batches; every rank must watch. Pictures and histograms
-            stay those of rank 0.
-        scale: ``"channel"``: each on its own; ``"layer"``: one for all channels of a layer;
-            ``"locked"``: per channel, as at the first logged step.
-        colormap: ``"grey"``, ``"viridis"``, ``"magma"`` or the zero-centred ``"signed"``.
-        normalization: (mean, std) of the network's input, each one number per channel: draws the
-            input's picture as it was before normalization.
-        comment: ends the name of the default directory, as in SummaryWriter.
-        filename_suffix: ends the event file's name, as in SummaryWriter.
-        when_full: what happens when steps come faster than they can be written: ``"wait"``, or
-            ``"drop_oldest"``, counted in `FeatureMapLogger.dropped_steps`.
+        model: any module; DistributedDataParallel, DataParallel and torch.compile are unwrapped.
+        log_dir: the run's directory, created if missing: a path or a URL (``s3://``, ``gs://``,
+            ``memory://``, ...). Default: ``runs/<time>_<host><comment>``.
+        writer: log here instead of ``log_dir``: a ``SummaryWriter``, which stays open, or an object
+            with ``write``, ``flush`` and ``close`` (``fmapboard.writers.Writer``), which is closed.
+        optimizer: count its completed steps; of several optimizers, pass the one that steps last.
+            Without it, mark each step: ``with board.step(i):``.
+        scaler: a ``torch.amp.GradScaler`` whose skipped steps are to be counted.
+        layers: which layers to watch: a glob (``"layer1.*"``), a compiled regular expression, a
+            module type, a list of these (``"!stem*"`` excludes), or a function ``(name, module) ->
+            bool``. Globs and regular expressions select convolutions, or any module if no
+            convolution matches. Default: every convolution, or every leaf layer with parameters if
+            there are none.
+        comment: appended to the default directory's name, as in ``SummaryWriter``.
+        filename_suffix: appended to the event file's name, as in ``SummaryWriter``.
+        every: log steps whose number is divisible by this, or for which this function returns True.
+        start_step: number of the first step, for a resumed run. TensorBoard discards what fmapboard
+            logged in ``log_dir`` from this step on.
+        name: prefix of every tag, to keep several models of one process apart.
+        samples: draw this many samples of the batch, one grid each.
+        probe: draw these images instead: a tensor [N, C, H, W] or a tuple of the model's positional
+            arguments. They run in a separate forward pass in eval mode; statistics and histograms
+            are still those of the training batch.
+        inputs: also log the layers' inputs, as grids and histograms.
+        activation_gradients: also log the gradients of the layers' outputs, as grids and
+            histograms.
+        kernels: draw convolution kernels at each n-th logged step; True means 10, False never.
+        max_channels: draw at most this many channels per layer; None draws all.
+        max_tile: average larger maps down to at most this many px per side (sequences: 8 times as
+            many); None keeps the size.
+        depth: which depth slice of 3-D maps (Conv3d) to draw, from 0; None draws the middle one.
+        max_bytes_per_step: limit on disk: tiles shrink, then channels are left out. Once reduced,
+            the size stays reduced for the rest of the run.
+        reduce_statistics: compute channel statistics over the batches of all ranks, each of which
+            must call ``watch``. Images and histograms are still those of rank 0.
+        scale: the range drawn from black to white: that of each ``"channel"``, of the whole
+            ``"layer"``, or ``"locked"`` to each channel's range at the first logged step.
+        colormap: ``"grey"``, ``"viridis"``, ``"magma"`` or the zero-centered ``"signed"``.
+        normalization: ``(mean, std)`` per channel with which the network's input was normalized, to
+            draw the input as it was before.
+        when_full: when steps come faster than they are written, ``"wait"`` blocks the training
+            thread; ``"drop_oldest"`` drops steps, counted in ``FeatureMapLogger.dropped_steps``.
+
+    Returns:
+        The logger: a context manager, usually named ``board``. Close it at the end.
 
     Raises:
-        ConfigurationError: what was asked for cannot be meant, or both ``log_dir`` and ``writer``.
-        LayerNotFound, NoConvolution: there is nothing to watch.
+        ConfigurationError: an argument is invalid.
+        LayerNotFound: a pattern matches no layer.
+        NoConvolution: the model has no convolution, or no layer, of the kind to watch.
         WriteError: the directory cannot be written to.
-        MissingExtra: a package for such a URL is not installed.
+        MissingExtra: a package for the URL in ``log_dir`` is not installed.
+
+    Example:
+        >>> model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 5), torch.nn.ReLU())
+        >>> optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        >>> with fmapboard.watch(model, "runs/exp1", optimizer=optimizer, every=2) as board:
+        ...     for images in torch.rand(4, 16, 3, 32, 32):  # four batches
+        ...         optimizer.zero_grad()
+        ...         model(images).mean().backward()
+        ...         optimizer.step()
+        >>> board.logged_steps  # 0 and 2
+        2
     """
     check_place(log_dir, writer, comment, filename_suffix)
     checked = Options.of(**options)

@@ -1,4 +1,4 @@
-"""Every option of `fmapboard.watch` once, with its check."""
+"""The options of ``fmapboard.watch``, each defined and validated in one place."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from fmapboard.schedule import Schedule, as_schedule, step_number, whole_number
 WhenFull = Literal["wait", "drop_oldest"]
 
 PALETTES = ("grey", "viridis", "magma", "signed")
-"""Names of the colour palettes; ``signed`` has zero in the middle."""
+"""Names of the color palettes; ``signed`` has zero in the middle."""
 
 
 class CommonOptions(TypedDict, total=False):
-    """What `fmapboard.watch` and every integration take, by name; `watch` documents each."""
+    """The keyword options shared by ``fmapboard.watch`` and all integrations (see ``watch``)."""
 
     name: str | None
     samples: int
@@ -43,7 +43,7 @@ class CommonOptions(TypedDict, total=False):
 
 
 class WatchOptions(CommonOptions, total=False):
-    """Besides, those that an integration sets itself."""
+    """All keyword options of ``watch``; integrations set the additional ones themselves."""
 
     every: int | Schedule
     start_step: int
@@ -51,7 +51,7 @@ class WatchOptions(CommonOptions, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """The options of a `FeatureMapLogger`, with their defaults; `watch` documents each.
+    """The validated options of a ``FeatureMapLogger``; ``watch`` describes each.
 
     >>> Options(every=10).kernels_every
     10
@@ -80,11 +80,11 @@ class Options:
 
     @classmethod
     def of(cls, **given: Unpack[WatchOptions]) -> Options:
-        """The options by name, as a user gives them.
+        """Create the options from keyword arguments as a user passes them.
 
         Raises:
-            ConfigurationError: there is no such option (the text lists the closest), or it has an
-                invalid value.
+            ConfigurationError: an option does not exist (the message lists the closest names) or
+                has an invalid value.
         """
         known = [field.name for field in fields(cls)]
         for name in given:
@@ -110,12 +110,12 @@ class Options:
             )
         if self.name is not None and not _is_tag(self.name):
             raise ConfigurationError(
-                f"name={self.name!r}: expected a text without '/' and without lone surrogates"
+                f"name={self.name!r}: expected a non-empty string without '/' or lone surrogates"
             )
 
     @property
     def kernels_every(self) -> int:
-        """Convolution kernels are drawn at every such logged step; 0 for never."""
+        """Draw convolution kernels at every n-th logged step; 0 for never."""
         return 10 if self.kernels is True else int(self.kernels)
 
     def _need_positive(self, *names: str) -> None:
@@ -142,7 +142,7 @@ class Options:
 
 
 def _is_tag(name: Any) -> bool:
-    """Can the name stand in front of a tag: does it have text, no '/', and a form in UTF-8?"""
+    """True if the value can prefix a tag: a non-empty string without '/' that UTF-8 can encode."""
     if not isinstance(name, str):
         return False
     return bool(name) and "/" not in name and name.encode("utf-8", "ignore").decode() == name
@@ -157,29 +157,29 @@ def _normalization(pair: Any) -> Normalization:
     if not mean or len(mean) != len(std) or not usable:
         raise ConfigurationError(
             f"normalization={pair!r}: expected (mean, std), each a sequence of one "
-            "number per channel of the input, as in ([0.5], [0.5]); std above 0"
+            "number per channel of the input, such as ([0.5], [0.5]), with std above 0"
         )
     return mean, std
 
 
 def check_depth(depth: int | None) -> None:
-    """Accept the number of a depth slice, or None.
+    """Check that the value is the index of a depth slice, or None.
 
     Raises:
         ConfigurationError: it is neither.
     """
     if depth is not None and (type(depth) is not int or depth < 0):
         raise ConfigurationError(
-            f"depth={depth!r}: expected the number of a depth slice, counted from 0, or None for "
-            "the middle one"
+            f"depth={depth!r}: expected the index of a depth slice, from 0, or None for the "
+            "middle one"
         )
 
 
 def checked_colormap(name: str) -> str:
-    """The name of a palette, ``gray`` spelt as ``grey``.
+    """The palette's name, with ``gray`` spelled as ``grey``.
 
     Raises:
-        ConfigurationError: there is no palette of that name; the text lists the closest.
+        ConfigurationError: there is no such palette; the message lists the closest names.
     """
     name = "grey" if name == "gray" else name
     if name not in PALETTES:
@@ -191,35 +191,37 @@ def checked_colormap(name: str) -> str:
 
 
 def check_place(log_dir: Any, writer: Any, comment: Any, filename_suffix: Any) -> None:
-    """Accept a place to write to: a directory or a writer.
+    """Check that at most one of a directory and a writer is given, each of the right type.
 
     Raises:
-        ConfigurationError: both are given, or something of another kind; the text says the fix.
+        ConfigurationError: both are given, or one has the wrong type; the message says what to
+            pass.
     """
     if log_dir is not None and writer is not None:
-        raise ConfigurationError("log_dir and writer are mutually exclusive: give one of them")
+        raise ConfigurationError("log_dir and writer are mutually exclusive: pass only one")
     if writer is not None and (comment or filename_suffix):
-        raise ConfigurationError("comment and filename_suffix belong to log_dir, not to writer")
+        raise ConfigurationError("comment and filename_suffix require log_dir, not writer")
     kind = type(log_dir).__name__
     if log_dir is not None and not isinstance(log_dir, (str, os.PathLike)):
         if hasattr(log_dir, "add_scalar") or hasattr(log_dir, "write"):
-            raise ConfigurationError(f"log_dir={kind}: give it as writer=")
+            raise ConfigurationError(f"log_dir={kind}: expected a directory; pass it as writer=")
         if hasattr(log_dir, "param_groups"):
-            raise ConfigurationError(f"log_dir={kind}: give it as optimizer=")
+            raise ConfigurationError(f"log_dir={kind}: expected a directory; pass it as optimizer=")
         raise ConfigurationError(f"log_dir={kind}: expected the path of a directory")
     if isinstance(writer, (str, os.PathLike)):
-        raise ConfigurationError(f"writer={writer!r}: a directory goes to log_dir=")
+        raise ConfigurationError(f"writer={writer!r}: pass a directory as log_dir=")
     if isinstance(writer, type):
         raise ConfigurationError(
-            f"writer={writer.__name__}: that is the class; give {writer.__name__}(...)"
+            f"writer={writer.__name__}: expected an instance, not the class; pass "
+            f"{writer.__name__}(...)"
         )
     for name, text in (("comment", comment), ("filename_suffix", filename_suffix)):
         if not isinstance(text, str):
-            raise ConfigurationError(f"{name}={text!r}: expected a text")
+            raise ConfigurationError(f"{name}={text!r}: expected a string")
 
 
 def with_options(function: Callable[..., Any]) -> inspect.Signature:
-    """A function's signature with each option in place of ``**options``, for help() and editors."""
+    """A function's signature with ``**options`` spelled out, for help() and editors."""
     signature = inspect.signature(function)
     named = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
     kind = inspect.Parameter.KEYWORD_ONLY

@@ -1,4 +1,4 @@
-"""The steps of one run: when each is opened, and where it goes when it is closed."""
+"""``Run``: opens the steps of one run when they are due and hands closed ones to the pipeline."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from torch.optim.optimizer import Optimizer
 
 from fmapboard.capture.open_step import Passes
 from fmapboard.errors import ConfigurationError, WarnOnce
-from fmapboard.schedule import StepCounter, next_due
+from fmapboard.schedule import StepCounter, next_due, step_number
 from fmapboard.session import StepSession
 from fmapboard.writers.pipeline import Pipeline
 
 
 @dataclass(slots=True)
 class Usage:
-    """What a logger was used for, to explain at the end why nothing was logged.
+    """How a logger was used, to explain at the end why nothing was logged.
 
     Attributes:
         start: the number of the first step.
-        counts: an optimizer was given, whose steps are counted.
-        ended: steps that were ended, logged or not.
-        opened: steps that were due and opened.
-        logged: steps that were handed to the writer.
+        counts: the steps of an optimizer are counted.
+        ended: number of steps that ended, logged or not.
+        opened: number of steps that were due and opened.
+        logged: number of steps handed to the writer.
     """
 
     start: int
@@ -34,33 +34,42 @@ class Usage:
     logged: int = 0
 
     def why_nothing(self, steps: StepCounter) -> str | None:
-        """Why nothing was logged, and what to do; None if something was."""
+        """Why nothing was logged, and what to do; None if something was logged."""
         if self.logged:
             return None
         done = steps.next - self.start if self.counts else self.ended
         if not done and self.counts:
             return (
-                "nothing was logged: the optimizer that was given has never stepped; give the one "
-                "that the training loop calls"
+                "nothing was logged: the optimizer passed to watch() never stepped; pass the one "
+                "that the training loop uses"
             )
         if not done:
             return (
-                "nothing was logged: no step was marked; give optimizer= to watch, or put each "
-                "training step into: with board.step(i):"
+                "nothing was logged: no step was marked; pass optimizer= to watch(), or wrap each "
+                "training step in: with board.step(i):"
             )
         if self.opened:
-            return None  # each of these steps has said why
+            return None  # a warning at the step itself has said why
         due = next_due(steps.schedule, steps.next)
         return (
             f"nothing was logged: none of the {done} steps before step {steps.next} was due "
-            f"({steps.schedule}); the next one could be step {due}. Log more often, as with "
-            "every=10"
+            f"({steps.schedule}); the next one due could be step {due}. Log more often, for "
+            "example with every=10"
         )
 
 
 @dataclass(slots=True)
 class Run:
-    """The steps of one run: opened when they are due, closed into the pipeline."""
+    """The steps of one run: opened when they are due, closed into the pipeline.
+
+    Attributes:
+        steps: counts the steps and decides which are logged.
+        session: collects the logged step that is open.
+        pipeline: receives logged steps.
+        warn: where warnings are reported.
+        writes: False on ranks whose steps are not written.
+        usage: what was done so far.
+    """
 
     steps: StepCounter
     session: StepSession
@@ -73,24 +82,38 @@ class Run:
         self.usage = Usage(self.steps.next)
 
     def open(self, *, passes: Passes, probe_now: bool, any_thread: bool = False) -> None:
-        """Begin to log the next step; the arguments are those of `StepSession.open`."""
+        """Begin to log the next step; for the arguments see ``StepSession.open``."""
         self.session.open(
             self.steps.next, passes=passes, probe_now=probe_now, any_thread=any_thread
         )
         self.usage.opened += 1
 
     def warn_if_backwards(self, number: int) -> None:
-        """Warn where the number of the next step is below the one before."""
+        """Warn if the next step's number is lower than the previous one."""
         before = self.steps.next - 1
         if number < before and self.usage.logged:
             self.warn.warn(
                 "backwards",
-                f"step numbers went back from {before} to {number}: TensorBoard drops what "
-                "it has from there on; number steps over the whole training, not per epoch",
+                f"step numbers went back from {before} to {number}: TensorBoard discards what was "
+                "logged from there on; number steps over the whole training, not per epoch",
             )
 
+    def begin_step(self, number: int | None, *, training: bool) -> None:
+        """Begin a step marked by the user; opens it if it is due and not open already."""
+        if number is not None:
+            number = step_number(number)
+            self.warn_if_backwards(number)
+            self.steps.next = number
+        if self.steps.schedule(self.steps.next) and self.session.open_step != self.steps.next:
+            self.open(passes="all" if training else "evaluation", probe_now=True)
+
+    def abandon_step(self) -> None:
+        """Discard the open step after an exception, and write the ones before it."""
+        self.session.abandon()
+        self.pipeline.flush()
+
     def close_step(self) -> None:
-        """End the step, and the logged one that is open."""
+        """End the current step, and hand it to the pipeline if it is logged."""
         self.usage.ended += 1
         if self.session.open_step is not None:
             pending = self.session.close()
@@ -102,10 +125,11 @@ class Run:
 
 
 class StepBlock:
-    """What ``board.step(i)`` returns: the ``with`` block of one training step.
+    """The ``with`` block of one training step, as returned by ``board.step(i)``.
 
     Args:
-        begin, end: called when the block is entered, and when it is left without an exception.
+        begin: called when the block is entered.
+        end: called when the block is left without an exception.
         broken: called when an exception leaves the block.
         warn: where a block that is never entered is reported.
     """
@@ -128,27 +152,30 @@ class StepBlock:
         (self._end if error is None else self._broken)()
 
     def __call__(self, function: object) -> Any:
-        """Refuse to be a decorator."""
+        """Refuse to be used as a decorator."""
         self._is_used = True
         raise ConfigurationError(
-            "board.step(...) is no decorator; put the training step into: with board.step(i):"
+            "board.step is not a decorator; wrap each training step in: with board.step(i):"
         )
 
     def __del__(self) -> None:
         if not getattr(self, "_is_used", True):
             self._warn.warn(
                 "step without with",
-                "board.step(...) was called without a with block, which logs nothing; write: "
-                "with board.step(i):",
+                "board.step(...) was called without a with block, so the step is not logged; "
+                "write: with board.step(i):",
             )
 
 
 class OptimizerSteps:
-    """Opens and closes logged steps by itself, between the completed steps of an optimizer.
+    """Opens and closes logged steps automatically, at the completed steps of an optimizer.
 
     Args:
-        run: whose steps.
-        owner: lives as long as the optimizer, which holds this.
+        run: the run whose steps are opened and closed.
+        owner: the logger; kept alive by the optimizer, which references this object.
+
+    Attributes:
+        is_on: False once the user marks steps.
     """
 
     def __init__(self, run: Run, owner: object) -> None:
@@ -157,7 +184,7 @@ class OptimizerSteps:
         self._open_if_due(any_thread=True)
 
     def after_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
-        """The optimizer has stepped: one call for a step that is not logged."""
+        """The optimizer has stepped; for a step that is not logged, only integers are compared."""
         steps = self._steps
         if steps.next + 1 < steps.quiet_until:
             steps.next += 1
@@ -166,7 +193,7 @@ class OptimizerSteps:
             self._open_if_due()
 
     def end(self) -> None:
-        """From now on the user says where a step begins."""
+        """Stop: from now on the user marks the steps."""
         self.is_on = self._run.usage.counts = False
         self._steps.quiet_until = 0
         self._run.session.abandon()
@@ -175,4 +202,4 @@ class OptimizerSteps:
         if self._steps.schedule(self._steps.next):
             self._run.open(passes="training", probe_now=False, any_thread=any_thread)
         else:
-            self._steps.rest()
+            self._steps.skip_to_next_due()

@@ -1,4 +1,4 @@
-"""When to log."""
+"""When to log: schedules, and the counter of steps."""
 
 from __future__ import annotations
 
@@ -13,11 +13,16 @@ import numpy as np
 from fmapboard.errors import ConfigurationError
 
 Schedule = Callable[[int], bool]
-"""A schedule: the number of completed optimizer steps -> is this step logged? Pure and fast."""
+"""Called with the number of completed optimizer steps; True if this step is to be logged.
+
+Must be fast and have no side effects."""
 
 
 def whole_number(value: Any) -> int | None:
-    """The number as an int: of numpy's integers, a tensor's, a float without fraction.
+    """The value as an int, if it is a whole number of any type; None otherwise.
+
+    Accepts Python and numpy integers, integer tensors with one element, and floats without a
+    fractional part. A bool is not a number.
 
     >>> whole_number(3.0), whole_number(2.5), whole_number(True), whole_number("3")
     (3, None, None, None)
@@ -33,28 +38,28 @@ def whole_number(value: Any) -> int | None:
 
 
 def step_number(value: Any, what: str = "step") -> int:
-    """The number of a step.
+    """The value as a step number.
 
     Raises:
-        ConfigurationError: it is not a whole number, or below 0.
+        ConfigurationError: it is not a whole number, or it is negative.
     """
     number = whole_number(value)
     if number is None or number < 0:
         raise ConfigurationError(
-            f"{what}={value!r}: expected the number of optimizer steps done, 0 or more"
+            f"{what}={value!r}: expected the number of completed optimizer steps, 0 or more"
         )
     return number
 
 
 @dataclass(frozen=True, slots=True)
 class Every:
-    """Log each step whose number is divisible by ``every``, so step 0 is logged.
+    """Log each step whose number is divisible by ``every``, including step 0.
 
     >>> [step for step in range(25) if Every(10)(step)]
     [0, 10, 20]
 
     Raises:
-        ConfigurationError: ``every`` is not a whole number above 0.
+        ConfigurationError: ``every`` is not a whole number, or it is below 1.
     """
 
     every: int
@@ -69,24 +74,24 @@ class Every:
         object.__setattr__(self, "every", every)
 
     def __call__(self, step: int) -> bool:
-        """Is this step logged?"""
+        """True if the step is to be logged."""
         return step % self.every == 0
 
 
 def as_schedule(every: int | Schedule) -> Schedule:
-    """The schedule that ``every`` names: a number of steps, or a schedule of the user's own."""
+    """The schedule for the option ``every``: a user's own function, or ``Every`` for a number."""
     return every if callable(every) else Every(every)
 
 
 def never(step: int) -> bool:
-    """No step is logged."""
+    """A schedule that logs no step."""
     return False
 
 
 def next_due(schedule: Schedule, step: int) -> int:
-    """The first step behind ``step`` at which a schedule may have to be asked again.
+    """The first step after ``step`` that the schedule might log.
 
-    Of a user's own function nothing is known: it is asked at each step.
+    For a user's own function that is simply the next step.
 
     >>> next_due(Every(10), 20), next_due(lambda step: False, 20)
     (30, 21)
@@ -99,16 +104,16 @@ def next_due(schedule: Schedule, step: int) -> int:
 
 
 class StepCounter:
-    """Counts steps and decides which of them are logged.
+    """Counts steps, and remembers until when none is due.
 
     Args:
-        schedule: decides which.
+        schedule: decides which steps are logged.
         start: the number of the first step.
 
     Attributes:
-        schedule: as given.
+        schedule: as passed.
         next: the number of the next step.
-        quiet_until: no step before this one is logged, as far as is known.
+        quiet_until: no step before this one is due.
     """
 
     __slots__ = ("next", "quiet_until", "schedule")
@@ -117,6 +122,6 @@ class StepCounter:
         self.schedule = schedule
         self.next, self.quiet_until = start, 0
 
-    def rest(self) -> None:
-        """The next step is not logged: find out until when none is."""
+    def skip_to_next_due(self) -> None:
+        """Compute ``quiet_until``; called when the next step is not due."""
         self.quiet_until = next_due(self.schedule, self.next)

@@ -1,4 +1,4 @@
-"""`StepSession`: one logged step at a time, from opening to the assembled result."""
+"""``StepSession``: one logged step at a time, from opening to the assembled result."""
 
 from __future__ import annotations
 
@@ -33,21 +33,22 @@ from fmapboard.records import LayerCall, StepData
 
 
 class StepSession:
-    """Opens hooks on one model for the length of a logged step, and assembles what they collect.
+    """Opens hooks on one model for the duration of a logged step, and assembles what they collect.
 
-    It is the listener of its own hooks: it decides which forward pass counts, and hands what is
-    captured to an `ActivationCollector`. No error of ours leaves it.
+    It is the listener of its own hooks: it decides which forward pass counts and passes captured
+    tensors to an ``ActivationCollector``. It lives on the training thread, and none of fmapboard's
+    errors leave it.
 
     Args:
         model: the unwrapped model.
-        layers: what to watch.
+        layers: which layers to watch.
         options: what to collect.
         scaler: a GradScaler whose skipped steps are counted, or None.
         warn: where errors and hints are reported.
 
     Attributes:
-        model: as given.
-        registry: its hooks.
+        model: as passed.
+        registry: the hooks.
         open_step: the number of the logged step that is open, or None.
     """
 
@@ -81,13 +82,14 @@ class StepSession:
         self._is_sharded = is_sharded(model)
 
     def open(self, step: int, *, passes: Passes, probe_now: bool, any_thread: bool = False) -> None:
-        """Begin a logged step: hooks go in.
+        """Begin a logged step: install the hooks.
 
         Args:
             step: its number.
             passes: which forward passes count.
-            probe_now: draw the probe now, not when the optimizer is about to step.
-            any_thread: the thread that trains is not known yet; otherwise it is this one.
+            probe_now: draw the probe images now, not right before the optimizer step.
+            any_thread: accept passes of any thread until one is recorded; otherwise only those of
+                the calling thread.
         """
         self.abandon()
         self._guard.stopwatch = Stopwatch()
@@ -112,10 +114,10 @@ class StepSession:
             )
 
     def close(self) -> PendingStep | None:
-        """End the logged step: hooks go, and what was collected begins to come to the host.
+        """End the logged step: remove the hooks and start copying the results to the host.
 
         Returns:
-            None where nothing could be collected, or no step is open.
+            None if no step is open or nothing was collected.
         """
         opened, pending = self._open, None
         if opened is None:
@@ -133,7 +135,7 @@ class StepSession:
         return pending
 
     def abandon(self) -> None:
-        """Remove every hook and forget what was collected; without an open step does nothing."""
+        """Remove every hook and discard what was collected; does nothing if no step is open."""
         self.registry.disarm()
         self._gradients.disarm()
         opened, self._open, self.open_step = self._open, None, None
@@ -142,24 +144,24 @@ class StepSession:
             self._selection.close()
 
     def was_skipped(self, optimizer: Optimizer) -> bool:
-        """True if the optimizer's last step changed nothing; the open step waits for the next."""
+        """True if the GradScaler skipped this optimizer step; the open step stays open."""
         return self._open is not None and self._loss_scale.skips(optimizer)
 
     def before_clipping(self) -> None:
-        """Read the norms of the gradients as they are now; without an open step does nothing."""
+        """Read the current gradient norms; does nothing if no step is open."""
         if self._open is not None:
             with self._guard("gradients before clipping"):
                 self._open.before_clipping = self._gradients.norms_now()
 
-    # What follows is called by the registry inside the user's forward pass.
+    # The next three methods are called by the registry, inside the user's forward pass.
 
     def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """The forward pass begins that is recorded."""
+        """A forward pass to be recorded begins."""
         opened = self._open
         if opened is None:
             return
         with self._guard("forward pass"):
-            self._drop_what_was_read_too_early(opened)
+            self._discard_early_step(opened)
         with self._guard("loss scale"):
             self._loss_scale.pass_begins()
         opened.live = self._collector()
@@ -169,7 +171,7 @@ class StepSession:
         opened.live.begin(args, kwargs)
 
     def again(self) -> bool:
-        """A later pass begins; it is recorded too where it may be the one that counts."""
+        """A later pass begins; True if it is to be recorded too."""
         with self._guard("forward pass"):
             if self._loss_scale.was_skipped():
                 self._selection.forget()
@@ -204,25 +206,25 @@ class StepSession:
             self._selection.ended(output)
 
     def _choose_pass(self) -> None:
-        """The gradients are complete: the pass that they come from is kept, the others go."""
+        """The gradients are complete: keep the pass that produced them and drop the others."""
         chosen = self._selection.choose()
         if chosen is not None and self._open is not None:
             self._open.live = chosen.collected
 
-    def _drop_what_was_read_too_early(self, opened: OpenStep) -> None:
+    def _discard_early_step(self, opened: OpenStep) -> None:
         if not self._gradients.pass_begins():
             return
         opened.probed, opened.kernels = None, ()
         self._hints.stepped_too_early(opened.step)
 
     def _read_weights(self) -> None:
-        """Right before the optimizer changes the weights: the last moment to see them."""
+        """Read the weights right before the optimizer updates them."""
         if self._open is not None:
             self._draw_probe(self._open)
             self._read_kernels(self._open)
 
     def _draw_probe(self, opened: OpenStep) -> None:
-        """The maps of the fixed images, in a forward pass of their own."""
+        """Record the feature maps of the probe images in a separate forward pass."""
         probe = self._options.probe
         if probe is None or (opened.probed is not None and opened.probed.pending):
             return
@@ -261,7 +263,7 @@ class StepSession:
         )
         if not parts.measured and not parts.parameters.names:
             return None
-        stopwatch, warn = opened.stopwatch, self._warn  # no reference to the model
+        stopwatch, warn = opened.stopwatch, self._warn  # `to_host` must not reference the model
         header = StepHeader(opened.step, lambda: stopwatch.ms, scalars=self._loss_scale.scalars())
 
         def failed(about: str, error: Exception) -> None:
@@ -269,7 +271,7 @@ class StepSession:
 
         held = list(parts.tensors())
         receive = send(parts, held)
-        # All ranks must ask for sums in the same steps, so no worker may do that in its own time.
+        # Collective, so it must run here, at the same step on all ranks, not in a worker thread.
         reduces = self._options.reduce_statistics
         measured = over_ranks(joined(receive().measured, failed)) if reduces else None
 
@@ -279,7 +281,7 @@ class StepSession:
         return PendingStep(opened.step, sum(tensor.nbytes for tensor in held), to_host)
 
     def _explain(self, opened: OpenStep) -> None:
-        """Warn once where a user would wonder why something is missing."""
+        """Warn, once each, about anything that is missing from the logged step."""
         chosen = self._selection.chosen
         if not opened.live.pending:
             if not self._guard.has_failed:
