@@ -53,7 +53,7 @@ class Usage:
         due = next_due(steps.schedule, steps.next)
         return (
             f"nothing was logged: none of the {done} steps before step {steps.next} was due "
-            f"({steps.schedule}); the next one due could be step {due}. Log more often, for "
+            f"({steps.schedule}); the next one could be step {due}. Log more often, for "
             "example with every=10"
         )
 

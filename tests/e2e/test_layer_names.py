@@ -64,7 +64,7 @@ def test_a_name_with_half_a_surrogate_pair_is_logged_under_its_escape_sequence(
 
 
 def test_a_name_of_a_model_with_half_a_surrogate_pair_is_refused_at_once() -> None:
-    said = r"name='\\ud800': expected a text without '/' and without lone surrogates"
+    said = r"name='\\ud800': expected a non-empty string without '/' or lone surrogates"
     with pytest.raises(fmapboard.ConfigurationError, match=said):
         fmapboard.watch(nn.Conv2d(1, 1, 1), name="\ud800")
 

@@ -39,7 +39,7 @@ def test_a_logger_without_an_optimizer_whose_steps_are_not_marked_says_so(
     board.close()
     board.close()
     (text,) = said()
-    assert text.startswith("fmapboard: nothing was logged: no step was marked; give optimizer=")
+    assert text.startswith("fmapboard: nothing was logged: no step was marked; pass optimizer=")
 
 
 def test_an_optimizer_that_never_stepped_is_said(said: Callable[[], list[str]]) -> None:
@@ -47,7 +47,7 @@ def test_an_optimizer_that_never_stepped_is_said(said: Callable[[], list[str]]) 
     with fmapboard.watch(model, writer=MemoryWriter(), optimizer=optimizer_of(model)):
         train_step(model, optimizer_of(model))
     (text,) = [text for text in said() if "nothing was logged" in text]
-    assert "the optimizer that was given has never stepped" in text
+    assert "the optimizer passed to watch() never stepped" in text
 
 
 def test_a_schedule_that_is_never_true_is_said_with_the_next_step(
@@ -73,7 +73,7 @@ def test_steps_in_which_the_model_is_not_called_are_said(said: Callable[[], list
                 train_step(other, optimizer_of(other))
     (text,) = said()
     assert "step 0: no watched layer ran" in text
-    assert "was the model itself called" in text
+    assert "call the model itself" in text
 
 
 def test_a_logger_that_logged_or_that_an_exception_ended_says_nothing_at_its_end(
@@ -106,19 +106,19 @@ def test_a_step_without_with_is_said_when_it_is_discarded(said: Callable[[], lis
         train_step(model, optimizer_of(model))
     gc.collect()
     assert [text for text in said() if "without a with block" in text] == [
-        "fmapboard: board.step(...) was called without a with block, which logs nothing; write: "
-        "with board.step(i):"
+        "fmapboard: board.step(...) was called without a with block, so the step is not logged; "
+        "write: with board.step(i):"
     ]
 
 
 def test_step_as_a_decorator_is_refused() -> None:
     board = fmapboard.watch(Net(), writer=MemoryWriter())
-    with pytest.raises(ConfigurationError, match=r"no decorator.*with board.step\(i\):"):
+    with pytest.raises(ConfigurationError, match=r"not a decorator.*with board.step\(i\):"):
 
         @board.step
         def train() -> None: ...
 
-    with pytest.raises(ConfigurationError, match="no decorator"):
+    with pytest.raises(ConfigurationError, match="not a decorator"):
 
         @board.step(3)
         def train_too() -> None: ...
@@ -136,7 +136,7 @@ def test_use_after_close_is_said_once_and_leaves_no_hook(said: Callable[[], list
     board.before_clipping()
     board.flush()
     assert said() == [
-        "fmapboard: a step was begun after close(): nothing is logged; call watch again"
+        "fmapboard: a step began after close() and is not logged; call watch() again"
     ]
     assert (numbers(kept.steps), hooks(model)) == ([0], 0)
 
@@ -151,7 +151,7 @@ def test_the_watch_cell_of_a_notebook_may_run_again(said: Callable[[], list[str]
     board.close()
     assert [numbers(kept.steps) for kept in written] == [[0], [0], [0]]
     assert len(said()) == 2  # each new logger says it once
-    assert "this Net was watched already; the earlier logger is closed" in said()[0]
+    assert "this Net was watched already; the earlier logger is now closed" in said()[0]
 
 
 def test_loggers_of_different_names_share_a_model_and_an_optimizer(

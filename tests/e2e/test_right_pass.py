@@ -248,7 +248,7 @@ def test_a_pass_in_eval_mode_that_trains_is_shown_and_said(
     with caplog.at_level(logging.WARNING, "fmapboard"):
         assert shown(loop) == [float(step) for step in range(STEPS)]
     (said,) = [record.message for record in caplog.records]
-    assert "step 0: the model was in eval mode in a step that trains it" in said
+    assert "step 0: the model was in eval mode during a training step" in said
 
 
 def test_a_recorded_pass_that_contributes_nothing_is_said_once(

@@ -167,7 +167,7 @@ def test_two_optimizers_of_one_model_are_of_one_step(
         assert found == pytest.approx({name: true[name] for name in found})
         assert ("head.weight" in found) == (given != "first")
         assert "feature_maps_4x3x3x3/conv" in pictures(step)
-    said = [m for m in messages(caplog) if "give optimizer= the one that steps last" in m]
+    said = [m for m in messages(caplog) if "pass the one that steps last" in m]
     assert len(said) == (given == "first")
 
 

@@ -160,7 +160,7 @@ def test_the_users_hooks_that_change_an_output_act_as_ever() -> None:
 @pytest.mark.parametrize("make", [torch.jit.script, lambda m: torch.jit.trace(m, x_of())])
 def test_a_scripted_or_traced_model_is_refused_with_the_way_out(make: Any) -> None:
     model = make(nn.Sequential(nn.Conv2d(3, 4, 3)))
-    text = "is scripted or traced .*: nothing inside it can be captured; give the nn.Module"
+    text = "is scripted or traced .*, so its layers cannot be captured; pass the nn.Module"
     with pytest.raises(fmapboard.ConfigurationError, match=text):
         fmapboard.watch(model, writer=MemoryWriter())
     with pytest.raises(fmapboard.ConfigurationError, match=text):
@@ -177,7 +177,7 @@ def test_a_scripted_part_is_passed_over_and_named_once(caplog: pytest.LogCapture
             model(x_of())
     board.close()
     said = [r.message for r in caplog.records if "scripted" in r.message]
-    assert said == ["fmapboard: scripted or traced, so nothing inside can be captured: 1"]
+    assert said == ["fmapboard: hooks do not run inside scripted or traced modules, so these are not captured: 1"]
     assert "feature_maps_4x3x3x3/0" in pictures(kept.steps[0])
-    with pytest.raises(fmapboard.LayerNotFound, match="nothing inside can be captured: 1"):
+    with pytest.raises(fmapboard.LayerNotFound, match="so these are not captured: 1"):
         fmapboard.watch(model, writer=MemoryWriter(), layers="1.*")

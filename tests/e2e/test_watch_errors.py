@@ -25,7 +25,7 @@ from fmapboard.writers.memory import MemoryWriter
             {"probe": torch.zeros(2, 5, 12, 12)},
             r"model.forward\(\) failed on the probe of shape \[2, 5, 12, 12\]",
         ),
-        ({"probe": torch.zeros(0, 3, 12, 12)}, "it has no samples"),
+        ({"probe": torch.zeros(0, 3, 12, 12)}, "expected at least one sample"),
         ({"probe": "images"}, "expected a tensor of images"),
         ({"samples": 0}, "samples=0: expected a whole number, at least 1"),
         ({"scale": "batch"}, "scale='batch': expected 'channel' or 'layer' or 'locked'"),
@@ -108,8 +108,8 @@ def test_a_model_that_is_bypassed_gets_one_warning(caplog: pytest.LogCaptureFixt
                 model.stem.forward(torch.zeros(1, 3, 8, 8))
     board.close()
     assert [r.message.split(":")[2] for r in caplog.records] == [
-        " no watched layer ran in a training pass; was the model itself called (no scripted "
-        "or traced copy of it), with gradients enabled, and in the thread that trains?"
+        " no watched layer ran in a training pass; call the model itself (not a scripted or "
+        "traced copy), with gradients enabled, in the training thread"
     ]
     assert kept.steps == []
 
@@ -137,7 +137,7 @@ def test_a_layer_that_fails_in_the_worker_is_left_out_and_the_step_is_written(
         for _ in range(3):
             train_step(model, optimizer)
     assert [r.message for r in caplog.records] == [
-        "fmapboard: inner.0.0: MemoryError: no room; it is left out, training goes on"
+        "fmapboard: inner.0.0: MemoryError: no room; it is not logged; training continues"
     ]
     assert len(kept.steps) == 3
     left = {m.layer_call.layer for m in kept.steps[0].statistics}
@@ -169,7 +169,7 @@ def test_a_fault_of_ours_in_one_layer_is_said_once_and_the_rest_goes_on(
         for _ in range(6):
             train_step(model, optimizer)
     assert [r.message for r in caplog.records] == [
-        "fmapboard: inner.0.0: ZeroDivisionError: a bug; it is left out, training goes on"
+        "fmapboard: inner.0.0: ZeroDivisionError: a bug; it is not logged; training continues"
     ]
     assert len(tries) == 3  # then the layer is passed over
     assert numbers(kept.steps) == list(range(6))

@@ -31,10 +31,10 @@ def optimizer_of(model: nn.Module) -> torch.optim.SGD:
 @pytest.mark.parametrize(
     ("given", "text"),
     [
-        (Net, r"model=Net: that is the class; give a model: Net\(...\)"),
+        (Net, r"model=Net: expected an instance, not the class; pass Net\(...\)"),
         (lambda x: x, "model=<lambda>: expected a torch.nn.Module"),
         (Net().state_dict(), r"model.load_state_dict\(state\)"),
-        (optimizer_of(Net()), "model=SGD: .* an optimizer goes to optimizer="),
+        (optimizer_of(Net()), "model=SGD: .* pass an optimizer as optimizer="),
         ("resnet18", "model='resnet18': expected"),
         (None, "model=None: expected"),
     ],
@@ -55,9 +55,9 @@ NET = Net()
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"layers": NET.stem}, "layers=Conv2d: that is a module; give its name: layers='stem'"),
-        ({"layers": [NET.head]}, "layers=Linear: that is a module; give its name: layers='head'"),
-        ({"layers": nn.ReLU()}, "layers=ReLU: that is a module; it is no part of the model"),
+        ({"layers": NET.stem}, "layers=Conv2d: expected .*; pass its name: layers='stem'"),
+        ({"layers": [NET.head]}, "layers=Linear: expected .*; pass its name: layers='head'"),
+        ({"layers": nn.ReLU()}, "layers=ReLU: expected layer names, not a module; this one is not part"),
         ({"probe": [torch.zeros(3, 12, 12)] * 2}, r"probe=list: .*torch.stack\(images\)"),
         ({"normalization": 0.5}, r"normalization=0.5: expected \(mean, std\)"),
         ({"normalization": ([0.5], [0.0])}, "std above 0"),
@@ -68,13 +68,13 @@ NET = Net()
         ({"kernels": -1}, "kernels=-1"),
         ({"samples": None}, "samples=None: expected a whole number"),
         ({"samples": True}, "samples=True: expected a whole number"),
-        ({"name": 3}, "name=3: expected a text"),
+        ({"name": 3}, "name=3: expected a non-empty string"),
         ({"colormap": None}, "no palette None"),
         ({"scaler": 1.0}, "scaler=float: expected a torch.amp.GradScaler"),
         ({"start_step": 2.5}, "start_step=2.5: expected the number of optimizer steps"),
         ({"every": "10"}, "every='10': expected a whole number of steps"),
-        ({"writer": "runs/x"}, "writer='runs/x': a directory goes to log_dir="),
-        ({"writer": MemoryWriter}, r"writer=MemoryWriter: that is the class; give MemoryWriter"),
+        ({"writer": "runs/x"}, "writer='runs/x': pass a directory as log_dir="),
+        ({"writer": MemoryWriter}, r"writer=MemoryWriter: .* not the class; pass MemoryWriter"),
     ],
     ids=lambda value: str(value)[:30],
 )
@@ -89,23 +89,23 @@ def test_arguments_of_a_wrong_kind_are_refused_with_the_fix(
 def test_what_is_no_directory_is_refused_with_the_fix(tmp_path: Path) -> None:
     with SummaryWriter(str(tmp_path)) as writer:
         for given, text in (
-            (writer, "log_dir=SummaryWriter: give it as writer="),
-            (optimizer_of(NET), "log_dir=SGD: give it as optimizer="),
+            (writer, "log_dir=SummaryWriter: .*; pass it as writer="),
+            (optimizer_of(NET), "log_dir=SGD: .*; pass it as optimizer="),
             (3, "log_dir=int: expected the path of a directory"),
         ):
             with pytest.raises(ConfigurationError, match=text):
                 fmapboard.watch(NET, given)  # type: ignore[arg-type]
     for name in ("comment", "filename_suffix"):
-        with pytest.raises(ConfigurationError, match=f"{name}=3: expected a text"):
+        with pytest.raises(ConfigurationError, match=f"{name}=3: expected a string"):
             fmapboard.watch(NET, tmp_path, **{name: 3})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     ("given", "text"),
     [
-        (np.zeros((1, 3, 8, 8)), r"x=ndarray: expected tensors: torch.from_numpy\(x\)"),
-        ("cat.jpg", "x='cat.jpg': expected tensors; the command visualize"),
-        (Net(), "x=Net: that is a module; the model comes first"),
+        (np.zeros((1, 3, 8, 8)), r"x=ndarray: expected tensors; .* torch.from_numpy\(x\)"),
+        ("cat.jpg", "x='cat.jpg': expected tensors; .* the visualize command"),
+        (Net(), "x=Net: expected tensors, not a module; pass the model first"),
     ],
     ids=["array", "path", "module"],
 )
@@ -130,6 +130,6 @@ def test_a_normalization_that_does_not_fit_the_input_is_said(
         for _ in range(2):
             train_step(model, optimizer)
     assert said() == [
-        "fmapboard: normalization= has 2 numbers in each part and the input has 3 channels; the "
-        "input is drawn as the network got it"
+        "fmapboard: normalization= has a mean and std for 2 channels, but the input has 3; the "
+        "input is drawn as the network received it"
     ]

@@ -217,7 +217,7 @@ def _default(model: nn.Module, named: Mapping[str, nn.Module], hint: str) -> dic
     if root not in _fallback_logged:
         _fallback_logged.add(root)
         log.info(
-            "%s has no convolution: watching its %d leaf layers with parameters instead (%s); "
+            "%s has no convolution: watching its leaf layers with parameters instead (%d: %s); "
             "use layers= to select others%s", type(root).__name__, len(found), _types(found), hint,
         )  # fmt: skip
     return found

@@ -66,7 +66,7 @@ def test_the_fallback_is_said_once_per_model_as_information(
         (
             "INFO",
             "fmapboard: Sequential has no convolution: watching its leaf layers with parameters "
-            "instead, 1 in all (Linear); layers= chooses others",
+            "instead (1: Linear); use layers= to select others",
         )
     ]
 
@@ -76,14 +76,14 @@ def test_excluding_takes_away_from_the_fallback_too() -> None:
 
 
 def test_a_model_with_no_parameters_at_all_is_refused_with_what_it_has() -> None:
-    said = "Sequential has no convolution and no other layer with parameters to watch; it has ReLU"
+    said = "no convolution and no other layer with parameters to watch; its modules are ReLU"
     with pytest.raises(NoConvolution, match=said):
         select(nn.Sequential(nn.ReLU(), nn.ReLU()))
 
 
 def test_asking_for_convolutions_of_a_model_without_any_says_what_it_has() -> None:
     model = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
-    said = "no layer is a Conv2d: the model has no convolution; it has Linear, ReLU"
+    said = "no layer is a Conv2d: the model has no convolution; its modules are Linear, ReLU"
     with pytest.raises(NoConvolution, match=said):
         select(model, nn.Conv2d)
     with pytest.raises(LayerNotFound):  # which it is, for whoever caught that before
