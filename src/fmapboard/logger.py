@@ -207,26 +207,40 @@ def watch(
 ) -> FeatureMapLogger:
     """Log a model's feature maps, histograms and gradient norms to TensorBoard while it trains.
 
+    >>> import torch, fmapboard
+    >>> model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 5), torch.nn.ReLU())
+    >>> optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    >>> with fmapboard.watch(model, "runs/exp1", optimizer=optimizer, every=2) as board:
+    ...     for images in torch.rand(4, 16, 3, 32, 32):  # four batches
+    ...         optimizer.zero_grad()
+    ...         model(images).mean().backward()
+    ...         optimizer.step()
+    >>> board.logged_steps  # steps 0 and 2
+    2
+
     Hooks are installed only while a step is logged. Training stays bitwise the same, and an error
     inside fmapboard is logged once as a warning instead of being raised.
 
     Args:
         model: any module; DistributedDataParallel, DataParallel and torch.compile are unwrapped.
         log_dir: the run's directory, created if missing: a path or a URL (``s3://``, ``gs://``,
-            ``memory://``, ...). Default: ``runs/<time>_<host><comment>``.
+            ``memory://``, ...). Default: ``runs/<time>_<host><comment>``. If it holds another
+            writer's event files, the run goes into its subdirectory ``fmapboard``.
         writer: log here instead of ``log_dir``: a ``SummaryWriter``, which stays open, or an object
             with ``write``, ``flush`` and ``close`` (``fmapboard.writers.Writer``), which is closed.
         optimizer: count its completed steps; of several optimizers, pass the one that steps last.
-            Without it, mark each step: ``with board.step(i):``.
+            Wrappers of accelerate and Fabric are unwrapped. Without an optimizer, mark each step:
+            ``with board.step(i):``.
         scaler: a ``torch.amp.GradScaler`` whose skipped steps are to be counted.
         layers: which layers to watch: a glob (``"layer1.*"``), a compiled regular expression, a
-            module type, a list of these (``"!stem*"`` excludes), or a function ``(name, module) ->
-            bool``. Globs and regular expressions select convolutions, or any module if no
-            convolution matches. Default: every convolution, or every leaf layer with parameters if
-            there are none.
+            module type, a list of these (``"!stem*"`` excludes), or a function of name and module
+            that returns a bool. Globs and regular expressions select convolutions, or any module if
+            no convolution matches. Default: every convolution, or every leaf layer with parameters
+            if the model has no convolution.
         comment: appended to the default directory's name, as in ``SummaryWriter``.
         filename_suffix: appended to the event file's name, as in ``SummaryWriter``.
-        every: log steps whose number is divisible by this, or for which this function returns True.
+        every: log each step whose number is divisible by this, or, given a function from step
+            number to bool, each step for which it returns True.
         start_step: number of the first step, for a resumed run. TensorBoard discards what fmapboard
             logged in ``log_dir`` from this step on.
         name: prefix of every tag, to keep several models of one process apart.
@@ -237,13 +251,13 @@ def watch(
         inputs: also log the layers' inputs, as grids and histograms.
         activation_gradients: also log the gradients of the layers' outputs, as grids and
             histograms.
-        kernels: draw convolution kernels at each n-th logged step; True means 10, False never.
+        kernels: draw convolution kernels at every n-th logged step; True means 10, False never.
         max_channels: draw at most this many channels per layer; None draws all.
         max_tile: average larger maps down to at most this many px per side (sequences: 8 times as
             many); None keeps the size.
         depth: which depth slice of 3-D maps (Conv3d) to draw, from 0; None draws the middle one.
-        max_bytes_per_step: limit on disk: tiles shrink, then channels are left out. Once reduced,
-            the size stays reduced for the rest of the run.
+        max_bytes_per_step: limit on the disk space of a logged step: tiles shrink, then channels
+            are left out, both for the rest of the run.
         reduce_statistics: compute channel statistics over the batches of all ranks, each of which
             must call ``watch``. Images and histograms are still those of rank 0.
         scale: the range drawn from black to white: that of each ``"channel"``, of the whole
@@ -263,17 +277,6 @@ def watch(
         NoConvolution: the model has no convolution, or no layer, of the kind to watch.
         WriteError: the directory cannot be written to.
         MissingExtra: a package for the URL in ``log_dir`` is not installed.
-
-    Example:
-        >>> model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 5), torch.nn.ReLU())
-        >>> optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        >>> with fmapboard.watch(model, "runs/exp1", optimizer=optimizer, every=2) as board:
-        ...     for images in torch.rand(4, 16, 3, 32, 32):  # four batches
-        ...         optimizer.zero_grad()
-        ...         model(images).mean().backward()
-        ...         optimizer.step()
-        >>> board.logged_steps  # 0 and 2
-        2
     """
     check_place(log_dir, writer, comment, filename_suffix)
     checked = Options.of(**options)

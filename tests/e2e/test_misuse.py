@@ -135,9 +135,7 @@ def test_use_after_close_is_said_once_and_leaves_no_hook(said: Callable[[], list
             train_step(model, optimizer_of(model))
     board.before_clipping()
     board.flush()
-    assert said() == [
-        "fmapboard: a step began after close() and is not logged; call watch() again"
-    ]
+    assert said() == ["fmapboard: a step began after close() and is not logged; call watch() again"]
     assert (numbers(kept.steps), hooks(model)) == ([0], 0)
 
 

@@ -177,7 +177,10 @@ def test_a_scripted_part_is_passed_over_and_named_once(caplog: pytest.LogCapture
             model(x_of())
     board.close()
     said = [r.message for r in caplog.records if "scripted" in r.message]
-    assert said == ["fmapboard: hooks do not run inside scripted or traced modules, so these are not captured: 1"]
+    assert said == [
+        "fmapboard: hooks do not run inside scripted or traced modules, so these are not captured: "
+        "1"
+    ]
     assert "feature_maps_4x3x3x3/0" in pictures(kept.steps[0])
     with pytest.raises(fmapboard.LayerNotFound, match="so these are not captured: 1"):
         fmapboard.watch(model, writer=MemoryWriter(), layers="1.*")
