@@ -154,7 +154,12 @@ class FeatureMapLogger:
             return
         if self._automatic is not None and self._automatic.is_on:
             self._automatic.end()
-        run.begin_step(number, training=training)
+        if number is not None:
+            number = step_number(number)
+            run.warn_if_backwards(number)
+            run.steps.next = number
+        if run.steps.schedule(run.steps.next) and run.session.open_step != run.steps.next:
+            run.open(passes="all" if training else "evaluation", probe_now=True)
 
     def end_step(self) -> None:
         """End the step that ``begin_step`` began."""
@@ -249,8 +254,7 @@ def watch(
             arguments. They run in a separate forward pass in eval mode; statistics and histograms
             are still those of the training batch.
         inputs: also log the layers' inputs, as grids and histograms.
-        activation_gradients: also log the gradients of the layers' outputs, as grids and
-            histograms.
+        activation_gradients: also log the layers' output gradients, as grids and histograms.
         kernels: draw convolution kernels at every n-th logged step; True means 10, False never.
         max_channels: draw at most this many channels per layer; None draws all.
         max_tile: average larger maps down to at most this many px per side (sequences: 8 times as

@@ -10,7 +10,7 @@ from torch.optim.optimizer import Optimizer
 
 from fmapboard.capture.open_step import Passes
 from fmapboard.errors import ConfigurationError, WarnOnce
-from fmapboard.schedule import StepCounter, next_due, step_number
+from fmapboard.schedule import StepCounter, next_due
 from fmapboard.session import StepSession
 from fmapboard.writers.pipeline import Pipeline
 
@@ -97,15 +97,6 @@ class Run:
                 f"step numbers went back from {before} to {number}: TensorBoard discards what was "
                 "logged from there on; number steps over the whole training, not per epoch",
             )
-
-    def begin_step(self, number: int | None, *, training: bool) -> None:
-        """Begin a step marked by the user; opens it if it is due and not open already."""
-        if number is not None:
-            number = step_number(number)
-            self.warn_if_backwards(number)
-            self.steps.next = number
-        if self.steps.schedule(self.steps.next) and self.session.open_step != self.steps.next:
-            self.open(passes="all" if training else "evaluation", probe_now=True)
 
     def abandon_step(self) -> None:
         """Discard the open step after an exception, and write the ones before it."""

@@ -8,6 +8,7 @@ import inspect
 from pathlib import Path
 
 import pytest
+import torch
 
 import fmapboard
 
@@ -24,7 +25,7 @@ def test_the_examples_of_a_module_have_the_results_they_show(
     module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    result = doctest.testmod(importlib.import_module(module))
+    result = doctest.testmod(importlib.import_module(module), extraglobs={"torch": torch})
     assert result.attempted > 0
     assert result.failed == 0
 

@@ -188,5 +188,5 @@ def test_step_numbers_of_any_whole_type_are_taken(number: object) -> None:
 def test_anything_else_is_no_step_number_and_refused_at_once(number: object) -> None:
     board = fmapboard.watch(Net(), writer=MemoryWriter(), every=1)
     for mark in (board.step, board.begin_step):
-        with pytest.raises(ConfigurationError, match="expected the number of optimizer steps"):
+        with pytest.raises(ConfigurationError, match="expected the number of completed optimizer"):
             mark(number)  # type: ignore[arg-type]

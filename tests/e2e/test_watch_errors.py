@@ -48,7 +48,7 @@ def test_a_wrong_request_is_refused_at_once(options: dict[str, object], text: st
 
 def test_a_model_with_nothing_to_watch_is_refused_with_what_it_has() -> None:
     with pytest.raises(
-        fmapboard.NoConvolution, match=r"no other layer with parameters to watch; it has ReLU"
+        fmapboard.NoConvolution, match=r"no other layer with parameters to watch; its modules are"
     ):
         fmapboard.watch(nn.Sequential(nn.ReLU(), nn.ReLU()), writer=MemoryWriter())
 

@@ -71,7 +71,7 @@ NET = Net()
         ({"name": 3}, "name=3: expected a non-empty string"),
         ({"colormap": None}, "no palette None"),
         ({"scaler": 1.0}, "scaler=float: expected a torch.amp.GradScaler"),
-        ({"start_step": 2.5}, "start_step=2.5: expected the number of optimizer steps"),
+        ({"start_step": 2.5}, "start_step=2.5: expected the number of completed optimizer steps"),
         ({"every": "10"}, "every='10': expected a whole number of steps"),
         ({"writer": "runs/x"}, "writer='runs/x': pass a directory as log_dir="),
         ({"writer": MemoryWriter}, r"writer=MemoryWriter: .* not the class; pass MemoryWriter"),
