@@ -36,11 +36,12 @@ from fmapboard.writers.tensorboard import TensorBoardWriter, as_writer, default_
 class FeatureMapLogger:
     """Logs a model's feature maps, histograms and gradient norms while it trains.
 
-    Create it with ``watch``, which describes the arguments: ``options`` holds those not listed
-    here, and ``open_writer`` is called once all others have been checked. Use it as a context
-    manager, or call ``close`` at the end. With an optimizer it lives as long as the optimizer; at
-    interpreter exit, pending steps are written. Errors inside fmapboard never reach the user's
-    forward, backward or optimizer step. Call its methods from the training thread.
+    Create it with ``watch``, which documents the arguments. ``options`` holds all that are not
+    parameters here; ``open_writer`` is called last, after everything else has been checked.
+
+    Use it as a context manager, or call ``close`` at the end. A logger with an optimizer lives as
+    long as the optimizer. Pending steps are written at interpreter exit. Errors inside fmapboard
+    never reach the user's training. Call the methods from the training thread.
 
     Attributes:
         end: the cleanup that ``close`` runs once.
@@ -112,10 +113,8 @@ class FeatureMapLogger:
     def step(self, number: int | None = None) -> StepBlock:
         """Mark one training step: forward, backward and optimizer step.
 
-        Use it as ``with board.step(i):``.
-
-        After an exception in the block, no hooks are left on the model and the steps logged before
-        it are on disk.
+        Use it as ``with board.step(i):``. An exception in the block leaves no hooks on the model,
+        and the steps logged before it on disk.
 
         Args:
             number: the step's number (see ``begin_step``).

@@ -21,7 +21,7 @@ class Usage:
 
     Attributes:
         start: the number of the first step.
-        counts: the steps of an optimizer are counted.
+        counts: True while the steps of an optimizer are counted.
         ended: number of steps that ended, logged or not.
         opened: number of steps that were due and opened.
         logged: number of steps handed to the writer.
@@ -49,7 +49,7 @@ class Usage:
                 "training step in: with board.step(i):"
             )
         if self.opened:
-            return None  # a warning at the step itself has said why
+            return None  # each opened step has logged its own warning
         due = next_due(steps.schedule, steps.next)
         return (
             f"nothing was logged: none of the {done} steps before step {steps.next} was due "
@@ -60,7 +60,7 @@ class Usage:
 
 @dataclass(slots=True)
 class Run:
-    """The steps of one run: opened when they are due, closed into the pipeline.
+    """The steps of one run: opened when they are due, handed to the pipeline when they close.
 
     Attributes:
         steps: counts the steps and decides which are logged.
@@ -166,7 +166,7 @@ class OptimizerSteps:
         owner: the logger; kept alive by the optimizer, which references this object.
 
     Attributes:
-        is_on: False once the user marks steps.
+        is_on: False once the user has marked a step.
     """
 
     def __init__(self, run: Run, owner: object) -> None:
@@ -175,7 +175,7 @@ class OptimizerSteps:
         self._open_if_due(any_thread=True)
 
     def after_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
-        """The optimizer has stepped; for a step that is not logged, only integers are compared."""
+        """The optimizer has stepped. For a step that is not logged, this compares two integers."""
         steps = self._steps
         if steps.next + 1 < steps.quiet_until:
             steps.next += 1

@@ -103,8 +103,8 @@ class StepSession:
             follows = passes != "evaluation"
             if follows:
                 self._gradients.arm(self._read_weights, self._choose_pass)
-            cleared = () if self._is_sharded or not follows else self._gradients.trainable
-            self._selection.open(cleared, follows=follows)
+            trainable = () if self._is_sharded or not follows else self._gradients.trainable
+            self._selection.open(trainable, follows=follows)
             self.registry.arm(
                 self,
                 sides=self._sides,
@@ -177,7 +177,7 @@ class StepSession:
                 self._selection.forget()
                 return True
             return self._selection.wants_another()
-        return False
+        return False  # after an error, which the guard has reported
 
     def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
         """A layer runs in the recorded pass."""
@@ -212,6 +212,7 @@ class StepSession:
             self._open.live = chosen.collected
 
     def _discard_early_step(self, opened: OpenStep) -> None:
+        """Discard what was read if an optimizer stepped before the recorded pass."""
         if not self._gradients.pass_begins():
             return
         opened.probed, opened.kernels = None, ()
@@ -263,7 +264,7 @@ class StepSession:
         )
         if not parts.measured and not parts.parameters.names:
             return None
-        stopwatch, warn = opened.stopwatch, self._warn  # `to_host` must not reference the model
+        stopwatch, warn = opened.stopwatch, self._warn  # `to_host` must not keep the model alive
         header = StepHeader(opened.step, lambda: stopwatch.ms, scalars=self._loss_scale.scalars())
 
         def failed(about: str, error: Exception) -> None:

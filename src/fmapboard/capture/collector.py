@@ -1,4 +1,4 @@
-"""``ActivationCollector``: what is kept of one forward pass and of its backward pass."""
+"""``ActivationCollector``: what is kept from a forward pass and its backward pass."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ActivationCollector:
     shares memory with a live tensor.
 
     Attributes:
-        reduce: the reducer.
+        reduce: measures one tensor.
         guard: times the work and handles its errors, under the layer's name.
         pictures: draw feature maps; False where the images come from a probe instead.
         numbers: collect statistics and histogram samples; False for a probe's pass.
@@ -48,7 +48,7 @@ class ActivationCollector:
     loss_scale: float | None = None
     pending: list[PendingMeasurement] = field(default_factory=list)
     inputs: list[PendingInputImage] = field(default_factory=list)
-    _generation: int = 0
+    _generation: int = 0  # increased by `discard`; gradient hooks of older generations do nothing
 
     def discard(self) -> None:
         """Drop everything collected, and ignore gradients of this pass that arrive later."""
@@ -111,7 +111,7 @@ class ActivationCollector:
 
     def _follow(self, layer_call: LayerCall, tensor: Tensor, module: nn.Module) -> None:
         """Reduce an output's gradient when the backward pass first reaches it."""
-        layer_call = replace(layer_call, floor=None)
+        layer_call = replace(layer_call, floor=None)  # gradients have no off value
         generation, seen = self._generation, False
 
         def hook(gradient: Tensor) -> None:

@@ -5,8 +5,8 @@ as long as that pays: a parallel operation ends at a barrier, and if another pro
 occupies a core (a data-loading worker is enough), the barrier waits for the scheduler and 80 µs
 become 4 to 8 ms (measured on 2 cores, one of them busy). So every multi-threaded reduction is
 timed. After one that stalled, the next ones run on one thread. Their number doubles with each stall
-and shrinks by one with each multi-threaded reduction that does not stall. The time lost in one
-stall is what several threads save in about ten reductions.
+and shrinks by one with each multi-threaded reduction that does not stall. One stall costs about
+as much time as several threads save in ten reductions.
 """
 
 from __future__ import annotations

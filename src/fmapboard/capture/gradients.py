@@ -95,8 +95,8 @@ class GradientReader:
         self.stepped = self.skipped = False
         self._names: dict[int, str] = {}
         self.trainable: tuple[nn.Parameter, ...] = ()
-        self._act: Callable[[], None] = _nothing
-        self._complete: Callable[[], None] = _nothing
+        self._notify_step: Callable[[], None] = _nothing
+        self._notify_complete: Callable[[], None] = _nothing
         self._forget()
 
     def arm(
@@ -114,7 +114,7 @@ class GradientReader:
         named = list(self._model.named_parameters())
         self._names = {id(p): clean_name(name) for name, p in named}
         self.trainable = tuple(p for _, p in named if p.requires_grad)
-        self._act, self._complete = about_to_step or _nothing, complete or _nothing
+        self._notify_step, self._notify_complete = about_to_step or _nothing, complete or _nothing
         self._forget()
         self._hook.arm()
 
@@ -126,7 +126,7 @@ class GradientReader:
         """The recorded forward pass begins: discard what an earlier optimizer step left.
 
         Returns:
-            True if there was such a step. A closure's passes run inside the step and do not count.
+            True if an optimizer had stepped. Passes of a closure run inside the step: False.
         """
         if self._hook.in_closure or not self.stepped:
             return False
@@ -181,7 +181,7 @@ class GradientReader:
             if not self.stepped:
                 self.stepped = True
                 with self._guard("gradients"):
-                    self._act()
+                    self._notify_step()
         return True
 
     def gradients_complete(self, optimizer: Optimizer) -> None:
@@ -196,7 +196,7 @@ class GradientReader:
             }
             if own:
                 self._held |= {id(parameter) for parameter in own.values()}
-                self._complete()
+                self._notify_complete()
             fresh = {name: p for name, p in own.items() if not self._was_read(name)}
             for kind, subset in _by_device_type(fresh):
                 with aside(kind, sum(local(parameter).nbytes for parameter in subset.values())):

@@ -70,7 +70,7 @@ class HookRegistry:
     Args:
         model: any module; DistributedDataParallel, DataParallel and torch.compile are unwrapped.
         layers: which layers to watch, as in ``watch``; None selects every convolution.
-        also: more layers by name, of which only statistics are collected: activation modules.
+        also: further layers by name, for statistics only (activation modules).
 
     Raises:
         ConfigurationError: as for ``kernel_groups``.
@@ -88,7 +88,7 @@ class HookRegistry:
         self._watch(select(self.model, layers), also or {})
         self._hooks: contextlib.ExitStack | None = None
         self._listener: CaptureListener | None = None
-        self._passes = PassTracker(_always, bool)
+        self._passes = PassTracker(_always, bool)  # bool() is False: never restart
         self._paused = False
         self._ended: Callable[[Any], None] = _ignored
         self._thread: int | None = None
@@ -106,7 +106,7 @@ class HookRegistry:
         """Select the layers again if a watched one was replaced.
 
         Args:
-            also: selects the layers of which only statistics are collected.
+            also: selects the layers that are hooked for statistics only.
 
         Returns:
             Names of the watched layers that are gone and have no replacement.
@@ -172,7 +172,7 @@ class HookRegistry:
         self._device = next((p.device for p in self.model.parameters()), None)
         hooks = contextlib.ExitStack()
         try:
-            if "torch._dynamo" in sys.modules:
+            if "torch._dynamo" in sys.modules:  # otherwise nothing is compiled
                 hooks.enter_context(force_eager())
             self._hook_root(hooks)
             for name, module in {**self.layers, **self._numbers_only}.items():

@@ -19,7 +19,7 @@ _MAX_ABANDONED = 8
 """After this many passes without a backward pass, no more passes of the step are recorded."""
 
 _ENOUGH_CONFIRMATIONS = 2
-"""After this many logged steps in which the first candidate was right, only that is recorded."""
+"""After this many logged steps in which the first candidate was right, only one is recorded."""
 
 
 class _Graph:
@@ -95,7 +95,7 @@ class PassSelection:
         self._drop(list(self._candidates))
         self._current: Candidate | None = None
         self._chosen: Candidate | None = None
-        self._abandoned = {True: 0, False: 0}
+        self._abandoned = {True: 0, False: 0}  # by `model.training`
         self._is_followed = self._in_backward = False
 
     @property
@@ -110,7 +110,7 @@ class PassSelection:
 
     def may_train(self) -> bool:
         """True if a pass that begins now could be a training pass."""
-        if not self._can_train:
+        if not self._can_train:  # no parameter has ever been trainable
             return self._model.training
         return torch.is_grad_enabled() and self._has_trainable()
 
@@ -173,11 +173,13 @@ class PassSelection:
         return self._chosen
 
     def _best(self) -> Candidate:
+        """The first candidate that was used; failing that, the first that may still be."""
         used = [one for one in self._candidates if one.is_used]
         possible = [one for one in self._candidates if not one.is_abandoned and not one.is_cleared]
         return (used or possible or self._candidates)[0]
 
     def _learn(self, right: Candidate) -> None:
+        """Count the steps in a row in which the first of several candidates was right."""
         if right is not self._candidates[0] or not right.is_used:
             self._confirmations = 0
         elif len(self._candidates) > 1:
@@ -192,11 +194,13 @@ class PassSelection:
         self._drop(
             [o for o in self._candidates if o.is_abandoned or o.is_cleared or o.is_overtaken]
         )
+        # Keep at most one candidate of each kind; with the new pass there are three.
         used = [one for one in self._candidates if one.is_used]
         unused = [one for one in self._candidates if not one.is_used]
         self._drop([*used[1:], *unused[1:]])
 
     def _notice_cleared(self) -> bool:
+        """Mark the candidates whose gradients were cleared; False if no gradient changed."""
         if not self._gradients.has_changed():
             return False
         for one in self._candidates:

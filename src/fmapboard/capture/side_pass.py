@@ -20,7 +20,7 @@ from fmapboard.model.tensors import map_tensors, tensors
 
 @contextlib.contextmanager
 def untouched(model: nn.Module, *, training: bool | None = None) -> Iterator[None]:
-    """Restore the model's modes, its buffers and all random states when the block ends.
+    """Restore the model's training modes, its buffers and all random states after the block.
 
     Args:
         model: any module.
@@ -46,7 +46,8 @@ def untouched(model: nn.Module, *, training: bool | None = None) -> Iterator[Non
                 if slot[name] is not buffer:  # the forward pass replaced the tensor
                     slot[name] = buffer
         for saved, before in buffers:
-            # .data: a new version between the user's forward and backward would be an error.
+            # Through .data, because autograd raises if a buffer's version changes between the
+            # user's forward pass and its backward pass.
             saved.data.copy_(before)
 
 
@@ -65,8 +66,8 @@ def _random_states(devices: list[int]) -> Iterator[None]:
 def _no_autocast_cache() -> Iterator[None]:
     """Keep weights that are cast inside the block out of the user's autocast cache.
 
-    Up to torch 2.7, a weight cast without a graph would otherwise get no gradient in the user's own
-    autocast region.
+    Up to torch 2.7, a cast made without a graph would be reused in the user's autocast region, and
+    the weight would get no gradient there.
     """
     enabled = torch.is_autocast_cache_enabled()
     torch.set_autocast_cache_enabled(False)

@@ -36,7 +36,7 @@ Layers: TypeAlias = (
 
 - None: every convolution, or every leaf module with parameters if the model has no convolution.
 - A glob (``"layer1.*"``; ``*`` also matches dots) or a compiled regular expression (searched):
-  the convolutions whose name matches, or every module whose name matches if no convolution's does.
+  the convolutions whose names match; if none does, every module whose name matches.
 - A module type: its instances.
 - A list of these: their union, without the layers that match a glob starting with ``!``.
 - A predicate ``(name, module) -> bool``.
@@ -86,7 +86,7 @@ def kernel_shape(module: nn.Module) -> KernelShape | None:
 
 
 def kernel_groups(model: nn.Module, layers: Layers = None) -> dict[KernelShape, list[str]]:
-    """The model's convolutions grouped by kernel shape, both in definition order.
+    """The model's convolutions grouped by kernel shape, in definition order.
 
     >>> from torch import nn
     >>> kernel_groups(nn.Sequential(nn.Conv2d(3, 8, 5), nn.ReLU(), nn.Conv2d(8, 8, 3)))
