@@ -33,7 +33,7 @@ class FmapboardError(Exception):
     """Base class of fmapboard's errors; the message is one line that says how to fix it."""
 
     exit_code = 1
-    """Exit code of the command line: 1 for a failed job, 2 for bad usage."""
+    """The command line exits with 1 for a failed job and with 2 for bad usage."""
 
 
 class ConfigurationError(FmapboardError, ValueError):

@@ -31,7 +31,7 @@ class End:
     """The cleanup of a logger: after ``close``, on garbage collection or at interpreter exit.
 
     Attributes:
-        pipeline: closed.
+        pipeline: closed after the open step was abandoned.
         handles: hooks to remove.
         run: its open step is abandoned.
         explains: warn if nothing was logged; False if an exception is the reason.

@@ -36,8 +36,8 @@ from fmapboard.writers.tensorboard import TensorBoardWriter, as_writer, default_
 class FeatureMapLogger:
     """Logs a model's feature maps, histograms and gradient norms while it trains.
 
-    Create it with ``watch``, which documents the arguments. ``options`` holds all that are not
-    parameters here; ``open_writer`` is called last, after everything else has been checked.
+    Create it with ``watch``, which documents the arguments. ``options`` holds the remaining ones;
+    ``open_writer`` is called last, after everything else has been checked.
 
     Use it as a context manager, or call ``close`` at the end. A logger with an optimizer lives as
     long as the optimizer. Pending steps are written at interpreter exit. Errors inside fmapboard
@@ -102,19 +102,19 @@ class FeatureMapLogger:
 
     @property
     def dropped_steps(self) -> int:
-        """How many of them were dropped because the queue was full."""
+        """How many logged steps were dropped because the queue was full."""
         return self._run.pipeline.dropped
 
     @property
     def is_closed(self) -> bool:
-        """True after ``close``: nothing is logged any more."""
+        """True after ``close``, when nothing is logged any more."""
         return not self._finalizer.alive
 
     def step(self, number: int | None = None) -> StepBlock:
         """Mark one training step: forward, backward and optimizer step.
 
-        Use it as ``with board.step(i):``. An exception in the block leaves no hooks on the model,
-        and the steps logged before it on disk.
+        Use it as ``with board.step(i):``. If the block raises, all hooks are removed and the steps
+        logged before it are written to disk.
 
         Args:
             number: the step's number (see ``begin_step``).
@@ -131,11 +131,9 @@ class FeatureMapLogger:
         return StepBlock(begin, self.end_step, self._run.abandon_step, self._run.warn)
 
     def begin_step(self, number: int | None = None, *, training: bool = True) -> None:
-        """Begin a step that ``end_step`` ends.
+        """Begin a step that ``end_step`` ends, where callbacks rule out a ``with`` block.
 
-        For frameworks whose callbacks rule out a ``with`` block around the step.
-
-        Calling it again with the number of the open step continues that step: the next micro-batch.
+        To continue the open step with its next micro-batch, call this again with the same number.
 
         Args:
             number: the step's number, a whole number of any type; None continues the count.
@@ -272,7 +270,7 @@ def watch(
             thread; ``"drop_oldest"`` drops steps, counted in ``FeatureMapLogger.dropped_steps``.
 
     Returns:
-        The logger: a context manager, usually named ``board``. Close it at the end.
+        The logger, usually named ``board``. Use it as a context manager or call its ``close``.
 
     Raises:
         ConfigurationError: an argument is invalid.

@@ -43,7 +43,7 @@ class CommonOptions(TypedDict, total=False):
 
 
 class WatchOptions(CommonOptions, total=False):
-    """All keyword options of ``watch``; integrations set the additional ones themselves."""
+    """The options in ``CommonOptions``, and those that integrations set themselves."""
 
     every: int | Schedule
     start_step: int

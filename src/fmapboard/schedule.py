@@ -13,9 +13,8 @@ import numpy as np
 from fmapboard.errors import ConfigurationError
 
 Schedule = Callable[[int], bool]
-"""Called with the number of completed optimizer steps; True if this step is to be logged.
-
-Must be fast and have no side effects."""
+"""A function that takes the number of completed optimizer steps and returns True if this step is
+to be logged. It must be fast and have no side effects."""
 
 
 def whole_number(value: Any) -> int | None:

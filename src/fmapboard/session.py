@@ -35,9 +35,9 @@ from fmapboard.records import LayerCall, StepData
 class StepSession:
     """Opens hooks on one model for the duration of a logged step, and assembles what they collect.
 
-    It is the listener of its own hooks: it decides which forward pass counts and passes captured
-    tensors to an ``ActivationCollector``. It lives on the training thread, and none of fmapboard's
-    errors leave it.
+    It is the listener of its own hooks: it decides which forward pass counts and hands captured
+    tensors to an ``ActivationCollector``. It is used on the training thread, and errors inside
+    fmapboard do not leave it.
 
     Args:
         model: the unwrapped model.
@@ -144,7 +144,7 @@ class StepSession:
             self._selection.close()
 
     def was_skipped(self, optimizer: Optimizer) -> bool:
-        """True if the GradScaler skipped this optimizer step; the open step stays open."""
+        """True if the GradScaler skipped this optimizer step, so that the logged step stays open."""
         return self._open is not None and self._loss_scale.skips(optimizer)
 
     def before_clipping(self) -> None:
@@ -156,7 +156,7 @@ class StepSession:
     # The next three methods are called by the registry, inside the user's forward pass.
 
     def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """A forward pass to be recorded begins."""
+        """Called when a forward pass to be recorded begins."""
         opened = self._open
         if opened is None:
             return
@@ -171,7 +171,7 @@ class StepSession:
         opened.live.begin(args, kwargs)
 
     def again(self) -> bool:
-        """A later pass begins; True if it is to be recorded too."""
+        """Called when a later pass begins; True if it is to be recorded too."""
         with self._guard("forward pass"):
             if self._loss_scale.was_skipped():
                 self._selection.forget()
@@ -180,7 +180,7 @@ class StepSession:
         return False  # after an error, which the guard has reported
 
     def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
-        """A layer runs in the recorded pass."""
+        """Called when a layer runs in the recorded pass."""
         if self._open is not None:
             self._open.live.captured(layer_call, side, value, module)
 
@@ -291,6 +291,6 @@ class StepSession:
             if not self._gradients.stepped:
                 self._hints.no_optimizer_step(opened.step)
             else:
-                self._hints.of_optimizers(opened.step)
+                self._hints.check_optimizers(opened.step)
                 if chosen is not None:
-                    self._hints.of_pass(opened.step, chosen)
+                    self._hints.check_pass(opened.step, chosen)

@@ -123,10 +123,11 @@ class GradientReader:
         self._hook.disarm()
 
     def pass_begins(self) -> bool:
-        """The recorded forward pass begins: discard what an earlier optimizer step left.
+        """Called when the recorded forward pass begins: discard what an earlier optimizer step left.
 
         Returns:
-            True if an optimizer had stepped. Passes of a closure run inside the step: False.
+            True if there was such a step. A closure runs its passes inside the step, where this
+            returns False.
         """
         if self._hook.in_closure or not self.stepped:
             return False
@@ -150,7 +151,7 @@ class GradientReader:
         return found.pending()
 
     def pending(self) -> PendingParameters:
-        """What was read since ``arm``, in the model's order.
+        """All that was read since ``arm``, in the model's order.
 
         Norms are of whole gradients, histogram samples of this process's shard. Collective if
         parameters are sharded: every rank must call it.
@@ -173,7 +174,7 @@ class GradientReader:
         return in_no_optimizer(unseen) if unseen else []
 
     def about_to_step(self, optimizer: Optimizer) -> bool:
-        """An optimizer's ``step`` was called; False if the GradScaler skips the step."""
+        """Called when an optimizer's ``step`` was called; False if the GradScaler skips the step."""
         if any(id(p) in self._names for group in optimizer.param_groups for p in group["params"]):
             self.skipped = is_skipped(optimizer)
             if self.skipped:
@@ -185,7 +186,7 @@ class GradientReader:
         return True
 
     def gradients_complete(self, optimizer: Optimizer) -> None:
-        """Read the parameters that the optimizer is about to update, each once."""
+        """Called when the gradients are final: read the parameters about to be updated, each once."""
         with self._guard("gradients"):
             scale = getattr(optimizer, "grad_scale", None)  # fused optimizers unscale themselves
             own = {

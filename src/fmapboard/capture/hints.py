@@ -35,7 +35,7 @@ class Hints:
         self._knows_optimizers = False
 
     def layers_gone(self, step: int, names: tuple[str, ...]) -> None:
-        """Watched layers are no longer part of the model."""
+        """Warn about watched layers that are no longer part of the model, if there are any."""
         if names:
             self._warn.warn(
                 f"gone {names}",
@@ -44,7 +44,7 @@ class Hints:
             )
 
     def nothing_ran(self, step: int) -> None:
-        """No watched layer ran in the step."""
+        """Warn that no watched layer ran in the step."""
         if self._selection.gave_up:
             self._warn.warn(
                 "in vain",
@@ -59,7 +59,7 @@ class Hints:
         )
 
     def no_optimizer_step(self, step: int) -> None:
-        """Layers ran, but no optimizer stepped on the model's parameters."""
+        """Warn that no optimizer stepped, unless the GradScaler skipped the step."""
         if self._loss_scale.was_skipped() or self._gradients.skipped:
             return
         self._warn.warn(
@@ -69,7 +69,7 @@ class Hints:
         )
 
     def stepped_too_early(self, step: int) -> None:
-        """An optimizer stepped in the logged step before its forward pass."""
+        """Warn that an optimizer stepped in the logged step before the forward pass."""
         self._warn.warn(
             "steps last",
             f"step {step}: another optimizer steps on the model's parameters after the one passed "
@@ -77,8 +77,8 @@ class Hints:
             "that the norms of both are logged",
         )
 
-    def of_optimizers(self, step: int) -> None:
-        """An optimizer stepped: warn about trainable parameters that no optimizer holds."""
+    def check_optimizers(self, step: int) -> None:
+        """Warn about trainable parameters that no optimizer holds; checked once, after a step."""
         if self._knows_optimizers:
             return
         self._knows_optimizers = True
@@ -91,11 +91,11 @@ class Hints:
                 "they are frozen on purpose",
             )
 
-    def of_pass(self, step: int, chosen: Candidate) -> None:
-        """An optimizer stepped: warn if the recorded pass is not the one that trained the model.
+    def check_pass(self, step: int, chosen: Candidate) -> None:
+        """Warn if the recorded pass did not contribute to the step, or ran in eval mode.
 
         Args:
-            step: the number of the logged step.
+            step: the number of the logged step, in which an optimizer stepped.
             chosen: the recorded pass.
         """
         if not chosen.is_used and chosen.graph is not None:

@@ -20,13 +20,16 @@ class CaptureListener(Protocol):
     """
 
     def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """The recorded forward pass of the root begins; discard what an earlier pass delivered."""
+        """Called when the recorded forward pass of the root module begins.
+
+        Discard what an earlier pass delivered.
+        """
 
     def again(self) -> bool:
-        """A later pass of the root begins; return True to record it instead of the earlier one."""
+        """Called when a later pass of the root begins; return True to record it instead."""
 
     def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
-        """A layer is about to run or has returned.
+        """Called when a watched layer of the recorded pass is about to run, or has returned.
 
         Args:
             layer_call: which layer, and which of its calls.

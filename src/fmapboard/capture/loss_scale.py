@@ -30,11 +30,11 @@ class LossScale:
         return None if self._scaler is None else float(self._scaler.get_scale())
 
     def step_opens(self) -> None:
-        """A logged step opens: discard what is known of the one before."""
+        """Called when a logged step opens: discard what is known of the one before."""
         self._skips_now, self.at_forward = False, None
 
     def pass_begins(self) -> None:
-        """The recorded forward pass begins: remember the current factor."""
+        """Called when the recorded forward pass begins: remember the current factor."""
         self.at_forward = self.now
 
     def skips(self, optimizer: Optimizer) -> bool:

@@ -11,8 +11,10 @@ from fmapboard.capture.weights import PendingKernels
 from fmapboard.measure.norms import NO_NORMS, PendingNorms
 
 Passes = Literal["all", "training", "evaluation"]
-"""Which forward passes of a logged step count: all; those that may train the model; or those in
-evaluation mode, which are not followed by an optimizer step."""
+"""Selects the forward passes of a logged step that count.
+
+``"all"`` passes, those that may be ``"training"`` the model, or those in ``"evaluation"`` mode,
+which no optimizer step follows."""
 
 
 @dataclass(slots=True)

@@ -17,13 +17,12 @@ class StepListener(Protocol):
     """Receives every optimizer step of the process, on the thread that takes it; must not raise."""
 
     def about_to_step(self, optimizer: Optimizer) -> bool:
-        """An optimizer's ``step`` was called; return False to ignore this step."""
+        """Called when an optimizer's ``step`` was called; return False to ignore this step."""
 
     def gradients_complete(self, optimizer: Optimizer) -> None:
-        """The gradients are final for this step.
+        """Called when the gradients are final, before the optimizer updates the weights.
 
-        Called before the optimizer updates the weights; with a closure (LBFGS), after its first
-        evaluation.
+        With a closure (LBFGS), that is after its first evaluation.
         """
 
 

@@ -78,7 +78,7 @@ class PassSelection:
         self.close()
 
     def open(self, trainable: Sequence[nn.Parameter] = (), *, follows: bool = True) -> None:
-        """A logged step opens.
+        """Begin to follow a logged step.
 
         Args:
             trainable: parameters whose gradients are checked for being cleared; empty if that
@@ -91,7 +91,7 @@ class PassSelection:
         self._gradients = GradientState(trainable)
 
     def close(self) -> None:
-        """The logged step is over: drop all candidates."""
+        """End the logged step: drop all candidates."""
         self._drop(list(self._candidates))
         self._current: Candidate | None = None
         self._chosen: Candidate | None = None
@@ -105,7 +105,7 @@ class PassSelection:
 
     @property
     def gave_up(self) -> bool:
-        """True if no more passes are recorded: too many in this mode had no backward pass."""
+        """True if so many passes in this mode had no backward pass that no more are recorded."""
         return self._abandoned[self._model.training] >= _MAX_ABANDONED
 
     def may_train(self) -> bool:
@@ -133,7 +133,7 @@ class PassSelection:
         return trains and (not first.trains or self._confirmations < _ENOUGH_CONFIRMATIONS)
 
     def begin(self, collected: ActivationCollector) -> None:
-        """A pass to be recorded begins."""
+        """Called when a pass to be recorded begins."""
         trains = self.may_train()
         if trains:
             self._discard_outdated()
@@ -144,7 +144,7 @@ class PassSelection:
         self._candidates.append(self._current)
 
     def ended(self, output: Any) -> None:
-        """A pass, recorded or not, has returned: wait for its backward pass."""
+        """Called when a pass, recorded or not, has returned: wait for its backward pass."""
         current, self._current = self._current, None
         if self._chosen is not None or not self._is_followed or not torch.is_grad_enabled():
             return

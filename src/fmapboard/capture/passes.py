@@ -30,7 +30,7 @@ class PassTracker:
         self._positions: dict[tuple[str, int], int] = {}
 
     def root_begins(self) -> bool:
-        """A forward pass of the root begins; True if it is to be recorded."""
+        """Called when a forward pass of the root begins; True if it is to be recorded."""
         if not self._accept():
             if self._phase == "recording":
                 self._phase = "waiting"  # the recorded pass raised; this one must not end it
@@ -43,7 +43,7 @@ class PassTracker:
         return True
 
     def root_ends(self) -> None:
-        """A forward pass of the root has returned."""
+        """Called when a forward pass of the root has returned."""
         if self._phase == "recording":
             self._phase = "done"
 

@@ -8,10 +8,10 @@ from fmapboard.model.layers import named_layers
 
 
 def floor_of(module: nn.Module) -> float | None:
-    """The output of an activation module for inputs it switches off; None for other modules.
+    """The off value of an activation module: its output for inputs it suppresses; None without one.
 
-    Covers ReLU, ReLU6, Hardtanh, Threshold, Hardsigmoid, Hardswish, ELU, CELU and SELU.
-    LeakyReLU, PReLU, GELU and SiLU have no such value: they never suppress a whole range of inputs.
+    Covers ReLU, ReLU6, Hardtanh, Threshold, Hardsigmoid, Hardswish, ELU, CELU and SELU. LeakyReLU,
+    PReLU, GELU and SiLU have none, so their channels never count as dead.
     """
     if isinstance(module, nn.ReLU6) or type(module) in (nn.ReLU, nn.Hardsigmoid, nn.Hardswish):
         return 0.0

@@ -49,8 +49,9 @@ def whole(tensor: Tensor) -> Tensor:
 def reshard(model: nn.Module) -> None:
     """Free the parameters that FSDP gathered for one of fmapboard's own forward passes.
 
-    The root module keeps its gathered parameters for a backward pass. None follows here, and the
-    next forward pass would use the old values, from before the optimizer step.
+    FSDP's root module keeps its gathered parameters for the backward pass. No backward pass follows
+    here, and the user's next forward pass would use the kept values, from before the optimizer
+    step.
     """
     for module in model.modules():
         release = getattr(module, "reshard", None)
