@@ -144,7 +144,7 @@ class StepSession:
             self._selection.close()
 
     def was_skipped(self, optimizer: Optimizer) -> bool:
-        """True if the GradScaler skipped this optimizer step, so that the logged step stays open."""
+        """True if the GradScaler skipped this optimizer step; the logged step stays open."""
         return self._open is not None and self._loss_scale.skips(optimizer)
 
     def before_clipping(self) -> None:

@@ -123,7 +123,9 @@ class GradientReader:
         self._hook.disarm()
 
     def pass_begins(self) -> bool:
-        """Called when the recorded forward pass begins: discard what an earlier optimizer step left.
+        """Called when the recorded forward pass begins.
+
+        Discards what was read at an earlier optimizer step.
 
         Returns:
             True if there was such a step. A closure runs its passes inside the step, where this
@@ -174,7 +176,7 @@ class GradientReader:
         return in_no_optimizer(unseen) if unseen else []
 
     def about_to_step(self, optimizer: Optimizer) -> bool:
-        """Called when an optimizer's ``step`` was called; False if the GradScaler skips the step."""
+        """Called before an optimizer steps; False if the GradScaler skips the step."""
         if any(id(p) in self._names for group in optimizer.param_groups for p in group["params"]):
             self.skipped = is_skipped(optimizer)
             if self.skipped:
@@ -186,7 +188,7 @@ class GradientReader:
         return True
 
     def gradients_complete(self, optimizer: Optimizer) -> None:
-        """Called when the gradients are final: read the parameters about to be updated, each once."""
+        """Called when the gradients are final: read the optimizer's parameters, each once."""
         with self._guard("gradients"):
             scale = getattr(optimizer, "grad_scale", None)  # fused optimizers unscale themselves
             own = {

@@ -17,7 +17,7 @@ class StepListener(Protocol):
     """Receives every optimizer step of the process, on the thread that takes it; must not raise."""
 
     def about_to_step(self, optimizer: Optimizer) -> bool:
-        """Called when an optimizer's ``step`` was called; return False to ignore this step."""
+        """Called before an optimizer steps; return False to ignore this step."""
 
     def gradients_complete(self, optimizer: Optimizer) -> None:
         """Called when the gradients are final, before the optimizer updates the weights.
