@@ -23,28 +23,28 @@ class _Combined(MutableMapping[int, PreHook]):
     object. Hooks that others add or remove in the meantime go to torch's dictionary.
     """
 
-    def __init__(self, torchs: MutableMapping[int, PreHook]) -> None:
-        self.torchs = torchs
+    def __init__(self, original: MutableMapping[int, PreHook]) -> None:
+        self.original = original
         self.ours: dict[int, PreHook] = {}
 
     def values(self) -> Any:
         """A snapshot of all hooks, which later changes do not affect."""
-        return (*self.torchs.values(), *self.ours.values())
+        return (*self.original.values(), *self.ours.values())
 
     def __getitem__(self, key: int) -> PreHook:
-        return self.torchs[key]
+        return self.original[key]
 
     def __setitem__(self, key: int, hook: PreHook) -> None:
-        self.torchs[key] = hook
+        self.original[key] = hook
 
     def __delitem__(self, key: int) -> None:
-        del self.torchs[key]
+        del self.original[key]
 
     def __iter__(self) -> Iterator[int]:
-        return iter((*self.torchs,))
+        return iter((*self.original,))
 
     def __len__(self) -> int:
-        return len(self.torchs) + len(self.ours)
+        return len(self.original) + len(self.ours)
 
 
 _keys = itertools.count()
@@ -67,7 +67,7 @@ def before_each_optimizer_step(hook: PreHook) -> Callable[[], None]:
         _combined.ours[key] = hook
         current = getattr(torch_optimizer, _NAME)
         if current is not _combined:
-            _combined.torchs = current
+            _combined.original = current
             setattr(torch_optimizer, _NAME, _combined)
     return lambda: _remove(key)
 
@@ -76,4 +76,4 @@ def _remove(key: int) -> None:
     with _lock:
         _combined.ours.pop(key, None)
         if not _combined.ours and getattr(torch_optimizer, _NAME) is _combined:
-            setattr(torch_optimizer, _NAME, _combined.torchs)
+            setattr(torch_optimizer, _NAME, _combined.original)

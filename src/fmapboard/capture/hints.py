@@ -72,9 +72,9 @@ class Hints:
         """Warn that an optimizer stepped in the logged step before the forward pass."""
         self._warn.warn(
             "steps last",
-            f"step {step}: another optimizer steps on the model's parameters after the one passed "
-            "as optimizer=; pass the one that steps last, or mark each step with board.step(i) so "
-            "that the norms of both are logged",
+            f"step {step}: an optimizer stepped on the model's parameters before the forward pass "
+            "of the step; with optimizer=, pass the one that steps last; with board.step(i), put "
+            "forward, backward and all optimizer steps inside the block, in this order",
         )
 
     def check_optimizers(self, step: int) -> None:
@@ -102,7 +102,7 @@ class Hints:
             self._warn.warn(
                 "no contribution",
                 f"step {step}: the recorded forward pass contributed nothing to the gradients that "
-                "the optimizer used, because no backward pass followed it",
+                "the optimizer used; run forward, backward and optimizer.step() in the same step",
             )
         elif chosen.is_used and chosen.in_eval_mode:
             self._warn.warn(

@@ -77,6 +77,6 @@ def _two_dimensional(weight: Tensor) -> tuple[Tensor, str]:
     if weight.dim() == 3:
         return weight.unsqueeze(2), "one axis, drawn as a line"
     if weight.dim() == 5:
-        depth_aside = weight.permute(0, 1, 3, 2, 4).flatten(3)  # [a, b, h, d * w]
-        return depth_aside, "depth slices side by side"
+        side_by_side = weight.permute(0, 1, 3, 2, 4).flatten(3)  # [a, b, h, d * w]
+        return side_by_side, "depth slices side by side"
     return weight, ""
