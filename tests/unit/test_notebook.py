@@ -142,7 +142,7 @@ def test_extract_shows_sequences_as_watch_draws_them() -> None:
         (torch.rand(2, 3, 5), {}, r"maps of shape \[2, 3, 5\] cannot be drawn"),
         (torch.rand(2, 3, 5), {"channel_axis": 3}, r"channel_axis=3: .* one of the axes 1 to 2"),
         (torch.rand(2, 3, 5), {"channel_axis": 0}, "channel_axis=0: .* axis 0 holds the samples"),
-        (torch.rand(1, 2, 3, 4, 4), {"depth": -1}, "depth=-1: expected the number of a depth"),
+        (torch.rand(1, 2, 3, 4, 4), {"depth": -1}, "depth=-1: expected the index of a depth"),
         (torch.rand(2, 3, 4, 4), {"colormap": "jet"}, "no palette 'jet'"),
         (torch.rand(2, 3, 4, 4), {"scale": "locked"}, "expected 'channel' or 'layer'"),
     ],

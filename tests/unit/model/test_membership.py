@@ -1,4 +1,4 @@
-"""Whether modules are still part of a model."""
+"""Replaced modules are detected without walking the whole model."""
 
 from torch import nn
 
