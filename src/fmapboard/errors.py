@@ -92,7 +92,7 @@ def first_line(error: BaseException) -> str:
 def closest(name: str, known: Iterable[str], *, most: int = 5) -> str:
     """The known names most similar to ``name``, as text for an error message."""
     near = difflib.get_close_matches(name, list(known), n=most, cutoff=0.3)
-    return ", ".join(near) if near else "none is close"
+    return ", ".join(near) if near else "none"
 
 
 _DISTRIBUTIONS = {"ignite": "pytorch-ignite", "transformers": "transformers accelerate"}

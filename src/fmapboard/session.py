@@ -117,7 +117,7 @@ class StepSession:
         """End the logged step: remove the hooks and start copying the results to the host.
 
         Returns:
-            None if no step is open or nothing was collected.
+            What was collected; None if that is nothing, or no step is open.
         """
         opened, pending = self._open, None
         if opened is None:

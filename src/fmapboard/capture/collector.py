@@ -21,8 +21,8 @@ from fmapboard.records import LayerCall, Normalization, TensorKind
 class ActivationCollector:
     """A ``CaptureListener`` that reduces each tensor it receives and keeps only the result.
 
-    Runs on the training thread, inside the user's forward and backward passes. Nothing it keeps
-    shares memory with a live tensor.
+    Runs inside the user's forward and backward passes. Nothing it keeps shares memory with a live
+    tensor.
 
     Attributes:
         reduce: measures one tensor.

@@ -1,4 +1,4 @@
-"""How many threads compute when a tensor is reduced on the CPU inside a user's pass.
+"""Chooses how many threads reduce a tensor on the CPU inside a user's pass.
 
 A small tensor takes tens of microseconds on one thread. A large one is split over torch's threads,
 as long as that pays: a parallel operation ends at a barrier, and if another process or thread

@@ -110,7 +110,7 @@ class GradientReader:
             about_to_step: called once, before the first step on the model's parameters.
             complete: called when the model's gradients are final for an optimizer's step.
         """
-        # Listed anew for each logged step: parameters may have been replaced.
+        # Listed again for each logged step: parameters may have been replaced.
         named = list(self._model.named_parameters())
         self._names = {id(p): clean_name(name) for name, p in named}
         self.trainable = tuple(p for _, p in named if p.requires_grad)

@@ -13,7 +13,7 @@ from fmapboard.records import LayerCall
 class CaptureListener(Protocol):
     """Receives what a registry's hooks observe.
 
-    Every method is called on the training thread, inside the user's forward pass. ``args``,
+    Every method is called inside the user's forward pass, on the thread that runs it. ``args``,
     ``kwargs`` and ``value`` are the live objects, and the next operation may overwrite them: copy
     what is needed before returning. An implementation must not raise, modify these objects or draw
     random numbers.

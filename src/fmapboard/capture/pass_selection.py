@@ -161,10 +161,12 @@ class PassSelection:
         self._chosen = None
 
     def choose(self) -> Candidate | None:
-        """Decide; called when the gradients are complete, or when the logged step ends.
+        """Choose the pass whose gradients the optimizer uses.
+
+        Called when the gradients are complete, and when the logged step ends.
 
         Returns:
-            None if no pass was recorded.
+            The chosen pass, or None if no pass was recorded.
         """
         if self._chosen is None and self._candidates:
             self._chosen = self._best()
@@ -173,7 +175,7 @@ class PassSelection:
         return self._chosen
 
     def _best(self) -> Candidate:
-        """The first candidate that was used; failing that, the first that may still be."""
+        """The first candidate that was used; otherwise, the first that may still be used."""
         used = [one for one in self._candidates if one.is_used]
         possible = [one for one in self._candidates if not one.is_abandoned and not one.is_cleared]
         return (used or possible or self._candidates)[0]

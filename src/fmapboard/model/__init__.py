@@ -1,4 +1,4 @@
-"""Read-only queries on the user's model; nothing here keeps a reference to it.
+"""Read-only queries on the user's model.
 
 ``layers`` selects and names layers, ``activations`` finds activation modules with an off value,
 ``tensors`` finds tensors in nested values, ``given`` checks what a user passes, ``membership``
