@@ -1,7 +1,7 @@
 // @ts-check
-/** What TensorBoard imports and calls; an error is drawn, never a blank tab. */
+/** Entry point that TensorBoard imports; shows an error instead of an empty tab. */
 
-/** Draws the tab into this frame. */
+/** Draws the tab into TensorBoard's frame. */
 export async function render() {
   try {
     const [{ App }] = await Promise.all([import("./app.js"), style()]);
@@ -15,7 +15,7 @@ export async function render() {
   }
 }
 
-/** The style sheet, before the first paint; without it the tab is plain but works. */
+/** Loads the style sheet before the first paint; without it the tab still works, unstyled. */
 function style() {
   const link = document.createElement("link");
   link.rel = "stylesheet";

@@ -1,5 +1,5 @@
 // @ts-check
-/** The colours of the style sheet for what is drawn on canvas. */
+/** Colours and fonts of the style sheet, for drawing on canvas. */
 
 /** @type {{theme: string|undefined, look: ReturnType<typeof read>}|null} */
 let held = null;
@@ -14,7 +14,7 @@ function read(style) {
   };
 }
 
-/** Read once a theme. */
+/** The current theme; the style sheet is read once per theme. */
 export function theme() {
   const now = document.documentElement.dataset.theme;
   if (!held || held.theme !== now) {
@@ -24,8 +24,8 @@ export function theme() {
 }
 
 /**
- * A canvas sized for the screen's own pixels; its context counts CSS px.
- * @param {HTMLCanvasElement} canvas @param {number} width @param {number} height
+ * A context in CSS px, of a canvas resized to the device pixels of the given size.
+ * @param {HTMLCanvasElement} canvas @param {number} width CSS px @param {number} height CSS px
  */
 export function prepare(canvas, width, height) {
   const ratio = window.devicePixelRatio || 1;

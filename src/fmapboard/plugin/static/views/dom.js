@@ -1,30 +1,42 @@
 // @ts-check
-/** Elements without markup: text is text, never HTML. */
+/** Creates DOM elements; text is never parsed as HTML. */
+
+/** @typedef {string|number|boolean|null|undefined} Attribute true adds it, false and null do not */
 
 /**
- * @param {string} tag
- * @param {Record<string, any>} set `text`, `on` (listeners), booleans and attributes
- * @param {(Node|string|null)[]} children
- * @returns {HTMLElement}
+ * @typedef {{[T in keyof HTMLElementEventMap]?: (event: HTMLElementEventMap[T]) => void}} Listeners
  */
-export function h(tag, set = {}, ...children) {
+
+/** @typedef {{text?: string, on?: Listeners} & {[name: string]: Attribute|Listeners}} Settings */
+
+/**
+ * Creates an element.
+ * @template {keyof HTMLElementTagNameMap} T
+ * @param {T} tag @param {Settings} settings attributes, `text`, and listeners (`on`)
+ * @param {(Node|string|null)[]} children null is skipped
+ * @returns {HTMLElementTagNameMap[T]}
+ */
+export function h(tag, { text, on, ...attributes } = {}, ...children) {
   const element = document.createElement(tag);
-  for (const [name, value] of Object.entries(set)) {
+  if (text !== undefined) element.textContent = text;
+  if (on) listen(element, on);
+  for (const [name, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
-    if (name === "text") element.textContent = value;
-    else if (name === "on") listen(element, value);
-    else element.setAttribute(name, value === true ? "" : String(value));
+    element.setAttribute(name, value === true ? "" : String(value));
   }
   for (const child of children) if (child !== null) element.append(child);
   return element;
 }
 
-/** @param {Element} element @param {Record<string, (event: any) => void>} listeners */
+/** @param {Element} element @param {Listeners} listeners */
 function listen(element, listeners) {
   for (const [type, listener] of Object.entries(listeners)) element.addEventListener(type, listener);
 }
 
-/** Sets text only where it differs: screen readers and selections are left in peace. @param {Element} element @param {string} text */
+/**
+ * Sets text only if it differs, so as not to disturb screen readers and selections.
+ * @param {Element} element @param {string} text
+ */
 export function say(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
@@ -45,7 +57,9 @@ const ICONS = Object.freeze({
   folded: "M6 4l5 4-5 4z", open: "M4 6h8l-4 5z", close: "M4.500 3.500L8 7l3.500-3.500 1 1L9 8l3.500 3.500-1 1L8 9l-3.500 3.500-1-1L7 8 3.500 4.500z",
 });
 
-/** @param {keyof typeof ICONS} name */
+/** @typedef {keyof typeof ICONS} Icon */
+
+/** @param {Icon} name */
 export function icon(name) {
   const svg = document.createElementNS(SVG, "svg");
   svg.setAttribute("viewBox", "0 0 16 16");
@@ -57,36 +71,42 @@ export function icon(name) {
 }
 
 /**
- * A button with an icon, or with text.
- * @param {{icon?: keyof typeof ICONS, text?: string, label: string, key?: string, press: () => void}} what
+ * A button with an icon or text.
+ * @param {{icon?: Icon, text?: string, label: string, key?: string, press: () => void}} what
  */
 export function button({ icon: name, text, label, key, press }) {
   const title = key ? `${label} (${key})` : label;
   const made = h("button", { type: "button", title, "aria-label": text ? null : label, on: { click: press } });
   if (name) made.append(icon(name));
   if (text) made.append(h("span", { text }));
-  return /** @type {HTMLButtonElement} */ (made);
+  return made;
 }
 
 /**
- * A choice; its label is for screen readers and the tooltip.
- * @param {string} label @param {(value: string) => void} chosen
+ * A select element; its label is for screen readers and the tooltip.
+ * @template {string} T
+ * @param {string} label @param {(value: T) => void} chosen
  */
 export function choice(label, chosen) {
-  const select = /** @type {HTMLSelectElement} */ (h("select", { "aria-label": label }));
+  const select = h("select", { "aria-label": label });
   let byMouse = false;
   select.addEventListener("pointerdown", () => { byMouse = true; });
   select.addEventListener("keydown", () => { byMouse = false; });
   select.addEventListener("change", () => {
-    if (byMouse) select.blur(); // so that the arrow keys move the step again
+    if (byMouse) select.blur(); // so that arrow keys change the step again
     byMouse = false;
-    chosen(select.value);
+    chosen(/** @type {T} */ (select.value));
   });
   const element = h("span", { class: "choice", title: label }, select);
   return { element, select, fill: filler(select) };
 }
 
-/** Renews a select's options only where they differ. @param {HTMLSelectElement} select */
+/**
+ * Replaces the options of a select element, if they differ, and selects one.
+ * @template {string} T
+ * @param {HTMLSelectElement} select
+ * @returns {(options: [T, string][], value: T) => void}
+ */
 function filler(select) {
   let before = "";
   return (/** @type {[string, string][]} */ options, /** @type {string} */ value) => {
@@ -100,18 +120,19 @@ function filler(select) {
 }
 
 /**
- * A row of buttons of which one is pressed.
- * @param {string} label @param {[string, string, string?][]} options id, text, title
- * @param {(id: string) => void} chosen
+ * A row of buttons, one of which is pressed.
+ * @template {string} T
+ * @param {string} label @param {[T, string, string?][]} options value, text, title
+ * @param {(value: T) => void} chosen
  */
 export function segments(label, options, chosen) {
-  /** @type {Map<string, HTMLElement>} */
+  /** @type {Map<T, HTMLElement>} */
   const buttons = new Map();
   for (const [id, text, title] of options) {
     buttons.set(id, h("button", { type: "button", text, title, on: { click: () => chosen(id) } }));
   }
   const element = h("div", { class: "segments", role: "group", "aria-label": label }, ...buttons.values());
-  const draw = (/** @type {string} */ value, /** @type {(id: string) => boolean} */ offered = () => true) => {
+  const draw = (/** @type {T} */ value, /** @type {(id: T) => boolean} */ offered = () => true) => {
     for (const [id, each] of buttons) {
       each.setAttribute("aria-pressed", String(id === value));
       each.hidden = !offered(id);

@@ -1,5 +1,5 @@
 // @ts-check
-/** The top line: which run, and what is done with the whole view. */
+/** The top bar: the run, and actions on the whole view. */
 
 import { button, choice, h, say, show } from "./dom.js";
 import { address } from "../host.js";

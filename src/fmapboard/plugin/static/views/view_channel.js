@@ -1,5 +1,5 @@
 // @ts-check
-/** One channel, large: values under the cursor, over the input image, numbers and history. */
+/** One channel enlarged: its maps, values under the pointer, numbers and history. */
 
 import { sideName } from "../state/compare.js";
 import { button, h, say, show } from "./dom.js";
@@ -14,24 +14,30 @@ import { createProfile } from "./row_profile.js";
 import { place, reading } from "./view_grid.js";
 import { createBar } from "./view_legend.js";
 
+/** @typedef {import("../app.js").App} App */
+/** @typedef {import("../app.js").Model} Model */
+/** @typedef {import("../draw/scene.js").MapsScene} MapsScene */
+/** @typedef {import("../draw/scene.js").Part} Part */
+
 const HISTORY = 110;
-/** Height of a sequence's row of pixels, CSS px. */
+/** Height of the row of pixels of a sequence, CSS px. */
 const STRIP = 44;
 
-/** @param {import("../app.js").App} app */
+/** @param {App} app */
 export function createChannel(app) {
   const name = h("h2");
-  const pictures = ["a", "b", "difference"].map((part) => createPicture(app, part));
+  const pictures = /** @type {Part[]} */ (["a", "b", "difference"]).map((part) => createPicture(app, part));
   const profile = createProfile();
   const bar = createBar();
-  const opacity = /** @type {HTMLInputElement} */ (h("input", {
+  /** @type {HTMLInputElement} */
+  const opacity = h("input", {
     type: "range", min: "0", max: "100", step: "5", class: "slider", "aria-label": "Opacity over the input image",
     on: { input: () => app.update({ overlay: Number(opacity.value) }) },
-  }));
+  });
   const over = h("button", { type: "button", class: "toggle", text: "Over input", title: "Lay the map over the network's input (o)", on: { click: () => app.toggleOverlay() } });
   const overlay = h("div", { class: "row overlay" }, over, opacity);
   const table = h("table", { class: "numbers" });
-  const chart = /** @type {HTMLCanvasElement} */ (h("canvas", { class: "chart", role: "img" }));
+  const chart = h("canvas", { class: "chart", role: "img" });
   const chartTitle = h("h3", {}, h("span", { text: "Over steps" }), h("span", { class: "value", text: "range, mean ± std" }));
   const hint = h("p", { class: "note", text: "Click a channel, or press ] , to see it large with its values." });
   const body = h("div", { class: "channel-body" }, h("div", { class: "pictures" }, ...pictures.map((each) => each.element)), profile.element, bar.element, overlay, table, chartTitle, chart);
@@ -46,7 +52,7 @@ export function createChannel(app) {
   let steps = [];
   pickSteps(chart, () => steps, (step) => app.update({ step }));
 
-  /** @param {import("../app.js").Model} model */
+  /** @param {Model} model */
   function draw(model) {
     const { state, scene } = model;
     const channel = state.channel;
@@ -61,7 +67,7 @@ export function createChannel(app) {
     for (const each of pictures) each.draw(model, scene, channel, width);
     profile.draw(scene, channel, width);
     bar.draw(scene.ranges.lo[channel], scene.ranges.hi[channel], state.colours, "");
-    show(overlay, model.hasInput && !scene.rows); // a sequence has no place on an image
+    show(overlay, model.hasInput && !scene.rows); // a sequence cannot be laid over an image
     over.setAttribute("aria-pressed", String(state.overlay > 0));
     show(opacity, state.overlay > 0);
     if (Number(opacity.value) !== state.overlay) opacity.value = String(state.overlay);
@@ -70,7 +76,7 @@ export function createChannel(app) {
     history(model, scene, channel, width);
   }
 
-  /** @param {import("../app.js").Model} model @param {import("../draw/scene.js").Scene} scene @param {number} channel @param {number} width */
+  /** @param {Model} model @param {MapsScene} scene @param {number} channel @param {number} width */
   function history(model, scene, channel, width) {
     const role = scene.question.role;
     const of = (/** @type {string} */ stat) => {
@@ -83,24 +89,24 @@ export function createChannel(app) {
     show(chartTitle, Boolean(values));
     if (!model.history || !values || !low || !high || !model.steps.length) return;
     const span = /** @type {[number, number]} */ ([model.steps[0], model.steps[model.steps.length - 1]]);
-    const room = frame(chart, width, HISTORY, span, values);
+    const plot = frame(chart, width, HISTORY, span, values);
     const at = model.history.steps;
-    drawBand(room, at, low, high, theme().band);
-    if (mean && std) drawBand(room, at, mean.map((m, i) => m - std[i]), mean.map((m, i) => m + std[i]), theme().band);
-    if (mean) drawLine(room, at, mean, theme().accent);
-    drawNow(room, scene.question.step, theme().text);
+    drawBand(plot, at, low, high, theme().band);
+    if (mean && std) drawBand(plot, at, mean.map((m, i) => m - std[i]), mean.map((m, i) => m + std[i]), theme().band);
+    if (mean) drawLine(plot, at, mean, theme().accent);
+    drawNow(plot, scene.question.step, theme().text);
     chart.setAttribute("aria-label", `channel ${channel} over steps, ${short(values[0])} to ${short(values[1])}`);
   }
   return { element, draw };
 }
 
-/** @param {import("../app.js").App} app @param {string} part */
+/** @param {App} app @param {Part} part */
 function createPicture(app, part) {
-  const canvas = /** @type {HTMLCanvasElement} */ (h("canvas", { role: "img" }));
+  const canvas = h("canvas", { role: "img" });
   const title = h("span");
   const value = h("span", { class: "value", "aria-live": "polite" });
   const element = h("figure", {}, h("figcaption", {}, title, value), canvas);
-  /** @type {{scene: import("../draw/scene.js").Scene, channel: number}|null} */
+  /** @type {{scene: MapsScene, channel: number}|null} */
   let drawn = null;
 
   canvas.addEventListener("mousemove", (event) => {
@@ -113,8 +119,11 @@ function createPicture(app, part) {
   });
   canvas.addEventListener("mouseleave", () => say(value, ""));
 
-  /** @param {import("../app.js").Model} model @param {import("../draw/scene.js").Scene} scene @param {number} channel @param {number} room */
-  function draw(model, scene, channel, room) {
+  /**
+   * @param {Model} model @param {MapsScene} scene @param {number} channel
+   * @param {number} available CSS px
+   */
+  function draw(model, scene, channel, available) {
     const shown = part === "a" || scene.parts.includes(part) || (part === "b" && Boolean(scene.b));
     show(element, shown && (part !== "difference" || Boolean(scene.difference)));
     if (element.hidden) return;
@@ -123,7 +132,7 @@ function createPicture(app, part) {
     if (!side) return;
     const { width } = side.planes;
     const input = part === "difference" || model.state.overlay === 0 || scene.rows ? null : model.input;
-    const [wide, high] = scene.rows ? [room, STRIP] : size(scene, side.planes, input, room);
+    const [wide, high] = scene.rows ? [available, STRIP] : size(scene, side.planes, input, available);
     const context = prepare(canvas, wide, high);
     const tile = tileCanvas(pixelsOf(scene, part, channel, model.state.colours).pixels, width);
     context.imageSmoothingEnabled = Boolean(input);
@@ -140,15 +149,15 @@ function createPicture(app, part) {
 }
 
 /**
- * Width and height of a picture in CSS px: whole device pixels per map pixel, so that all are of one size.
- * @param {import("../draw/scene.js").Scene} scene @param {import("../data/decode.js").Planes} planes
- * @param {ImageBitmap|null} input @param {number} room
+ * Width and height of a picture, CSS px. A map pixel is a whole number of device pixels.
+ * @param {MapsScene} scene @param {import("../data/decode.js").Planes} planes
+ * @param {ImageBitmap|null} input @param {number} available width, CSS px
  */
-function size(scene, { height, width }, input, room) {
+function size(scene, { height, width }, input, available) {
   const aspect = input ? input.height / input.width : height / width;
   const ratio = window.devicePixelRatio || 1;
   const most = scene.b ? 240 : 340;
-  const wide = Math.min(scene.b ? (room - 6) / 2 : room, most / Math.max(aspect, 0.05));
+  const wide = Math.min(scene.b ? (available - 6) / 2 : available, most / Math.max(aspect, 0.05));
   const whole = input ? wide : (Math.max(1, Math.floor((wide * ratio) / width)) * width) / ratio;
   return [whole, whole * aspect];
 }
@@ -158,7 +167,10 @@ const ROWS = /** @type {[string, string][]} */ ([
   ["nan", "NaN"], ["positive_infinity", "+Inf"], ["negative_infinity", "−Inf"],
 ]);
 
-/** @param {HTMLElement} table @param {import("../draw/scene.js").Scene} scene @param {number} channel @param {string} kind */
+/**
+ * @param {HTMLElement} table @param {MapsScene} scene @param {number} channel
+ * @param {import("../state/state.js").Comparison} kind
+ */
 function numbersTable(table, scene, channel, kind) {
   const sides = [{ maps: scene.maps, question: scene.question }];
   if (scene.otherMaps && scene.otherQuestion) sides.push({ maps: scene.otherMaps, question: scene.otherQuestion });

@@ -1,5 +1,5 @@
 // @ts-check
-/** What to do when there is nothing to see yet. */
+/** Instructions, shown while there are no feature maps. */
 
 import { h, say, show } from "./dom.js";
 

@@ -1,5 +1,5 @@
 // @ts-check
-/** All channels of a layer on one canvas that is as large as the window onto it. */
+/** All channels of a layer, on a canvas of the size of the visible part. */
 
 import { h, say, show } from "./dom.js";
 import { paintGrid } from "../draw/grid_paint.js";
@@ -10,12 +10,18 @@ import { LEGEND } from "../draw/palettes.js";
 import { flags, loudest } from "../draw/scene.js";
 import { prepare, theme } from "../draw/theme.js";
 
-/** Each weight of a kernel is at least so many device px wide: more than the window holds is scrolled. */
+/** @typedef {import("../app.js").App} App */
+/** @typedef {import("../app.js").Model} Model */
+/** @typedef {import("../draw/scene.js").KernelsScene} KernelsScene */
+/** @typedef {import("../draw/scene.js").MapsScene} MapsScene */
+/** @typedef {import("../draw/scene.js").Part} Part */
+
+/** Minimum size of a kernel's weight, device px; a picture larger than the window is scrolled. */
 const KERNEL_PX = 3;
 
-/** @param {import("../app.js").App} app */
+/** @param {App} app */
 export function createGrid(app) {
-  const canvas = /** @type {HTMLCanvasElement} */ (h("canvas", { "aria-hidden": "true" }));
+  const canvas = h("canvas", { "aria-hidden": "true" });
   const sheet = h("div", { class: "sheet" }, canvas);
   const scroller = h("div", {
     class: "grid", tabindex: "0", role: "application",
@@ -26,7 +32,7 @@ export function createGrid(app) {
   const element = h("div", { class: "grid-room" }, note, scroller, status);
   /** @type {import("../draw/tile_layout.js").Layout|null} */
   let placed = null;
-  /** @type {import("../app.js").Model|null} */
+  /** @type {Model|null} */
   let drawn = null;
   /** @type {number|null} */
   let hovered = null;
@@ -51,12 +57,15 @@ export function createGrid(app) {
     paintGrid(context, scene, placed, where, look);
   }
 
-  /** @param {CanvasRenderingContext2D} context @param {import("../draw/scene.js").Scene} scene @param {number} width @param {number} height */
+  /**
+   * @param {CanvasRenderingContext2D} context @param {KernelsScene} scene
+   * @param {number} width CSS px @param {number} height CSS px
+   */
   function kernels(context, scene, width, height) {
-    const picture = /** @type {ImageBitmap} */ (scene.maps.kernels);
+    const picture = scene.kernels;
     const ratio = window.devicePixelRatio || 1;
-    const room = Math.min((width - 20) / picture.width, (height - 20) / Math.max(picture.height, 1));
-    const factor = Math.max(KERNEL_PX, Math.floor(room * ratio)) / ratio;
+    const fit = Math.min((width - 20) / picture.width, (height - 20) / Math.max(picture.height, 1));
+    const factor = Math.max(KERNEL_PX, Math.floor(fit * ratio)) / ratio;
     sheet.style.height = `${picture.height * factor + 20}px`;
     sheet.style.width = `${picture.width * factor + 20}px`;
     placed = null;
@@ -80,9 +89,10 @@ export function createGrid(app) {
   });
   canvas.addEventListener("mousemove", (event) => {
     const at = under(event);
-    const channel = at && drawn?.scene ? drawn.scene.order[at.cell] : null;
+    const scene = drawn?.scene?.kind === "maps" ? drawn.scene : null;
+    const channel = at && scene ? scene.order[at.cell] : null;
     canvas.style.cursor = at ? "pointer" : "default";
-    say(status, at && drawn?.scene ? describe(drawn.scene, at) : "");
+    say(status, at && scene ? describe(scene, at) : "");
     if (channel !== hovered) {
       hovered = channel;
       app.hover(channel);
@@ -95,7 +105,10 @@ export function createGrid(app) {
     paint();
   });
 
-  /** Moves the chosen channel by places in the order shown. @param {number} by @param {boolean} rows */
+  /**
+   * Moves the selection by channels, or by rows of the grid, in the order shown.
+   * @param {number} by @param {boolean} rows
+   */
   function move(by, rows) {
     const scene = drawn?.scene;
     if (!scene || scene.kind !== "maps") return;
@@ -116,7 +129,7 @@ export function createGrid(app) {
     else if (bottom > scroller.scrollTop + scroller.clientHeight) scroller.scrollTop = bottom - scroller.clientHeight;
   }
 
-  /** @param {import("../app.js").Model} model */
+  /** @param {Model} model */
   function draw(model) {
     drawn = model;
     const { scene } = model;
@@ -142,18 +155,18 @@ export function createGrid(app) {
 }
 
 /**
- * @param {import("../draw/scene.js").Scene} scene @param {number} wanted @param {number} available
- * @param {number} windowHeight @param {number} ratio
+ * @param {MapsScene} scene @param {number} tile side in CSS px, 0 to fit the window
+ * @param {number} available width, CSS px @param {number} windowHeight @param {number} ratio
  */
-export function layoutFor(scene, wanted, available, windowHeight, ratio) {
+export function layoutFor(scene, tile, available, windowHeight, ratio) {
   const planes = scene.a?.planes;
   return layout({
     count: scene.order.length, parts: scene.parts.length, mapHeight: planes?.height ?? 1,
-    mapWidth: planes?.width ?? 1, wanted, available, windowHeight, ratio, rows: scene.rows,
+    mapWidth: planes?.width ?? 1, tile, available, windowHeight, ratio, rows: scene.rows,
   });
 }
 
-/** A channel in words. @param {import("../draw/scene.js").Scene} scene @param {number} channel */
+/** A channel in words. @param {MapsScene} scene @param {number} channel */
 function spoken(scene, channel) {
   const fault = loudest(flags(scene.maps, scene.question.role, channel));
   const range = scene.a ? `${short(scene.a.lo[channel])} … ${short(scene.a.hi[channel])}` : "";
@@ -161,8 +174,8 @@ function spoken(scene, channel) {
 }
 
 /**
- * What is under the mouse.
- * @param {import("../draw/scene.js").Scene} scene @param {NonNullable<ReturnType<typeof hit>>} at
+ * The position and value under the pointer, in words.
+ * @param {MapsScene} scene @param {NonNullable<ReturnType<typeof hit>>} at
  */
 function describe(scene, at) {
   const channel = scene.order[at.cell];
@@ -174,14 +187,18 @@ function describe(scene, at) {
   return `channel ${channel} · ${place(scene, y, x)} · ${reading(scene, part, channel, y, x)}`;
 }
 
-/** A place of a map in words. @param {import("../draw/scene.js").Scene} scene @param {number} y @param {number} x */
+/** A position in a map, in words. @param {MapsScene} scene @param {number} y @param {number} x */
 export function place(scene, y, x) {
   if (!scene.rows) return `y ${y}, x ${x}`;
   const block = scene.picture.block;
   return block > 1 ? `positions ${x * block} to ${(x + 1) * block - 1}` : `position ${x}`;
 }
 
-/** The value at a place of a part. @param {import("../draw/scene.js").Scene} scene @param {string} part @param {number} channel @param {number} y @param {number} x */
+/**
+ * The value at a position, in words.
+ * @param {MapsScene} scene @param {Part} part @param {number} channel
+ * @param {number} y @param {number} x
+ */
 export function reading(scene, part, channel, y, x) {
   if (part === "difference" && scene.difference) {
     const { height, width, values } = scene.difference;

@@ -1,11 +1,11 @@
 // @ts-check
-/** The list of keys, opened by `?`. */
+/** The list of keyboard shortcuts, opened by `?`. */
 
 import { button, h } from "./dom.js";
 import { KEYS } from "../state/keys.js";
 
 export function createHelp() {
-  const dialog = /** @type {HTMLDialogElement} */ (h("dialog", { class: "help", "aria-label": "Keys" }));
+  const dialog = h("dialog", { class: "help", "aria-label": "Keys" });
   const rows = KEYS.map(([keys, what]) => h("tr", {},
     h("th", { scope: "row" }, ...keys.split(" ").map((key) => h("kbd", { text: key }))), h("td", { text: what })));
   dialog.append(

@@ -1,18 +1,23 @@
 // @ts-check
-/** The list of layers, each with a small strip that says how it does. */
+/** The list of layers, each with a badge and a small strip that show its state. */
 
 import { h, icon, say, segments, show } from "./dom.js";
 import { health, strip } from "./health_strip.js";
 import { kernelRows, matches, networkRows, unfolded } from "./tree.js";
 
-/** @typedef {{row: import("./tree.js").Row, element: HTMLElement, paint: (o: Map<string, import("./health_strip.js").Overview>) => void}} Drawn */
+/** @typedef {import("../app.js").App} App */
+/** @typedef {import("../app.js").Model} Model */
+/** @typedef {import("./tree.js").Row} Row */
+/** @typedef {Map<string, import("./health_strip.js").Overview>} Overviews by key of the layer */
+/** @typedef {{row: Row, element: HTMLElement, paint: (overview: Overviews) => void}} Drawn */
 
-/** @param {import("../app.js").App} app */
+/** @param {App} app */
 export function createLayers(app) {
-  const filter = /** @type {HTMLInputElement} */ (h("input", {
+  /** @type {HTMLInputElement} */
+  const filter = h("input", {
     type: "search", placeholder: "Filter layers", "aria-label": "Filter layers", title: "Filter layers (/)", spellcheck: "false",
     on: { input: () => app.update({ filter: filter.value }) },
-  }));
+  });
   const grouping = segments("Order of layers", [["network", "Network", "in network order"], ["kernel", "Kernel", "grouped by kernel shape"]],
     (group) => app.update({ group }));
   const sick = h("button", { type: "button", class: "sick", on: { click: () => app.update({ sick: !app.state.sick }) } });
@@ -24,18 +29,18 @@ export function createLayers(app) {
   const folded = new Set();
   /** @type {Drawn[]} */
   let drawn = [];
-  /** @type {import("./tree.js").Row[]} */
+  /** @type {Row[]} */
   let groups = [];
   let before = "";
-  /** @type {unknown} */
+  /** @type {Overviews|null} */
   let painted = null;
 
   list.addEventListener("click", (event) => {
     const row = /** @type {Element} */ (event.target).closest("[data-row]");
-    if (row) act(drawn[Number(/** @type {HTMLElement} */ (row).dataset.row)].row);
+    if (row instanceof HTMLElement) act(drawn[Number(row.dataset.row)].row);
   });
 
-  /** @param {import("./tree.js").Row} row */
+  /** Selects a layer, or folds or unfolds a group. @param {Row} row */
   function act(row) {
     if (row.kind === "layer") {
       app.update({ layer: row.id });
@@ -45,14 +50,14 @@ export function createLayers(app) {
     app.redraw();
   }
 
-  /** Folds the innermost group of the chosen layer, or opens it again. */
+  /** Folds the innermost group of the selected layer, or unfolds it. */
   function fold() {
     const own = groups.filter((row) => row.layers.some((layer) => layer.key === app.state.layer));
     const group = own.find((row) => folded.has(row.id)) ?? own[own.length - 1];
     if (group) act(group);
   }
 
-  /** Up or down to the next layer that shows. @param {number} by */
+  /** Selects a layer that is `by` rows away. @param {number} by */
   function move(by) {
     const rows = drawn.map(({ row }) => row).filter((row) => row.kind === "layer");
     const now = rows.findIndex((row) => row.id === app.state.layer);
@@ -60,7 +65,7 @@ export function createLayers(app) {
     if (to) app.update({ layer: to.id });
   }
 
-  /** @param {import("../app.js").Model} model */
+  /** @param {Model} model */
   function draw(model) {
     const { state, overview } = model;
     if (document.activeElement !== filter && filter.value !== state.filter) filter.value = state.filter;
@@ -87,7 +92,7 @@ export function createLayers(app) {
     mark(state.layer);
   }
 
-  /** @param {string} chosen */
+  /** Marks the selected layer. @param {string} chosen */
   function mark(chosen) {
     for (const { row, element: each } of drawn) {
       const is = row.kind === "layer" && row.id === chosen;
@@ -102,13 +107,13 @@ export function createLayers(app) {
   return { element, list, filter, draw, move, fold };
 }
 
-/** @param {Map<string, import("./health_strip.js").Overview>} overview @param {string} key */
+/** @param {Overviews} overview @param {string} key */
 function severity(overview, key) {
   const of = overview.get(key);
   return of ? health(of).severity : 0;
 }
 
-/** @param {import("./tree.js").Row} row @param {number} index @param {boolean} isFolded @returns {Drawn} */
+/** @param {Row} row @param {number} index @param {boolean} isFolded @returns {Drawn} */
 function createRow(row, index, isFolded) {
   const text = h("span", { class: "name", text: row.text });
   const element = h("div", {
@@ -129,7 +134,7 @@ function createRow(row, index, isFolded) {
   return { row, element, paint: (overview) => paintLayer(element, badge, bar, row.layers[0], overview) };
 }
 
-/** @param {HTMLElement} sum @param {import("./tree.js").Row} row @param {Map<string, import("./health_strip.js").Overview>} overview */
+/** @param {HTMLElement} sum @param {Row} row @param {Overviews} overview */
 function paintGroup(sum, row, overview) {
   const worst = Math.max(0, ...row.layers.map((layer) => severity(overview, layer.key)));
   sum.dataset.severity = String(worst);
@@ -148,8 +153,9 @@ function createStrip() {
 }
 
 /**
- * @param {HTMLElement} element @param {HTMLElement} badge @param {ReturnType<typeof createStrip>} bar
- * @param {import("./tree.js").Layer} layer @param {Map<string, import("./health_strip.js").Overview>} overview
+ * @param {HTMLElement} element @param {HTMLElement} badge
+ * @param {ReturnType<typeof createStrip>} bar
+ * @param {import("../data/answers.js").Layer} layer @param {Overviews} overview
  */
 function paintLayer(element, badge, bar, layer, overview) {
   const shape = layer.kernel_shape ? ` ${layer.kernel_shape.join("×")}` : "";

@@ -1,5 +1,5 @@
 // @ts-check
-/** The colour bar in the layer's own units, and what the colours that are no values mean. */
+/** The colour bar with its values, and the meaning of the colours of marks. */
 
 import { sideName } from "../state/compare.js";
 import { h, say, show } from "./dom.js";
@@ -14,7 +14,7 @@ export function gradient(name) {
   return `linear-gradient(to right, ${ramp(name, 17).map(css).join(", ")})`;
 }
 
-/** A bar with its scale below; `draw(lo, hi, palette, text)`. */
+/** A colour bar with its scale below. */
 export function createBar() {
   const ramp = h("div", { class: "ramp" });
   const scale = h("div", { class: "ramp-scale" });
@@ -73,7 +73,7 @@ export function createLegend() {
     }
   }
 
-  /** @param {import("../draw/scene.js").Scene} scene */
+  /** @param {import("../draw/scene.js").KernelsScene} scene */
   function kernels(scene) {
     const peak = scene.picture?.peak ?? 0;
     show(main.element, true);

@@ -1,5 +1,5 @@
 // @ts-check
-/** Which flag keeps more steps, where TensorBoard was started on other people's runs alone. */
+/** A hint on the flag that makes TensorBoard keep more steps, if it keeps its default of 10. */
 
 import { h, show } from "./dom.js";
 

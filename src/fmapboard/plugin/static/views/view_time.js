@@ -1,5 +1,5 @@
 // @ts-check
-/** One slider for the step of everything. */
+/** The step slider, which applies to the whole tab. */
 
 import { button, h, icon, say } from "./dom.js";
 import { clock, stepText } from "../draw/number_text.js";
@@ -9,13 +9,13 @@ import { prepare, theme } from "../draw/theme.js";
 
 /** @param {import("../app.js").App} app */
 export function createTime(app) {
-  const slider = /** @type {HTMLInputElement} */ (h("input", {
+  const slider = h("input", {
     type: "range", min: "0", step: "1", class: "slider", "aria-label": "Step",
-  }));
+  });
   const now = h("output", { class: "step" });
   const kept = h("span", { class: "kept" });
   const play = button({ icon: "play", label: "Play", key: "space", press: () => app.play() });
-  const marks = /** @type {HTMLCanvasElement} */ (h("canvas", { class: "step-marks", "aria-hidden": "true" }));
+  const marks = h("canvas", { class: "step-marks", "aria-hidden": "true" });
   const ticks = h("div", { class: "slider-room" }, slider, marks);
   const element = h("div", { class: "time", role: "group", "aria-label": "Step" },
     button({ icon: "first", label: "First logged step", key: "Home", press: () => app.stepTo("first") }),
@@ -62,21 +62,22 @@ export function createTime(app) {
 const THUMB = 16;
 
 /**
- * Under the slider, one mark a kept step of this layer: grey, orange where channels are dead,
- * magenta where values are not finite. So it shows when a layer went wrong.
- * @param {HTMLCanvasElement} canvas @param {number} width @param {import("../app.js").Model} model
+ * Draws a mark below the slider per kept step of the layer: orange if channels are dead, magenta
+ * if values are not finite, otherwise grey.
+ * @param {HTMLCanvasElement} canvas @param {number} width CSS px
+ * @param {import("../app.js").Model} model
  */
 function paintMarks(canvas, width, { steps, layer, history }) {
   const context = prepare(canvas, width, 7);
   context.clearRect(0, 0, width, 7);
   const bad = history ? shareOf(history, "feature_maps.nonfinite") : [];
   const dead = history ? shareOf(history, "feature_maps.dead") : [];
-  const sick = new Map((history?.steps ?? []).map((step, i) => [step, { bad: bad[i] > 0, dead: dead[i] >= 0.1 }]));
+  const faults = new Map((history?.steps ?? []).map((step, i) => [step, { bad: bad[i] > 0, dead: dead[i] >= 0.1 }]));
   const own = new Set(layer?.steps);
   const look = theme();
   steps.forEach((step, i) => {
     if (!own.has(step)) return;
-    const of = sick.get(step);
+    const of = faults.get(step);
     const ill = of?.bad || of?.dead;
     context.fillStyle = of?.bad ? "#ff00ff" : of?.dead ? "#ff8000" : look.strong;
     const x = THUMB / 2 + (steps.length > 1 ? i / (steps.length - 1) : 0) * (width - THUMB);
