@@ -8,11 +8,13 @@ export const LAYER = {
   activation: null, steps: [], wall_times: [], steps_written: 0, step_from_first: true, error: null,
 };
 
-/**
- * A picture of two sequences of three positions.
- * @type {import("../../src/fmapboard/plugin/static/data/answers.js").MapsPicture}
- */
-export const ROWS_PICTURE = {
+/** @typedef {import("../../src/fmapboard/plugin/static/data/answers.js").MapsPicture} MapsPicture */
+
+/** A picture of two maps of 1 × 3 px. @type {MapsPicture} */
+export const TILES_PICTURE = {
   role: "feature_maps", channels: 2, drawn: 2, samples: 1, tile: [1, 3], columns: 1, padding: 0,
-  block: 1, view: "", palette: "grey", scale: "channel", layout: "rows",
+  block: 1, view: "", palette: "grey", scale: "channel",
 };
+
+/** A picture of two sequences of three positions. @type {MapsPicture} */
+export const ROWS_PICTURE = { ...TILES_PICTURE, layout: "rows" };

@@ -10,7 +10,7 @@ import { ROW_SHARE, corner, hit, layout, visible } from "../../src/fmapboard/plu
 import { START } from "../../src/fmapboard/plugin/static/state/state.js";
 import { place } from "../../src/fmapboard/plugin/static/views/view_grid.js";
 import { profile } from "../../src/fmapboard/plugin/static/views/row_profile.js";
-import { ROWS_PICTURE as PICTURE } from "./fixtures.mjs";
+import { ROWS_PICTURE as PICTURE, TILES_PICTURE } from "./fixtures.mjs";
 
 /**
  * @typedef {import("../../src/fmapboard/plugin/static/data/answers.js").MapsPicture} MapsPicture
@@ -23,12 +23,12 @@ const REQUEST = { count: 64, parts: 1, mapHeight: 1, mapWidth: 100, tile: 0, ava
 const LEVELS = [0, 127, 255, 255, 0, 127];
 const RGBA = Uint8ClampedArray.from(LEVELS.flatMap((level) => [level, level, level, 255]));
 
-/** @param {Partial<MapsPicture>} picture */
+/** @param {MapsPicture} picture */
 function scene(picture) {
   const planes = planesOf(RGBA, 3, PICTURE);
   const ends = (/** @type {number[]} */ values) => ({ shape: [1, 2], values: Float32Array.from(values) });
   const maps = {
-    header: { format: FORMAT, pictures: [{ ...PICTURE, ...picture }] }, step: 0, wallTime: 0, planes: new Map([["feature_maps/0", planes]]),
+    header: { format: FORMAT, pictures: [picture] }, step: 0, wallTime: 0, planes: new Map([["feature_maps/0", planes]]),
     arrays: { "feature_maps.lo": ends([0, 10]), "feature_maps.hi": ends([2.55, 30]) }, kernels: null, missing: [], bytes: 0,
   };
   const question = { run: "r", key: "k", step: 0, ts: 0, role: "feature_maps", sample: 0 };
@@ -108,15 +108,15 @@ test("the similarity of rows sees differences within an eighth of their length",
 });
 
 test("a place in a row is a position, or the range of positions that were averaged", () => {
-  assert.equal(place(scene({}), 0, 2), "position 2");
-  assert.equal(place(scene({ block: 16 }), 0, 2), "positions 32 to 47");
-  assert.equal(place(scene({ layout: undefined }), 1, 2), "y 1, x 2");
+  assert.equal(place(scene(PICTURE), 0, 2), "position 2");
+  assert.equal(place(scene({ ...PICTURE, block: 16 }), 0, 2), "positions 32 to 47");
+  assert.equal(place(scene(TILES_PICTURE), 1, 2), "y 1, x 2");
 });
 
 test("a stored scale of the whole layer is recognized, as is that of maps of one pixel", () => {
-  assert.equal(scene({}).wholeLayer, false);
-  assert.equal(scene({ scale: "layer" }).wholeLayer, true);
-  assert.equal(scene({ tile: [1, 1] }).wholeLayer, true);
+  assert.equal(scene(PICTURE).wholeLayer, false);
+  assert.equal(scene({ ...PICTURE, scale: "layer" }).wholeLayer, true);
+  assert.equal(scene({ ...PICTURE, tile: [1, 1] }).wholeLayer, true);
 });
 
 test("a record of a newer format raises an error that says to reload", async () => {

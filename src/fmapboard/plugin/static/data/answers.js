@@ -22,7 +22,7 @@
 /**
  * @typedef {object} RunEntry
  * @property {string} run name
- * @property {number} layers how many
+ * @property {number} layers number of layers
  * @property {number|null} started time of the run's first event, s
  */
 
@@ -33,20 +33,20 @@
  * @property {Layer[]} layers in network order
  * @property {InputSeries[]} inputs
  * @property {number[]} steps kept steps of all layers, ascending
- * @property {number} steps_written how many steps were logged
+ * @property {number} steps_written number of logged steps
  */
 
 /**
  * One layer of `data/layers`.
  * @typedef {object} Layer
- * @property {string} key
- * @property {string} name model name given to `watch()`, "" for none
+ * @property {string} key tag of the layer's records
+ * @property {string} name as in `watch(name=…)`, "" for none
  * @property {string} layer module name
- * @property {string} label module name and call
+ * @property {string} label module name, and the call if it is not the first
  * @property {number} call 1 for the first call in a forward pass
  * @property {string} type module class
  * @property {number[]|null} kernel_shape
- * @property {number} position in network order
+ * @property {number} position in the order of calls, from 0
  * @property {number} channels
  * @property {number} drawn channels that have pictures
  * @property {number} samples per picture
@@ -54,15 +54,16 @@
  * @property {string|null} activation label of the activation module that follows
  * @property {number[]} steps kept steps, ascending
  * @property {number[]} wall_times s, one per step
- * @property {number} steps_written how many steps were logged
- * @property {boolean} step_from_first
+ * @property {number} steps_written number of logged steps
+ * @property {boolean} step_from_first the first kept step is no longer in TensorBoard's series, but in
+ *   a record of its own
  * @property {string|null} error why its newest record cannot be read
  */
 
 /**
  * The kept pictures of one sample of the network's input.
  * @typedef {object} InputSeries
- * @property {string} name model name given to `watch()`, "" for none
+ * @property {string} name as in `watch(name=…)`, "" for none
  * @property {number} sample
  * @property {number[]} steps
  * @property {number[]} wall_times s, one per step

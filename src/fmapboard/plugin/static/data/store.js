@@ -39,14 +39,14 @@ export class Store {
 
   /** Starts a pass: requests not asked for again before `end` are aborted there. */
   begin() {
-    for (const question of this.pending.values()) question.needed = false;
+    for (const request of this.pending.values()) request.needed = false;
   }
 
   /** Aborts requests that were not asked for since `begin`, except prefetches. */
   end() {
-    for (const [key, question] of this.pending) {
-      if (question.needed || question.prefetch) continue;
-      question.controller.abort();
+    for (const [key, request] of this.pending) {
+      if (request.needed || request.prefetch) continue;
+      request.controller.abort();
       this.pending.delete(key);
     }
   }
@@ -84,11 +84,11 @@ export class Store {
    * @param {number} bytes
    */
   settle(key, asked, settled, bytes) {
-    const question = this.pending.get(key);
-    if (question?.entry !== asked) return; // aborted or replaced in the meantime
+    const request = this.pending.get(key);
+    if (request?.entry !== asked) return; // aborted or replaced in the meantime
     this.pending.delete(key);
     this.kept.set(key, settled, bytes);
-    this.changed(question.prefetch);
+    this.changed(request.prefetch);
   }
 
   /** Drops errors, so that failed requests are sent again. */
@@ -103,6 +103,6 @@ export class Store {
 
   /** True while a request is in flight that is not a prefetch. */
   get busy() {
-    return [...this.pending.values()].some((question) => !question.prefetch);
+    return [...this.pending.values()].some((request) => !request.prefetch);
   }
 }

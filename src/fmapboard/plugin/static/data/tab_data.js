@@ -30,7 +30,7 @@ import { indexOf } from "../state/steps.js";
  * @property {Layer[]} layers
  * @property {Layer|undefined} layer
  * @property {number[]} steps kept steps of all layers of the run
- * @property {number} written how many steps were logged
+ * @property {number} written number of logged steps
  * @property {Map<string, Overview>} overview by key of the layer
  * @property {Scene|null} scene
  * @property {boolean} stale the scene is the previous one; the requested one is being loaded

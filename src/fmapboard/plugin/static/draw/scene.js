@@ -75,14 +75,15 @@ export function buildScene({ state, question, otherQuestion, maps, otherMaps, hi
   }
   const a = sideOf(maps, question.role, question.sample);
   if (!a || !picture || isKernels) return { ...scene, kind: "none", why: whyNot(maps, question) };
+  const b = otherMaps && otherQuestion ? sideOf(otherMaps, otherQuestion.role, otherQuestion.sample) : null;
   const channels = b ? Math.min(a.planes.channels, b.planes.channels) : a.planes.channels;
   const between = b ? difference(a, b) : null;
   const ordered = order(state, sortMaps, question, history).filter((c) => c < channels);
   const known = new Set(ordered);
   for (let c = 0; c < channels; c += 1) if (!known.has(c)) ordered.push(c);
   return {
-    ...scene, kind: "maps", a, b, channels, difference: between, order: ordered,
     ...scene, kind: "maps", picture, a, b, channels, difference: between, order: ordered,
+    why: b && !between ? "the two sides differ in size: no difference" : "",
     ranges: sceneRanges(state, question, a, b, history, channels),
     differenceRanges: between ? differenceRanges(state, between, channels) : NO_RANGES,
     parts: parts(state.show, Boolean(b), Boolean(between)),

@@ -30,7 +30,9 @@ export function h(tag, { text, on, ...attributes } = {}, ...children) {
 
 /** @param {Element} element @param {Listeners} listeners */
 function listen(element, listeners) {
-  for (const [type, listener] of Object.entries(listeners)) element.addEventListener(type, listener);
+  for (const [type, listener] of Object.entries(listeners)) {
+    element.addEventListener(type, /** @type {EventListener} */ (listener));
+  }
 }
 
 /**

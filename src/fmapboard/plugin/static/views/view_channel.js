@@ -26,7 +26,7 @@ const STRIP = 44;
 /** @param {App} app */
 export function createChannel(app) {
   const name = h("h2");
-  const pictures = /** @type {Part[]} */ (["a", "b", "difference"]).map((part) => createPicture(app, part));
+  const pictures = /** @type {Part[]} */ (["a", "b", "difference"]).map((part) => createPicture(part));
   const profile = createProfile();
   const bar = createBar();
   /** @type {HTMLInputElement} */
@@ -56,12 +56,12 @@ export function createChannel(app) {
   function draw(model) {
     const { state, scene } = model;
     const channel = state.channel;
-    const there = scene?.kind === "maps" && channel !== null && channel < scene.channels;
-    element.classList.toggle("open", Boolean(there));
-    show(body, Boolean(there));
-    show(hint, scene?.kind === "maps" && !there);
+    const isShown = scene?.kind === "maps" && channel !== null && channel < scene.channels;
+    element.classList.toggle("open", Boolean(isShown));
+    show(body, Boolean(isShown));
+    show(hint, scene?.kind === "maps" && !isShown);
     show(element, scene?.kind === "maps");
-    if (!there || !scene || channel === null) return;
+    if (!isShown || !scene || channel === null) return;
     say(name, `Channel ${channel}`);
     const width = element.clientWidth - 24;
     for (const each of pictures) each.draw(model, scene, channel, width);
@@ -100,8 +100,8 @@ export function createChannel(app) {
   return { element, draw };
 }
 
-/** @param {App} app @param {Part} part */
-function createPicture(app, part) {
+/** @param {Part} part */
+function createPicture(part) {
   const canvas = h("canvas", { role: "img" });
   const title = h("span");
   const value = h("span", { class: "value", "aria-live": "polite" });

@@ -5,6 +5,7 @@ import { h, say, segments, show } from "./dom.js";
 import { drawBand, drawHeat, drawLine, drawNow, frame, pickSteps } from "../draw/plot.js";
 import { extent, heat, line, shareOf, tagsOf } from "../draw/chart_series.js";
 import { short } from "../draw/number_text.js";
+import { CHOICES } from "../state/state.js";
 import { indexOf } from "../state/steps.js";
 import { theme } from "../draw/theme.js";
 
@@ -91,7 +92,7 @@ function heatOf(raw) {
 function histograms(of, which, numbers, chosen, at) {
   const all = numbers?.histograms ?? {};
   const tags = (/** @type {string} */ group) => tagsOf(all, group);
-  const groups = ["activations", "weights", "gradients"].filter((group) => tags(group).length);
+  const groups = CHOICES.histogram.filter((group) => tags(group).length);
   const group = groups.includes(chosen) ? chosen : groups[0];
   show(of.element, Boolean(group));
   if (!group) return false;

@@ -70,12 +70,12 @@ export function createLayers(app) {
     const { state, overview } = model;
     if (document.activeElement !== filter && filter.value !== state.filter) filter.value = state.filter;
     grouping.draw(state.group);
-    const ill = model.layers.filter((layer) => severity(overview, layer.key) > 0);
-    say(sick, `${ill.length} flagged`);
+    const flagged = model.layers.filter((layer) => severity(overview, layer.key) > 0);
+    say(sick, `${flagged.length} flagged`);
     sick.setAttribute("aria-pressed", String(state.sick));
-    sick.classList.toggle("any", ill.length > 0);
+    sick.classList.toggle("any", flagged.length > 0);
     sick.title = "Show only layers with dead channels, values that are not finite, or no change";
-    const among = (state.sick ? ill : model.layers).filter((layer) => matches(layer, state.filter));
+    const among = (state.sick ? flagged : model.layers).filter((layer) => matches(layer, state.filter));
     const all = state.group === "kernel" ? kernelRows(among) : networkRows(among);
     groups = all.filter((row) => row.kind === "group");
     const rows = unfolded(all, folded);

@@ -78,9 +78,9 @@ function paintMarks(canvas, width, { steps, layer, history }) {
   steps.forEach((step, i) => {
     if (!own.has(step)) return;
     const of = faults.get(step);
-    const ill = of?.bad || of?.dead;
+    const faulty = of?.bad || of?.dead;
     context.fillStyle = of?.bad ? "#ff00ff" : of?.dead ? "#ff8000" : look.strong;
     const x = THUMB / 2 + (steps.length > 1 ? i / (steps.length - 1) : 0) * (width - THUMB);
-    context.fillRect(Math.round(x) - (ill ? 2 : 0), 0, ill ? 4 : 1, ill ? 7 : 4);
+    context.fillRect(Math.round(x) - (faulty ? 2 : 0), 0, faulty ? 4 : 1, faulty ? 7 : 4);
   });
 }
