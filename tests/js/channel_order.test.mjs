@@ -1,7 +1,13 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { bySimilarity, byScore, changes, sketches, strengths } from "../../src/fmapboard/plugin/static/draw/channel_order.js";
+import {
+  bySimilarity,
+  byScore,
+  changes,
+  sketches,
+  strengths,
+} from "../../src/fmapboard/plugin/static/draw/channel_order.js";
 
 test("channels are ordered by score, ties by index, NaN first", () => {
   assert.deepEqual(byScore([1, 3, 3, NaN, 0]), [3, 1, 2, 0, 4]);
@@ -22,21 +28,45 @@ test("a NaN step does not make a channel's change NaN", () => {
 
 /** @param {number[][]} tiles each 2 × 2 */
 const planes = (tiles) => ({
-  channels: tiles.length, height: 2, width: 2, levels: Uint8Array.from(tiles.flat()), marks: null, coarse: 1,
+  channels: tiles.length,
+  height: 2,
+  width: 2,
+  levels: Uint8Array.from(tiles.flat()),
+  marks: null,
+  coarse: 1,
 });
 
 test("similar channels are next to each other, flat ones last", () => {
-  const order = bySimilarity(planes([[0, 0, 255, 255], [9, 9, 9, 9], [0, 255, 0, 255], [0, 10, 250, 255], [5, 250, 5, 250]]), [9, 8, 3, 2, 1]);
+  const order = bySimilarity(
+    planes([
+      [0, 0, 255, 255],
+      [9, 9, 9, 9],
+      [0, 255, 0, 255],
+      [0, 10, 250, 255],
+      [5, 250, 5, 250],
+    ]),
+    [9, 8, 3, 2, 1],
+  );
   assert.deepEqual(order, [0, 3, 2, 4, 1]);
 });
 
 test("a sketch is independent of a channel's offset and gain", () => {
-  const { vectors, length } = sketches(planes([[0, 10, 20, 30], [100, 120, 140, 160]]));
+  const { vectors, length } = sketches(
+    planes([
+      [0, 10, 20, 30],
+      [100, 120, 140, 160],
+    ]),
+  );
   for (let i = 0; i < length; i += 1) assert.ok(Math.abs(vectors[i] - vectors[length + i]) < 1e-6);
 });
 
 test("2048 channels can be ordered by similarity", () => {
-  const tiles = Array.from({ length: 2048 }, (_, c) => [c % 251, (c * 7) % 253, (c * 13) % 255, c % 7]);
+  const tiles = Array.from({ length: 2048 }, (_, c) => [
+    c % 251,
+    (c * 7) % 253,
+    (c * 13) % 255,
+    c % 7,
+  ]);
   const order = bySimilarity(planes(tiles), new Float64Array(2048));
   assert.equal(new Set(order).size, 2048);
 });

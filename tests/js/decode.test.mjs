@@ -2,8 +2,20 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { arrays, open } from "../../src/fmapboard/plugin/static/data/container.js";
-import { columns, corners, planesOf, valueAt } from "../../src/fmapboard/plugin/static/data/decode.js";
-import { MARK, MARK_COLOURS, PIXEL_OF_LEVEL, packed, ramp, stored } from "../../src/fmapboard/plugin/static/draw/palettes.js";
+import {
+  columns,
+  corners,
+  planesOf,
+  valueAt,
+} from "../../src/fmapboard/plugin/static/data/decode.js";
+import {
+  MARK,
+  MARK_COLOURS,
+  PIXEL_OF_LEVEL,
+  packed,
+  ramp,
+  stored,
+} from "../../src/fmapboard/plugin/static/draw/palettes.js";
 
 /** @param {readonly (readonly number[])[]} colours */
 const rgba = (colours) => Uint8ClampedArray.from(colours.flatMap((rgb) => [...rgb, 255]));
@@ -18,7 +30,10 @@ test("each grey of a picture without marks is its own level", () => {
 });
 
 test("marks are found and have no value", () => {
-  const planes = planesOf(rgba([grey(10), MARK_COLOURS[MARK.NAN], MARK_COLOURS[MARK.DEAD]]), 3, { ...ONE, palette: "grey" });
+  const planes = planesOf(rgba([grey(10), MARK_COLOURS[MARK.NAN], MARK_COLOURS[MARK.DEAD]]), 3, {
+    ...ONE,
+    palette: "grey",
+  });
   assert.deepEqual([...(planes.marks ?? [])], [0, 251, 255]);
   assert.ok(Number.isNaN(valueAt(planes, 0, 0, 1, -1, 1).value));
   assert.deepEqual(valueAt(planes, 0, 0, 2, 4, 4), { value: 4, unit: 0, mark: 255 });
@@ -28,23 +43,35 @@ test("each colour of each palette is decoded to its level", () => {
   for (const name of ["viridis", "magma", "signed"]) {
     const colours = stored(name);
     const planes = planesOf(rgba(colours), 250, { drawn: 1, tile: [1, 250], palette: name });
-    const back = [...planes.levels].map((level, i) => packed(stored(name)[i]) === packed(stored(name)[PIXEL_OF_LEVEL.indexOf(level)]));
+    const back = [...planes.levels].map(
+      (level, i) => packed(stored(name)[i]) === packed(stored(name)[PIXEL_OF_LEVEL.indexOf(level)]),
+    );
     assert.ok(back.every(Boolean), name);
   }
 });
 
 test("a colour that is not in the palette raises an error", () => {
-  assert.throws(() => planesOf(rgba([grey(0), grey(0), [1, 2, 3]]), 3, { ...ONE, palette: "grey" }), /not of the palette grey/);
+  assert.throws(
+    () => planesOf(rgba([grey(0), grey(0), [1, 2, 3]]), 3, { ...ONE, palette: "grey" }),
+    /not of the palette grey/,
+  );
 });
 
 test("a picture too small for its header raises an error", () => {
-  assert.throws(() => planesOf(rgba([grey(0)]), 1, { drawn: 4, tile: [2, 2], palette: "grey" }), /holds no 4 tiles of 2×2/);
+  assert.throws(
+    () => planesOf(rgba([grey(0)]), 1, { drawn: 4, tile: [2, 2], palette: "grey" }),
+    /holds no 4 tiles of 2×2/,
+  );
 });
 
 test("tiles are where make_grid puts them", () => {
   assert.equal(columns(5), 2);
   assert.deepEqual(corners(5, 3, 4, 2, 2), [
-    { left: 2, top: 2 }, { left: 8, top: 2 }, { left: 2, top: 7 }, { left: 8, top: 7 }, { left: 2, top: 12 },
+    { left: 2, top: 2 },
+    { left: 8, top: 2 },
+    { left: 2, top: 7 },
+    { left: 8, top: 7 },
+    { left: 2, top: 12 },
   ]);
   assert.deepEqual(corners(1, 3, 4, 1, 2), [{ left: 0, top: 0 }]);
 });
@@ -54,7 +81,13 @@ test("tiles are separated and their padding is skipped", () => {
   const picture = Array.from({ length: 5 * width }, () => grey(0));
   picture[2 * width + 2] = grey(7);
   picture[2 * width + 5] = grey(9);
-  const planes = planesOf(rgba(picture), width, { drawn: 2, tile: [1, 1], columns: 2, padding: 2, palette: "grey" });
+  const planes = planesOf(rgba(picture), width, {
+    drawn: 2,
+    tile: [1, 1],
+    columns: 2,
+    padding: 2,
+    palette: "grey",
+  });
   assert.deepEqual([...planes.levels], [7, 9]);
 });
 
@@ -77,8 +110,14 @@ test("a container is split into its JSON and its parts", () => {
   new DataView(bytes.buffer).setFloat32(4 + json.length + 4, 1.5, true);
   const { json: read, body } = open(bytes.buffer);
   assert.deepEqual(read, { x: "é" });
-  const found = arrays(body, [{ name: "a", shape: [1] }, { name: "b", shape: [1, 1] }]);
-  assert.deepEqual([found.a, found.b].flatMap((each) => [...(each?.values ?? [])]), [0, 1.5]);
+  const found = arrays(body, [
+    { name: "a", shape: [1] },
+    { name: "b", shape: [1, 1] },
+  ]);
+  assert.deepEqual(
+    [found.a, found.b].flatMap((each) => [...(each?.values ?? [])]),
+    [0, 1.5],
+  );
   assert.throws(() => arrays(body, [{ name: "c", shape: [3] }]), /the array c was cut off/);
 });
 

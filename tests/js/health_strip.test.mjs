@@ -2,7 +2,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { health, strip } from "../../src/fmapboard/plugin/static/views/health_strip.js";
-import { kernelRows, matches, networkRows, unfolded } from "../../src/fmapboard/plugin/static/views/tree.js";
+import {
+  kernelRows,
+  matches,
+  networkRows,
+  unfolded,
+} from "../../src/fmapboard/plugin/static/views/tree.js";
 import { LAYER } from "./fixtures.mjs";
 
 /**
@@ -13,8 +18,21 @@ import { LAYER } from "./fixtures.mjs";
 
 /** @type {Overview} */
 const HEALTHY = {
-  key: "k", step: 0, minimum: -1, maximum: 1, mean: 0, std: 1, nan: 0, positive_infinity: 0, negative_infinity: 0,
-  channels_nonfinite: 0, channels_constant: 0, channels_dead: 0, dead_known: true, channels: 64, change: 0.1,
+  key: "k",
+  step: 0,
+  minimum: -1,
+  maximum: 1,
+  mean: 0,
+  std: 1,
+  nan: 0,
+  positive_infinity: 0,
+  negative_infinity: 0,
+  channels_nonfinite: 0,
+  channels_constant: 0,
+  channels_dead: 0,
+  dead_known: true,
+  channels: 64,
+  change: 0.1,
 };
 
 test("the badge names the most severe fault", () => {
@@ -33,14 +51,25 @@ test("the badge names the most severe fault", () => {
 test("a layer without statistics at a step is not said to be finite", () => {
   const unknown = { ...HEALTHY, nan: null, positive_infinity: null, negative_infinity: null };
   assert.deepEqual(health({ ...unknown, channels_constant: null }), {
-    severity: 0, badge: "", kind: "well",
+    severity: 0,
+    badge: "",
+    kind: "well",
     text: "no statistics of feature maps were logged at this step",
   });
 });
 
 test("severity grows with the fault", () => {
-  const severity = (/** @type {Partial<Overview>} */ more) => health({ ...HEALTHY, ...more }).severity;
-  assert.deepEqual([severity({}), severity({ channels_dead: 7 }), severity({ channels_dead: 32 }), severity({ nan: 1 })], [0, 1, 2, 3]);
+  const severity = (/** @type {Partial<Overview>} */ more) =>
+    health({ ...HEALTHY, ...more }).severity;
+  assert.deepEqual(
+    [
+      severity({}),
+      severity({ channels_dead: 7 }),
+      severity({ channels_dead: 32 }),
+      severity({ nan: 1 }),
+    ],
+    [0, 1, 2, 3],
+  );
 });
 
 test("a range is shown relative to zero, on a scale shared by all layers", () => {
@@ -53,18 +82,34 @@ test("a range is shown relative to zero, on a scale shared by all layers", () =>
 
 /** @param {string} label @param {number[]|null} shape */
 const layer = (label, shape = [8, 3, 3, 3], call = 1, name = "") => ({
-  ...LAYER, key: `fmapboard/${label}`, name, layer: label, label, call, kernel_shape: shape,
+  ...LAYER,
+  key: `fmapboard/${label}`,
+  name,
+  layer: label,
+  label,
+  call,
+  kernel_shape: shape,
 });
 /** @param {Row[]} rows */
-const drawn = (rows) => rows.map((row) => `${"  ".repeat(row.depth)}${row.kind === "group" ? "+" : ""}${row.text}`);
+const drawn = (rows) =>
+  rows.map((row) => `${"  ".repeat(row.depth)}${row.kind === "group" ? "+" : ""}${row.text}`);
 
 test("names form a tree in network order, and a group with one child is one row", () => {
-  const rows = networkRows([layer("conv1"), layer("layer1.0.conv1"), layer("layer1.1.conv1"), layer("layer2.0.down.0")]);
+  const rows = networkRows([
+    layer("conv1"),
+    layer("layer1.0.conv1"),
+    layer("layer1.1.conv1"),
+    layer("layer2.0.down.0"),
+  ]);
   assert.deepEqual(drawn(rows), ["conv1", "+layer1", "  0.conv1", "  1.conv1", "layer2.0.down.0"]);
 });
 
 test("a small numbered group has no row", () => {
-  const rows = networkRows(["layer1.0.conv1", "layer1.0.conv2", "layer1.1.conv1", "layer1.1.conv2"].map((each) => layer(each)));
+  const rows = networkRows(
+    ["layer1.0.conv1", "layer1.0.conv2", "layer1.1.conv1", "layer1.1.conv2"].map((each) =>
+      layer(each),
+    ),
+  );
   assert.deepEqual(drawn(rows), ["+layer1", "  0.conv1", "  0.conv2", "  1.conv1", "  1.conv2"]);
 });
 
@@ -76,12 +121,20 @@ test("a numbered row shows the name of its group", () => {
 });
 
 test("later calls and second models have rows of their own", () => {
-  const rows = networkRows([layer("a.conv"), layer("a.conv.call2", null, 2), layer("conv", null, 1, "gan")]);
+  const rows = networkRows([
+    layer("a.conv"),
+    layer("a.conv.call2", null, 2),
+    layer("conv", null, 1, "gan"),
+  ]);
   assert.deepEqual(drawn(rows), ["+a", "  conv", "  conv.call2", "gan.conv"]);
 });
 
 test("a layer that contains other layers has a row of its own", () => {
-  assert.deepEqual(drawn(networkRows([layer("block"), layer("block.conv")])), ["block", "+block", "  conv"]);
+  assert.deepEqual(drawn(networkRows([layer("block"), layer("block.conv")])), [
+    "block",
+    "+block",
+    "  conv",
+  ]);
 });
 
 test("layers are grouped by kernel shape", () => {

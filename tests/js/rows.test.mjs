@@ -6,7 +6,13 @@ import { planesOf, valueAt } from "../../src/fmapboard/plugin/static/data/decode
 import { sketches } from "../../src/fmapboard/plugin/static/draw/channel_order.js";
 import { lay } from "../../src/fmapboard/plugin/static/draw/paint.js";
 import { buildScene } from "../../src/fmapboard/plugin/static/draw/scene.js";
-import { ROW_SHARE, corner, hit, layout, visible } from "../../src/fmapboard/plugin/static/draw/tile_layout.js";
+import {
+  ROW_SHARE,
+  corner,
+  hit,
+  layout,
+  visible,
+} from "../../src/fmapboard/plugin/static/draw/tile_layout.js";
 import { START } from "../../src/fmapboard/plugin/static/state/state.js";
 import { place } from "../../src/fmapboard/plugin/static/views/view_grid.js";
 import { profile } from "../../src/fmapboard/plugin/static/views/row_profile.js";
@@ -18,7 +24,17 @@ import { ROWS_PICTURE as PICTURE, TILES_PICTURE } from "./fixtures.mjs";
 
 /** @typedef {import("../../src/fmapboard/plugin/static/draw/scene.js").MapsScene} MapsScene */
 
-const REQUEST = { count: 64, parts: 1, mapHeight: 1, mapWidth: 100, tile: 0, available: 700, windowHeight: 600, ratio: 1, rows: true };
+const REQUEST = {
+  count: 64,
+  parts: 1,
+  mapHeight: 1,
+  mapWidth: 100,
+  tile: 0,
+  available: 700,
+  windowHeight: 600,
+  ratio: 1,
+  rows: true,
+};
 /** Two rows of three positions, levels 0 127 255 and 255 0 127. */
 const LEVELS = [0, 127, 255, 255, 0, 127];
 const RGBA = Uint8ClampedArray.from(LEVELS.flatMap((level) => [level, level, level, 255]));
@@ -26,13 +42,30 @@ const RGBA = Uint8ClampedArray.from(LEVELS.flatMap((level) => [level, level, lev
 /** @param {MapsPicture} picture */
 function scene(picture) {
   const planes = planesOf(RGBA, 3, PICTURE);
-  const ends = (/** @type {number[]} */ values) => ({ shape: [1, 2], values: Float32Array.from(values) });
+  const ends = (/** @type {number[]} */ values) => ({
+    shape: [1, 2],
+    values: Float32Array.from(values),
+  });
   const maps = {
-    header: { format: FORMAT, pictures: [picture] }, step: 0, wallTime: 0, planes: new Map([["feature_maps/0", planes]]),
-    arrays: { "feature_maps.lo": ends([0, 10]), "feature_maps.hi": ends([2.55, 30]) }, kernels: null, missing: [], bytes: 0,
+    header: { format: FORMAT, pictures: [picture] },
+    step: 0,
+    wallTime: 0,
+    planes: new Map([["feature_maps/0", planes]]),
+    arrays: { "feature_maps.lo": ends([0, 10]), "feature_maps.hi": ends([2.55, 30]) },
+    kernels: null,
+    missing: [],
+    bytes: 0,
   };
   const question = { run: "r", key: "k", step: 0, ts: 0, role: "feature_maps", sample: 0 };
-  const made = buildScene({ state: { ...START }, question, otherQuestion: null, maps, otherMaps: null, history: null, sortMaps: null });
+  const made = buildScene({
+    state: { ...START },
+    question,
+    otherQuestion: null,
+    maps,
+    otherMaps: null,
+    history: null,
+    sortMaps: null,
+  });
   assert.equal(made.kind, "maps");
   return /** @type {MapsScene} */ (made);
 }
@@ -69,7 +102,10 @@ test("a point is mapped to channel, side and position, and to nothing outside th
     for (const part of [0, 1, 2]) {
       const { left, top } = corner(of, cell, part);
       const found = hit(of, left + of.tileWidth * 0.505, top + of.tileHeight / 2);
-      assert.deepEqual([found?.cell, found?.part, Math.floor((found?.u ?? 0) * 100)], [cell, part, 50]);
+      assert.deepEqual(
+        [found?.cell, found?.part, Math.floor((found?.u ?? 0) * 100)],
+        [cell, part, 50],
+      );
     }
   }
   assert.ok(corner(of, 0).left >= 40); // a channel number of four digits
@@ -95,13 +131,23 @@ test("rows are decoded with the range of their channel, and can be drawn as a li
   assert.deepEqual([...planes.levels], LEVELS);
   assert.equal(valueAt(planes, 1, 0, 1, 10, 30).value, 10);
   const line = profile({ planes, lo: [0, 10], hi: [2.55, 30] }, 0);
-  assert.deepEqual(line.map((value) => value.toFixed(2)), ["0.00", "1.27", "2.55"]);
+  assert.deepEqual(
+    line.map((value) => value.toFixed(2)),
+    ["0.00", "1.27", "2.55"],
+  );
 });
 
 test("the similarity of rows sees differences within an eighth of their length", () => {
   const levels = new Uint8Array(2 * 64);
   for (let x = 0; x < 64; x += 1) levels[x] = levels[64 + ((x + 1) % 64)] = x % 2 ? 255 : 0;
-  const { vectors, length } = sketches({ channels: 2, height: 1, width: 64, levels, marks: null, coarse: 1 });
+  const { vectors, length } = sketches({
+    channels: 2,
+    height: 1,
+    width: 64,
+    levels,
+    marks: null,
+    coarse: 1,
+  });
   let dot = 0;
   for (let k = 0; k < length; k += 1) dot += vectors[k] * vectors[length + k];
   assert.ok(Math.abs(dot + 1) < 1e-5); // opposite
@@ -120,8 +166,17 @@ test("a stored scale of the whole layer is recognized, as is that of maps of one
 });
 
 test("a record of a newer format raises an error that says to reload", async () => {
-  const json = { header: { format: FORMAT + 1, pictures: [] }, step: 0, wall_time: 0, parts: [], missing: [] };
-  await assert.rejects(decodeMaps({ json, body: new ArrayBuffer(0) }), /a record of format 3; this page reads up to 2: reload the page/);
+  const json = {
+    header: { format: FORMAT + 1, pictures: [] },
+    step: 0,
+    wall_time: 0,
+    parts: [],
+    missing: [],
+  };
+  await assert.rejects(
+    decodeMaps({ json, body: new ArrayBuffer(0) }),
+    /a record of format 3; this page reads up to 2: reload the page/,
+  );
   json.header.format = FORMAT;
   assert.equal((await decodeMaps({ json, body: new ArrayBuffer(0) })).step, 0);
 });

@@ -1,12 +1,21 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { indexOf, keptText, nearest, neighbours, walk } from "../../src/fmapboard/plugin/static/state/steps.js";
+import {
+  indexOf,
+  keptText,
+  nearest,
+  neighbours,
+  walk,
+} from "../../src/fmapboard/plugin/static/state/steps.js";
 
 const KEPT = [0, 100, 250, 400];
 
 test("the last kept step not after the requested one is found", () => {
-  assert.deepEqual([0, 99, 100, 399, 400, 9999].map((step) => KEPT[indexOf(KEPT, step)]), [0, 0, 100, 250, 400, 400]);
+  assert.deepEqual(
+    [0, 99, 100, 399, 400, 9999].map((step) => KEPT[indexOf(KEPT, step)]),
+    [0, 0, 100, 250, 400, 400],
+  );
 });
 
 test("a step before the first kept one gives the first", () => {
@@ -20,7 +29,10 @@ test("null gives the newest step, and an empty list has no index", () => {
 });
 
 test("a position between two kept steps gives the nearer one", () => {
-  assert.deepEqual([-9, 49, 51, 330, 900].map((at) => nearest(KEPT, at)), [0, 0, 100, 400, 400]);
+  assert.deepEqual(
+    [-9, 49, 51, 330, 900].map((at) => nearest(KEPT, at)),
+    [0, 0, 100, 400, 400],
+  );
   assert.equal(nearest([], 3), null);
 });
 

@@ -9,9 +9,17 @@ function question() {
   /** @type {(value: unknown) => void} */ let answer = () => {};
   /** @type {(error: Error) => void} */ let fail = () => {};
   /** @type {AbortSignal|undefined} */ let signal;
-  const promise = new Promise((resolve, reject) => [answer, fail] = [resolve, reject]);
-  const load = (/** @type {AbortSignal} */ given) => { signal = given; return promise; };
-  return { load, answer: (/** @type {unknown} */ v) => answer(v), fail: (/** @type {Error} */ e) => fail(e), stopped: () => Boolean(signal?.aborted) };
+  const promise = new Promise((resolve, reject) => ([answer, fail] = [resolve, reject]));
+  const load = (/** @type {AbortSignal} */ given) => {
+    signal = given;
+    return promise;
+  };
+  return {
+    load,
+    answer: (/** @type {unknown} */ v) => answer(v),
+    fail: (/** @type {Error} */ e) => fail(e),
+    stopped: () => Boolean(signal?.aborted),
+  };
 }
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 

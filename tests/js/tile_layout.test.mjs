@@ -1,10 +1,24 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { corner, hit, layout, visible } from "../../src/fmapboard/plugin/static/draw/tile_layout.js";
+import {
+  corner,
+  hit,
+  layout,
+  visible,
+} from "../../src/fmapboard/plugin/static/draw/tile_layout.js";
 import { lay } from "../../src/fmapboard/plugin/static/draw/paint.js";
 
-const REQUEST = { count: 64, parts: 1, mapHeight: 8, mapWidth: 8, tile: 64, available: 500, windowHeight: 400, ratio: 1 };
+const REQUEST = {
+  count: 64,
+  parts: 1,
+  mapHeight: 8,
+  mapWidth: 8,
+  tile: 64,
+  available: 500,
+  windowHeight: 400,
+  ratio: 1,
+};
 
 test("each map pixel is a whole number of device pixels", () => {
   for (const ratio of [1, 1.25, 1.5, 2, 3]) {
@@ -36,7 +50,10 @@ test("2048 channels have tiles of readable size and scroll", () => {
 test("only cells inside the window are visible", () => {
   const of = layout(REQUEST);
   assert.deepEqual(visible(of, 0, of.cellHeight), [0, of.columns]);
-  assert.deepEqual(visible(of, 10 + 2 * of.cellHeight, 10 + 3 * of.cellHeight - 1), [2 * of.columns, 3 * of.columns]);
+  assert.deepEqual(visible(of, 10 + 2 * of.cellHeight, 10 + 3 * of.cellHeight - 1), [
+    2 * of.columns,
+    3 * of.columns,
+  ]);
   assert.deepEqual(visible(of, 1e6, 1e6 + 10), [64, 64]);
 });
 

@@ -1,7 +1,12 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { difference, levelColours, place, ranges } from "../../src/fmapboard/plugin/static/draw/value_scale.js";
+import {
+  difference,
+  levelColours,
+  place,
+  ranges,
+} from "../../src/fmapboard/plugin/static/draw/value_scale.js";
 
 /** @typedef {import("../../src/fmapboard/plugin/static/state/state.js").Scale} Scale */
 
@@ -10,27 +15,54 @@ const CHANNEL = { scale: "channel", zeroCentred: false };
 
 test("by default each channel has its own scale", () => {
   const found = ranges(2, [{ lo: [-1, 5], hi: [2, 9] }], CHANNEL);
-  assert.deepEqual([[...found.lo], [...found.hi]], [[-1, 5], [2, 9]]);
+  assert.deepEqual(
+    [[...found.lo], [...found.hi]],
+    [
+      [-1, 5],
+      [2, 9],
+    ],
+  );
 });
 
 test("a layer scale covers all channels", () => {
   const found = ranges(2, [{ lo: [-1, 5], hi: [2, 9] }], { ...CHANNEL, scale: "layer" });
-  assert.deepEqual([[...found.lo], [...found.hi]], [[-1, -1], [9, 9]]);
+  assert.deepEqual(
+    [[...found.lo], [...found.hi]],
+    [
+      [-1, -1],
+      [9, 9],
+    ],
+  );
 });
 
 test("two sides and all steps share one scale", () => {
   const steps = { lo: [-4, 6, 0, 1], hi: [0, 7, 3, 8] }; // two steps of two channels
   const found = ranges(2, [{ lo: [-1, 5], hi: [2, 9] }, steps], CHANNEL);
-  assert.deepEqual([[...found.lo], [...found.hi]], [[-4, 1], [3, 9]]);
+  assert.deepEqual(
+    [[...found.lo], [...found.hi]],
+    [
+      [-4, 1],
+      [3, 9],
+    ],
+  );
 });
 
 test("a signed scale is centred on zero", () => {
   const found = ranges(2, [{ lo: [-1, 5], hi: [3, 9] }], { ...CHANNEL, zeroCentred: true });
-  assert.deepEqual([[...found.lo], [...found.hi]], [[-3, -9], [3, 9]]);
+  assert.deepEqual(
+    [[...found.lo], [...found.hi]],
+    [
+      [-3, -9],
+      [3, 9],
+    ],
+  );
 });
 
 test("non-finite values do not affect a scale", () => {
-  const found = ranges(3, [{ lo: [NaN, -Infinity, 1], hi: [NaN, 4, 2] }], { ...CHANNEL, scale: "layer" });
+  const found = ranges(3, [{ lo: [NaN, -Infinity, 1], hi: [NaN, 4, 2] }], {
+    ...CHANNEL,
+    scale: "layer",
+  });
   assert.deepEqual([found.lo[0], found.hi[0]], [1, 4]);
   const nothing = ranges(1, [{ lo: [NaN], hi: [NaN] }], CHANNEL);
   assert.deepEqual([nothing.lo[0], nothing.hi[0]], [0, 0]);
@@ -53,8 +85,16 @@ test("a range without width gives the middle", () => {
 
 /** @param {number[]} levels @param {number[]|null} marks */
 const side = (levels, marks = null, lo = 0, hi = 255) => ({
-  planes: { channels: 1, height: 1, width: levels.length, levels: Uint8Array.from(levels), marks: marks && Uint8Array.from(marks), coarse: 1 },
-  lo: [lo], hi: [hi],
+  planes: {
+    channels: 1,
+    height: 1,
+    width: levels.length,
+    levels: Uint8Array.from(levels),
+    marks: marks && Uint8Array.from(marks),
+    coarse: 1,
+  },
+  lo: [lo],
+  hi: [hi],
 });
 
 test("a difference is computed from values, not levels", () => {

@@ -34,7 +34,9 @@ export class App {
   constructor() {
     /** @type {State} */
     this.state = { ...START };
-    this.source = new Source(new Store((prefetched) => (prefetched ? this.prefetch() : this.redraw())));
+    this.source = new Source(
+      new Store((prefetched) => (prefetched ? this.prefetch() : this.redraw())),
+    );
     this.stepOnly = false;
     /** @type {Model|null} */
     this.model = null;
@@ -61,9 +63,23 @@ export class App {
     this.empty = createEmpty(this);
     this.help = createHelp();
     const main = h("main", {}, this.head.element, this.legend.element, this.grid.element);
-    const aside = h("aside", { "aria-label": "Channel and layer over steps" }, this.channel.element, this.charts.element);
+    const aside = h(
+      "aside",
+      { "aria-label": "Channel and layer over steps" },
+      this.channel.element,
+      this.charts.element,
+    );
     this.body = h("div", { class: "body" }, this.layers.element, main, aside);
-    this.root = h("div", { class: "app" }, this.bar.element, this.time.element, this.sampling.element, this.body, this.empty.element, this.help.element);
+    this.root = h(
+      "div",
+      { class: "app" },
+      this.bar.element,
+      this.time.element,
+      this.sampling.element,
+      this.body,
+      this.empty.element,
+      this.help.element,
+    );
   }
 
   /** Puts the tab into the page and installs all listeners and timers. */
@@ -98,7 +114,9 @@ export class App {
       this.steppedAt = performance.now();
       window.setTimeout(() => this.redraw(), CALM_MS + 10);
     }
-    if (this.state.compare === "run" && this.state.other === this.state.run) this.state.other = before.run;
+    if (this.state.compare === "run" && this.state.other === this.state.run) {
+      this.state.other = before.run;
+    }
     this.redraw();
   }
 
@@ -128,7 +146,9 @@ export class App {
     if (host.hidden()) return;
     const since = performance.now() - this.reloadedAt;
     const empty = this.model?.listed && !this.model.layers.length;
-    if (this.missed || (this.live && since > LIVE_EVERY_MS) || (empty && since > EMPTY_EVERY_MS)) this.reload();
+    if (this.missed || (this.live && since > LIVE_EVERY_MS) || (empty && since > EMPTY_EVERY_MS)) {
+      this.reload();
+    }
   }
 
   draw() {
@@ -215,7 +235,7 @@ export class App {
 
   /** @param {"first"|"last"} end */
   stepTo(end) {
-    this.update({ step: end === "last" ? null : this.model?.steps[0] ?? null });
+    this.update({ step: end === "last" ? null : (this.model?.steps[0] ?? null) });
   }
 
   play() {

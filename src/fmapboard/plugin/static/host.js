@@ -101,7 +101,13 @@ export function listen(reloaded) {
       /** @type {{type: string, id: number, isReply?: boolean}} */
       const message = JSON.parse(event.data);
       if (message.isReply) return;
-      const reply = { type: message.type, id: message.id, payload: null, error: null, isReply: true };
+      const reply = {
+        type: message.type,
+        id: message.id,
+        payload: null,
+        error: null,
+        isReply: true,
+      };
       channel.port1.postMessage(JSON.stringify(reply));
       if (/DataReloaded|RunsChanged/.test(message.type)) reloaded();
     };

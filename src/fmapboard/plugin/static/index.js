@@ -8,7 +8,8 @@ export async function render() {
     new App().start();
   } catch (error) {
     const said = document.createElement("pre");
-    said.textContent = `The Feature maps tab could not start: ${error}\n\nReload the page; if it ` +
+    said.textContent =
+      `The Feature maps tab could not start: ${error}\n\nReload the page; if it ` +
       "comes back, please report it with the browser's name and version.";
     document.body.replaceChildren(said);
     document.documentElement.dataset.ready = "failed";

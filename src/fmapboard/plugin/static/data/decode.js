@@ -74,10 +74,22 @@ export function planesOf(rgba, pictureWidth, header) {
   const name = header.palette;
   const of = known.get(name) ?? meanings(name);
   known.set(name, of);
-  const places = corners(channels, height, width, header.columns ?? columns(channels), header.padding ?? 2);
+  const places = corners(
+    channels,
+    height,
+    width,
+    header.columns ?? columns(channels),
+    header.padding ?? 2,
+  );
   const last = places[channels - 1];
-  if (!last || (last.top + height) * pictureWidth > colours.length || last.left + width > pictureWidth) {
-    throw new Error(`a picture of ${pictureWidth} px holds no ${channels} tiles of ${height}×${width}`);
+  if (
+    !last ||
+    (last.top + height) * pictureWidth > colours.length ||
+    last.left + width > pictureWidth
+  ) {
+    throw new Error(
+      `a picture of ${pictureWidth} px holds no ${channels} tiles of ${height}×${width}`,
+    );
   }
   const levels = new Uint8Array(channels * height * width);
   const marks = new Uint8Array(levels.length);
@@ -97,7 +109,9 @@ export function planesOf(rgba, pictureWidth, header) {
         }
         if (colour !== seen) {
           const found = of.get(colour);
-          if (found === undefined) throw new Error(`the picture holds a colour that is not of the palette ${name}`);
+          if (found === undefined) {
+            throw new Error(`the picture holds a colour that is not of the palette ${name}`);
+          }
           seen = colour;
           meaning = found;
         }

@@ -48,34 +48,46 @@ function pixels(picture) {
  */
 export async function decodeMaps({ json, body }) {
   if (json.header.format > FORMAT) {
-    throw new Error(`a record of format ${json.header.format}; this page reads up to ${FORMAT}: reload the page`);
+    throw new Error(
+      `a record of format ${json.header.format}; this page reads up to ${FORMAT}: reload the page`,
+    );
   }
   /** @type {Maps} */
   const maps = {
-    header: json.header, step: json.step, wallTime: json.wall_time, arrays: Object.create(null),
-    planes: new Map(), kernels: null, missing: json.missing ?? [], bytes: body.byteLength,
+    header: json.header,
+    step: json.step,
+    wallTime: json.wall_time,
+    arrays: Object.create(null),
+    planes: new Map(),
+    kernels: null,
+    missing: json.missing ?? [],
+    bytes: body.byteLength,
   };
   /** @type {Map<string, MapsPicture>} */
   const headers = new Map();
-  for (const each of json.header.pictures) if (each.role !== "kernels") headers.set(each.role, each);
-  await Promise.all(json.parts.map(async (part) => {
-    if (part.kind === "arrays") {
-      maps.arrays = arrays(body, part.arrays, part.offset);
-      return;
-    }
-    const picture = await bitmap(body.slice(part.offset, part.offset + part.length));
-    if (part.role === "kernels") {
-      maps.kernels = picture;
-      maps.bytes += 4 * picture.width * picture.height;
-      return;
-    }
-    const header = headers.get(part.role);
-    if (!header) throw new Error(`the record's header lists no picture of ${part.role}`);
-    const planes = planesOf(pixels(picture).data, picture.width, header);
-    picture.close();
-    maps.planes.set(`${part.role}/${part.sample}`, planes);
-    maps.bytes += planes.levels.length * (planes.marks ? 2 : 1);
-  }));
+  for (const each of json.header.pictures) {
+    if (each.role !== "kernels") headers.set(each.role, each);
+  }
+  await Promise.all(
+    json.parts.map(async (part) => {
+      if (part.kind === "arrays") {
+        maps.arrays = arrays(body, part.arrays, part.offset);
+        return;
+      }
+      const picture = await bitmap(body.slice(part.offset, part.offset + part.length));
+      if (part.role === "kernels") {
+        maps.kernels = picture;
+        maps.bytes += 4 * picture.width * picture.height;
+        return;
+      }
+      const header = headers.get(part.role);
+      if (!header) throw new Error(`the record's header lists no picture of ${part.role}`);
+      const planes = planesOf(pixels(picture).data, picture.width, header);
+      picture.close();
+      maps.planes.set(`${part.role}/${part.sample}`, planes);
+      maps.bytes += planes.levels.length * (planes.marks ? 2 : 1);
+    }),
+  );
   return maps;
 }
 

@@ -73,7 +73,8 @@ export class Store {
     this.pending.set(key, { entry, controller, needed: true, prefetch });
     this.requests += 1;
     load(controller.signal).then(
-      (value) => this.settle(key, entry, { ...entry, value, error: null, loading: false }, bytes(value)),
+      (value) =>
+        this.settle(key, entry, { ...entry, value, error: null, loading: false }, bytes(value)),
       (error) => this.settle(key, entry, { ...entry, error, loading: false }, 1000),
     );
     return entry;

@@ -68,12 +68,16 @@ export class Source {
 
   /** @param {string} run */
   layers(run) {
-    return this.store.get(`layers/${run}`, (signal) => api.layers(run, signal), { epoch: this.epoch, bytes: () => 1e6 });
+    return this.store.get(`layers/${run}`, (signal) => api.layers(run, signal), {
+      epoch: this.epoch,
+      bytes: () => 1e6,
+    });
   }
 
   /** @param {Question} question @param {boolean} prefetch */
   maps(question, prefetch = false) {
-    const load = async (/** @type {AbortSignal} */ signal) => decodeMaps(await api.maps(question, signal));
+    const load = async (/** @type {AbortSignal} */ signal) =>
+      decodeMaps(await api.maps(question, signal));
     return this.store.get(mapsKey(question), load, { bytes: (maps) => maps.bytes, prefetch });
   }
 
@@ -84,13 +88,19 @@ export class Source {
 
   /** @param {string} run @param {Layer} layer */
   history(run, layer) {
-    const load = (/** @type {number} */ ts) => (/** @type {AbortSignal} */ signal) => api.history(run, layer.key, ts, signal);
+    const load = (/** @type {number} */ ts) => (/** @type {AbortSignal} */ signal) =>
+      api.history(run, layer.key, ts, signal);
     return this.growing(`history/${run}\n${layer.key}`, layer, load, 4e6);
   }
 
   /** @param {string} run @param {Layer} layer */
   numbers(run, layer) {
-    return this.growing(`numbers/${run}\n${layer.key}`, layer, () => (signal) => api.numbers(run, layer.key, signal), 2e6);
+    return this.growing(
+      `numbers/${run}\n${layer.key}`,
+      layer,
+      () => (signal) => api.numbers(run, layer.key, signal),
+      2e6,
+    );
   }
 
   /**
@@ -113,7 +123,13 @@ export class Source {
   input(run, input, step) {
     const i = input ? indexOf(input.steps, step) : -1;
     if (!input || i < 0) return null;
-    const of = { run, name: input.name ?? "", sample: input.sample, step: input.steps[i], ts: input.wall_times[i] };
+    const of = {
+      run,
+      name: input.name ?? "",
+      sample: input.sample,
+      step: input.steps[i],
+      ts: input.wall_times[i],
+    };
     const load = async (/** @type {AbortSignal} */ signal) =>
       decodeInput(await api.input(of, signal));
     const key = `input/${JSON.stringify(of)}`;
@@ -129,7 +145,9 @@ export class Source {
   health(run, step, calm, version) {
     const key = `overview/${run}\n${step}\n${version}`;
     if (calm || this.store.has(key)) {
-      const entry = this.store.get(key, (signal) => api.overview(run, step, signal), { bytes: () => 1e5 });
+      const entry = this.store.get(key, (signal) => api.overview(run, step, signal), {
+        bytes: () => 1e5,
+      });
       if (entry.value && this.overviewOf !== key) {
         this.overview = new Map(entry.value.layers.map((each) => [each.key, numbered(each)]));
         this.overviewOf = key;
@@ -169,14 +187,31 @@ export class Source {
     const sortEntry = needsSort && sortQuestion ? this.maps(sortQuestion) : null;
     const error = entry?.error ?? otherEntry?.error ?? null;
     if (!question || error) return { scene: null, stale: false, error };
-    if (!entry?.value || (otherEntry && !otherEntry.value)) return { scene: this.scene, stale: true, error };
-    const key = JSON.stringify([question, other, state.scale, state.locked, state.colours === "signed", state.sort,
-      state.sort_step, state.show, Boolean(history && (state.locked || state.sort === "change")) && history?.steps, Boolean(sortEntry?.value)]);
+    if (!entry?.value || (otherEntry && !otherEntry.value)) {
+      return { scene: this.scene, stale: true, error };
+    }
+    const key = JSON.stringify([
+      question,
+      other,
+      state.scale,
+      state.locked,
+      state.colours === "signed",
+      state.sort,
+      state.sort_step,
+      state.show,
+      Boolean(history && (state.locked || state.sort === "change")) && history?.steps,
+      Boolean(sortEntry?.value),
+    ]);
     if (key !== this.sceneKey) {
       this.sceneKey = key;
       this.scene = buildScene({
-        state, question, otherQuestion: other, maps: entry.value, otherMaps: otherEntry?.value ?? null,
-        history, sortMaps: sortEntry?.value ?? null,
+        state,
+        question,
+        otherQuestion: other,
+        maps: entry.value,
+        otherMaps: otherEntry?.value ?? null,
+        history,
+        sortMaps: sortEntry?.value ?? null,
       });
     }
     return { scene: this.scene, stale: false, error: null };

@@ -86,7 +86,8 @@ function normalize(vector) {
  */
 export function bySimilarity(planes, strength) {
   const { vectors, length } = sketches(planes);
-  const isFlat = (/** @type {number} */ c) => !vectors.subarray(c * length, (c + 1) * length).some(Boolean);
+  const isFlat = (/** @type {number} */ c) =>
+    !vectors.subarray(c * length, (c + 1) * length).some(Boolean);
   const ranked = byScore(strength);
   const flat = ranked.filter(isFlat).sort((a, b) => a - b);
   const left = ranked.filter((c) => !isFlat(c));

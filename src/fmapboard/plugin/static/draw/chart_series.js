@@ -106,7 +106,12 @@ function spread(edges, counts, lo, hi, into) {
  */
 export function tagsOf(series, group) {
   return Object.keys(series)
-    .filter((tag) => tag.slice(0, tag.indexOf("/")) === group || tag.endsWith(`.${group}`) || tag.split("/")[0].endsWith(`.${group}`))
+    .filter(
+      (tag) =>
+        tag.slice(0, tag.indexOf("/")) === group ||
+        tag.endsWith(`.${group}`) ||
+        tag.split("/")[0].endsWith(`.${group}`),
+    )
     .sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
 }
 

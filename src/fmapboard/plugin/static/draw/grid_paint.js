@@ -58,14 +58,25 @@ export function paintGrid(context, scene, of, where, look) {
     scene.parts.forEach((part, p) => {
       const { left, top } = corner(of, cell, p);
       const pixels = pixelsOf(scene, part, scene.order[cell], look.palette);
-      lay(out, width, height, Math.round((left - scrolled) * ratio), Math.round((top - where.top) * ratio),
-        pixels.pixels, pixels.width, of.factor, of.factorDown);
+      lay(
+        out,
+        width,
+        height,
+        Math.round((left - scrolled) * ratio),
+        Math.round((top - where.top) * ratio),
+        pixels.pixels,
+        pixels.width,
+        of.factor,
+        of.factorDown,
+      );
     });
   }
   context.putImageData(image, 0, 0);
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
   if (of.rows) rowNames(context, scene, of, [first, last], where, look);
-  else for (let cell = first; cell < last; cell += 1) caption(context, scene, of, cell, where, look);
+  else {
+    for (let cell = first; cell < last; cell += 1) caption(context, scene, of, cell, where, look);
+  }
 }
 
 /**
@@ -126,7 +137,9 @@ function badge(context, fault, left, top, available, look) {
   context.fillStyle = css(MARK_COLOURS[fault.mark]);
   context.fillRect(left, top + 1, 7, 7);
   context.fillStyle = look.text;
-  if (context.measureText(fault.word).width + 10 <= available) context.fillText(fault.word, left + 10, top);
+  if (context.measureText(fault.word).width + 10 <= available) {
+    context.fillText(fault.word, left + 10, top);
+  }
 }
 
 /**

@@ -11,14 +11,20 @@ export function short(value, digits = 3) {
   const size = Math.abs(value);
   const text =
     size >= 1e5 || size < 1e-3
-      ? size.toExponential(digits - 1).replace(/\.?0+e/, "e").replace("e+", "e").replace("-", MINUS)
+      ? size
+          .toExponential(digits - 1)
+          .replace(/\.?0+e/, "e")
+          .replace("e+", "e")
+          .replace("-", MINUS)
       : String(Number(size.toPrecision(digits)));
   return (value < 0 ? MINUS : "") + text;
 }
 
 /** An integer with thin spaces between groups of three digits. @param {number} value */
 export function whole(value) {
-  return String(value).replace("-", MINUS).replace(/\B(?=(\d{3})+$)/g, "\u2009");
+  return String(value)
+    .replace("-", MINUS)
+    .replace(/\B(?=(\d{3})+$)/g, "\u2009");
 }
 
 /** A step; digits are grouped from 10 000 on. @param {number} value */
@@ -59,6 +65,8 @@ export function clock(seconds) {
   if (!Number.isFinite(seconds)) return "";
   const date = new Date(seconds * 1000);
   const two = (/** @type {number} */ n) => String(n).padStart(2, "0");
-  return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ` +
-    `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
+  return (
+    `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ` +
+    `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`
+  );
 }

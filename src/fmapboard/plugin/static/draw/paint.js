@@ -35,7 +35,14 @@ export function tilePixels(scene, part, channel, palette) {
   const size = height * width;
   const out = new Uint32Array(size);
   const { lo, hi } = scene.ranges;
-  levelColours(side.lo[channel], side.hi[channel], lo[channel], hi[channel], colours(palette), lookup);
+  levelColours(
+    side.lo[channel],
+    side.hi[channel],
+    lo[channel],
+    hi[channel],
+    colours(palette),
+    lookup,
+  );
   const from = channel * size;
   for (let i = 0; i < size; i += 1) out[i] = lookup[levels[from + i]];
   if (marks) {
@@ -119,6 +126,8 @@ export function tileCanvas(pixels, width) {
   const canvas = new OffscreenCanvas(Math.max(1, width), Math.max(1, height));
   const context = /** @type {OffscreenCanvasRenderingContext2D} */ (canvas.getContext("2d"));
   const bytes = new Uint8ClampedArray(pixels.buffer, pixels.byteOffset, pixels.byteLength);
-  if (width && height) context.putImageData(new ImageData(new Uint8ClampedArray(bytes), width, height), 0, 0);
+  if (width && height) {
+    context.putImageData(new ImageData(new Uint8ClampedArray(bytes), width, height), 0, 0);
+  }
   return canvas;
 }

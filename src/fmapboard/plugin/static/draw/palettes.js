@@ -5,15 +5,24 @@ export const VALUES = 250;
 
 /** Codes of pixels that are not plain values, as they are stored. */
 export const MARK = Object.freeze({
-  PADDING: 250, NAN: 251, POSITIVE_INFINITY: 252, NEGATIVE_INFINITY: 253, CONSTANT: 254, DEAD: 255,
+  PADDING: 250,
+  NAN: 251,
+  POSITIVE_INFINITY: 252,
+  NEGATIVE_INFINITY: 253,
+  CONSTANT: 254,
+  DEAD: 255,
 });
 
 /** @typedef {readonly [number, number, number]} Rgb */
 
 /** @type {Readonly<Record<number, Rgb>>} */
 export const MARK_COLOURS = Object.freeze({
-  250: [0, 0, 32], 251: [255, 0, 255], 252: [255, 0, 0], 253: [0, 0, 255],
-  254: [0, 225, 225], 255: [255, 128, 0],
+  250: [0, 0, 32],
+  251: [255, 0, 255],
+  252: [255, 0, 0],
+  253: [0, 0, 255],
+  254: [0, 225, 225],
+  255: [255, 128, 0],
 });
 
 export const LEGEND = Object.freeze([
@@ -25,6 +34,7 @@ export const LEGEND = Object.freeze([
 ]);
 
 /** @type {Readonly<Record<string, readonly Rgb[]>>} */
+// prettier-ignore
 const ANCHORS = Object.freeze({
   grey: [[0, 0, 0], [255, 255, 255]],
   viridis: [

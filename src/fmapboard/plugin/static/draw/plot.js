@@ -33,10 +33,13 @@ export function frame(canvas, width, height, steps, values, log = false) {
   const context = prepare(canvas, width, height);
   context.clearRect(0, 0, width, height);
   const [from, to] = steps;
-  const scaled = (/** @type {number} */ value) => (log ? Math.log10(Math.max(value, 1e-30)) : value);
+  const scaled = (/** @type {number} */ value) =>
+    log ? Math.log10(Math.max(value, 1e-30)) : value;
   const [lo, hi] = values.map(scaled);
   const x = (/** @type {number} */ step) =>
-    to > from ? LEFT + ((step - from) / (to - from)) * (width - LEFT - RIGHT) : (LEFT + width - RIGHT) / 2;
+    to > from
+      ? LEFT + ((step - from) / (to - from)) * (width - LEFT - RIGHT)
+      : (LEFT + width - RIGHT) / 2;
   const y = (/** @type {number} */ value) =>
     height - BOTTOM - ((scaled(value) - lo) / (hi - lo || 1)) * (height - BOTTOM - TOP);
   context.font = look.font.replace("11px", "10px");
@@ -136,9 +139,20 @@ export function drawHeat({ context, x, height }, heat, palette) {
   context.imageSmoothingEnabled = false;
   for (let s = 0; s < columns; s += 1) {
     const left = s === 0 ? x(heat.steps[0]) : (x(heat.steps[s - 1]) + x(heat.steps[s])) / 2;
-    const right = s === columns - 1 ? x(heat.steps[s]) : (x(heat.steps[s]) + x(heat.steps[s + 1])) / 2;
+    const right =
+      s === columns - 1 ? x(heat.steps[s]) : (x(heat.steps[s]) + x(heat.steps[s + 1])) / 2;
     const wide = columns === 1 ? 24 : Math.max(1, right - left);
-    context.drawImage(small, s, 0, 1, heat.rows, columns === 1 ? left - 12 : left, TOP, wide, height - TOP - BOTTOM);
+    context.drawImage(
+      small,
+      s,
+      0,
+      1,
+      heat.rows,
+      columns === 1 ? left - 12 : left,
+      TOP,
+      wide,
+      height - TOP - BOTTOM,
+    );
   }
 }
 

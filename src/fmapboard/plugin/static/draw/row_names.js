@@ -69,7 +69,12 @@ function outline(context, of, y, where, colour, thick) {
   context.strokeStyle = colour;
   context.lineWidth = thick;
   const out = thick / 2;
-  context.strokeRect(of.left - (where.left ?? 0) - out, y - out, of.cellWidth + 2 * out, of.cellHeight + 2 * out);
+  context.strokeRect(
+    of.left - (where.left ?? 0) - out,
+    y - out,
+    of.cellWidth + 2 * out,
+    of.cellHeight + 2 * out,
+  );
 }
 
 /**
@@ -86,7 +91,10 @@ function positions(context, scene, of, where, look) {
   for (let part = 0; part < of.parts; part += 1) {
     const { left } = corner(of, 0, part);
     const start = left - (where.left ?? 0);
-    for (const position of [0, ...ticks(0, columns * block, most).filter((at) => at > 0 && at < columns * block)]) {
+    for (const position of [
+      0,
+      ...ticks(0, columns * block, most).filter((at) => at > 0 && at < columns * block),
+    ]) {
       const x = start + (position / block / columns) * of.tileWidth;
       context.fillStyle = look.muted;
       context.fillRect(Math.round(x), of.top - where.top - 5, 1, 4);

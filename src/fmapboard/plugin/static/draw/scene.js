@@ -65,24 +65,50 @@ export function buildScene({ state, question, otherQuestion, maps, otherMaps, hi
   const isKernels = picture?.role === "kernels";
   /** @type {SceneBase} */
   const scene = {
-    why: "", question, otherQuestion, maps, otherMaps, picture, a: null, b: null,
-    difference: null, ranges: NO_RANGES, differenceRanges: NO_RANGES, channels: 0, order: [],
-    zeroCentred: state.colours === "signed", rows: picture?.layout === "rows",
-    wholeLayer: state.scale === "layer" || storedForLayer(picture), parts: ["a"],
+    why: "",
+    question,
+    otherQuestion,
+    maps,
+    otherMaps,
+    picture,
+    a: null,
+    b: null,
+    difference: null,
+    ranges: NO_RANGES,
+    differenceRanges: NO_RANGES,
+    channels: 0,
+    order: [],
+    zeroCentred: state.colours === "signed",
+    rows: picture?.layout === "rows",
+    wholeLayer: state.scale === "layer" || storedForLayer(picture),
+    parts: ["a"],
   };
   if (question.role === "kernels" && maps.kernels) {
-    return { ...scene, kind: "kernels", picture: isKernels ? picture : null, kernels: maps.kernels };
+    return {
+      ...scene,
+      kind: "kernels",
+      picture: isKernels ? picture : null,
+      kernels: maps.kernels,
+    };
   }
   const a = sideOf(maps, question.role, question.sample);
   if (!a || !picture || isKernels) return { ...scene, kind: "none", why: whyNot(maps, question) };
-  const b = otherMaps && otherQuestion ? sideOf(otherMaps, otherQuestion.role, otherQuestion.sample) : null;
+  const b =
+    otherMaps && otherQuestion ? sideOf(otherMaps, otherQuestion.role, otherQuestion.sample) : null;
   const channels = b ? Math.min(a.planes.channels, b.planes.channels) : a.planes.channels;
   const between = b ? difference(a, b) : null;
   const ordered = order(state, sortMaps, question, history).filter((c) => c < channels);
   const known = new Set(ordered);
   for (let c = 0; c < channels; c += 1) if (!known.has(c)) ordered.push(c);
   return {
-    ...scene, kind: "maps", picture, a, b, channels, difference: between, order: ordered,
+    ...scene,
+    kind: "maps",
+    picture,
+    a,
+    b,
+    channels,
+    difference: between,
+    order: ordered,
     why: b && !between ? "the two sides differ in size: no difference" : "",
     ranges: sceneRanges(state, question, a, b, history, channels),
     differenceRanges: between ? differenceRanges(state, between, channels) : NO_RANGES,
@@ -112,8 +138,10 @@ function parts(show, other, between) {
 /** Why a picture cannot be drawn, in words. @param {Maps} maps @param {Question} question */
 function whyNot(maps, question) {
   if (maps.missing.includes(question.role)) {
-    return "TensorBoard no longer keeps this picture at this step. Start it with " +
-      "`fmapboard serve` or --samples_per_plugin images=1000 to keep more.";
+    return (
+      "TensorBoard no longer keeps this picture at this step. Start it with " +
+      "`fmapboard serve` or --samples_per_plugin images=1000 to keep more."
+    );
   }
   if (!pictureOf(maps, question.role)) return "not logged for this layer at this step";
   return `no picture of sample ${question.sample}`;
@@ -134,14 +162,19 @@ function sceneRanges(state, question, a, b, history, channels) {
   const lo = history?.arrays[`${question.role}.${least}`];
   const hi = history?.arrays[`${question.role}.${most}`];
   const ofAll = lo?.shape[1] ?? 0;
-  if (state.locked && lo && hi && ofAll === channels) sources.push({ lo: [...lo.values], hi: [...hi.values] });
+  if (state.locked && lo && hi && ofAll === channels) {
+    sources.push({ lo: [...lo.values], hi: [...hi.values] });
+  }
   return ranges(channels, sources, { scale: state.scale, zeroCentred: state.colours === "signed" });
 }
 
 /** @param {State} state @param {Difference} between @param {number} channels */
 function differenceRanges(state, between, channels) {
   const peak = [...between.peak.subarray(0, channels)];
-  return ranges(channels, [{ lo: peak.map((p) => -p), hi: peak }], { scale: state.scale, zeroCentred: true });
+  return ranges(channels, [{ lo: peak.map((p) => -p), hi: peak }], {
+    scale: state.scale,
+    zeroCentred: true,
+  });
 }
 
 /** Computed orders of each record. @type {WeakMap<Maps, Map<string, number[]>>} */
@@ -195,8 +228,11 @@ export function flags(maps, role, channel) {
   const of = (/** @type {string} */ name) => maps.arrays[name]?.values[channel] ?? 0;
   const dead = of(`${role}.dead`) > 0 || (role === "feature_maps" && of("activation.dead") > 0);
   return {
-    nan: of(`${role}.nan`), positive: of(`${role}.positive_infinity`),
-    negative: of(`${role}.negative_infinity`), constant: of(`${role}.constant`) > 0, dead,
+    nan: of(`${role}.nan`),
+    positive: of(`${role}.positive_infinity`),
+    negative: of(`${role}.negative_infinity`),
+    constant: of(`${role}.constant`) > 0,
+    dead,
   };
 }
 

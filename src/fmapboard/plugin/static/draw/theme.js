@@ -8,8 +8,14 @@ let held = null;
 function read(style) {
   const get = (/** @type {string} */ name) => style.getPropertyValue(name).trim();
   return {
-    background: get("--surface"), text: get("--text"), muted: get("--muted"), line: get("--line"), strong: get("--strong"),
-    accent: get("--accent"), second: get("--second"), band: get("--band"),
+    background: get("--surface"),
+    text: get("--text"),
+    muted: get("--muted"),
+    line: get("--line"),
+    strong: get("--strong"),
+    accent: get("--accent"),
+    second: get("--second"),
+    band: get("--band"),
     font: `11px ${get("--font")}`,
   };
 }
@@ -34,7 +40,9 @@ export function prepare(canvas, width, height) {
   if (canvas.height !== h) canvas.height = h;
   canvas.style.width = `${w / ratio}px`;
   canvas.style.height = `${h / ratio}px`;
-  const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d", { willReadFrequently: true }));
+  const context = /** @type {CanvasRenderingContext2D} */ (
+    canvas.getContext("2d", { willReadFrequently: true })
+  );
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
   context.imageSmoothingEnabled = false;
   return context;

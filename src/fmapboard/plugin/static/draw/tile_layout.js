@@ -56,12 +56,22 @@ const ROW_MAX = 24;
 export function layout(request) {
   if (request.rows) return rowsLayout(request);
   const longer = Math.max(request.mapHeight, request.mapWidth, 1);
-  const factorOf = (/** @type {number} */ side) => Math.max(1, Math.round((side * request.ratio) / longer));
+  const factorOf = (/** @type {number} */ side) =>
+    Math.max(1, Math.round((side * request.ratio) / longer));
   if (request.tile > 0) return laidOut(request, factorOf(request.tile));
   const least = factorOf(FIT_MIN);
-  for (let factor = Math.max(least, Math.floor((FIT_MAX * request.ratio) / longer)); factor > least; factor -= 1) {
+  for (
+    let factor = Math.max(least, Math.floor((FIT_MAX * request.ratio) / longer));
+    factor > least;
+    factor -= 1
+  ) {
     const tried = laidOut(request, factor);
-    if (tried.height <= request.windowHeight * FIT_SLACK && tried.cellWidth <= request.available - 2 * MARGIN) return tried;
+    if (
+      tried.height <= request.windowHeight * FIT_SLACK &&
+      tried.cellWidth <= request.available - 2 * MARGIN
+    ) {
+      return tried;
+    }
   }
   return laidOut(request, least);
 }
@@ -76,8 +86,21 @@ function laidOut({ count, parts, mapHeight, mapWidth, available, ratio }, factor
   const rows = Math.ceil(count / columns);
   const height = 2 * MARGIN + rows * cellHeight;
   return {
-    count, parts, tileWidth, tileHeight, cellWidth, cellHeight, columns, height, factor, factorDown: factor,
-    left: MARGIN, top: MARGIN, width: 0, rows: false, lines: rows,
+    count,
+    parts,
+    tileWidth,
+    tileHeight,
+    cellWidth,
+    cellHeight,
+    columns,
+    height,
+    factor,
+    factorDown: factor,
+    left: MARGIN,
+    top: MARGIN,
+    width: 0,
+    rows: false,
+    lines: rows,
   };
 }
 
@@ -90,15 +113,31 @@ function rowsLayout({ count, parts, mapWidth, tile, available, windowHeight, rat
   const span = ((available - GUTTER - MARGIN - (parts - 1) * BETWEEN) * ratio) / parts;
   const fit = Math.max(1, Math.floor(span / Math.max(mapWidth, 1)));
   const factor = fit * Math.max(1, Math.round(tile / 64));
-  const auto = Math.min(ROW_MAX, Math.max(ROW_MIN, (windowHeight - HEADING - MARGIN) / Math.max(count, 1)));
+  const auto = Math.min(
+    ROW_MAX,
+    Math.max(ROW_MIN, (windowHeight - HEADING - MARGIN) / Math.max(count, 1)),
+  );
   const factorDown = Math.max(1, Math.floor((tile > 0 ? tile / ROW_SHARE : auto) * ratio));
   const tileWidth = (mapWidth * factor) / ratio;
   const tileHeight = factorDown / ratio;
   const cellWidth = parts * tileWidth + (parts - 1) * BETWEEN;
   const height = HEADING + count * tileHeight + MARGIN;
   return {
-    count, parts, tileWidth, tileHeight, cellWidth, cellHeight: tileHeight, columns: 1, height, factor, factorDown,
-    left: GUTTER, top: HEADING, width: GUTTER + cellWidth + MARGIN, rows: true, lines: count,
+    count,
+    parts,
+    tileWidth,
+    tileHeight,
+    cellWidth,
+    cellHeight: tileHeight,
+    columns: 1,
+    height,
+    factor,
+    factorDown,
+    left: GUTTER,
+    top: HEADING,
+    width: GUTTER + cellWidth + MARGIN,
+    rows: true,
+    lines: count,
   };
 }
 

@@ -74,17 +74,28 @@ export function firstOther(kind, state, layer, runs) {
     case "run":
       return differs(runs, state.run);
     case "sample":
-      return differs(Array.from({ length: layer.samples }, (_, k) => k), state.sample);
+      return differs(
+        Array.from({ length: layer.samples }, (_, k) => k),
+        state.sample,
+      );
     case "role":
-      return differs(layer.roles.filter((role) => role !== "kernels"), state.role);
+      return differs(
+        layer.roles.filter((role) => role !== "kernels"),
+        state.role,
+      );
     default:
       return null;
   }
 }
 
-export const ROLE_NAMES = Object.freeze(/** @type {Record<string, string>} */ ({
-  feature_maps: "Maps", inputs: "Inputs", gradients_of_maps: "Gradients", kernels: "Kernels",
-}));
+export const ROLE_NAMES = Object.freeze(
+  /** @type {Record<string, string>} */ ({
+    feature_maps: "Maps",
+    inputs: "Inputs",
+    gradients_of_maps: "Gradients",
+    kernels: "Kernels",
+  }),
+);
 
 /** Name of a side: what the two sides differ in. @param {Question} side @param {Comparison} kind */
 export function sideName(side, kind) {

@@ -49,7 +49,12 @@ export function installKeys(app) {
   document.addEventListener("keydown", (event) => {
     const target = /** @type {HTMLElement} */ (event.target);
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    if (target.matches("select, textarea") || (target.matches("input") && event.key !== "Escape" && !isSlider(target, event.key))) return;
+    if (
+      target.matches("select, textarea") ||
+      (target.matches("input") && event.key !== "Escape" && !isSlider(target, event.key))
+    ) {
+      return;
+    }
     const act = ACTS[event.key];
     if (!act) return;
     // The space bar presses a focused button, as on any page.
@@ -94,7 +99,8 @@ const ACTS = Object.freeze({
   c: (app) => app.update({ colours: next(CHOICES.colours, app.state.colours) }),
   s: (app) => app.update({ scale: next(CHOICES.scale, app.state.scale) }),
   l: (app) => app.update({ locked: !app.state.locked }),
-  r: (app) => app.update({ role: next(app.model?.layer?.roles ?? [app.state.role], app.state.role) }),
+  r: (app) =>
+    app.update({ role: next(app.model?.layer?.roles ?? [app.state.role], app.state.role) }),
   d: (app) => app.compare(app.state.compare === "off" ? "step" : "off"),
   o: (app) => app.toggleOverlay(),
   "+": (app) => app.update({ tile: nextTile(app.grid.shownTile(), 1) }),

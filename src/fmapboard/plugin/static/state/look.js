@@ -24,28 +24,47 @@ export function look(app) {
   const { state } = app;
   const answer = runs.length ? source.layers(state.run) : null;
   const layers = answer?.value?.layers ?? [];
-  if (layers.length && !layers.some((each) => each.key === state.layer)) state.layer = layers[0].key;
+  if (layers.length && !layers.some((each) => each.key === state.layer)) {
+    state.layer = layers[0].key;
+  }
   const layer = layers.find((each) => each.key === state.layer);
   if (layer?.roles.length && !layer.roles.includes(state.role)) state.role = layer.roles[0];
   const steps = answer?.value?.steps ?? [];
   const calm = performance.now() - app.steppedAt > CALM_MS && !app.playing;
   const step = steps[indexOf(steps, state.step)];
-  if (PINNED.has(state.sort) && state.sort_step === null && step !== undefined) state.sort_step = step;
+  if (PINNED.has(state.sort) && state.sort_step === null && step !== undefined) {
+    state.sort_step = step;
+  }
   const readable = layer?.error ? undefined : layer;
   const history = readable ? source.history(state.run, readable) : null;
   const shown = source.show(state, readable, history);
-  if (shown.error instanceof ServerError && shown.error.status === 404) app.relist(state.layer + state.step);
+  if (shown.error instanceof ServerError && shown.error.status === 404) {
+    app.relist(state.layer + state.step);
+  }
   const inputs = answer?.value?.inputs ?? [];
   const own = inputs.filter((each) => (each.name ?? "") === (layer?.name ?? ""));
   const input = own.find((each) => each.sample === state.sample) ?? own[0];
   const wantsInput = state.overlay > 0 && state.channel !== null;
   const model = {
-    state, runs, logdir: listed.value?.logdir ?? "", keepsEnough: listed.value?.keeps_enough ?? true, listed: Boolean(listed.value || listed.error), layers, layer, steps,
+    state,
+    runs,
+    logdir: listed.value?.logdir ?? "",
+    keepsEnough: listed.value?.keeps_enough ?? true,
+    listed: Boolean(listed.value || listed.error),
+    layers,
+    layer,
+    steps,
     written: answer?.value?.steps_written ?? 0,
-    overview: step === undefined ? new Map() : source.health(state.run, step, calm, `${steps.length}/${steps[steps.length - 1]}`),
-    scene: shown.scene, stale: shown.stale, history,
+    overview:
+      step === undefined
+        ? new Map()
+        : source.health(state.run, step, calm, `${steps.length}/${steps[steps.length - 1]}`),
+    scene: shown.scene,
+    stale: shown.stale,
+    history,
     numbers: readable ? source.numbers(state.run, readable) : null,
-    input: wantsInput ? source.input(state.run, input, state.step)?.value ?? null : null, hasInput: Boolean(input),
+    input: wantsInput ? (source.input(state.run, input, state.step)?.value ?? null) : null,
+    hasInput: Boolean(input),
     problem: (listed.error ?? answer?.error ?? shown.error)?.message ?? layer?.error ?? "",
     playing: app.playing,
   };

@@ -36,10 +36,26 @@
 
 /** @type {Readonly<State>} */
 export const START = Object.freeze({
-  run: "", layer: "", channel: null, step: null, role: "feature_maps", sample: 0,
-  scale: "channel", locked: false, colours: "viridis", sort: "index", sort_step: null,
-  compare: "off", other: "", show: "both", tile: 0, group: "network", sick: false, filter: "",
-  overlay: 0, histogram: "activations",
+  run: "",
+  layer: "",
+  channel: null,
+  step: null,
+  role: "feature_maps",
+  sample: 0,
+  scale: "channel",
+  locked: false,
+  colours: "viridis",
+  sort: "index",
+  sort_step: null,
+  compare: "off",
+  other: "",
+  show: "both",
+  tile: 0,
+  group: "network",
+  sick: false,
+  filter: "",
+  overlay: 0,
+  histogram: "activations",
 });
 
 export const TILES = Object.freeze([0, 24, 32, 48, 64, 96, 128, 192, 256]);
@@ -141,7 +157,10 @@ export function readHash(hash, prefix) {
  * @param {string} hash @param {string} prefix @param {[string, string][]} entries
  */
 export function writeHash(hash, prefix, entries) {
-  const others = hash.replace(/^#/, "").split("&").filter((part) => part && !part.startsWith(prefix));
+  const others = hash
+    .replace(/^#/, "")
+    .split("&")
+    .filter((part) => part && !part.startsWith(prefix));
   const ours = entries.map(([field, value]) => `${prefix}${field}=${encodeURIComponent(value)}`);
   return "#" + [...others, ...ours].join("&");
 }

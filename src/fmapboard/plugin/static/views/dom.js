@@ -51,12 +51,20 @@ export function show(element, shown) {
 const SVG = "http://www.w3.org/2000/svg";
 
 const ICONS = Object.freeze({
-  first: "M4 3h2v10H4zM14 3v10L7 8z", previous: "M11 3v10L4 8z", play: "M5 3v10l8-5z",
-  pause: "M4 3h3v10H4zM9 3h3v10H9z", next: "M5 3v10l7-5z", last: "M10 3h2v10h-2zM2 3v10l7-5z",
-  reload: "M8 3a5 5 0 1 0 4.8 6.4h-1.7A3.4 3.4 0 1 1 8 4.6c.9 0 1.7.4 2.3 1L8.4 7.500H13V3l-1.500 1.500A5 5 0 0 0 8 3z",
+  first: "M4 3h2v10H4zM14 3v10L7 8z",
+  previous: "M11 3v10L4 8z",
+  play: "M5 3v10l8-5z",
+  pause: "M4 3h3v10H4zM9 3h3v10H9z",
+  next: "M5 3v10l7-5z",
+  last: "M10 3h2v10h-2zM2 3v10l7-5z",
+  reload:
+    "M8 3a5 5 0 1 0 4.8 6.4h-1.7A3.4 3.4 0 1 1 8 4.6c.9 0 1.7.4 2.3 1L8.4 7.500H13V3l-1.500 1.500A5 5 0 0 0 8 3z",
   link: "M6.500 10.500l4-4-1-1-4 4zM7 4.500l1.400-1.400a3.200 3.200 0 0 1 4.500 4.500L11.500 9l-1-1 1.400-1.400a1.800 1.800 0 0 0-2.500-2.500L8 5.500zM9 11.500l-1.400 1.400a3.200 3.200 0 0 1-4.500-4.500L4.500 7l1 1-1.400 1.400a1.800 1.800 0 0 0 2.500 2.500L8 10.500z",
   save: "M7.200 2.500h1.600v6l2.200-2.200 1.100 1.100L8 11.500 3.900 7.400 5 6.300l2.200 2.200zM3 12.500h10V14H3z",
-  folded: "M6 4l5 4-5 4z", open: "M4 6h8l-4 5z", close: "M4.500 3.500L8 7l3.500-3.500 1 1L9 8l3.500 3.500-1 1L8 9l-3.500 3.500-1-1L7 8 3.500 4.500z",
+  folded: "M6 4l5 4-5 4z",
+  open: "M4 6h8l-4 5z",
+  close:
+    "M4.500 3.500L8 7l3.500-3.500 1 1L9 8l3.500 3.500-1 1L8 9l-3.500 3.500-1-1L7 8 3.500 4.500z",
 });
 
 /** @typedef {keyof typeof ICONS} Icon */
@@ -78,7 +86,12 @@ export function icon(name) {
  */
 export function button({ icon: name, text, label, key, press }) {
   const title = key ? `${label} (${key})` : label;
-  const made = h("button", { type: "button", title, "aria-label": text ? null : label, on: { click: press } });
+  const made = h("button", {
+    type: "button",
+    title,
+    "aria-label": text ? null : label,
+    on: { click: press },
+  });
   if (name) made.append(icon(name));
   if (text) made.append(h("span", { text }));
   return made;
@@ -92,8 +105,12 @@ export function button({ icon: name, text, label, key, press }) {
 export function choice(label, chosen) {
   const select = h("select", { "aria-label": label });
   let byMouse = false;
-  select.addEventListener("pointerdown", () => { byMouse = true; });
-  select.addEventListener("keydown", () => { byMouse = false; });
+  select.addEventListener("pointerdown", () => {
+    byMouse = true;
+  });
+  select.addEventListener("keydown", () => {
+    byMouse = false;
+  });
   select.addEventListener("change", () => {
     if (byMouse) select.blur(); // so that arrow keys change the step again
     byMouse = false;
@@ -133,7 +150,11 @@ export function segments(label, options, chosen) {
   for (const [id, text, title] of options) {
     buttons.set(id, h("button", { type: "button", text, title, on: { click: () => chosen(id) } }));
   }
-  const element = h("div", { class: "segments", role: "group", "aria-label": label }, ...buttons.values());
+  const element = h(
+    "div",
+    { class: "segments", role: "group", "aria-label": label },
+    ...buttons.values(),
+  );
   const draw = (/** @type {T} */ value, /** @type {(id: T) => boolean} */ offered = () => true) => {
     for (const [id, each] of buttons) {
       each.setAttribute("aria-pressed", String(id === value));

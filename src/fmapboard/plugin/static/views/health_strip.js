@@ -29,14 +29,20 @@ function fault(of) {
   if (of.error) return { severity: 1, badge: "unreadable", kind: "unreadable" };
   const channels = Math.max(1, of.channels);
   if (of.nan) return { severity: 3, badge: "NaN", kind: "nonfinite" };
-  if (of.positive_infinity || of.negative_infinity) return { severity: 3, badge: "Inf", kind: "nonfinite" };
+  if (of.positive_infinity || of.negative_infinity) {
+    return { severity: 3, badge: "Inf", kind: "nonfinite" };
+  }
   const dead = (of.channels_dead ?? 0) / channels;
   if (dead >= 0.1) {
     return { severity: dead >= 0.5 ? 2 : 1, badge: `${percent(dead)} dead`, kind: "dead" };
   }
   const constant = (of.channels_constant ?? 0) / channels;
   if (constant >= 0.1) {
-    return { severity: constant >= 0.5 ? 2 : 1, badge: `${percent(constant)} const`, kind: "constant" };
+    return {
+      severity: constant >= 0.5 ? 2 : 1,
+      badge: `${percent(constant)} const`,
+      kind: "constant",
+    };
   }
   if (Math.max(Math.abs(of.minimum), Math.abs(of.maximum)) >= LARGE) {
     return { severity: 2, badge: "large", kind: "large" };
@@ -59,9 +65,13 @@ export function health(of) {
       ? `${nan} NaN, ${positive} +Inf, ${negative} −Inf ` +
         `in ${of.channels_nonfinite} of ${of.channels} channels`
       : "all values finite",
-    of.dead_known ? `${of.channels_dead} of ${of.channels} channels dead` : "no activation known to tell dead channels by",
+    of.dead_known
+      ? `${of.channels_dead} of ${of.channels} channels dead`
+      : "no activation known to tell dead channels by",
     `${of.channels_constant} constant`,
-    of.change === null || Number.isNaN(of.change) ? "" : `change since the kept step before: ${short(of.change)} std`,
+    of.change === null || Number.isNaN(of.change)
+      ? ""
+      : `change since the kept step before: ${short(of.change)} std`,
   ];
   return { ...fault(of), text: text.filter(Boolean).join("\n") };
 }

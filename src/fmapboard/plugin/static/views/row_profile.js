@@ -15,7 +15,10 @@ const HEIGHT = 96;
  * @param {import("../draw/value_scale.js").Side} side @param {number} channel @returns {number[]}
  */
 export function profile({ planes, lo, hi }, channel) {
-  return Array.from({ length: planes.width }, (_, x) => valueAt(planes, channel, 0, x, lo[channel], hi[channel]).value);
+  return Array.from(
+    { length: planes.width },
+    (_, x) => valueAt(planes, channel, 0, x, lo[channel], hi[channel]).value,
+  );
 }
 
 export function createProfile() {
@@ -36,8 +39,18 @@ export function createProfile() {
     const last = Math.max(...lines.map((line) => line.length)) - 1;
     const plot = frame(canvas, width, HEIGHT, [0, last * block], values);
     const colours = [theme().accent, theme().second];
-    lines.forEach((line, i) => drawLine(plot, line.map((_, x) => x * block), line, colours[i]));
-    canvas.setAttribute("aria-label", `channel ${channel} over positions, ${short(values[0])} to ${short(values[1])}`);
+    lines.forEach((line, i) =>
+      drawLine(
+        plot,
+        line.map((_, x) => x * block),
+        line,
+        colours[i],
+      ),
+    );
+    canvas.setAttribute(
+      "aria-label",
+      `channel ${channel} over positions, ${short(values[0])} to ${short(values[1])}`,
+    );
   }
   return { element, draw };
 }

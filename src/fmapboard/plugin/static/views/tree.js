@@ -19,7 +19,10 @@
 export function matches(layer, filter) {
   const shape = layer.kernel_shape ? layer.kernel_shape.join("x") : "";
   const hay = `${layer.name} ${layer.label} ${layer.type} ${shape}`.toLowerCase();
-  return filter.toLowerCase().split(/\s+/).every((word) => hay.includes(word));
+  return filter
+    .toLowerCase()
+    .split(/\s+/)
+    .every((word) => hay.includes(word));
 }
 
 /** @param {Layer} layer */
@@ -86,7 +89,7 @@ function walk(of, id, name, prefix, depth, rows) {
       continue;
     }
     rows.push({ kind: "group", id: own, text: shown, depth, layers: inside });
-    walk(child, own, isNumber(text) ? shown : text.split(".").pop() ?? "", "", depth + 1, rows);
+    walk(child, own, isNumber(text) ? shown : (text.split(".").pop() ?? ""), "", depth + 1, rows);
   }
 }
 
@@ -118,10 +121,16 @@ export function kernelRows(layers) {
   }
   return [...groups].flatMap(([shape, inside]) => [
     /** @type {Row} */ ({ kind: "group", id: shape, text: shape, depth: 0, layers: inside }),
-    ...inside.map((layer) => /** @type {Row} */ ({
-      kind: "layer", id: layer.key, depth: 1, layers: [layer],
-      text: layer.name ? `${layer.name}.${layer.label}` : layer.label,
-    })),
+    ...inside.map(
+      (layer) =>
+        /** @type {Row} */ ({
+          kind: "layer",
+          id: layer.key,
+          depth: 1,
+          layers: [layer],
+          text: layer.name ? `${layer.name}.${layer.label}` : layer.label,
+        }),
+    ),
   ]);
 }
 

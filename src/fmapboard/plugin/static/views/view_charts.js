@@ -26,22 +26,52 @@ function chart(title, app, more = null) {
   const element = h("section", {}, h("h3", {}, heading, value), more, canvas);
   /** @type {number[]} */
   let steps = [];
-  pickSteps(canvas, () => steps, (step) => app.update({ step }));
-  return { element, canvas, value, heading, setSteps: (/** @type {number[]} */ now) => { steps = now; } };
+  pickSteps(
+    canvas,
+    () => steps,
+    (step) => app.update({ step }),
+  );
+  return {
+    element,
+    canvas,
+    value,
+    heading,
+    setSteps: (/** @type {number[]} */ now) => {
+      steps = now;
+    },
+  };
 }
 
 /** @param {App} app */
 export function createCharts(app) {
   /** @type {ReturnType<typeof segments<HistogramGroup>>} */
-  const which = segments("Histogram of", [["activations", "Activations"], ["weights", "Weights"], ["gradients", "Gradients"]],
-    (histogram) => app.update({ histogram }));
+  const which = segments(
+    "Histogram of",
+    [
+      ["activations", "Activations"],
+      ["weights", "Weights"],
+      ["gradients", "Gradients"],
+    ],
+    (histogram) => app.update({ histogram }),
+  );
   const histogram = chart("Histogram over steps", app, which.element);
   const norm = chart("Gradient norm", app);
   const share = chart("Sick channels", app);
   const range = chart("Range of the layer", app);
-  const nothing = h("p", { class: "note", text: "No histograms or norms of this layer were logged." });
-  const element = h("div", { class: "charts" }, h("h2", { text: "Layer over steps" }),
-    histogram.element, norm.element, share.element, range.element, nothing);
+  const nothing = h("p", {
+    class: "note",
+    text: "No histograms or norms of this layer were logged.",
+  });
+  const element = h(
+    "div",
+    { class: "charts" },
+    h("h2", { text: "Layer over steps" }),
+    histogram.element,
+    norm.element,
+    share.element,
+    range.element,
+    nothing,
+  );
 
   /** @param {Model} model */
   function draw(model) {
@@ -50,7 +80,10 @@ export function createCharts(app) {
     if (!layer) return;
     const width = element.clientWidth - 24;
     const step = model.steps[indexOf(model.steps, state.step)];
-    const span = /** @type {[number, number]} */ ([model.steps[0], model.steps[model.steps.length - 1]]);
+    const span = /** @type {[number, number]} */ ([
+      model.steps[0],
+      model.steps[model.steps.length - 1],
+    ]);
     if (!model.steps.length || width < 60) return;
     const at = { width, step, span, steps: model.steps };
     const drawn = [
@@ -114,7 +147,9 @@ function histograms(of, which, numbers, chosen, at) {
 /** @param {Chart} of @param {NumbersAnswer|null} numbers @param {At} at */
 function norms(of, numbers, at) {
   const scalars = numbers?.scalars ?? {};
-  const tags = tagsOf(scalars, "gradient_norm").filter((tag) => !tag.endsWith("gradient_norm/total"));
+  const tags = tagsOf(scalars, "gradient_norm").filter(
+    (tag) => !tag.endsWith("gradient_norm/total"),
+  );
   const lines = tags.map((tag) => line(scalars[tag]));
   const values = extent(lines.map((each) => Array.from(each.values).filter((value) => value > 0)));
   show(of.element, Boolean(values));
@@ -145,14 +180,31 @@ function shares(of, history, at) {
   if (!history || !found.length) return false;
   of.setSteps(at.steps);
   show(of.canvas, any);
-  const now = (/** @type {number[]} */ values) => Math.round(100 * valueAtStep(values, history.steps, at.step));
-  say(of.value, any ? found.map(({ name, values }) => `${name === "nonfinite" ? "not finite" : name} ${now(values)} %`).join(" · ") : "none at any step");
+  const now = (/** @type {number[]} */ values) =>
+    Math.round(100 * valueAtStep(values, history.steps, at.step));
+  say(
+    of.value,
+    any
+      ? found
+          .map(
+            ({ name, values }) => `${name === "nonfinite" ? "not finite" : name} ${now(values)} %`,
+          )
+          .join(" · ")
+      : "none at any step",
+  );
   if (!any) return true;
   const plot = frame(of.canvas, at.width, HEIGHT - 16, at.span, [0, 1]);
-  const colours = /** @type {Record<string, string>} */ ({ dead: "rgb(255 128 0)", constant: "rgb(0 190 190)", nonfinite: "rgb(235 0 235)" });
+  const colours = /** @type {Record<string, string>} */ ({
+    dead: "rgb(255 128 0)",
+    constant: "rgb(0 190 190)",
+    nonfinite: "rgb(235 0 235)",
+  });
   for (const { name, values } of found) drawLine(plot, history.steps, values, colours[name]);
   drawNow(plot, at.step, theme().text);
-  of.canvas.setAttribute("aria-label", `share of sick channels over steps: ${of.value.textContent}`);
+  of.canvas.setAttribute(
+    "aria-label",
+    `share of sick channels over steps: ${of.value.textContent}`,
+  );
   return true;
 }
 
@@ -163,8 +215,16 @@ function ranges(of, history, at) {
   show(of.element, Boolean(low && high));
   if (!history || !low || !high) return false;
   const channels = low.shape[1];
-  const fold = (/** @type {Float32Array} */ values, /** @type {(a: number, b: number) => number} */ by) =>
-    history.steps.map((_, i) => values.subarray(i * channels, (i + 1) * channels).filter(Number.isFinite).reduce(by, NaN));
+  const fold = (
+    /** @type {Float32Array} */ values,
+    /** @type {(a: number, b: number) => number} */ by,
+  ) =>
+    history.steps.map((_, i) =>
+      values
+        .subarray(i * channels, (i + 1) * channels)
+        .filter(Number.isFinite)
+        .reduce(by, NaN),
+    );
   const least = fold(low.values, (a, b) => (Number.isNaN(a) ? b : Math.min(a, b)));
   const most = fold(high.values, (a, b) => (Number.isNaN(a) ? b : Math.max(a, b)));
   const values = extent([least, most]);
@@ -176,7 +236,10 @@ function ranges(of, history, at) {
   drawLine(plot, history.steps, least, theme().accent);
   drawLine(plot, history.steps, most, theme().accent);
   drawNow(plot, at.step, theme().text);
-  say(of.value, `${short(valueAtStep(least, history.steps, at.step))} … ${short(valueAtStep(most, history.steps, at.step))}`);
+  say(
+    of.value,
+    `${short(valueAtStep(least, history.steps, at.step))} … ${short(valueAtStep(most, history.steps, at.step))}`,
+  );
   of.canvas.setAttribute("aria-label", `range over steps: ${of.value.textContent}`);
   return true;
 }

@@ -23,10 +23,17 @@ const KERNEL_PX = 3;
 export function createGrid(app) {
   const canvas = h("canvas", { "aria-hidden": "true" });
   const sheet = h("div", { class: "sheet" }, canvas);
-  const scroller = h("div", {
-    class: "grid", tabindex: "0", role: "application",
-    "aria-label": "Channels of the layer. Arrow up and down move by a row, brackets by a channel, Enter opens a channel.",
-  }, sheet);
+  const scroller = h(
+    "div",
+    {
+      class: "grid",
+      tabindex: "0",
+      role: "application",
+      "aria-label":
+        "Channels of the layer. Arrow up and down move by a row, brackets by a channel, Enter opens a channel.",
+    },
+    sheet,
+  );
   const note = h("p", { class: "note", role: "status" });
   const status = h("div", { class: "status", "aria-live": "polite" });
   const element = h("div", { class: "grid-room" }, note, scroller, status);
@@ -53,7 +60,15 @@ export function createGrid(app) {
     placed = layoutFor(scene, state.tile, width, height, ratio);
     sheet.style.height = `${Math.max(placed.height, 1)}px`;
     sheet.style.width = placed.width > width ? `${placed.width}px` : "";
-    const where = { top: scroller.scrollTop, left: scroller.scrollLeft, width, height, ratio, selected: state.channel, hovered };
+    const where = {
+      top: scroller.scrollTop,
+      left: scroller.scrollLeft,
+      width,
+      height,
+      ratio,
+      selected: state.channel,
+      hovered,
+    };
     paintGrid(context, scene, placed, where, look);
   }
 
@@ -71,7 +86,13 @@ export function createGrid(app) {
     placed = null;
     context.fillStyle = theme().background;
     context.fillRect(0, 0, width, height);
-    context.drawImage(picture, 10 - scroller.scrollLeft, 10 - scroller.scrollTop, picture.width * factor, picture.height * factor);
+    context.drawImage(
+      picture,
+      10 - scroller.scrollLeft,
+      10 - scroller.scrollTop,
+      picture.width * factor,
+      picture.height * factor,
+    );
   }
 
   /** @param {MouseEvent} event */
@@ -79,7 +100,11 @@ export function createGrid(app) {
     if (!placed) return null;
     const box = canvas.getBoundingClientRect();
     const across = placed.rows ? scroller.scrollLeft : 0;
-    return hit(placed, event.clientX - box.left + across, event.clientY - box.top + scroller.scrollTop);
+    return hit(
+      placed,
+      event.clientX - box.left + across,
+      event.clientY - box.top + scroller.scrollTop,
+    );
   }
 
   scroller.addEventListener("scroll", paint, { passive: true });
@@ -126,7 +151,9 @@ export function createGrid(app) {
     const { top } = corner(placed, cell);
     const bottom = top + placed.cellHeight;
     if (top < scroller.scrollTop) scroller.scrollTop = top - 10;
-    else if (bottom > scroller.scrollTop + scroller.clientHeight) scroller.scrollTop = bottom - scroller.clientHeight;
+    else if (bottom > scroller.scrollTop + scroller.clientHeight) {
+      scroller.scrollTop = bottom - scroller.clientHeight;
+    }
   }
 
   /** @param {Model} model */
@@ -144,7 +171,9 @@ export function createGrid(app) {
       shownChannel = key;
       reveal();
       paint();
-      if (scene?.kind === "maps" && model.state.channel !== null) say(status, spoken(scene, model.state.channel));
+      if (scene?.kind === "maps" && model.state.channel !== null) {
+        say(status, spoken(scene, model.state.channel));
+      }
     }
   }
   const shownTile = () => {
@@ -161,8 +190,15 @@ export function createGrid(app) {
 export function layoutFor(scene, tile, available, windowHeight, ratio) {
   const planes = scene.a?.planes;
   return layout({
-    count: scene.order.length, parts: scene.parts.length, mapHeight: planes?.height ?? 1,
-    mapWidth: planes?.width ?? 1, tile, available, windowHeight, ratio, rows: scene.rows,
+    count: scene.order.length,
+    parts: scene.parts.length,
+    mapHeight: planes?.height ?? 1,
+    mapWidth: planes?.width ?? 1,
+    tile,
+    available,
+    windowHeight,
+    ratio,
+    rows: scene.rows,
   });
 }
 
@@ -207,7 +243,14 @@ export function reading(scene, part, channel, y, x) {
   }
   const side = part === "b" ? scene.b : scene.a;
   if (!side) return "";
-  const { value, unit, mark } = valueAt(side.planes, channel, y, x, side.lo[channel], side.hi[channel]);
+  const { value, unit, mark } = valueAt(
+    side.planes,
+    channel,
+    y,
+    x,
+    side.lo[channel],
+    side.hi[channel],
+  );
   const name = LEGEND.find(({ code }) => code === mark)?.name;
   if (Number.isNaN(value)) return name ?? "no value";
   return `${short(value, 4)}${unit > 0 ? ` ± ${short(unit, 2)}` : ""}${name ? ` (${name})` : ""}`;

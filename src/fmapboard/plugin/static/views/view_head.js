@@ -17,8 +17,11 @@ import { TILES } from "../state/state.js";
 
 const ROLES = /** @type {[Role, string][]} */ (Object.entries(ROLE_NAMES));
 const COMPARE = /** @type {[Comparison, string][]} */ ([
-  ["off", "Compare with …"], ["step", "Compare with step"], ["run", "Compare with run"],
-  ["sample", "Compare with sample"], ["role", "Compare with"],
+  ["off", "Compare with …"],
+  ["step", "Compare with step"],
+  ["run", "Compare with run"],
+  ["sample", "Compare with sample"],
+  ["role", "Compare with"],
 ]);
 
 /** @param {App} app */
@@ -27,27 +30,52 @@ export function createHead(app) {
   const facts = h("p", { class: "facts" });
   const roles = segments("What is drawn", ROLES, (role) => app.update({ role }));
   const sample = choice("Sample", (value) => app.update({ sample: Number(value) }));
-  const sort = choice("Sort", (/** @type {Sort} */ value) => app.update({ sort: value, sort_step: app.shownStep() }));
+  const sort = choice("Sort", (/** @type {Sort} */ value) =>
+    app.update({ sort: value, sort_step: app.shownStep() }),
+  );
   const again = h("button", {
-    type: "button", class: "again", text: "Re-sort", on: { click: () => app.update({ sort_step: app.shownStep() }) },
+    type: "button",
+    class: "again",
+    text: "Re-sort",
+    on: { click: () => app.update({ sort_step: app.shownStep() }) },
   });
-  const colours = choice("Colours; Signed has zero in the middle", (/** @type {Palette} */ value) => app.update({ colours: value }));
-  const scale = segments("Scale", [
-    ["channel", "Channel", "each channel between its own extremes"],
-    ["layer", "Layer", "one scale for all channels of the layer"],
-  ], (scale) => app.update({ scale }));
+  const colours = choice("Colours; Signed has zero in the middle", (/** @type {Palette} */ value) =>
+    app.update({ colours: value }),
+  );
+  const scale = segments(
+    "Scale",
+    [
+      ["channel", "Channel", "each channel between its own extremes"],
+      ["layer", "Layer", "one scale for all channels of the layer"],
+    ],
+    (scale) => app.update({ scale }),
+  );
   const lock = h("button", {
-    type: "button", class: "toggle", text: "Lock over steps",
-    title: "One scale for all kept steps, so that steps compare (l)", on: { click: () => app.update({ locked: !app.state.locked }) },
+    type: "button",
+    class: "toggle",
+    text: "Lock over steps",
+    title: "One scale for all kept steps, so that steps compare (l)",
+    on: { click: () => app.update({ locked: !app.state.locked }) },
   });
   const size = choice("Tile", (value) => app.update({ tile: Number(value) }));
   const compare = createCompare(app);
-  const ofMaps = h("div", { class: "controls" }, sample.element,
+  const ofMaps = h(
+    "div",
+    { class: "controls" },
+    sample.element,
     h("div", { class: "group" }, h("span", { class: "label", text: "Scale" }), scale.element, lock),
-    colours.element, sort.element, again, size.element, compare.element);
-  const element = h("header", { class: "head" },
+    colours.element,
+    sort.element,
+    again,
+    size.element,
+    compare.element,
+  );
+  const element = h(
+    "header",
+    { class: "head" },
     h("div", { class: "title" }, name, facts),
-    h("div", { class: "controls" }, roles.element, ofMaps));
+    h("div", { class: "controls" }, roles.element, ofMaps),
+  );
 
   /** @param {Model} model */
   function draw(model) {
@@ -59,15 +87,43 @@ export function createHead(app) {
     show(ofMaps, state.role !== "kernels"); // kernel pictures are drawn as stored
     const samples = layer?.samples ?? 1;
     show(sample.element, samples > 1);
-    sample.fill(Array.from({ length: samples }, (_, k) => /** @type {[string, string]} */ ([String(k), `Sample ${k}`])), String(state.sample));
+    sample.fill(
+      Array.from(
+        { length: samples },
+        (_, k) => /** @type {[string, string]} */ ([String(k), `Sample ${k}`]),
+      ),
+      String(state.sample),
+    );
     scale.draw(state.scale);
     lock.setAttribute("aria-pressed", String(state.locked));
-    colours.fill([["grey", "Grey"], ["viridis", "Viridis"], ["magma", "Magma"], ["signed", "Signed"]], state.colours);
-    sort.fill([["index", "Sort by index"], ["strength", "Sort by strength"], ["change", "Sort by change"], ["similarity", "Sort by likeness"]], state.sort);
-    const moved = ["strength", "similarity"].includes(state.sort) && state.sort_step !== null && state.sort_step !== app.shownStep();
+    colours.fill(
+      [
+        ["grey", "Grey"],
+        ["viridis", "Viridis"],
+        ["magma", "Magma"],
+        ["signed", "Signed"],
+      ],
+      state.colours,
+    );
+    sort.fill(
+      [
+        ["index", "Sort by index"],
+        ["strength", "Sort by strength"],
+        ["change", "Sort by change"],
+        ["similarity", "Sort by likeness"],
+      ],
+      state.sort,
+    );
+    const moved =
+      ["strength", "similarity"].includes(state.sort) &&
+      state.sort_step !== null &&
+      state.sort_step !== app.shownStep();
     show(again, moved);
     again.title = `The order is that of step ${state.sort_step}, and stays while steps change; take it from this step`;
-    size.fill(TILES.map((side) => [String(side), sizeText(side, Boolean(scene?.rows))]), String(state.tile));
+    size.fill(
+      TILES.map((side) => [String(side), sizeText(side, Boolean(scene?.rows))]),
+      String(state.tile),
+    );
     compare.draw(model);
   }
   return { element, draw };
@@ -89,17 +145,27 @@ function described(layer, scene, asked) {
   const said = [`${layer.type}${kernel}`];
   if (scene?.kind === "maps") {
     const { picture } = scene;
-    said.push(picture.drawn < picture.channels ? `${picture.drawn} of ${picture.channels} channels drawn` : `${picture.channels} channels`);
+    said.push(
+      picture.drawn < picture.channels
+        ? `${picture.drawn} of ${picture.channels} channels drawn`
+        : `${picture.channels} channels`,
+    );
     const [height, width] = picture.tile;
     const size = scene.rows ? `${width} columns` : `${height}×${width} px`;
     const block = scene.rows ? `${picture.block} positions` : `${picture.block}×${picture.block}`;
     said.push(`${size}${picture.block > 1 ? `, each the mean of ${block}` : ""}`);
     if (picture.view) said.push(picture.view);
-    if (picture.scale === "locked") said.push("stored scale locked to the first step: later values may be cut off");
+    if (picture.scale === "locked") {
+      said.push("stored scale locked to the first step: later values may be cut off");
+    }
   }
   if (scene) {
     const { step } = scene.question;
-    said.push(asked !== undefined && asked !== step ? `step ${stepText(step)}, the last before ${stepText(asked)} that was kept` : `step ${stepText(step)}`);
+    said.push(
+      asked !== undefined && asked !== step
+        ? `step ${stepText(step)}, the last before ${stepText(asked)} that was kept`
+        : `step ${stepText(step)}`,
+    );
   }
   return said.join(" · ");
 }
@@ -108,16 +174,24 @@ function described(layer, scene, asked) {
 function createCompare(app) {
   const kind = choice("Compare with", (/** @type {Comparison} */ value) => app.compare(value));
   const other = choice("Compared with", (value) => app.update({ other: value }));
-  const view = segments("How to compare", [
-    ["both", "Side by side"], ["difference", "Difference"], ["all", "Both"],
-  ], (value) => app.update({ show: value }));
+  const view = segments(
+    "How to compare",
+    [
+      ["both", "Side by side"],
+      ["difference", "Difference"],
+      ["all", "Both"],
+    ],
+    (value) => app.update({ show: value }),
+  );
   const element = h("div", { class: "group compare" }, kind.element, other.element, view.element);
 
   /** @param {Model} model */
   function draw(model) {
     const { state, layer } = model;
     const runs = model.runs.map((each) => each.run);
-    const offered = COMPARE.filter(([id]) => id === "off" || id === state.compare || firstOther(id, state, layer, runs) !== null);
+    const offered = COMPARE.filter(
+      ([id]) => id === "off" || id === state.compare || firstOther(id, state, layer, runs) !== null,
+    );
     kind.fill(offered, state.compare);
     const on = state.compare !== "off";
     show(other.element, on);
@@ -137,6 +211,8 @@ function others(kind, { layer, runs }) {
   if (kind === "run") return runs.map(({ run }) => [run, run || "."]);
   if (!layer) return [];
   if (kind === "step") return layer.steps.map((step) => [String(step), `step ${stepText(step)}`]);
-  if (kind === "sample") return Array.from({ length: layer.samples }, (_, k) => [String(k), `sample ${k}`]);
+  if (kind === "sample") {
+    return Array.from({ length: layer.samples }, (_, k) => [String(k), `sample ${k}`]);
+  }
   return ROLES.filter(([id]) => id !== "kernels" && layer.roles.includes(id));
 }

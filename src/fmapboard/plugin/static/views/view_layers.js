@@ -15,16 +15,35 @@ import { kernelRows, matches, networkRows, unfolded } from "./tree.js";
 export function createLayers(app) {
   /** @type {HTMLInputElement} */
   const filter = h("input", {
-    type: "search", placeholder: "Filter layers", "aria-label": "Filter layers", title: "Filter layers (/)", spellcheck: "false",
+    type: "search",
+    placeholder: "Filter layers",
+    "aria-label": "Filter layers",
+    title: "Filter layers (/)",
+    spellcheck: "false",
     on: { input: () => app.update({ filter: filter.value }) },
   });
-  const grouping = segments("Order of layers", [["network", "Network", "in network order"], ["kernel", "Kernel", "grouped by kernel shape"]],
-    (group) => app.update({ group }));
-  const sick = h("button", { type: "button", class: "sick", on: { click: () => app.update({ sick: !app.state.sick }) } });
+  const grouping = segments(
+    "Order of layers",
+    [
+      ["network", "Network", "in network order"],
+      ["kernel", "Kernel", "grouped by kernel shape"],
+    ],
+    (group) => app.update({ group }),
+  );
+  const sick = h("button", {
+    type: "button",
+    class: "sick",
+    on: { click: () => app.update({ sick: !app.state.sick }) },
+  });
   const list = h("div", { class: "tree", role: "tree", "aria-label": "Layers", tabindex: "0" });
   const empty = h("p", { class: "note", text: "No layer matches." });
-  const element = h("nav", { class: "layers", "aria-label": "Layers" },
-    h("div", { class: "layers-head" }, filter, h("div", { class: "row" }, grouping.element, sick)), list, empty);
+  const element = h(
+    "nav",
+    { class: "layers", "aria-label": "Layers" },
+    h("div", { class: "layers-head" }, filter, h("div", { class: "row" }, grouping.element, sick)),
+    list,
+    empty,
+  );
   /** @type {Set<string>} */
   const folded = new Set();
   /** @type {Drawn[]} */
@@ -68,18 +87,26 @@ export function createLayers(app) {
   /** @param {Model} model */
   function draw(model) {
     const { state, overview } = model;
-    if (document.activeElement !== filter && filter.value !== state.filter) filter.value = state.filter;
+    if (document.activeElement !== filter && filter.value !== state.filter) {
+      filter.value = state.filter;
+    }
     grouping.draw(state.group);
     const flagged = model.layers.filter((layer) => severity(overview, layer.key) > 0);
     say(sick, `${flagged.length} flagged`);
     sick.setAttribute("aria-pressed", String(state.sick));
     sick.classList.toggle("any", flagged.length > 0);
     sick.title = "Show only layers with dead channels, values that are not finite, or no change";
-    const among = (state.sick ? flagged : model.layers).filter((layer) => matches(layer, state.filter));
+    const among = (state.sick ? flagged : model.layers).filter((layer) =>
+      matches(layer, state.filter),
+    );
     const all = state.group === "kernel" ? kernelRows(among) : networkRows(among);
     groups = all.filter((row) => row.kind === "group");
     const rows = unfolded(all, folded);
-    const key = JSON.stringify([model.state.run, rows.map(({ id, depth, kind }) => [id, depth, kind]), [...folded]]);
+    const key = JSON.stringify([
+      model.state.run,
+      rows.map(({ id, depth, kind }) => [id, depth, kind]),
+      [...folded],
+    ]);
     if (key !== before) {
       before = key;
       drawn = rows.map((row, i) => createRow(row, i, folded.has(row.id)));
@@ -116,10 +143,19 @@ function severity(overview, key) {
 /** @param {Row} row @param {number} index @param {boolean} isFolded @returns {Drawn} */
 function createRow(row, index, isFolded) {
   const text = h("span", { class: "name", text: row.text });
-  const element = h("div", {
-    class: row.kind, role: "treeitem", id: `row-${index}`, "data-row": index, "aria-level": row.depth + 1,
-    "aria-selected": "false", "aria-expanded": row.kind === "group" ? String(!isFolded) : null,
-  }, text);
+  const element = h(
+    "div",
+    {
+      class: row.kind,
+      role: "treeitem",
+      id: `row-${index}`,
+      "data-row": index,
+      "aria-level": row.depth + 1,
+      "aria-selected": "false",
+      "aria-expanded": row.kind === "group" ? String(!isFolded) : null,
+    },
+    text,
+  );
   element.style.setProperty("--depth", String(row.depth));
   if (row.kind === "group") {
     element.prepend(icon(isFolded ? "folded" : "open"));
@@ -131,7 +167,11 @@ function createRow(row, index, isFolded) {
   const badge = h("span", { class: "badge" });
   const bar = createStrip();
   element.append(badge, bar.element);
-  return { row, element, paint: (overview) => paintLayer(element, badge, bar, row.layers[0], overview) };
+  return {
+    row,
+    element,
+    paint: (overview) => paintLayer(element, badge, bar, row.layers[0], overview),
+  };
 }
 
 /** @param {HTMLElement} sum @param {Row} row @param {Overviews} overview */
@@ -147,8 +187,13 @@ function createStrip() {
   const constant = h("i", { class: "constant" });
   const bad = h("i", { class: "bad" });
   const change = h("i", { class: "change" });
-  const element = h("span", { class: "strip", "aria-hidden": "true" },
-    h("b", { class: "span" }, range), h("b", { class: "share" }, dead, constant, bad), h("b", { class: "moved" }, change));
+  const element = h(
+    "span",
+    { class: "strip", "aria-hidden": "true" },
+    h("b", { class: "span" }, range),
+    h("b", { class: "share" }, dead, constant, bad),
+    h("b", { class: "moved" }, change),
+  );
   return { element, range, dead, constant, bad, change };
 }
 

@@ -10,20 +10,40 @@ import { prepare, theme } from "../draw/theme.js";
 /** @param {import("../app.js").App} app */
 export function createTime(app) {
   const slider = h("input", {
-    type: "range", min: "0", step: "1", class: "slider", "aria-label": "Step",
+    type: "range",
+    min: "0",
+    step: "1",
+    class: "slider",
+    "aria-label": "Step",
   });
   const now = h("output", { class: "step" });
   const kept = h("span", { class: "kept" });
   const play = button({ icon: "play", label: "Play", key: "space", press: () => app.play() });
   const marks = h("canvas", { class: "step-marks", "aria-hidden": "true" });
   const ticks = h("div", { class: "slider-room" }, slider, marks);
-  const element = h("div", { class: "time", role: "group", "aria-label": "Step" },
-    button({ icon: "first", label: "First logged step", key: "Home", press: () => app.stepTo("first") }),
+  const element = h(
+    "div",
+    { class: "time", role: "group", "aria-label": "Step" },
+    button({
+      icon: "first",
+      label: "First logged step",
+      key: "Home",
+      press: () => app.stepTo("first"),
+    }),
     button({ icon: "previous", label: "Step before", key: "←", press: () => app.stepBy(-1) }),
     play,
     button({ icon: "next", label: "Step after", key: "→", press: () => app.stepBy(1) }),
-    button({ icon: "last", label: "Newest step, and follow it", key: "End", press: () => app.stepTo("last") }),
-    ticks, h("span", { class: "label", text: "Step" }), now, kept);
+    button({
+      icon: "last",
+      label: "Newest step, and follow it",
+      key: "End",
+      press: () => app.stepTo("last"),
+    }),
+    ticks,
+    h("span", { class: "label", text: "Step" }),
+    now,
+    kept,
+  );
   /** @type {readonly number[]} */
   let steps = [];
   slider.addEventListener("input", () => {
@@ -46,8 +66,12 @@ export function createTime(app) {
     slider.setAttribute("aria-valuetext", asked === undefined ? "none" : `step ${asked}`);
     say(now, asked === undefined ? "–" : stepText(asked));
     now.title = shown === undefined ? "" : clock(model.scene?.maps.wallTime ?? NaN);
-    say(kept, `· ${keptText(steps.length, model.written)}${model.state.step === null ? " · newest" : ""}`);
-    kept.title = "TensorBoard keeps a sample of the logged steps in memory: the first and the last " +
+    say(
+      kept,
+      `· ${keptText(steps.length, model.written)}${model.state.step === null ? " · newest" : ""}`,
+    );
+    kept.title =
+      "TensorBoard keeps a sample of the logged steps in memory: the first and the last " +
       "always, others at random. --samples_per_plugin images=…,feature_maps=… keeps more.";
     paintMarks(marks, slider.clientWidth, model);
     if (playing !== model.playing) {
@@ -72,7 +96,9 @@ function paintMarks(canvas, width, { steps, layer, history }) {
   context.clearRect(0, 0, width, 7);
   const bad = history ? shareOf(history, "feature_maps.nonfinite") : [];
   const dead = history ? shareOf(history, "feature_maps.dead") : [];
-  const faults = new Map((history?.steps ?? []).map((step, i) => [step, { bad: bad[i] > 0, dead: dead[i] >= 0.1 }]));
+  const faults = new Map(
+    (history?.steps ?? []).map((step, i) => [step, { bad: bad[i] > 0, dead: dead[i] >= 0.1 }]),
+  );
   const own = new Set(layer?.steps);
   const look = theme();
   steps.forEach((step, i) => {
