@@ -6,7 +6,7 @@ import { readHash, writeHash } from "./state/state.js";
 const PREFIX = "p.feature_maps.";
 
 /**
- * The window whose address users copy: TensorBoard's, or ours if opened alone.
+ * The window whose address users copy: TensorBoard's, or the tab's own if opened alone.
  * @returns {Window}
  */
 function shell() {

@@ -18,7 +18,7 @@ import { Lru } from "./lru.js";
  * @property {Entry<unknown>} entry
  * @property {AbortController} controller
  * @property {boolean} needed since the last `begin`
- * @property {boolean} prefetch nobody waits for it
+ * @property {boolean} prefetch requested ahead of time
  */
 
 const LIMIT = 256 * 1024 * 1024;
