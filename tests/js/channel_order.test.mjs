@@ -1,42 +1,72 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { byLikeness, byScore, changes, sketches, strengths } from "../../src/fmapboard/plugin/static/draw/channel_order.js";
+import {
+  bySimilarity,
+  byScore,
+  changes,
+  sketches,
+  strengths,
+} from "../../src/fmapboard/plugin/static/draw/channel_order.js";
 
-test("the strongest channel stands first, ties by index, what is not finite before all", () => {
+test("channels are ordered by score, ties by index, NaN first", () => {
   assert.deepEqual(byScore([1, 3, 3, NaN, 0]), [3, 1, 2, 0, 4]);
 });
 
-test("strength is the root mean square, so strongly negative channels are strong", () => {
+test("strength is the root mean square, so large negative values count", () => {
   assert.deepEqual([...strengths([-3, 0], [4, 1])], [5, 1]);
 });
 
-test("change adds up over the steps, in standard deviations", () => {
+test("change is summed over the steps, in standard deviations", () => {
   const mean = [0, 5, 2, 5, 0, 5]; // three steps of two channels
   assert.deepEqual([...changes(mean, [1, 1, 2, 1, 1, 1], 2)], [2 + 1, 0]);
 });
 
-test("a channel that was NaN at a step does not lose its change", () => {
+test("a NaN step does not make a channel's change NaN", () => {
   assert.deepEqual([...changes([0, NaN, 1, 3], [1, 1, 1, 1], 1)], [2]);
 });
 
 /** @param {number[][]} tiles each 2 × 2 */
 const planes = (tiles) => ({
-  channels: tiles.length, height: 2, width: 2, levels: Uint8Array.from(tiles.flat()), marks: null, coarse: 1,
+  channels: tiles.length,
+  height: 2,
+  width: 2,
+  levels: Uint8Array.from(tiles.flat()),
+  marks: null,
+  coarse: 1,
 });
 
-test("alike channels stand together, flat ones last", () => {
-  const order = byLikeness(planes([[0, 0, 255, 255], [9, 9, 9, 9], [0, 255, 0, 255], [0, 10, 250, 255], [5, 250, 5, 250]]), [9, 8, 3, 2, 1]);
+test("similar channels are next to each other, flat ones last", () => {
+  const order = bySimilarity(
+    planes([
+      [0, 0, 255, 255],
+      [9, 9, 9, 9],
+      [0, 255, 0, 255],
+      [0, 10, 250, 255],
+      [5, 250, 5, 250],
+    ]),
+    [9, 8, 3, 2, 1],
+  );
   assert.deepEqual(order, [0, 3, 2, 4, 1]);
 });
 
-test("a sketch does not depend on a channel's offset and gain", () => {
-  const { vectors, length } = sketches(planes([[0, 10, 20, 30], [100, 120, 140, 160]]));
+test("a sketch is independent of a channel's offset and gain", () => {
+  const { vectors, length } = sketches(
+    planes([
+      [0, 10, 20, 30],
+      [100, 120, 140, 160],
+    ]),
+  );
   for (let i = 0; i < length; i += 1) assert.ok(Math.abs(vectors[i] - vectors[length + i]) < 1e-6);
 });
 
-test("2048 channels are ordered in one blink", () => {
-  const tiles = Array.from({ length: 2048 }, (_, c) => [c % 251, (c * 7) % 253, (c * 13) % 255, c % 7]);
-  const order = byLikeness(planes(tiles), new Float64Array(2048));
+test("2048 channels can be ordered by similarity", () => {
+  const tiles = Array.from({ length: 2048 }, (_, c) => [
+    c % 251,
+    (c * 7) % 253,
+    (c * 13) % 255,
+    c % 7,
+  ]);
+  const order = bySimilarity(planes(tiles), new Float64Array(2048));
   assert.equal(new Set(order).size, 2048);
 });

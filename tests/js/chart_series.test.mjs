@@ -1,60 +1,116 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { natural, percent, short, stepText, ticks } from "../../src/fmapboard/plugin/static/draw/number_text.js";
-import { column, extent, heat, shareOf, tagsOf } from "../../src/fmapboard/plugin/static/draw/chart_series.js";
+import {
+  natural,
+  percent,
+  short,
+  stepText,
+  ticks,
+} from "../../src/fmapboard/plugin/static/draw/number_text.js";
+import {
+  column,
+  extent,
+  heat,
+  shareOf,
+  tagsOf,
+} from "../../src/fmapboard/plugin/static/draw/chart_series.js";
 
-test("one channel is taken out of a history", () => {
+test("one channel is extracted from a history", () => {
   assert.deepEqual([...column([1, 2, 3, 4, 5, 6], 3, 1)], [2, 5]);
 });
 
-test("an extent skips what is not finite and is never without width", () => {
-  assert.deepEqual(extent([[NaN, 2], [-1, Infinity]]), [-1, 2]);
+test("an extent ignores non-finite values and never has width 0", () => {
+  assert.deepEqual(
+    extent([
+      [NaN, 2],
+      [-1, Infinity],
+    ]),
+    [-1, 2],
+  );
   assert.deepEqual(extent([[0, 0]]), [-0.5, 0.5]);
   assert.equal(extent([[NaN]]), null);
 });
 
-test("a heat picture spreads counts over common rows; each step's largest is 1", () => {
-  const made = heat({ steps: [0, 1], edges: [[0, 1, 2], [0, 2, 4]], counts: [[4, 2], [1, 1]] }, 4);
+test("a heat map resamples counts to common rows, and the maximum of each step is 1", () => {
+  const made = heat(
+    {
+      steps: [0, 1],
+      edges: [
+        [0, 1, 2],
+        [0, 2, 4],
+      ],
+      counts: [
+        [4, 2],
+        [1, 1],
+      ],
+    },
+    4,
+  );
   assert.deepEqual([made?.lo, made?.hi], [0, 4]);
   assert.deepEqual([...(made?.density ?? [])], [1, 0.5, 0, 0, 1, 1, 1, 1]);
 });
 
-test("empty outer buckets do not stretch a heat picture, an empty step stays empty", () => {
-  const made = heat({ steps: [0, 1], edges: [[-100, 0, 1, 100], [0, 1]], counts: [[0, 5, 0], [0]] }, 1);
+test("empty outer buckets do not widen a heat map, and an empty step stays empty", () => {
+  const made = heat(
+    {
+      steps: [0, 1],
+      edges: [
+        [-100, 0, 1, 100],
+        [0, 1],
+      ],
+      counts: [[0, 5, 0], [0]],
+    },
+    1,
+  );
   assert.deepEqual([made?.lo, made?.hi], [0, 1]);
   assert.deepEqual([...(made?.density ?? [])], [1, NaN]);
   assert.equal(heat({ steps: [], edges: [], counts: [] }, 4), null);
 });
 
-test("JSON's words for numbers are numbers", () => {
+test("non-finite numbers spelled as strings are read", () => {
   const made = heat({ steps: [0], edges: [["-Infinity", 0, 1]], counts: [["NaN", 3]] }, 1);
   assert.deepEqual([made?.lo, made?.hi], [0, 1]);
 });
 
-test("the share of sick channels is counted at each step", () => {
-  const history = { steps: [0, 1], arrays: { "feature_maps.dead": { shape: [2, 4], values: [0, 0, 0, 1, 1, 1, 0, 1] } } };
+test("the share of faulty channels is computed per step", () => {
+  const history = {
+    steps: [0, 1],
+    arrays: { "feature_maps.dead": { shape: [2, 4], values: [0, 0, 0, 1, 1, 1, 0, 1] } },
+  };
   assert.deepEqual(shareOf(history, "feature_maps.dead"), [0.25, 0.75]);
   assert.deepEqual(shareOf(history, "feature_maps.nan"), []);
 });
 
-test("series are told apart by what stands before the first slash", () => {
-  const all = { "weights/a.weight": 1, "activations/a": 1, "activations/a10": 1, "activations/a9": 1, "gradients/activations": 1 };
-  assert.deepEqual(tagsOf(all, "activations"), ["activations/a", "activations/a9", "activations/a10"]);
+test("tags are grouped by the text before their first slash", () => {
+  const all = {
+    "weights/a.weight": 1,
+    "activations/a": 1,
+    "activations/a10": 1,
+    "activations/a9": 1,
+    "gradients/activations": 1,
+  };
+  assert.deepEqual(tagsOf(all, "activations"), [
+    "activations/a",
+    "activations/a9",
+    "activations/a10",
+  ]);
 });
 
-test("numbers are short and keep their sign", () => {
-  const asText = [0, -0.5, 1234567, -0.00001234, NaN, -Infinity, 12.3456, 99999].map((value) => short(value));
+test("numbers are shortened and keep their sign", () => {
+  const asText = [0, -0.5, 1234567, -0.00001234, NaN, -Infinity, 12.3456, 99999].map((value) =>
+    short(value),
+  );
   assert.deepEqual(asText, ["0", "−0.5", "1.23e6", "−1.23e−5", "–", "−Inf", "12.3", "100000"]);
 });
 
-test("steps, shares and names read as people write them", () => {
+test("steps and shares are formatted, and names are in natural order", () => {
   assert.deepEqual([stepText(9999), stepText(1234567)], ["9999", "1\u2009234\u2009567"]);
   assert.deepEqual([percent(0), percent(0.001), percent(0.5)], ["0 %", "<1 %", "50 %"]);
   assert.deepEqual(["conv10", "conv2", "conv1"].sort(natural), ["conv1", "conv2", "conv10"]);
 });
 
-test("ticks are round, inside, and few", () => {
+test("ticks are round values, few, and inside the range", () => {
   assert.deepEqual(ticks(-1.9, 1.9, 4), [-1, 0, 1]);
   assert.deepEqual(ticks(0, 1, 4), [0, 0.25, 0.5, 0.75, 1]);
   assert.deepEqual(ticks(3, 3), [3]);

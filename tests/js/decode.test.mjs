@@ -2,74 +2,107 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { arrays, open } from "../../src/fmapboard/plugin/static/data/container.js";
-import { columns, corners, planesOf, valueAt } from "../../src/fmapboard/plugin/static/data/decode.js";
-import { MARK, MARK_COLOURS, PIXEL_OF_LEVEL, packed, ramp, stored } from "../../src/fmapboard/plugin/static/draw/palettes.js";
+import {
+  columns,
+  corners,
+  planesOf,
+  valueAt,
+} from "../../src/fmapboard/plugin/static/data/decode.js";
+import {
+  MARK,
+  MARK_COLOURS,
+  PIXEL_OF_LEVEL,
+  packed,
+  ramp,
+  stored,
+} from "../../src/fmapboard/plugin/static/draw/palettes.js";
 
 /** @param {readonly (readonly number[])[]} colours */
 const rgba = (colours) => Uint8ClampedArray.from(colours.flatMap((rgb) => [...rgb, 255]));
 const grey = (/** @type {number} */ level) => [level, level, level];
 const ONE = { drawn: 1, tile: [1, 3] };
 
-test("every grey of a plain picture is its own level", () => {
+test("each grey of a picture without marks is its own level", () => {
   const planes = planesOf(rgba([0, 127, 255].map(grey)), 3, { ...ONE, palette: "grey" });
   assert.deepEqual([...planes.levels], [0, 127, 255]);
   assert.equal(planes.marks, null);
   assert.equal(planes.coarse, 1);
 });
 
-test("marks are found and are no values", () => {
-  const planes = planesOf(rgba([grey(10), MARK_COLOURS[MARK.NAN], MARK_COLOURS[MARK.DEAD]]), 3, { ...ONE, palette: "grey" });
+test("marks are found and have no value", () => {
+  const planes = planesOf(rgba([grey(10), MARK_COLOURS[MARK.NAN], MARK_COLOURS[MARK.DEAD]]), 3, {
+    ...ONE,
+    palette: "grey",
+  });
   assert.deepEqual([...(planes.marks ?? [])], [0, 251, 255]);
   assert.ok(Number.isNaN(valueAt(planes, 0, 0, 1, -1, 1).value));
   assert.deepEqual(valueAt(planes, 0, 0, 2, 4, 4), { value: 4, unit: 0, mark: 255 });
 });
 
-test("each colour of each palette gives back its level", () => {
+test("each colour of each palette is decoded to its level", () => {
   for (const name of ["viridis", "magma", "signed"]) {
     const colours = stored(name);
     const planes = planesOf(rgba(colours), 250, { drawn: 1, tile: [1, 250], palette: name });
-    const back = [...planes.levels].map((level, i) => packed(stored(name)[i]) === packed(stored(name)[PIXEL_OF_LEVEL.indexOf(level)]));
+    const back = [...planes.levels].map(
+      (level, i) => packed(stored(name)[i]) === packed(stored(name)[PIXEL_OF_LEVEL.indexOf(level)]),
+    );
     assert.ok(back.every(Boolean), name);
   }
 });
 
-test("a colour of no palette is refused, not guessed", () => {
-  assert.throws(() => planesOf(rgba([grey(0), grey(0), [1, 2, 3]]), 3, { ...ONE, palette: "grey" }), /not of the palette grey/);
+test("a colour that is not in the palette raises an error", () => {
+  assert.throws(
+    () => planesOf(rgba([grey(0), grey(0), [1, 2, 3]]), 3, { ...ONE, palette: "grey" }),
+    /not of the palette grey/,
+  );
 });
 
-test("a picture smaller than its header says is refused", () => {
-  assert.throws(() => planesOf(rgba([grey(0)]), 1, { drawn: 4, tile: [2, 2], palette: "grey" }), /holds no 4 tiles of 2×2/);
+test("a picture too small for its header raises an error", () => {
+  assert.throws(
+    () => planesOf(rgba([grey(0)]), 1, { drawn: 4, tile: [2, 2], palette: "grey" }),
+    /holds no 4 tiles of 2×2/,
+  );
 });
 
-test("tiles lie where make_grid puts them", () => {
+test("tiles are where make_grid puts them", () => {
   assert.equal(columns(5), 2);
   assert.deepEqual(corners(5, 3, 4, 2, 2), [
-    { left: 2, top: 2 }, { left: 8, top: 2 }, { left: 2, top: 7 }, { left: 8, top: 7 }, { left: 2, top: 12 },
+    { left: 2, top: 2 },
+    { left: 8, top: 2 },
+    { left: 2, top: 7 },
+    { left: 8, top: 7 },
+    { left: 2, top: 12 },
   ]);
   assert.deepEqual(corners(1, 3, 4, 1, 2), [{ left: 0, top: 0 }]);
 });
 
-test("the pixels of each tile are read row by row", () => {
+test("tiles are separated and their padding is skipped", () => {
   const width = 2 + 2 * 3; // two tiles of 1 × 1, padding 2
   const picture = Array.from({ length: 5 * width }, () => grey(0));
   picture[2 * width + 2] = grey(7);
   picture[2 * width + 5] = grey(9);
-  const planes = planesOf(rgba(picture), width, { drawn: 2, tile: [1, 1], columns: 2, padding: 2, palette: "grey" });
+  const planes = planesOf(rgba(picture), width, {
+    drawn: 2,
+    tile: [1, 1],
+    columns: 2,
+    padding: 2,
+    palette: "grey",
+  });
   assert.deepEqual([...planes.levels], [7, 9]);
 });
 
-test("a value has the unit step of its channel's scale", () => {
+test("the uncertainty of a value is one level of its channel's scale", () => {
   const planes = planesOf(rgba([0, 51, 255].map(grey)), 3, { ...ONE, palette: "grey" });
   assert.deepEqual(valueAt(planes, 0, 0, 1, -1, 4), { value: 0, unit: 5 / 255, mark: 0 });
 });
 
-test("ramps begin and end with their anchors", () => {
+test("ramps contain their anchors", () => {
   assert.deepEqual(ramp("viridis", 256)[0], [68, 1, 84]);
   assert.deepEqual(ramp("signed", 251)[125], [247, 247, 247]);
   assert.throws(() => ramp("jet", 9), /no palette jet/);
 });
 
-test("a container is JSON and the parts after it", () => {
+test("a container is split into its JSON and its parts", () => {
   const json = new TextEncoder().encode('{"x":"é"}');
   const bytes = new Uint8Array(4 + json.length + 8);
   new DataView(bytes.buffer).setUint32(0, json.length, true);
@@ -77,12 +110,18 @@ test("a container is JSON and the parts after it", () => {
   new DataView(bytes.buffer).setFloat32(4 + json.length + 4, 1.5, true);
   const { json: read, body } = open(bytes.buffer);
   assert.deepEqual(read, { x: "é" });
-  const found = arrays(body, [{ name: "a", shape: [1] }, { name: "b", shape: [1, 1] }]);
-  assert.deepEqual([...found.a.values, ...found.b.values], [0, 1.5]);
+  const found = arrays(body, [
+    { name: "a", shape: [1] },
+    { name: "b", shape: [1, 1] },
+  ]);
+  assert.deepEqual(
+    [found.a, found.b].flatMap((each) => [...(each?.values ?? [])]),
+    [0, 1.5],
+  );
   assert.throws(() => arrays(body, [{ name: "c", shape: [3] }]), /the array c was cut off/);
 });
 
-test("a cut off answer is said to be one", () => {
+test("a truncated answer raises an error", () => {
   assert.throws(() => open(new ArrayBuffer(2)), /cut off/);
   assert.throws(() => open(Uint8Array.from([255, 0, 0, 0, 123]).buffer), /cut off/);
 });

@@ -2,15 +2,41 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { health, strip } from "../../src/fmapboard/plugin/static/views/health_strip.js";
-import { kernelRows, matches, networkRows, unfolded } from "../../src/fmapboard/plugin/static/views/tree.js";
+import {
+  kernelRows,
+  matches,
+  networkRows,
+  unfolded,
+} from "../../src/fmapboard/plugin/static/views/tree.js";
+import { LAYER } from "./fixtures.mjs";
 
-const WELL = {
-  key: "k", step: 0, minimum: -1, maximum: 1, mean: 0, std: 1, nan: 0, positive_infinity: 0, negative_infinity: 0,
-  channels_nonfinite: 0, channels_constant: 0, channels_dead: 0, dead_known: true, channels: 64, change: 0.1,
+/**
+ * @typedef {import("../../src/fmapboard/plugin/static/views/health_strip.js").Overview} Overview
+ */
+
+/** @typedef {import("../../src/fmapboard/plugin/static/views/tree.js").Row} Row */
+
+/** @type {Overview} */
+const HEALTHY = {
+  key: "k",
+  step: 0,
+  minimum: -1,
+  maximum: 1,
+  mean: 0,
+  std: 1,
+  nan: 0,
+  positive_infinity: 0,
+  negative_infinity: 0,
+  channels_nonfinite: 0,
+  channels_constant: 0,
+  channels_dead: 0,
+  dead_known: true,
+  channels: 64,
+  change: 0.1,
 };
 
-test("the loudest fault is the one that is told", () => {
-  const badge = (/** @type {object} */ more) => health({ ...WELL, ...more }).badge;
+test("the badge names the most severe fault", () => {
+  const badge = (/** @type {Partial<Overview>} */ more) => health({ ...HEALTHY, ...more }).badge;
   assert.equal(badge({}), "");
   assert.equal(badge({ nan: 1, channels_dead: 64 }), "NaN");
   assert.equal(badge({ negative_infinity: 2 }), "Inf");
@@ -22,59 +48,101 @@ test("the loudest fault is the one that is told", () => {
   assert.equal(badge({ error: "a record of format 9", nan: 1 }), "unreadable");
 });
 
-test("how ill a layer is grows with its fault", () => {
-  const severity = (/** @type {object} */ more) => health({ ...WELL, ...more }).severity;
-  assert.deepEqual([severity({}), severity({ channels_dead: 7 }), severity({ channels_dead: 32 }), severity({ nan: 1 })], [0, 1, 2, 3]);
+test("a layer without statistics at a step is not said to be finite", () => {
+  const unknown = { ...HEALTHY, nan: null, positive_infinity: null, negative_infinity: null };
+  assert.deepEqual(health({ ...unknown, channels_constant: null }), {
+    severity: 0,
+    badge: "",
+    kind: "well",
+    text: "no statistics of feature maps were logged at this step",
+  });
 });
 
-test("a range is placed around zero, on a scale that all layers share", () => {
-  const { from, to } = strip(WELL);
+test("severity grows with the fault", () => {
+  const severity = (/** @type {Partial<Overview>} */ more) =>
+    health({ ...HEALTHY, ...more }).severity;
+  assert.deepEqual(
+    [
+      severity({}),
+      severity({ channels_dead: 7 }),
+      severity({ channels_dead: 32 }),
+      severity({ nan: 1 }),
+    ],
+    [0, 1, 2, 3],
+  );
+});
+
+test("a range is shown relative to zero, on a scale shared by all layers", () => {
+  const { from, to } = strip(HEALTHY);
   assert.ok(Math.abs(from + to - 1) < 1e-9);
-  assert.ok(strip({ ...WELL, maximum: 100 }).to > to);
-  assert.equal(strip({ ...WELL, maximum: 1e30 }).to, 1);
-  assert.equal(strip({ ...WELL, minimum: NaN, maximum: NaN }).from, 0.5);
+  assert.ok(strip({ ...HEALTHY, maximum: 100 }).to > to);
+  assert.equal(strip({ ...HEALTHY, maximum: 1e30 }).to, 1);
+  assert.equal(strip({ ...HEALTHY, minimum: NaN, maximum: NaN }).from, 0.5);
 });
 
 /** @param {string} label @param {number[]|null} shape */
 const layer = (label, shape = [8, 3, 3, 3], call = 1, name = "") => ({
-  key: `fmapboard/${label}`, name, layer: label, label, call, type: "Conv2d", kernel_shape: shape, position: 0, channels: 8,
-  drawn: 8, samples: 1, roles: ["feature_maps"], steps: [], wall_times: [], steps_written: 0,
+  ...LAYER,
+  key: `fmapboard/${label}`,
+  name,
+  layer: label,
+  label,
+  call,
+  kernel_shape: shape,
 });
-/** @param {import("../../src/fmapboard/plugin/static/views/tree.js").Row[]} rows */
-const drawn = (rows) => rows.map((row) => `${"  ".repeat(row.depth)}${row.kind === "group" ? "+" : ""}${row.text}`);
+/** @param {Row[]} rows */
+const drawn = (rows) =>
+  rows.map((row) => `${"  ".repeat(row.depth)}${row.kind === "group" ? "+" : ""}${row.text}`);
 
-test("names are a tree in network order; a group of one is one row", () => {
-  const rows = networkRows([layer("conv1"), layer("layer1.0.conv1"), layer("layer1.1.conv1"), layer("layer2.0.down.0")]);
+test("names form a tree in network order, and a group with one child is one row", () => {
+  const rows = networkRows([
+    layer("conv1"),
+    layer("layer1.0.conv1"),
+    layer("layer1.1.conv1"),
+    layer("layer2.0.down.0"),
+  ]);
   assert.deepEqual(drawn(rows), ["conv1", "+layer1", "  0.conv1", "  1.conv1", "layer2.0.down.0"]);
 });
 
-test("a small group that is only numbered has no row of its own", () => {
-  const rows = networkRows(["layer1.0.conv1", "layer1.0.conv2", "layer1.1.conv1", "layer1.1.conv2"].map((each) => layer(each)));
+test("a small numbered group has no row", () => {
+  const rows = networkRows(
+    ["layer1.0.conv1", "layer1.0.conv2", "layer1.1.conv1", "layer1.1.conv2"].map((each) =>
+      layer(each),
+    ),
+  );
   assert.deepEqual(drawn(rows), ["+layer1", "  0.conv1", "  0.conv2", "  1.conv1", "  1.conv2"]);
 });
 
-test("what is only numbered says where it stands", () => {
+test("a numbered row shows the name of its group", () => {
   const many = Array.from({ length: 9 }, (_, i) => layer(`stages.0.${i}.a`));
   const rows = networkRows([...many, layer("stages.1.0"), layer("block.0"), layer("block.1")]);
   assert.deepEqual(drawn(rows).slice(0, 3), ["+stages", "  +stages.0", "    0.a"]);
   assert.deepEqual(drawn(rows).slice(-4), ["  1.0", "+block", "  block.0", "  block.1"]);
 });
 
-test("a later call of a layer and a second model keep their places", () => {
-  const rows = networkRows([layer("a.conv"), layer("a.conv.call2", null, 2), layer("conv", null, 1, "gan")]);
+test("later calls and second models have rows of their own", () => {
+  const rows = networkRows([
+    layer("a.conv"),
+    layer("a.conv.call2", null, 2),
+    layer("conv", null, 1, "gan"),
+  ]);
   assert.deepEqual(drawn(rows), ["+a", "  conv", "  conv.call2", "gan.conv"]);
 });
 
-test("a layer that is also a group of others keeps its own row", () => {
-  assert.deepEqual(drawn(networkRows([layer("block"), layer("block.conv")])), ["block", "+block", "  conv"]);
+test("a layer that contains other layers has a row of its own", () => {
+  assert.deepEqual(drawn(networkRows([layer("block"), layer("block.conv")])), [
+    "block",
+    "+block",
+    "  conv",
+  ]);
 });
 
-test("layers of one kernel shape stand together", () => {
+test("layers are grouped by kernel shape", () => {
   const rows = kernelRows([layer("a"), layer("b", [16, 8, 1, 1]), layer("c"), layer("d", null)]);
   assert.deepEqual(drawn(rows), ["+8×3×3×3", "  a", "  c", "+16×8×1×1", "  b", "+Conv2d", "  d"]);
 });
 
-test("a folded group hides what is below it and nothing else", () => {
+test("a folded group hides only the rows below it", () => {
   const rows = networkRows([layer("a.x.c"), layer("a.x.d"), layer("a.y"), layer("b")]);
   assert.deepEqual(drawn(unfolded(rows, new Set(["a.x"]))), ["+a", "  +x", "  y", "b"]);
   assert.deepEqual(drawn(unfolded(rows, new Set(["a"]))), ["+a", "b"]);

@@ -6,32 +6,73 @@ import { planesOf, valueAt } from "../../src/fmapboard/plugin/static/data/decode
 import { sketches } from "../../src/fmapboard/plugin/static/draw/channel_order.js";
 import { lay } from "../../src/fmapboard/plugin/static/draw/paint.js";
 import { buildScene } from "../../src/fmapboard/plugin/static/draw/scene.js";
-import { ROW_SHARE, corner, hit, layout, visible } from "../../src/fmapboard/plugin/static/draw/tile_layout.js";
+import {
+  ROW_SHARE,
+  corner,
+  hit,
+  layout,
+  visible,
+} from "../../src/fmapboard/plugin/static/draw/tile_layout.js";
 import { START } from "../../src/fmapboard/plugin/static/state/state.js";
 import { place } from "../../src/fmapboard/plugin/static/views/view_grid.js";
 import { profile } from "../../src/fmapboard/plugin/static/views/row_profile.js";
+import { ROWS_PICTURE as PICTURE, TILES_PICTURE } from "./fixtures.mjs";
 
-const ROOM = { count: 64, parts: 1, mapHeight: 1, mapWidth: 100, wanted: 0, available: 700, windowHeight: 600, ratio: 1, rows: true };
+/**
+ * @typedef {import("../../src/fmapboard/plugin/static/data/answers.js").MapsPicture} MapsPicture
+ */
+
+/** @typedef {import("../../src/fmapboard/plugin/static/draw/scene.js").MapsScene} MapsScene */
+
+const REQUEST = {
+  count: 64,
+  parts: 1,
+  mapHeight: 1,
+  mapWidth: 100,
+  tile: 0,
+  available: 700,
+  windowHeight: 600,
+  ratio: 1,
+  rows: true,
+};
 /** Two rows of three positions, levels 0 127 255 and 255 0 127. */
 const LEVELS = [0, 127, 255, 255, 0, 127];
 const RGBA = Uint8ClampedArray.from(LEVELS.flatMap((level) => [level, level, level, 255]));
-const PICTURE = { role: "feature_maps", drawn: 2, samples: 1, tile: [1, 3], columns: 1, padding: 0, palette: "grey", layout: "rows", block: 1, scale: "channel" };
 
-/** @param {object} picture */
+/** @param {MapsPicture} picture */
 function scene(picture) {
   const planes = planesOf(RGBA, 3, PICTURE);
-  const ends = (/** @type {number[]} */ values) => ({ shape: [1, 2], values: Float32Array.from(values) });
+  const ends = (/** @type {number[]} */ values) => ({
+    shape: [1, 2],
+    values: Float32Array.from(values),
+  });
   const maps = {
-    header: { pictures: [{ ...PICTURE, ...picture }] }, step: 0, wallTime: 0, planes: new Map([["feature_maps/0", planes]]),
-    arrays: { "feature_maps.lo": ends([0, 10]), "feature_maps.hi": ends([2.55, 30]) }, kernels: null, missing: [], bytes: 0,
+    header: { format: FORMAT, pictures: [picture] },
+    step: 0,
+    wallTime: 0,
+    planes: new Map([["feature_maps/0", planes]]),
+    arrays: { "feature_maps.lo": ends([0, 10]), "feature_maps.hi": ends([2.55, 30]) },
+    kernels: null,
+    missing: [],
+    bytes: 0,
   };
   const question = { run: "r", key: "k", step: 0, ts: 0, role: "feature_maps", sample: 0 };
-  return buildScene({ state: { ...START }, question, otherQuestion: null, maps, otherMaps: null, history: null, sortMaps: null });
+  const made = buildScene({
+    state: { ...START },
+    question,
+    otherQuestion: null,
+    maps,
+    otherMaps: null,
+    history: null,
+    sortMaps: null,
+  });
+  assert.equal(made.kind, "maps");
+  return /** @type {MapsScene} */ (made);
 }
 
-test("rows fill the window in whole device pixels, one below the other without a gap", () => {
+test("rows fill the window in whole device pixels, without gaps", () => {
   for (const ratio of [1, 1.25, 2]) {
-    const of = layout({ ...ROOM, ratio });
+    const of = layout({ ...REQUEST, ratio });
     assert.equal(of.columns, 1);
     assert.equal((of.tileWidth * ratio) / 100, of.factor);
     assert.equal(of.factor, Math.round(of.factor));
@@ -41,27 +82,30 @@ test("rows fill the window in whole device pixels, one below the other without a
   }
 });
 
-test("rows that do not fit stay 3 px high and scroll; a long sequence has 1 px a position and scrolls across", () => {
-  const many = layout({ ...ROOM, count: 2048 });
+test("rows are at least 3 px high and positions 1 px wide, and scroll if they do not fit", () => {
+  const many = layout({ ...REQUEST, count: 2048 });
   assert.deepEqual([many.tileHeight, many.height > 600], [3, true]);
-  const long = layout({ ...ROOM, mapWidth: 5000 });
+  const long = layout({ ...REQUEST, mapWidth: 5000 });
   assert.deepEqual([long.factor, long.tileWidth, long.width > 700], [1, 5000, true]);
 });
 
-test("a larger size makes rows higher, and from 128 px on wider than the window", () => {
-  const small = layout({ ...ROOM, wanted: 32 });
-  const large = layout({ ...ROOM, wanted: 192 });
+test("a larger tile size makes rows higher, and from 128 px on wider than the window", () => {
+  const small = layout({ ...REQUEST, tile: 32 });
+  const large = layout({ ...REQUEST, tile: 192 });
   assert.deepEqual([small.tileHeight, large.tileHeight], [32 / ROW_SHARE, 192 / ROW_SHARE]);
   assert.equal(large.factor, 3 * small.factor);
 });
 
-test("a point finds its channel, side and position, and nothing in the gutter or the heading", () => {
-  const of = layout({ ...ROOM, parts: 3 });
+test("a point is mapped to channel, side and position, and to nothing outside the rows", () => {
+  const of = layout({ ...REQUEST, parts: 3 });
   for (const cell of [0, 40, 63]) {
     for (const part of [0, 1, 2]) {
       const { left, top } = corner(of, cell, part);
       const found = hit(of, left + of.tileWidth * 0.505, top + of.tileHeight / 2);
-      assert.deepEqual([found?.cell, found?.part, Math.floor((found?.u ?? 0) * 100)], [cell, part, 50]);
+      assert.deepEqual(
+        [found?.cell, found?.part, Math.floor((found?.u ?? 0) * 100)],
+        [cell, part, 50],
+      );
     }
   }
   assert.ok(corner(of, 0).left >= 40); // a channel number of four digits
@@ -69,51 +113,70 @@ test("a point finds its channel, side and position, and nothing in the gutter or
   assert.equal(hit(of, corner(of, 0).left + 5, corner(of, 0).top - 5), null);
 });
 
-test("only rows that show are visible", () => {
-  const of = layout({ ...ROOM, count: 2048 });
+test("only rows inside the window are visible", () => {
+  const of = layout({ ...REQUEST, count: 2048 });
   const { top } = corner(of, 100);
   assert.deepEqual(visible(of, top, top + 3 * of.tileHeight - 1), [100, 103]);
 });
 
-test("a row is laid with one factor across and another one down", () => {
+test("a row is drawn with different factors for width and height", () => {
   const out = new Uint32Array(5 * 3);
   lay(out, 5, 3, -1, 0, Uint32Array.from([1, 2, 3]), 3, 2, 3);
   assert.deepEqual([...out], [1, 2, 2, 3, 3, 1, 2, 2, 3, 3, 1, 2, 2, 3, 3]);
 });
 
-test("rows without padding are read back, each in its own range, and drawn as a line", () => {
+test("rows are decoded with the range of their channel, and can be drawn as a line", () => {
   const planes = planesOf(RGBA, 3, PICTURE);
   assert.deepEqual([planes.channels, planes.height, planes.width], [2, 1, 3]);
   assert.deepEqual([...planes.levels], LEVELS);
   assert.equal(valueAt(planes, 1, 0, 1, 10, 30).value, 10);
   const line = profile({ planes, lo: [0, 10], hi: [2.55, 30] }, 0);
-  assert.deepEqual(line.map((value) => value.toFixed(2)), ["0.00", "1.27", "2.55"]);
+  assert.deepEqual(
+    line.map((value) => value.toFixed(2)),
+    ["0.00", "1.27", "2.55"],
+  );
 });
 
-test("rows that differ within an eighth of their length are told apart when sorted by likeness", () => {
+test("the similarity of rows sees differences within an eighth of their length", () => {
   const levels = new Uint8Array(2 * 64);
   for (let x = 0; x < 64; x += 1) levels[x] = levels[64 + ((x + 1) % 64)] = x % 2 ? 255 : 0;
-  const { vectors, length } = sketches({ channels: 2, height: 1, width: 64, levels, marks: null, coarse: 1 });
+  const { vectors, length } = sketches({
+    channels: 2,
+    height: 1,
+    width: 64,
+    levels,
+    marks: null,
+    coarse: 1,
+  });
   let dot = 0;
   for (let k = 0; k < length; k += 1) dot += vectors[k] * vectors[length + k];
   assert.ok(Math.abs(dot + 1) < 1e-5); // opposite
 });
 
-test("a place in a row is a position, or those that were averaged", () => {
-  assert.equal(place(scene({}), 0, 2), "position 2");
-  assert.equal(place(scene({ block: 16 }), 0, 2), "positions 32 to 47");
-  assert.equal(place(scene({ layout: undefined }), 1, 2), "y 1, x 2");
+test("a place in a row is a position, or the range of positions that were averaged", () => {
+  assert.equal(place(scene(PICTURE), 0, 2), "position 2");
+  assert.equal(place(scene({ ...PICTURE, block: 16 }), 0, 2), "positions 32 to 47");
+  assert.equal(place(scene(TILES_PICTURE), 1, 2), "y 1, x 2");
 });
 
-test("a scale that was stored for the layer is called so, and that of one pixel always is", () => {
-  assert.equal(scene({}).wholeLayer, false);
-  assert.equal(scene({ scale: "layer" }).wholeLayer, true);
-  assert.equal(scene({ tile: [1, 1] }).wholeLayer, true);
+test("a stored scale of the whole layer is recognized, as is that of maps of one pixel", () => {
+  assert.equal(scene(PICTURE).wholeLayer, false);
+  assert.equal(scene({ ...PICTURE, scale: "layer" }).wholeLayer, true);
+  assert.equal(scene({ ...PICTURE, tile: [1, 1] }).wholeLayer, true);
 });
 
-test("a record of a newer format is refused, and the text says to reload", async () => {
-  const json = { header: { format: FORMAT + 1, pictures: [] }, step: 0, wall_time: 0, parts: [] };
-  await assert.rejects(decodeMaps({ json, body: new ArrayBuffer(0) }), /a record of format 3; this page reads up to 2: reload the page/);
+test("a record of a newer format raises an error that says to reload", async () => {
+  const json = {
+    header: { format: FORMAT + 1, pictures: [] },
+    step: 0,
+    wall_time: 0,
+    parts: [],
+    missing: [],
+  };
+  await assert.rejects(
+    decodeMaps({ json, body: new ArrayBuffer(0) }),
+    /a record of format 3; this page reads up to 2: reload the page/,
+  );
   json.header.format = FORMAT;
   assert.equal((await decodeMaps({ json, body: new ArrayBuffer(0) })).step, 0);
 });

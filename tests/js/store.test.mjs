@@ -4,18 +4,26 @@ import { test } from "node:test";
 import { Lru } from "../../src/fmapboard/plugin/static/data/lru.js";
 import { Store } from "../../src/fmapboard/plugin/static/data/store.js";
 
-/** A question whose answer the test gives. */
+/** A request that the test answers. */
 function question() {
-  /** @type {(value: any) => void} */ let answer = () => {};
+  /** @type {(value: unknown) => void} */ let answer = () => {};
   /** @type {(error: Error) => void} */ let fail = () => {};
   /** @type {AbortSignal|undefined} */ let signal;
-  const promise = new Promise((resolve, reject) => [answer, fail] = [resolve, reject]);
-  const load = (/** @type {AbortSignal} */ given) => { signal = given; return promise; };
-  return { load, answer: (/** @type {any} */ v) => answer(v), fail: (/** @type {Error} */ e) => fail(e), stopped: () => Boolean(signal?.aborted) };
+  const promise = new Promise((resolve, reject) => ([answer, fail] = [resolve, reject]));
+  const load = (/** @type {AbortSignal} */ given) => {
+    signal = given;
+    return promise;
+  };
+  return {
+    load,
+    answer: (/** @type {unknown} */ v) => answer(v),
+    fail: (/** @type {Error} */ e) => fail(e),
+    stopped: () => Boolean(signal?.aborted),
+  };
 }
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
-test("the cache keeps within its bytes and lets the longest unasked go first", () => {
+test("the cache evicts the least recently used entries above its limit", () => {
   const cache = new Lru(100);
   cache.set("a", 1, 40);
   cache.set("b", 2, 40);
@@ -29,7 +37,7 @@ test("the cache keeps within its bytes and lets the longest unasked go first", (
   assert.equal(cache.bytes, 10);
 });
 
-test("a question is asked once, however often it is drawn", async () => {
+test("a key is requested once, however often it is read", async () => {
   let drawn = 0;
   const store = new Store(() => (drawn += 1));
   const q = question();
@@ -41,7 +49,7 @@ test("a question is asked once, however often it is drawn", async () => {
   assert.deepEqual([store.requests, drawn], [1, 1]);
 });
 
-test("an answer to a question no longer asked is dropped, and its request stopped", async () => {
+test("a request that is no longer needed is aborted, and its answer dropped", async () => {
   let drawn = 0;
   const store = new Store(() => (drawn += 1));
   const old = question();
@@ -59,7 +67,7 @@ test("an answer to a question no longer asked is dropped, and its request stoppe
   assert.ok(!store.kept.has("old"));
 });
 
-test("a prefetch is not stopped by moving on, and is not waited for", () => {
+test("a prefetch is not aborted and does not make the store busy", () => {
   const store = new Store(() => {});
   const q = question();
   store.get("next", q.load, { prefetch: true });
@@ -72,7 +80,7 @@ test("a prefetch is not stopped by moving on, and is not waited for", () => {
   assert.equal(store.busy, true);
 });
 
-test("a reload shows the old answer until the new one is here", async () => {
+test("a reload returns the old answer until the new one arrives", async () => {
   const store = new Store(() => {});
   const first = question();
   store.get("runs", first.load, { epoch: 1 });
@@ -85,7 +93,7 @@ test("a reload shows the old answer until the new one is here", async () => {
   assert.equal(store.get("runs", second.load, { epoch: 2 }).value, "new");
 });
 
-test("an error is told, not asked again by itself, and asked again after a reload", async () => {
+test("an error is returned, and requested again only after a retry", async () => {
   const store = new Store(() => {});
   const q = question();
   store.get("q", q.load);
@@ -99,7 +107,7 @@ test("an error is told, not asked again by itself, and asked again after a reloa
   assert.equal(store.requests, 2);
 });
 
-test("a failed reload keeps what was known", async () => {
+test("a failed reload keeps the old answer", async () => {
   const store = new Store(() => {});
   const first = question();
   store.get("q", first.load, { epoch: 1 });

@@ -1,5 +1,5 @@
 // @ts-check
-/** Holds the parts together: a change of state, or an answer, leads to one drawing. */
+/** The application: draws the tab after each change of the state and each answer. */
 
 import { firstOther, mainSide } from "./state/compare.js";
 import { h } from "./views/dom.js";
@@ -23,6 +23,7 @@ import { createSampling } from "./views/view_sampling.js";
 import { createTime } from "./views/view_time.js";
 
 /** @typedef {import("./data/tab_data.js").Model} Model */
+/** @typedef {import("./state/state.js").State} State */
 
 const LIVE_EVERY_MS = 10000;
 const EMPTY_EVERY_MS = 3000;
@@ -31,8 +32,11 @@ const REACH = 6;
 
 export class App {
   constructor() {
+    /** @type {State} */
     this.state = { ...START };
-    this.source = new Source(new Store((prefetched) => (prefetched ? this.prefetch() : this.redraw())));
+    this.source = new Source(
+      new Store((prefetched) => (prefetched ? this.prefetch() : this.redraw())),
+    );
     this.stepOnly = false;
     /** @type {Model|null} */
     this.model = null;
@@ -44,7 +48,7 @@ export class App {
     this.hovered = null;
     this.steppedAt = -Infinity;
     this.reloadedAt = performance.now();
-    this.missed = false; // a reload while the tab was hidden
+    this.missed = false; // TensorBoard reloaded while the tab was hidden
     /** @type {Set<string>} */
     this.relisted = new Set();
     this.bar = createBarView(this);
@@ -59,12 +63,26 @@ export class App {
     this.empty = createEmpty(this);
     this.help = createHelp();
     const main = h("main", {}, this.head.element, this.legend.element, this.grid.element);
-    const aside = h("aside", { "aria-label": "Channel and layer over steps" }, this.channel.element, this.charts.element);
+    const aside = h(
+      "aside",
+      { "aria-label": "Channel and layer over steps" },
+      this.channel.element,
+      this.charts.element,
+    );
     this.body = h("div", { class: "body" }, this.layers.element, main, aside);
-    this.root = h("div", { class: "app" }, this.bar.element, this.time.element, this.sampling.element, this.body, this.empty.element, this.help.element);
+    this.root = h(
+      "div",
+      { class: "app" },
+      this.bar.element,
+      this.time.element,
+      this.sampling.element,
+      this.body,
+      this.empty.element,
+      this.help.element,
+    );
   }
 
-  /** Puts the page together and follows the world around it. */
+  /** Puts the tab into the page and installs all listeners and timers. */
   start() {
     this.state = fromEntries(host.readAddress());
     document.body.replaceChildren(this.root);
@@ -74,11 +92,11 @@ export class App {
     installKeys(this);
     window.addEventListener("resize", () => this.redraw());
     window.setInterval(() => this.tick(), 1000);
-    window.focus(); // so that the arrow keys work without a first click
+    window.focus(); // so that keys work without a click into the frame
     this.redraw();
   }
 
-  /** Someone pasted another address. */
+  /** Takes over the state of an address that was changed by the user. */
   follow() {
     const asked = host.readAddress();
     if (host.hidden() || !asked.length) return;
@@ -86,7 +104,7 @@ export class App {
     this.redraw();
   }
 
-  /** @param {Partial<import("./state/state.js").State>} patch */
+  /** @param {Partial<State>} patch */
   update(patch) {
     const before = this.state;
     this.state = { ...before, ...patch };
@@ -96,7 +114,9 @@ export class App {
       this.steppedAt = performance.now();
       window.setTimeout(() => this.redraw(), CALM_MS + 10);
     }
-    if (this.state.compare === "run" && this.state.other === this.state.run) this.state.other = before.run;
+    if (this.state.compare === "run" && this.state.other === this.state.run) {
+      this.state.other = before.run;
+    }
     this.redraw();
   }
 
@@ -109,10 +129,10 @@ export class App {
     });
   }
 
-  /** Ask again for what may have grown; the place stays. */
+  /** Requests again what may have grown, without changing the state. */
   reload() {
     if (host.hidden()) {
-      this.missed = true; // when the tab is shown again, the next tick asks
+      this.missed = true; // the first tick after the tab is shown reloads
       return;
     }
     this.missed = false;
@@ -126,7 +146,9 @@ export class App {
     if (host.hidden()) return;
     const since = performance.now() - this.reloadedAt;
     const empty = this.model?.listed && !this.model.layers.length;
-    if (this.missed || (this.live && since > LIVE_EVERY_MS) || (empty && since > EMPTY_EVERY_MS)) this.reload();
+    if (this.missed || (this.live && since > LIVE_EVERY_MS) || (empty && since > EMPTY_EVERY_MS)) {
+      this.reload();
+    }
   }
 
   draw() {
@@ -134,7 +156,7 @@ export class App {
     const model = look(this);
     this.model = model;
     if (this.stepOnly && model.stale && model.scene && model.scene === before?.scene) {
-      // Nothing but the slider has moved: the rest is drawn once, with the new pictures.
+      // Only the slider has moved: redraw the rest together with the new pictures.
       this.time.draw(model);
       this.announce(model);
       return;
@@ -162,14 +184,14 @@ export class App {
     this.prefetch();
   }
 
-  /** TensorBoard let a step go since we listed them: list again, once. @param {string} what */
+  /** Reloads once after TensorBoard dropped a listed step. @param {string} what layer and step */
   relist(what) {
     if (this.relisted.has(what)) return;
     this.relisted.add(what);
     window.setTimeout(() => this.reload(), 0);
   }
 
-  /** For tests and for the eye of a script: what is on the screen. @param {Model} model */
+  /** Publishes what is shown on the document, for tests and scripts. @param {Model} model */
   announce(model) {
     const { dataset } = document.documentElement;
     const done = !model.stale && !this.source.store.busy;
@@ -185,7 +207,7 @@ export class App {
     dataset.busy = String(!done);
   }
 
-  /** The steps that are likely next, one at a time, and only when nothing else is asked. */
+  /** Requests a likely next step; one at a time, and only if no other request is in flight. */
   prefetch() {
     const { layer, scene, stale } = this.model ?? {};
     const { state } = this;
@@ -195,25 +217,25 @@ export class App {
       const question = mainSide({ ...state, step: layer.steps[i] }, layer);
       if (question && !this.source.knows(question)) {
         this.source.maps(question, true);
-        return; // its answer leads here again
+        return; // its answer calls prefetch() again
       }
     }
   }
 
-  // What people do.
+  // User actions.
 
   shownStep() {
     return this.model?.scene?.question.step ?? this.state.step;
   }
 
-  /** @param {number} by */
+  /** @param {number} by number of steps */
   stepBy(by) {
     this.update({ step: walk(this.model?.steps ?? [], this.state.step, by) });
   }
 
   /** @param {"first"|"last"} end */
   stepTo(end) {
-    this.update({ step: end === "last" ? null : this.model?.steps[0] ?? null });
+    this.update({ step: end === "last" ? null : (this.model?.steps[0] ?? null) });
   }
 
   play() {
@@ -224,7 +246,7 @@ export class App {
     this.redraw();
   }
 
-  /** The next picture of the film, once this one is drawn. */
+  /** Shows the next step once the current one is drawn; stops at the last. */
   advance() {
     if (!this.playing) return;
     const steps = this.model?.steps ?? [];
@@ -237,20 +259,20 @@ export class App {
     window.setTimeout(() => this.advance(), FRAME_MS);
   }
 
-  /** @param {number|null} channel under the mouse */
+  /** @param {number|null} channel under the pointer */
   hover(channel) {
     this.hovered = channel;
     if (this.model) this.legend.draw(this.model, channel);
   }
 
-  /** @param {string} kind */
+  /** @param {import("./state/state.js").Comparison} kind */
   compare(kind) {
     const runs = this.model?.runs.map((each) => each.run) ?? [];
     const other = firstOther(kind, this.state, this.model?.layer, runs);
     this.update(other === null ? { compare: "off", other: "" } : { compare: kind, other });
   }
 
-  /** @param {number} by */
+  /** @param {number} by number of channels */
   moveChannel(by) {
     this.grid.move(by, false);
   }

@@ -1,21 +1,24 @@
 // @ts-check
-/** TensorBoard around our frame: its address bar, its dark mode, its messages; none is relied on. */
+/** TensorBoard's page around the frame: address bar, dark mode, messages. All of it is optional. */
 
 import { readHash, writeHash } from "./state/state.js";
 
 const PREFIX = "p.feature_maps.";
 
-/** The window whose address people copy: TensorBoard's, or our own when opened alone. @returns {Window} */
+/**
+ * The window whose address users copy: TensorBoard's, or the tab's own if opened alone.
+ * @returns {Window}
+ */
 function shell() {
   try {
     if (window.parent !== window && window.parent.location.hash !== undefined) return window.parent;
   } catch {
-    // another origin: we may not look
+    // a parent of another origin, whose address cannot be read
   }
   return window;
 }
 
-/** @returns {[string, string][]} */
+/** Entries of the address without their prefix. @returns {[string, string][]} */
 export function readAddress() {
   try {
     return readHash(shell().location.hash, PREFIX);
@@ -29,14 +32,14 @@ export function writeAddress(entries) {
   try {
     const where = shell();
     const hash = writeHash(where.location.hash, PREFIX, entries);
-    // TensorBoard listens to hashchange; replaceState keeps it and the back button out of this.
+    // replaceState adds no history entry and fires no hashchange, which TensorBoard listens to.
     if (hash !== where.location.hash) where.history.replaceState(where.history.state, "", hash);
   } catch {
-    // an address that may not be written: the view still works, it just cannot be shared
+    // an address that cannot be written: the view works, but cannot be shared
   }
 }
 
-/** The address of this view, to be copied. */
+/** The address of this view, for copying. */
 export function address() {
   try {
     return shell().location.href;
@@ -45,7 +48,7 @@ export function address() {
   }
 }
 
-/** @param {() => void} changed someone pasted another address, or went back */
+/** @param {() => void} changed called when the user edits the address or goes back */
 export function onAddress(changed) {
   try {
     shell().addEventListener("hashchange", changed);
@@ -55,7 +58,10 @@ export function onAddress(changed) {
   }
 }
 
-/** Follows TensorBoard's dark mode live, or the system's when opened alone. @param {() => void} changed */
+/**
+ * Applies TensorBoard's dark mode, now and when it changes; the system's if opened alone.
+ * @param {() => void} changed
+ */
 export function followTheme(changed) {
   const root = document.documentElement;
   const apply = (/** @type {boolean} */ dark) => {
@@ -78,25 +84,35 @@ export function followTheme(changed) {
   }
 }
 
-/** TensorBoard hides a tab by giving its frame no height. */
+/** True while TensorBoard hides the tab, which it does by setting the frame's height to 0. */
 export function hidden() {
   return window.innerHeight === 0;
 }
 
-/** Answers the host's messages; calls back when its data was reloaded. @param {() => void} reloaded */
+/**
+ * Answers messages of TensorBoard.
+ * @param {() => void} reloaded called when it has reloaded its data
+ */
 export function listen(reloaded) {
   if (window.parent === window) return;
   try {
     const channel = new MessageChannel();
     channel.port1.onmessage = (event) => {
+      /** @type {{type: string, id: number, isReply?: boolean}} */
       const message = JSON.parse(event.data);
       if (message.isReply) return;
-      const reply = { type: message.type, id: message.id, payload: null, error: null, isReply: true };
+      const reply = {
+        type: message.type,
+        id: message.id,
+        payload: null,
+        error: null,
+        isReply: true,
+      };
       channel.port1.postMessage(JSON.stringify(reply));
       if (/DataReloaded|RunsChanged/.test(message.type)) reloaded();
     };
     window.parent.postMessage("experimental.bootstrap", "*", [channel.port2]);
   } catch {
-    // no host that speaks our protocol: the reload button is still there
+    // a host without this protocol: the reload button still works
   }
 }

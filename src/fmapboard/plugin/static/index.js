@@ -1,21 +1,22 @@
 // @ts-check
-/** What TensorBoard imports and calls; an error is drawn, never a blank tab. */
+/** Entry point that TensorBoard imports; shows an error instead of an empty tab. */
 
-/** Draws the tab into this frame. */
+/** Draws the tab into TensorBoard's frame. */
 export async function render() {
   try {
     const [{ App }] = await Promise.all([import("./app.js"), style()]);
     new App().start();
   } catch (error) {
     const said = document.createElement("pre");
-    said.textContent = `The Feature maps tab could not start: ${error}\n\nReload the page; if it ` +
+    said.textContent =
+      `The Feature maps tab could not start: ${error}\n\nReload the page; if it ` +
       "comes back, please report it with the browser's name and version.";
     document.body.replaceChildren(said);
     document.documentElement.dataset.ready = "failed";
   }
 }
 
-/** The style sheet, before the first paint; without it the tab is plain but works. */
+/** Loads the style sheet before the first paint; without it the tab still works, unstyled. */
 function style() {
   const link = document.createElement("link");
   link.rel = "stylesheet";

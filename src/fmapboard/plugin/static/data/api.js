@@ -1,11 +1,18 @@
 // @ts-check
-/** What is asked of the server, and how an answer is read. */
+/** Requests to the server, one function per route. */
 
 import { arrays, open } from "./container.js";
 
+/** @typedef {import("./answers.js").HistoryFacts} HistoryFacts */
+/** @typedef {import("./answers.js").LayersAnswer} LayersAnswer */
+/** @typedef {import("./answers.js").MapsFacts} MapsFacts */
+/** @typedef {import("./answers.js").NumbersAnswer} NumbersAnswer */
+/** @typedef {import("./answers.js").OverviewAnswer} OverviewAnswer */
+/** @typedef {import("./answers.js").RunsAnswer} RunsAnswer */
+
 const BASE = new URL("../data/", import.meta.url);
 
-/** An answer that is no success; `status` is HTTP's. */
+/** A failed request; `status` is HTTP's, 0 if the server did not answer. */
 export class ServerError extends Error {
   /** @param {number} status @param {string} message */
   constructor(status, message) {
@@ -15,7 +22,9 @@ export class ServerError extends Error {
 }
 
 /**
- * @param {string} path @param {Record<string, string|number>} query @param {AbortSignal} signal
+ * @param {string} path relative to the plugin's `data/`
+ * @param {Record<string, string|number>} query
+ * @param {AbortSignal} signal
  */
 async function ask(path, query, signal) {
   const url = new URL(path, BASE);
@@ -33,48 +42,61 @@ async function ask(path, query, signal) {
   try {
     said = JSON.parse(text).error ?? text;
   } catch {
-    // not ours: TensorBoard's own error page
+    // not from fmapboard: TensorBoard's own error page
   }
   throw new ServerError(answer.status, `${said || "no answer"} (HTTP ${answer.status})`);
 }
 
-/** @param {AbortSignal} signal @returns {Promise<{runs: {run: string, layers: number, started: number}[], logdir: string, keeps_enough: boolean}>} */
+/** @param {AbortSignal} signal @returns {Promise<RunsAnswer>} */
 export async function runs(signal) {
   return (await ask("runs", {}, signal)).json();
 }
 
-/**
- * @param {string} run @param {AbortSignal} signal
- * @returns {Promise<{layers: import("../views/tree.js").Layer[], inputs: import("./tab_data.js").Input[], steps: number[], steps_written: number}>}
- */
+/** @param {string} run @param {AbortSignal} signal @returns {Promise<LayersAnswer>} */
 export async function layers(run, signal) {
   return (await ask("layers", { run }, signal)).json();
 }
 
-/** @param {string} run @param {number} step @param {AbortSignal} signal */
+/**
+ * @param {string} run @param {number} step @param {AbortSignal} signal
+ * @returns {Promise<OverviewAnswer>}
+ */
 export async function overview(run, step, signal) {
   return (await ask("overview", { run, step }, signal)).json();
 }
 
-/** @param {string} run @param {string} key @param {AbortSignal} signal */
+/**
+ * @param {string} run @param {string} key @param {AbortSignal} signal
+ * @returns {Promise<NumbersAnswer>}
+ */
 export async function numbers(run, key, signal) {
   return (await ask("numbers", { run, key }, signal)).json();
 }
 
-/** @param {string} run @param {string} key @param {number} ts @param {AbortSignal} signal */
+/**
+ * @param {string} run @param {string} key @param {number} ts lets the browser cache the answer
+ * @param {AbortSignal} signal @returns {Promise<import("../draw/scene.js").History>}
+ */
 export async function history(run, key, ts, signal) {
   const answer = await ask("history", { run, key, ts }, signal);
+  /** @type {import("./container.js").Container<HistoryFacts>} */
   const { json, body } = open(await answer.arrayBuffer());
-  return { steps: /** @type {number[]} */ (json.steps), arrays: arrays(body, json.arrays) };
+  return { steps: json.steps, arrays: arrays(body, json.arrays) };
 }
 
-/** @param {{run: string, key: string, step: number, ts: number}} of @param {AbortSignal} signal */
+/**
+ * @param {{run: string, key: string, step: number, ts: number}} of @param {AbortSignal} signal
+ * @returns {Promise<import("./container.js").Container<MapsFacts>>}
+ */
 export async function maps({ run, key, step, ts }, signal) {
   const answer = await ask("maps", { run, key, step, ts }, signal);
   return open(await answer.arrayBuffer());
 }
 
-/** @param {{run: string, name: string, sample: number, step: number, ts: number}} of @param {AbortSignal} signal */
+/**
+ * @param {{run: string, name: string, sample: number, step: number, ts: number}} of
+ * @param {AbortSignal} signal
+ */
 export async function input(of, signal) {
   return (await ask("input", of, signal)).blob();
 }

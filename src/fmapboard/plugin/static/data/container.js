@@ -1,10 +1,15 @@
 // @ts-check
-/** The server's binary answers: a length, a JSON text, then the parts one after the other. */
+/** The server's binary answers: the length of a JSON text, the text, then the packed parts. */
 
 /**
- * @param {ArrayBuffer} buffer
- * @returns {{json: any, body: ArrayBuffer}} the JSON, and a copy of what follows it
+ * @template T
+ * @typedef {{json: T, body: ArrayBuffer}} Container the JSON, and a copy of the bytes behind it
  */
+
+/** @typedef {{shape: number[], values: Float32Array}} FloatArray */
+/** @typedef {Partial<Record<string, FloatArray>>} NamedArrays */
+
+/** @template T @param {ArrayBuffer} buffer @returns {Container<T>} */
 export function open(buffer) {
   const length = buffer.byteLength < 4 ? -1 : new DataView(buffer).getUint32(0, true);
   if (length < 0 || 4 + length > buffer.byteLength) {
@@ -15,14 +20,12 @@ export function open(buffer) {
 }
 
 /**
- * Packed little-endian float32 arrays by name.
- * @param {ArrayBuffer} body
- * @param {{name: string, shape: number[]}[]} listed
- * @param {number} offset in bytes
- * @returns {Record<string, {shape: number[], values: Float32Array}>}
+ * Packed little-endian float32 arrays, by name.
+ * @param {ArrayBuffer} body @param {import("./answers.js").ArrayEntry[]} listed
+ * @param {number} offset in bytes @returns {NamedArrays}
  */
 export function arrays(body, listed, offset = 0) {
-  /** @type {Record<string, {shape: number[], values: Float32Array}>} */
+  /** @type {NamedArrays} */
   const found = Object.create(null);
   const view = new DataView(body);
   let at = offset;
@@ -37,7 +40,10 @@ export function arrays(body, listed, offset = 0) {
   return found;
 }
 
-/** Numbers that JSON spells as words. @param {unknown} value @returns {number} */
+/**
+ * A JSON float as a number: NaN for null, and "NaN" and "Infinity" as what they spell.
+ * @param {import("./answers.js").JsonFloat|null} value
+ */
 export function number(value) {
   return typeof value === "number" ? value : value === null ? NaN : Number(value);
 }

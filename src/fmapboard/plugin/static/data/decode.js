@@ -1,31 +1,40 @@
 // @ts-check
-/** A stored grid, decoded to RGBA, back to levels and marks of each channel. */
+/** Decodes a stored grid picture from RGBA into the levels and marks of each channel. */
 
 import { MARK, MARK_COLOURS, PIXEL_OF_LEVEL, packed, stored } from "../draw/palettes.js";
 
+/** @typedef {import("./answers.js").MapsPicture} MapsPicture */
+
 /**
- * @typedef {object} Planes pictures of C channels, h × w px each
+ * Maps of C channels, h × w px each.
+ * @typedef {object} Planes
  * @property {number} channels
  * @property {number} height
  * @property {number} width
  * @property {Uint8Array} levels [C, h, w]; value = lo + (hi - lo) * level / 255
- * @property {Uint8Array|null} marks [C, h, w], a mark's code or 0; null where there is none
- * @property {number} coarse how many levels a value may lie above its own: 1, or 2 with a palette
+ * @property {Uint8Array|null} marks [C, h, w], the code of a mark or 0; null if there is none
+ * @property {number} coarse uncertainty of a value in levels: 1 in a grey picture without marks,
+ *   otherwise 2
  */
 
-/** How many tiles stand in a row of a stored grid. @param {number} channels */
+/**
+ * What `planesOf` reads of a picture's header.
+ * @typedef {Pick<MapsPicture, "drawn"|"tile"|"columns"|"padding"|"palette">} GridFacts
+ */
+
+/** Tiles per row of a stored grid. @param {number} channels */
 export function columns(channels) {
   return Math.max(1, Math.floor(Math.sqrt(channels)));
 }
 
 /**
- * Where the tiles of a stored grid begin, as make_grid lays them out.
+ * Top left corners of the tiles of a stored grid, laid out as by torchvision's `make_grid`.
  * @param {number} channels @param {number} height @param {number} width
  * @param {number} perRow @param {number} padding
  * @returns {{left: number, top: number}[]}
  */
 export function corners(channels, height, width, perRow, padding) {
-  const around = channels === 1 ? 0 : padding; // one tile alone gets no padding
+  const around = channels === 1 ? 0 : padding; // a single tile has no padding
   return Array.from({ length: channels }, (_, i) => ({
     left: around + (i % perRow) * (width + padding),
     top: around + Math.floor(i / perRow) * (height + padding),
@@ -33,14 +42,14 @@ export function corners(channels, height, width, perRow, padding) {
 }
 
 /**
- * What each colour of a stored picture stands for: a level, or a mark's code + 256.
- * @param {string} name @returns {Map<number, number>}
+ * Meaning of each colour of a stored picture: a level, or 256 + the code of a mark.
+ * @param {string} name of a palette @returns {Map<number, number>}
  */
 function meanings(name) {
   /** @type {Map<number, number>} */
   const of = new Map();
   if (name === "grey") {
-    // A plain grey picture holds all 256 greys, one with marks 250 of them: each is its own level.
+    // A grey picture without marks uses all 256 greys, one with marks 250: each is its own level.
     for (let grey = 0; grey < 256; grey += 1) of.set(packed([grey, grey, grey]), grey);
   } else {
     stored(name).forEach((rgb, level) => of.set(packed(rgb), PIXEL_OF_LEVEL[level]));
@@ -53,10 +62,10 @@ function meanings(name) {
 const known = new Map();
 
 /**
- * @param {Uint8ClampedArray} rgba of the whole picture
- * @param {number} pictureWidth px
- * @param {{drawn: number, tile: number[], columns?: number, padding?: number, palette: string}} header
- * @returns {Planes}
+ * Levels and marks of all channels of a picture. Throws an error if the picture is too small for
+ * its header, or has a colour that is neither in its palette nor a mark.
+ * @param {Uint8ClampedArray} rgba of the whole picture @param {number} pictureWidth px
+ * @param {GridFacts} header @returns {Planes}
  */
 export function planesOf(rgba, pictureWidth, header) {
   const [height, width] = header.tile;
@@ -65,16 +74,28 @@ export function planesOf(rgba, pictureWidth, header) {
   const name = header.palette;
   const of = known.get(name) ?? meanings(name);
   known.set(name, of);
-  const places = corners(channels, height, width, header.columns ?? columns(channels), header.padding ?? 2);
+  const places = corners(
+    channels,
+    height,
+    width,
+    header.columns ?? columns(channels),
+    header.padding ?? 2,
+  );
   const last = places[channels - 1];
-  if (!last || (last.top + height) * pictureWidth > colours.length || last.left + width > pictureWidth) {
-    throw new Error(`a picture of ${pictureWidth} px holds no ${channels} tiles of ${height}×${width}`);
+  if (
+    !last ||
+    (last.top + height) * pictureWidth > colours.length ||
+    last.left + width > pictureWidth
+  ) {
+    throw new Error(
+      `a picture of ${pictureWidth} px holds no ${channels} tiles of ${height}×${width}`,
+    );
   }
   const levels = new Uint8Array(channels * height * width);
   const marks = new Uint8Array(levels.length);
   const isGrey = name === "grey";
   let marked = false;
-  let seen = -1; // neighbours often share a colour: look it up once
+  let seen = -1; // neighbouring pixels often share a colour, which is then looked up once
   let meaning = 0;
   let at = 0;
   for (const { left, top } of places) {
@@ -83,12 +104,14 @@ export function planesOf(rgba, pictureWidth, header) {
       for (let x = 0; x < width; x += 1, at += 1, from += 1) {
         const colour = colours[from];
         if (isGrey && (colour & 0xffff) === ((colour >>> 8) & 0xffff)) {
-          levels[at] = colour & 0xff; // by far the most frequent: no look-up
+          levels[at] = colour & 0xff; // a grey, by far the most frequent: needs no lookup
           continue;
         }
         if (colour !== seen) {
           const found = of.get(colour);
-          if (found === undefined) throw new Error(`the picture holds a colour that is not of the palette ${name}`);
+          if (found === undefined) {
+            throw new Error(`the picture holds a colour that is not of the palette ${name}`);
+          }
           seen = colour;
           meaning = found;
         }
@@ -105,11 +128,11 @@ export function planesOf(rgba, pictureWidth, header) {
 }
 
 /**
- * The value of one pixel: a number, or the mark's code where there is none.
- * A constant or dead channel does have a value: its lo.
+ * Value of one pixel: NaN where a mark says that it is not finite. A constant or dead channel has
+ * the value `lo`. `unit` is the uncertainty of the value; `mark` is the code of its mark, or 0.
  * @param {Planes} planes @param {number} channel @param {number} y @param {number} x
  * @param {number} lo @param {number} hi
- * @returns {{value: number, unit: number, mark: number}} value NaN for a mark; unit: its uncertainty
+ * @returns {{value: number, unit: number, mark: number}}
  */
 export function valueAt(planes, channel, y, x, lo, hi) {
   const at = (channel * planes.height + y) * planes.width + x;

@@ -1,25 +1,31 @@
 // @ts-check
-/** One layer at one step: its header, its numbers and its pictures, decoded in the browser. */
+/** One layer at one step: header, per-channel numbers and pictures, decoded in the browser. */
 
 import { arrays } from "./container.js";
 import { planesOf } from "./decode.js";
 
+/** @typedef {import("./answers.js").MapsFacts} MapsFacts */
+/** @typedef {import("./answers.js").MapsPicture} MapsPicture */
+
 /**
  * @typedef {object} Maps
- * @property {any} header
+ * @property {import("./answers.js").RecordHeader} header
  * @property {number} step
- * @property {number} wallTime
- * @property {Record<string, {shape: number[], values: Float32Array}>} arrays
+ * @property {number} wallTime s
+ * @property {import("./container.js").NamedArrays} arrays
  * @property {Map<string, import("./decode.js").Planes>} planes by `role/sample`
  * @property {ImageBitmap|null} kernels
- * @property {string[]} missing roles whose pictures TensorBoard has let go
- * @property {number} bytes
+ * @property {string[]} missing roles whose pictures TensorBoard no longer keeps
+ * @property {number} bytes approximate memory
  */
 
-/** The newest format of records that this tab reads (`tab_format.FORMAT`). */
+/** Newest record format that this tab reads (`FORMAT` of `fmapboard.tab_format`). */
 export const FORMAT = 2;
 
-/** Exactly the stored colours: nothing converted, nothing premultiplied. @type {ImageBitmapOptions} */
+/**
+ * Keeps the stored colours: no colour space conversion, no premultiplied alpha.
+ * @type {ImageBitmapOptions}
+ */
 const EXACT = { colorSpaceConversion: "none", premultiplyAlpha: "none" };
 
 /** @param {ArrayBuffer} bytes */
@@ -37,35 +43,51 @@ function pixels(picture) {
 }
 
 /**
- * @param {{json: any, body: ArrayBuffer}} answer of `data/maps`
- * @returns {Promise<Maps>}
+ * Decodes an answer of `data/maps`.
+ * @param {import("./container.js").Container<MapsFacts>} answer @returns {Promise<Maps>}
  */
 export async function decodeMaps({ json, body }) {
   if (json.header.format > FORMAT) {
-    throw new Error(`a record of format ${json.header.format}; this page reads up to ${FORMAT}: reload the page`);
+    throw new Error(
+      `a record of format ${json.header.format}; this page reads up to ${FORMAT}: reload the page`,
+    );
   }
   /** @type {Maps} */
   const maps = {
-    header: json.header, step: json.step, wallTime: json.wall_time, arrays: Object.create(null),
-    planes: new Map(), kernels: null, missing: json.missing ?? [], bytes: body.byteLength,
+    header: json.header,
+    step: json.step,
+    wallTime: json.wall_time,
+    arrays: Object.create(null),
+    planes: new Map(),
+    kernels: null,
+    missing: json.missing ?? [],
+    bytes: body.byteLength,
   };
-  const headers = new Map(json.header.pictures.map((/** @type {any} */ each) => [each.role, each]));
-  await Promise.all(json.parts.map(async (/** @type {any} */ part) => {
-    if (part.kind === "arrays") {
-      maps.arrays = arrays(body, part.arrays, part.offset);
-      return;
-    }
-    const picture = await bitmap(body.slice(part.offset, part.offset + part.length));
-    if (part.role === "kernels") {
-      maps.kernels = picture;
-      maps.bytes += 4 * picture.width * picture.height;
-      return;
-    }
-    const planes = planesOf(pixels(picture).data, picture.width, headers.get(part.role));
-    picture.close();
-    maps.planes.set(`${part.role}/${part.sample}`, planes);
-    maps.bytes += planes.levels.length * (planes.marks ? 2 : 1);
-  }));
+  /** @type {Map<string, MapsPicture>} */
+  const headers = new Map();
+  for (const each of json.header.pictures) {
+    if (each.role !== "kernels") headers.set(each.role, each);
+  }
+  await Promise.all(
+    json.parts.map(async (part) => {
+      if (part.kind === "arrays") {
+        maps.arrays = arrays(body, part.arrays, part.offset);
+        return;
+      }
+      const picture = await bitmap(body.slice(part.offset, part.offset + part.length));
+      if (part.role === "kernels") {
+        maps.kernels = picture;
+        maps.bytes += 4 * picture.width * picture.height;
+        return;
+      }
+      const header = headers.get(part.role);
+      if (!header) throw new Error(`the record's header lists no picture of ${part.role}`);
+      const planes = planesOf(pixels(picture).data, picture.width, header);
+      picture.close();
+      maps.planes.set(`${part.role}/${part.sample}`, planes);
+      maps.bytes += planes.levels.length * (planes.marks ? 2 : 1);
+    }),
+  );
   return maps;
 }
 
@@ -74,13 +96,13 @@ export function decodeInput(blob) {
   return createImageBitmap(blob, EXACT);
 }
 
-/** The header of one role's picture. @param {Maps} maps @param {string} role */
+/** Header of the picture of a role. @param {Maps} maps @param {string} role */
 export function pictureOf(maps, role) {
-  return maps.header.pictures.find((/** @type {any} */ each) => each.role === role) ?? null;
+  return maps.header.pictures.find((each) => each.role === role) ?? null;
 }
 
 /**
- * The side of a comparison that can be drawn: planes with lo and hi of their sample.
+ * The maps of one sample with the lo and hi of each channel; null if its picture is not there.
  * @param {Maps} maps @param {string} role @param {number} sample
  * @returns {import("../draw/value_scale.js").Side|null}
  */

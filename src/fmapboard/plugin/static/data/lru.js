@@ -1,5 +1,5 @@
 // @ts-check
-/** A cache bounded in bytes: what was not asked for the longest goes first. */
+/** A least recently used cache, bounded in bytes. */
 
 /** @template V */
 export class Lru {
@@ -16,7 +16,7 @@ export class Lru {
     const entry = this.held.get(key);
     if (!entry) return undefined;
     this.held.delete(key);
-    this.held.set(key, entry); // a Map remembers the order of insertion: now the newest
+    this.held.set(key, entry); // moves it to the end of the Map's order: most recently used
     return entry.value;
   }
 
@@ -25,7 +25,10 @@ export class Lru {
     return this.held.has(key);
   }
 
-  /** Keeps at least the newest entry, however large. @param {string} key @param {V} value @param {number} bytes */
+  /**
+   * Evicts the least recently used entries; keeps the newest however large it is.
+   * @param {string} key @param {V} value @param {number} bytes
+   */
   set(key, value, bytes) {
     this.delete(key);
     this.held.set(key, { value, bytes });

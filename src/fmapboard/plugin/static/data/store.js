@@ -1,80 +1,98 @@
 // @ts-check
-/** Answers by question: asked once, kept within a bound, stopped when nobody waits any more. */
+/** Caches answers and requests in flight by key; aborts requests that are no longer needed. */
 
 import { Lru } from "./lru.js";
 
 /**
+ * @template T
  * @typedef {object} Entry
- * @property {any} value undefined until the first answer
+ * @property {T|undefined} value undefined until the first answer
  * @property {Error|null} error
- * @property {number} epoch which reload it belongs to
+ * @property {number} epoch the reload it was requested in
  * @property {boolean} loading
+ */
+
+/**
+ * A request in flight.
+ * @typedef {object} Pending
+ * @property {Entry<unknown>} entry
+ * @property {AbortController} controller
+ * @property {boolean} needed since the last `begin`
+ * @property {boolean} prefetch requested ahead of time
  */
 
 const LIMIT = 256 * 1024 * 1024;
 
 export class Store {
-  /** @param {(prefetched: boolean) => void} changed an answer came; nobody waited for a prefetched one @param {number} limit bytes */
+  /**
+   * @param {(prefetched: boolean) => void} changed called after each answer
+   * @param {number} limit bytes
+   */
   constructor(changed, limit = LIMIT) {
     this.changed = changed;
-    /** @type {Lru<Entry>} */
+    /** @type {Lru<Entry<unknown>>} */
     this.kept = new Lru(limit);
-    /** @type {Map<string, {entry: Entry, controller: AbortController, wanted: boolean, prefetch: boolean}>} */
+    /** @type {Map<string, Pending>} */
     this.pending = new Map();
     this.requests = 0;
   }
 
-  /** From here to `end`, what is got is wanted. */
+  /** Starts a pass: requests not asked for again before `end` are aborted there. */
   begin() {
-    for (const question of this.pending.values()) question.wanted = false;
+    for (const request of this.pending.values()) request.needed = false;
   }
 
-  /** Stops what was not asked for since `begin`. */
+  /** Aborts requests that were not asked for since `begin`, except prefetches. */
   end() {
-    for (const [key, question] of this.pending) {
-      if (question.wanted || question.prefetch) continue;
-      question.controller.abort();
+    for (const [key, request] of this.pending) {
+      if (request.needed || request.prefetch) continue;
+      request.controller.abort();
       this.pending.delete(key);
     }
   }
 
   /**
-   * What is known now; asks where nothing is, or where what is known is of an earlier epoch.
-   * @param {string} key
-   * @param {(signal: AbortSignal) => Promise<any>} load
-   * @param {{epoch?: number, bytes?: (value: any) => number, prefetch?: boolean}} how
-   * @returns {Entry}
+   * The newest known entry. Starts a request if there is none or it is of an earlier epoch.
+   * @template T
+   * @param {string} key @param {(signal: AbortSignal) => Promise<T>} load
+   * @param {{epoch?: number, bytes?: (value: T) => number, prefetch?: boolean}} how
+   * @returns {Entry<T>}
    */
   get(key, load, { epoch = 0, bytes = () => 1000, prefetch = false } = {}) {
     const waiting = this.pending.get(key);
     if (waiting) {
-      waiting.wanted = true;
+      waiting.needed = true;
       if (!prefetch) waiting.prefetch = false;
-      return waiting.entry;
+      return /** @type {Entry<T>} */ (waiting.entry);
     }
-    const known = this.kept.get(key);
+    const known = /** @type {Entry<T>|undefined} */ (this.kept.get(key));
     if (known && known.epoch >= epoch) return known;
+    /** @type {Entry<T>} */
     const entry = { value: known?.value, error: null, epoch, loading: true };
     const controller = new AbortController();
-    this.pending.set(key, { entry, controller, wanted: true, prefetch });
+    this.pending.set(key, { entry, controller, needed: true, prefetch });
     this.requests += 1;
     load(controller.signal).then(
-      (value) => this.settle(key, entry, { ...entry, value, error: null, loading: false }, bytes(value)),
+      (value) =>
+        this.settle(key, entry, { ...entry, value, error: null, loading: false }, bytes(value)),
       (error) => this.settle(key, entry, { ...entry, error, loading: false }, 1000),
     );
     return entry;
   }
 
-  /** @param {string} key @param {Entry} asked @param {Entry} settled @param {number} bytes */
+  /**
+   * @param {string} key @param {Entry<unknown>} asked @param {Entry<unknown>} settled
+   * @param {number} bytes
+   */
   settle(key, asked, settled, bytes) {
-    const question = this.pending.get(key);
-    if (question?.entry !== asked) return; // nobody asks this any more
+    const request = this.pending.get(key);
+    if (request?.entry !== asked) return; // aborted or replaced in the meantime
     this.pending.delete(key);
     this.kept.set(key, settled, bytes);
-    this.changed(question.prefetch);
+    this.changed(request.prefetch);
   }
 
-  /** Forget errors, so that what failed is asked again. */
+  /** Drops errors, so that failed requests are sent again. */
   retry() {
     for (const [key, { value }] of [...this.kept.held]) if (value.error) this.kept.delete(key);
   }
@@ -84,8 +102,8 @@ export class Store {
     return this.kept.has(key) || this.pending.has(key);
   }
 
-  /** Is anything on its way that a person waits for? */
+  /** True while a request is in flight that is not a prefetch. */
   get busy() {
-    return [...this.pending.values()].some((question) => !question.prefetch);
+    return [...this.pending.values()].some((request) => !request.prefetch);
   }
 }

@@ -1,8 +1,10 @@
 // @ts-check
-/** In which order channels stand: by index, strength, change or likeness. */
+/** Orders of channels: by index, strength, change or similarity. */
+
+/** @typedef {import("../data/decode.js").Planes} Planes */
 
 /**
- * Channels from the highest score down; ties keep their index order, NaN (nothing finite) first.
+ * Channels by descending score; NaN (no finite value) first, ties by index.
  * @param {ArrayLike<number>} scores @returns {number[]}
  */
 export function byScore(scores) {
@@ -13,15 +15,18 @@ export function byScore(scores) {
   });
 }
 
-/** Root mean square of each channel. @param {ArrayLike<number>} mean @param {ArrayLike<number>} std */
+/**
+ * Root mean square of each channel.
+ * @param {ArrayLike<number>} mean @param {ArrayLike<number>} std
+ */
 export function strengths(mean, std) {
   return Float64Array.from({ length: mean.length }, (_, c) => Math.hypot(mean[c], std[c]));
 }
 
 /**
- * How far each channel's mean moved over the kept steps, in its own standard deviations.
- * @param {ArrayLike<number>} mean [steps, channels] @param {ArrayLike<number>} std
- * @param {number} channels
+ * How far each channel's mean moved, summed over the kept steps, in its own standard deviations.
+ * @param {ArrayLike<number>} mean [steps, channels]
+ * @param {ArrayLike<number>} std [steps, channels] @param {number} channels
  */
 export function changes(mean, std, channels) {
   const total = new Float64Array(channels);
@@ -36,8 +41,9 @@ export function changes(mean, std, channels) {
 const SIDE = 8;
 
 /**
- * Each channel's picture shrunk to at most 8 × 8, a row of pixels to 64, less its mean, of length 1 (or 0 if it is flat).
- * @param {import("../data/decode.js").Planes} planes @returns {{vectors: Float32Array, length: number}}
+ * Each channel shrunk to at most 8 × 8 px (1 × 64 for sequences), minus its mean, normalized to
+ * length 1; all 0 for a flat channel.
+ * @param {Planes} planes @returns {{vectors: Float32Array, length: number}}
  */
 export function sketches(planes) {
   const { channels, height, width, levels } = planes;
@@ -54,13 +60,13 @@ export function sketches(planes) {
         vectors[row + Math.floor((x * across) / width)] += levels[from + x];
       }
     }
-    normalise(vectors.subarray(to, to + length));
+    normalize(vectors.subarray(to, to + length));
   }
   return { vectors, length };
 }
 
 /** @param {Float32Array} vector */
-function normalise(vector) {
+function normalize(vector) {
   let sum = 0;
   for (const value of vector) sum += value;
   const mean = sum / vector.length;
@@ -74,13 +80,14 @@ function normalise(vector) {
 }
 
 /**
- * A walk from the strongest channel, each time to the most alike of those left; flat ones last.
- * @param {import("../data/decode.js").Planes} planes @param {ArrayLike<number>} strength
- * @returns {number[]}
+ * Starts at the strongest channel and continues with the most similar remaining one; flat channels
+ * come last.
+ * @param {Planes} planes @param {ArrayLike<number>} strength @returns {number[]}
  */
-export function byLikeness(planes, strength) {
+export function bySimilarity(planes, strength) {
   const { vectors, length } = sketches(planes);
-  const isFlat = (/** @type {number} */ c) => !vectors.subarray(c * length, (c + 1) * length).some(Boolean);
+  const isFlat = (/** @type {number} */ c) =>
+    !vectors.subarray(c * length, (c + 1) * length).some(Boolean);
   const ranked = byScore(strength);
   const flat = ranked.filter(isFlat).sort((a, b) => a - b);
   const left = ranked.filter((c) => !isFlat(c));
@@ -89,13 +96,17 @@ export function byLikeness(planes, strength) {
   while (left.length) {
     const [current] = left.splice(next, 1);
     order.push(current);
-    next = mostAlike(vectors, length, current, left);
+    next = mostSimilar(vectors, length, current, left);
   }
   return [...order, ...flat];
 }
 
-/** Index in `left`. @param {Float32Array} vectors @param {number} length @param {number} current @param {number[]} left */
-function mostAlike(vectors, length, current, left) {
+/**
+ * Index in `left` of the channel most similar to `current`.
+ * @param {Float32Array} vectors @param {number} length of a vector
+ * @param {number} current @param {number[]} left
+ */
+function mostSimilar(vectors, length, current, left) {
   let best = 0;
   let highest = -Infinity;
   const own = current * length;

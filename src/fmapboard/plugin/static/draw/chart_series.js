@@ -1,14 +1,14 @@
 // @ts-check
-/** Numbers over steps, made ready to be drawn: lines, bands and heat pictures. */
+/** Prepares series over steps for drawing: lines, bands and heat maps. */
 
 import { number } from "../data/container.js";
 
-/**
- * @typedef {{steps: number[], values: ArrayLike<number>}} Line
- */
+/** @typedef {import("../data/answers.js").HistogramSeries} HistogramSeries */
+/** @typedef {import("../data/answers.js").ScalarSeries} ScalarSeries */
+/** @typedef {{steps: number[], values: ArrayLike<number>}} Line */
 
 /**
- * One channel's line out of a history array [steps, channels].
+ * The series of one channel in a history array [steps, channels].
  * @param {ArrayLike<number>} values @param {number} channels @param {number} channel
  */
 export function column(values, channels, channel) {
@@ -16,7 +16,10 @@ export function column(values, channels, channel) {
   return Float64Array.from({ length: steps }, (_, i) => values[i * channels + channel]);
 }
 
-/** Lowest and highest finite value, widened where they are one; null for none. @param {ArrayLike<number>[]} lines @returns {[number, number]|null} */
+/**
+ * Lowest and highest finite value, widened if they are equal; null if there is none.
+ * @param {ArrayLike<number>[]} lines @returns {[number, number]|null}
+ */
 export function extent(lines) {
   let lo = Infinity;
   let hi = -Infinity;
@@ -35,7 +38,7 @@ export function extent(lines) {
   return [lo, hi];
 }
 
-/** A scalar series as it came in JSON. @param {{steps: number[], values: unknown[]}} raw @returns {Line} */
+/** A scalar series with its JSON floats as numbers. @param {ScalarSeries} raw @returns {Line} */
 export function line(raw) {
   return { steps: raw.steps, values: raw.values.map(number) };
 }
@@ -46,14 +49,13 @@ export function line(raw) {
  * @property {number} lo value at the bottom
  * @property {number} hi value at the top
  * @property {number} rows
- * @property {Float64Array} density [steps, rows], each step's largest is 1; NaN for an empty step
+ * @property {Float64Array} density [steps, rows], at most 1 per step; NaN for an empty step
  */
 
 /**
- * Histograms over time as one picture: each step's counts spread over common even rows.
- * @param {{steps: number[], edges: unknown[][], counts: unknown[][]}} raw
- * @param {number} rows
- * @returns {Heat|null} null where no step holds a count
+ * Histograms over steps as one heat map: the counts of each step resampled to common even rows.
+ * @param {HistogramSeries} raw @param {number} rows
+ * @returns {Heat|null} null if all histograms are empty
  */
 export function heat(raw, rows) {
   const edges = raw.edges.map((list) => list.map(number));
@@ -72,14 +74,17 @@ export function heat(raw, rows) {
   return { steps: raw.steps, lo, hi, rows, density };
 }
 
-/** The outer edges of the buckets that hold something. @param {number[]} edges @param {number[]} counts */
+/** Outer edges of the non-empty buckets. @param {number[]} edges @param {number[]} counts */
 function occupied(edges, counts) {
   const first = counts.findIndex((count) => count > 0);
   const last = counts.findLastIndex((count) => count > 0);
   return first < 0 ? [] : [edges[first], edges[last + 1]];
 }
 
-/** @param {number[]} edges @param {number[]} counts @param {number} lo @param {number} hi @param {Float64Array} into */
+/**
+ * @param {number[]} edges @param {number[]} counts @param {number} lo @param {number} hi
+ * @param {Float64Array} into one value per row, added to
+ */
 function spread(edges, counts, lo, hi, into) {
   const unit = (hi - lo) / into.length;
   for (let k = 0; k < counts.length; k += 1) {
@@ -96,20 +101,25 @@ function spread(edges, counts, lo, hi, into) {
 }
 
 /**
- * Which of a layer's series belongs under which chart.
- * @param {Record<string, unknown>} series by tag @param {string} group before the first slash
- * @returns {string[]} tags, in natural order
+ * Tags of a chart: those of a group, with or without a model's name before it, in natural order.
+ * @param {Record<string, unknown>} series by tag @param {string} group text before the first slash
  */
 export function tagsOf(series, group) {
   return Object.keys(series)
-    .filter((tag) => tag.slice(0, tag.indexOf("/")) === group || tag.endsWith(`.${group}`) || tag.split("/")[0].endsWith(`.${group}`))
+    .filter(
+      (tag) =>
+        tag.slice(0, tag.indexOf("/")) === group ||
+        tag.endsWith(`.${group}`) ||
+        tag.split("/")[0].endsWith(`.${group}`),
+    )
     .sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
 }
 
 /**
- * At each step, the share of channels whose number in a history array is above 0.
- * @param {{steps: number[], arrays: Record<string, {shape: number[], values: ArrayLike<number>}>}} history
- * @param {string} name @returns {number[]} empty where there is no such array
+ * Share of channels whose value in a history array is above 0, per step.
+ * @param {{steps: number[],
+ *   arrays: Partial<Record<string, {shape: number[], values: ArrayLike<number>}>>}} history
+ * @param {string} name @returns {number[]} empty if there is no such array
  */
 export function shareOf(history, name) {
   const array = history.arrays[name];

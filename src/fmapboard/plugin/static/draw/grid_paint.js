@@ -1,5 +1,5 @@
 // @ts-check
-/** Draws the tiles of a scene that fall between two heights; used for the screen and for saving. */
+/** Paints the visible tiles of a scene, for the screen and for saved files. */
 
 import { corner, visible } from "./tile_layout.js";
 import { flags, loudest } from "./scene.js";
@@ -8,12 +8,17 @@ import { MARK_COLOURS, css } from "./palettes.js";
 import { hatch, lay, tilePixels } from "./paint.js";
 import { short } from "./number_text.js";
 
-/** Cells narrower than this, in CSS px, have no room for a range beside the number. */
+/** @typedef {import("./scene.js").MapsScene} MapsScene */
+/** @typedef {import("./scene.js").Part} Part */
+/** @typedef {import("./tile_layout.js").Layout} Layout */
+
+/** Narrower cells, in CSS px, show the channel's number without its range. */
 const RANGE_FROM = 96;
-/** Map px between the lines over a constant or dead row. */
+/** Distance of the hatch lines over a constant or dead row, in map px. */
 const ROW_HATCH = 6;
 
 /**
+ * Colours and font of the page, and the palette of the maps.
  * @typedef {object} Look
  * @property {string} palette
  * @property {string} background
@@ -24,22 +29,20 @@ const ROW_HATCH = 6;
  */
 
 /**
+ * The visible window of the grid, in CSS px.
  * @typedef {object} Where
  * @property {number} top
  * @property {number} [left]
  * @property {number} width
  * @property {number} height
- * @property {number} ratio
+ * @property {number} ratio device px per CSS px
  * @property {number|null} selected channel
  * @property {number|null} hovered channel
  */
 
 /**
  * @param {CanvasRenderingContext2D} context of a canvas of `width` × `height` CSS px at `ratio`
- * @param {import("./scene.js").Scene} scene
- * @param {import("./tile_layout.js").Layout} of
- * @param {Where} where
- * @param {Look} look
+ * @param {MapsScene} scene @param {Layout} of @param {Where} where @param {Look} look
  */
 export function paintGrid(context, scene, of, where, look) {
   const { ratio, left: scrolled = 0 } = where;
@@ -55,17 +58,31 @@ export function paintGrid(context, scene, of, where, look) {
     scene.parts.forEach((part, p) => {
       const { left, top } = corner(of, cell, p);
       const pixels = pixelsOf(scene, part, scene.order[cell], look.palette);
-      lay(out, width, height, Math.round((left - scrolled) * ratio), Math.round((top - where.top) * ratio),
-        pixels.pixels, pixels.width, of.factor, of.factorDown);
+      lay(
+        out,
+        width,
+        height,
+        Math.round((left - scrolled) * ratio),
+        Math.round((top - where.top) * ratio),
+        pixels.pixels,
+        pixels.width,
+        of.factor,
+        of.factorDown,
+      );
     });
   }
   context.putImageData(image, 0, 0);
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
   if (of.rows) rowNames(context, scene, of, [first, last], where, look);
-  else for (let cell = first; cell < last; cell += 1) caption(context, scene, of, cell, where, look);
+  else {
+    for (let cell = first; cell < last; cell += 1) caption(context, scene, of, cell, where, look);
+  }
 }
 
-/** A tile as it is shown: a dead or constant one is hatched. @param {import("./scene.js").Scene} scene @param {string} part @param {number} channel @param {string} palette */
+/**
+ * Pixels of a tile; a dead or constant one is hatched.
+ * @param {MapsScene} scene @param {Part} part @param {number} channel @param {string} palette
+ */
 export function pixelsOf(scene, part, channel, palette) {
   const pixels = tilePixels(scene, part, channel, palette);
   const side = part === "b" ? scene.b : scene.a;
@@ -76,7 +93,10 @@ export function pixelsOf(scene, part, channel, palette) {
   return { pixels, width };
 }
 
-/** Is the whole tile one mark, as a dead or constant channel is? @param {import("../data/decode.js").Planes} planes @param {number} channel */
+/**
+ * True if the whole tile is marked, as that of a dead or constant channel.
+ * @param {import("../data/decode.js").Planes} planes @param {number} channel
+ */
 function wholly(planes, channel) {
   const size = planes.height * planes.width;
   const marks = /** @type {Uint8Array} */ (planes.marks);
@@ -84,10 +104,9 @@ function wholly(planes, channel) {
 }
 
 /**
- * Channel number, what is wrong with it, its range where there is room; frames.
- * @param {CanvasRenderingContext2D} context @param {import("./scene.js").Scene} scene
- * @param {import("./tile_layout.js").Layout} of @param {number} cell
- * @param {{top: number, selected: number|null, hovered: number|null}} where @param {Look} look
+ * The channel's number, then its fault or (if there is space) its range; frames around the tile.
+ * @param {CanvasRenderingContext2D} context @param {MapsScene} scene @param {Layout} of
+ * @param {number} cell @param {Where} where @param {Look} look
  */
 function caption(context, scene, of, cell, where, look) {
   const channel = scene.order[cell];
@@ -110,25 +129,37 @@ function caption(context, scene, of, cell, where, look) {
   if (channel === where.selected) frame(context, left, y, wide, of.tileHeight, look.accent, 2);
 }
 
-/** @param {CanvasRenderingContext2D} context @param {{word: string, mark: number}} fault @param {number} left @param {number} top @param {number} room @param {Look} look */
-function badge(context, fault, left, top, room, look) {
+/**
+ * @param {CanvasRenderingContext2D} context @param {{word: string, mark: number}} fault
+ * @param {number} left @param {number} top @param {number} available CSS px @param {Look} look
+ */
+function badge(context, fault, left, top, available, look) {
   context.fillStyle = css(MARK_COLOURS[fault.mark]);
   context.fillRect(left, top + 1, 7, 7);
   context.fillStyle = look.text;
-  if (context.measureText(fault.word).width + 10 <= room) context.fillText(fault.word, left + 10, top);
+  if (context.measureText(fault.word).width + 10 <= available) {
+    context.fillText(fault.word, left + 10, top);
+  }
 }
 
-/** @param {CanvasRenderingContext2D} context @param {import("./scene.js").Scene} scene @param {import("./tile_layout.js").Layout} of @param {number} channel @param {number} right @param {number} top @param {number} room @param {Look} look */
-function rangeText(context, scene, of, channel, right, top, room, look) {
+/**
+ * @param {CanvasRenderingContext2D} context @param {MapsScene} scene @param {Layout} of
+ * @param {number} channel @param {number} right @param {number} top
+ * @param {number} available CSS px @param {Look} look
+ */
+function rangeText(context, scene, of, channel, right, top, available, look) {
   if (!scene.a || of.cellWidth < RANGE_FROM) return;
   const text = `${short(scene.a.lo[channel], 2)}…${short(scene.a.hi[channel], 2)}`;
-  if (context.measureText(text).width > room) return;
+  if (context.measureText(text).width > available) return;
   context.fillStyle = look.muted;
   context.textAlign = "right";
   context.fillText(text, right, top);
 }
 
-/** @param {CanvasRenderingContext2D} context @param {number} left @param {number} top @param {number} width @param {number} height @param {string} colour @param {number} thick */
+/**
+ * @param {CanvasRenderingContext2D} context @param {number} left @param {number} top
+ * @param {number} width @param {number} height @param {string} colour @param {number} thick CSS px
+ */
 export function frame(context, left, top, width, height, colour, thick) {
   context.strokeStyle = colour;
   context.lineWidth = thick;

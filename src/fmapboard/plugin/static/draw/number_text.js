@@ -1,9 +1,9 @@
 // @ts-check
-/** Numbers as people read them, and even places on an axis. */
+/** Formats numbers, and finds ticks for an axis. */
 
 const MINUS = "−";
 
-/** A number in few characters. @param {number} value @param {number} digits significant ones */
+/** A number in few characters. @param {number} value @param {number} digits significant digits */
 export function short(value, digits = 3) {
   if (Number.isNaN(value)) return "–";
   if (!Number.isFinite(value)) return value > 0 ? "+Inf" : `${MINUS}Inf`;
@@ -11,17 +11,23 @@ export function short(value, digits = 3) {
   const size = Math.abs(value);
   const text =
     size >= 1e5 || size < 1e-3
-      ? size.toExponential(digits - 1).replace(/\.?0+e/, "e").replace("e+", "e").replace("-", MINUS)
+      ? size
+          .toExponential(digits - 1)
+          .replace(/\.?0+e/, "e")
+          .replace("e+", "e")
+          .replace("-", MINUS)
       : String(Number(size.toPrecision(digits)));
   return (value < 0 ? MINUS : "") + text;
 }
 
-/** With thin groups of three. @param {number} value */
+/** An integer with thin spaces between groups of three digits. @param {number} value */
 export function whole(value) {
-  return String(value).replace("-", MINUS).replace(/\B(?=(\d{3})+$)/g, "\u2009");
+  return String(value)
+    .replace("-", MINUS)
+    .replace(/\B(?=(\d{3})+$)/g, "\u2009");
 }
 
-/** A step under 10 000 stands as it is. @param {number} value */
+/** A step; digits are grouped from 10 000 on. @param {number} value */
 export function stepText(value) {
   return Math.abs(value) < 10000 ? String(value).replace("-", MINUS) : whole(value);
 }
@@ -33,7 +39,7 @@ export function percent(fraction) {
 }
 
 /**
- * Round places on an axis, at most `most`.
+ * Round values on an axis, at most `most` + 1.
  * @param {number} lo @param {number} hi @param {number} most @returns {number[]}
  */
 export function ticks(lo, hi, most = 5) {
@@ -49,7 +55,7 @@ export function ticks(lo, hi, most = 5) {
   return found;
 }
 
-/** Compares names as people count: conv2 before conv10. @param {string} a @param {string} b */
+/** Compares names in natural order: conv2 before conv10. @param {string} a @param {string} b */
 export function natural(a, b) {
   return a.localeCompare(b, "en", { numeric: true }) || (a < b ? -1 : a > b ? 1 : 0);
 }
@@ -59,6 +65,8 @@ export function clock(seconds) {
   if (!Number.isFinite(seconds)) return "";
   const date = new Date(seconds * 1000);
   const two = (/** @type {number} */ n) => String(n).padStart(2, "0");
-  return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ` +
-    `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
+  return (
+    `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ` +
+    `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`
+  );
 }

@@ -1,13 +1,15 @@
 // @ts-check
-/** Levels, marks and differences to pixels: nearest neighbour by construction. */
+/** Turns levels, marks and differences into pixels, without any interpolation. */
 
 import { MARK_TABLE, table } from "./palettes.js";
 import { levelColours, place } from "./value_scale.js";
 
+/** @typedef {import("./scene.js").MapsScene} MapsScene */
+
 /** @type {Map<string, Uint32Array>} */
 const tables = new Map();
 
-/** @param {string} name */
+/** 256 packed colours of a palette. @param {string} name */
 export function colours(name) {
   let found = tables.get(name);
   if (!found) tables.set(name, (found = table(name)));
@@ -19,19 +21,28 @@ const HATCH = 0xff000000;
 const lookup = new Uint32Array(256);
 
 /**
- * The colours of one tile in map pixels, u32 [h * w].
- * @param {import("./scene.js").Scene} scene @param {string} part @param {number} channel
+ * Colours of one tile, one per map pixel, packed: u32 [h * w].
+ * @param {MapsScene} scene @param {import("./scene.js").Part} part @param {number} channel
  * @param {string} palette @returns {Uint32Array}
  */
 export function tilePixels(scene, part, channel, palette) {
-  if (part === "difference" && scene.difference) return differencePixels(scene, channel);
+  if (part === "difference" && scene.difference) {
+    return differencePixels(scene.difference, scene.differenceRanges, channel);
+  }
   const side = part === "b" ? scene.b : scene.a;
   if (!side) return new Uint32Array(0);
   const { height, width, levels, marks } = side.planes;
   const size = height * width;
   const out = new Uint32Array(size);
   const { lo, hi } = scene.ranges;
-  levelColours(side.lo[channel], side.hi[channel], lo[channel], hi[channel], colours(palette), lookup);
+  levelColours(
+    side.lo[channel],
+    side.hi[channel],
+    lo[channel],
+    hi[channel],
+    colours(palette),
+    lookup,
+  );
   const from = channel * size;
   for (let i = 0; i < size; i += 1) out[i] = lookup[levels[from + i]];
   if (marks) {
@@ -40,13 +51,15 @@ export function tilePixels(scene, part, channel, palette) {
   return out;
 }
 
-/** @param {import("./scene.js").Scene} scene @param {number} channel */
-function differencePixels(scene, channel) {
-  const { height, width, values, marks } = /** @type {import("./value_scale.js").Difference} */ (scene.difference);
+/**
+ * @param {import("./value_scale.js").Difference} between
+ * @param {import("./value_scale.js").Ranges} ranges @param {number} channel
+ */
+function differencePixels({ height, width, values, marks }, ranges, channel) {
   const size = height * width;
   const out = new Uint32Array(size);
-  const lo = scene.differenceRanges.lo[channel];
-  const hi = scene.differenceRanges.hi[channel];
+  const lo = ranges.lo[channel];
+  const hi = ranges.hi[channel];
   const signed = colours(SIGNED);
   const from = channel * size;
   for (let i = 0; i < size; i += 1) {
@@ -57,11 +70,11 @@ function differencePixels(scene, channel) {
 }
 
 /**
- * Draws a tile into a picture, each map pixel as `factor` × `down` px, clipped at its edges.
- * @param {Uint32Array} out @param {number} outWidth @param {number} outHeight
- * @param {number} left @param {number} top device px, may lie outside
- * @param {Uint32Array} pixels @param {number} width of the tile @param {number} factor
- * @param {number} down
+ * Draws a tile into a picture, clipped at its edges; a map pixel becomes `factor` × `down` px.
+ * @param {Uint32Array} out @param {number} outWidth px @param {number} outHeight px
+ * @param {number} left device px, may be outside the picture @param {number} top likewise
+ * @param {Uint32Array} pixels @param {number} width of the tile, map px
+ * @param {number} factor @param {number} down
  */
 export function lay(out, outWidth, outHeight, left, top, pixels, width, factor, down = factor) {
   const height = pixels.length / width;
@@ -93,7 +106,8 @@ export function lay(out, outWidth, outHeight, left, top, pixels, width, factor, 
 }
 
 /**
- * Diagonal lines over a tile that has a mark instead of values, so that colour is not all that tells.
+ * Draws diagonal lines over a tile that has a mark instead of values, so that it is recognizable
+ * without colour vision.
  * @param {Uint32Array} pixels @param {number} width @param {number} spacing in map px
  */
 export function hatch(pixels, width, spacing) {
@@ -104,7 +118,7 @@ export function hatch(pixels, width, spacing) {
 }
 
 /**
- * A tile in its own small canvas, to be drawn at any size.
+ * A tile on a canvas of its own, which can be drawn at any size.
  * @param {Uint32Array} pixels @param {number} width
  */
 export function tileCanvas(pixels, width) {
@@ -112,6 +126,8 @@ export function tileCanvas(pixels, width) {
   const canvas = new OffscreenCanvas(Math.max(1, width), Math.max(1, height));
   const context = /** @type {OffscreenCanvasRenderingContext2D} */ (canvas.getContext("2d"));
   const bytes = new Uint8ClampedArray(pixels.buffer, pixels.byteOffset, pixels.byteLength);
-  if (width && height) context.putImageData(new ImageData(new Uint8ClampedArray(bytes), width, height), 0, 0);
+  if (width && height) {
+    context.putImageData(new ImageData(new Uint8ClampedArray(bytes), width, height), 0, 0);
+  }
   return canvas;
 }

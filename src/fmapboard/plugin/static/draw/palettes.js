@@ -1,19 +1,28 @@
 // @ts-check
-/** Colours: the stored palettes (250 values and 6 marks) and the ones that values are drawn in. */
+/** Palettes of stored pictures (250 levels and 6 marks) and of the tab (256 colours). */
 
 export const VALUES = 250;
 
-/** Codes of what is no value, as stored. */
+/** Codes of pixels that are not plain values, as they are stored. */
 export const MARK = Object.freeze({
-  PADDING: 250, NAN: 251, POSITIVE_INFINITY: 252, NEGATIVE_INFINITY: 253, CONSTANT: 254, DEAD: 255,
+  PADDING: 250,
+  NAN: 251,
+  POSITIVE_INFINITY: 252,
+  NEGATIVE_INFINITY: 253,
+  CONSTANT: 254,
+  DEAD: 255,
 });
 
 /** @typedef {readonly [number, number, number]} Rgb */
 
 /** @type {Readonly<Record<number, Rgb>>} */
 export const MARK_COLOURS = Object.freeze({
-  250: [0, 0, 32], 251: [255, 0, 255], 252: [255, 0, 0], 253: [0, 0, 255],
-  254: [0, 225, 225], 255: [255, 128, 0],
+  250: [0, 0, 32],
+  251: [255, 0, 255],
+  252: [255, 0, 0],
+  253: [0, 0, 255],
+  254: [0, 225, 225],
+  255: [255, 128, 0],
 });
 
 export const LEGEND = Object.freeze([
@@ -25,6 +34,7 @@ export const LEGEND = Object.freeze([
 ]);
 
 /** @type {Readonly<Record<string, readonly Rgb[]>>} */
+// prettier-ignore
 const ANCHORS = Object.freeze({
   grey: [[0, 0, 0], [255, 255, 255]],
   viridis: [
@@ -42,7 +52,7 @@ const ANCHORS = Object.freeze({
   ],
 });
 
-/** Half goes to the even neighbour, as numpy rounds. @param {number} x */
+/** Rounds half to even, as numpy does. @param {number} x */
 function round(x) {
   const down = Math.floor(x);
   const rest = x - down;
@@ -50,7 +60,7 @@ function round(x) {
 }
 
 /**
- * A palette's colours at `count` even places.
+ * `count` evenly spaced colours of a palette.
  * @param {string} name @param {number} count @returns {Rgb[]}
  */
 export function ramp(name, count) {
@@ -65,35 +75,35 @@ export function ramp(name, count) {
   });
 }
 
-/** The pixel value that each of the 250 stored levels stands for. */
+/** Pixel value (0…255) of each of the 250 stored levels. */
 export const PIXEL_OF_LEVEL = Uint8Array.from({ length: VALUES }, (_, level) =>
   Math.ceil((level * 256) / VALUES),
 );
 
-/** The 250 value colours of a stored picture. @param {string} name @returns {Rgb[]} */
+/** The colours of the 250 levels of a stored picture. @param {string} name @returns {Rgb[]} */
 export function stored(name) {
   if (name !== "grey") return ramp(name, VALUES);
   return Array.from(PIXEL_OF_LEVEL, (grey) => /** @type {Rgb} */ ([grey, grey, grey]));
 }
 
-/** As ImageData holds a pixel on little-endian machines. @param {Rgb} rgb */
+/** A colour as a little-endian pixel of ImageData. @param {Rgb} rgb */
 export function packed([red, green, blue]) {
   return ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
 }
 
-/** 256 drawn colours, packed. @param {string} name */
+/** The 256 packed colours that the tab draws a palette with. @param {string} name */
 export function table(name) {
   return Uint32Array.from(ramp(name, 256), packed);
 }
 
-/** Colours of all mark codes, packed, at their own index; transparent elsewhere. */
+/** Packed colours of the marks by code; 0 (transparent) for other indices. */
 export const MARK_TABLE = (() => {
   const colours = new Uint32Array(256);
   for (const [code, rgb] of Object.entries(MARK_COLOURS)) colours[Number(code)] = packed(rgb);
   return colours;
 })();
 
-/** For CSS and canvas. @param {Rgb} rgb */
+/** A colour as CSS and canvas expect it. @param {Rgb} rgb */
 export function css([red, green, blue]) {
   return `rgb(${red} ${green} ${blue})`;
 }

@@ -1,5 +1,5 @@
 // @ts-check
-/** Small charts on canvas: lines, a band, a heat picture, and the step that is shown. */
+/** Draws small charts on canvas: lines, bands, heat maps, and a line at the current step. */
 
 import { colours as coloursOf } from "./paint.js";
 import { short, stepText, ticks } from "./number_text.js";
@@ -12,7 +12,8 @@ const TOP = 6;
 const BOTTOM = 16;
 
 /**
- * @typedef {object} Frame of a chart, CSS px
+ * Coordinates of a chart, in CSS px.
+ * @typedef {object} Frame
  * @property {CanvasRenderingContext2D} context
  * @property {number} width
  * @property {number} height
@@ -21,20 +22,24 @@ const BOTTOM = 16;
  */
 
 /**
- * Axes and the place of steps and values.
- * @param {HTMLCanvasElement} canvas @param {number} width @param {number} height
- * @param {[number, number]} steps first and last @param {[number, number]} values @param {boolean} log
- * @returns {Frame}
+ * Clears a canvas, draws axes and their labels, and returns the chart's coordinates.
+ * @param {HTMLCanvasElement} canvas @param {number} width @param {number} height CSS px
+ * @param {[number, number]} steps first and last
+ * @param {[number, number]} values lowest and highest
+ * @param {boolean} log logarithmic values @returns {Frame}
  */
 export function frame(canvas, width, height, steps, values, log = false) {
   const look = theme();
   const context = prepare(canvas, width, height);
   context.clearRect(0, 0, width, height);
   const [from, to] = steps;
-  const scaled = (/** @type {number} */ value) => (log ? Math.log10(Math.max(value, 1e-30)) : value);
+  const scaled = (/** @type {number} */ value) =>
+    log ? Math.log10(Math.max(value, 1e-30)) : value;
   const [lo, hi] = values.map(scaled);
   const x = (/** @type {number} */ step) =>
-    to > from ? LEFT + ((step - from) / (to - from)) * (width - LEFT - RIGHT) : (LEFT + width - RIGHT) / 2;
+    to > from
+      ? LEFT + ((step - from) / (to - from)) * (width - LEFT - RIGHT)
+      : (LEFT + width - RIGHT) / 2;
   const y = (/** @type {number} */ value) =>
     height - BOTTOM - ((scaled(value) - lo) / (hi - lo || 1)) * (height - BOTTOM - TOP);
   context.font = look.font.replace("11px", "10px");
@@ -61,7 +66,10 @@ export function frame(canvas, width, height, steps, values, log = false) {
   return { context, width, height, x, y };
 }
 
-/** @param {number} lo @param {number} hi logarithms */
+/**
+ * Powers of ten between two logarithms, at most 5; the ends if there are fewer than two.
+ * @param {number} lo @param {number} hi
+ */
 function decades(lo, hi) {
   const found = [];
   const every = Math.max(1, Math.ceil((hi - lo) / 4));
@@ -69,7 +77,10 @@ function decades(lo, hi) {
   return found.length > 1 ? found : [10 ** lo, 10 ** hi];
 }
 
-/** @param {Frame} of @param {number[]} steps @param {ArrayLike<number>} values @param {string} colour */
+/**
+ * @param {Frame} of @param {number[]} steps
+ * @param {ArrayLike<number>} values non-finite ones interrupt the line @param {string} colour
+ */
 export function drawLine({ context, x, y }, steps, values, colour) {
   context.strokeStyle = colour;
   context.fillStyle = colour;
@@ -91,7 +102,10 @@ export function drawLine({ context, x, y }, steps, values, colour) {
   context.stroke();
 }
 
-/** @param {Frame} of @param {number[]} steps @param {ArrayLike<number>} low @param {ArrayLike<number>} high @param {string} colour */
+/**
+ * @param {Frame} of @param {number[]} steps
+ * @param {ArrayLike<number>} low @param {ArrayLike<number>} high @param {string} colour
+ */
 export function drawBand({ context, x, y }, steps, low, high, colour) {
   context.fillStyle = colour;
   for (let i = 0; i + 1 < steps.length; i += 1) {
@@ -115,22 +129,37 @@ export function drawHeat({ context, x, height }, heat, palette) {
     for (let r = 0; r < heat.rows; r += 1) {
       const density = heat.density[s * heat.rows + r];
       const at = (heat.rows - 1 - r) * columns + s;
-      // The root shows thin tails that a straight scale would hide.
+      // The square root makes thin tails visible.
       out[at] = Number.isNaN(density) ? 0 : colours[Math.round(255 * Math.sqrt(density))];
     }
   }
   const small = new OffscreenCanvas(columns, heat.rows);
-  /** @type {OffscreenCanvasRenderingContext2D} */ (small.getContext("2d")).putImageData(image, 0, 0);
+  const pixels = /** @type {OffscreenCanvasRenderingContext2D} */ (small.getContext("2d"));
+  pixels.putImageData(image, 0, 0);
   context.imageSmoothingEnabled = false;
   for (let s = 0; s < columns; s += 1) {
     const left = s === 0 ? x(heat.steps[0]) : (x(heat.steps[s - 1]) + x(heat.steps[s])) / 2;
-    const right = s === columns - 1 ? x(heat.steps[s]) : (x(heat.steps[s]) + x(heat.steps[s + 1])) / 2;
+    const right =
+      s === columns - 1 ? x(heat.steps[s]) : (x(heat.steps[s]) + x(heat.steps[s + 1])) / 2;
     const wide = columns === 1 ? 24 : Math.max(1, right - left);
-    context.drawImage(small, s, 0, 1, heat.rows, columns === 1 ? left - 12 : left, TOP, wide, height - TOP - BOTTOM);
+    context.drawImage(
+      small,
+      s,
+      0,
+      1,
+      heat.rows,
+      columns === 1 ? left - 12 : left,
+      TOP,
+      wide,
+      height - TOP - BOTTOM,
+    );
   }
 }
 
-/** The step that everything shows. @param {Frame} of @param {number} step @param {string} colour */
+/**
+ * A vertical line at the current step.
+ * @param {Frame} of @param {number} step @param {string} colour
+ */
 export function drawNow({ context, x, height }, step, colour) {
   const at = Math.round(x(step)) + 0.5;
   context.strokeStyle = colour;
@@ -142,8 +171,9 @@ export function drawNow({ context, x, height }, step, colour) {
 }
 
 /**
- * A click or drag on a chart chooses the nearest kept step.
- * @param {HTMLCanvasElement} canvas @param {() => number[]} steps @param {(step: number) => void} chosen
+ * Selects the nearest kept step when a chart is clicked or dragged on.
+ * @param {HTMLCanvasElement} canvas @param {() => number[]} steps
+ * @param {(step: number) => void} chosen
  */
 export function pickSteps(canvas, steps, chosen) {
   const pick = (/** @type {PointerEvent} */ event) => {

@@ -1,28 +1,32 @@
 // @ts-check
-/** What stands around the rows of a sequence: channel numbers, faults, positions, the chosen row. */
+/** Labels the rows of a sequence: channel numbers, faults, positions, and the selected row. */
 
 import { short, ticks } from "./number_text.js";
 import { MARK_COLOURS, css } from "./palettes.js";
 import { flags, loudest } from "./scene.js";
 import { corner } from "./tile_layout.js";
 
+/** @typedef {import("./grid_paint.js").Look} Look */
+/** @typedef {import("./grid_paint.js").Where} Where */
+/** @typedef {import("./scene.js").MapsScene} MapsScene */
+/** @typedef {import("./tile_layout.js").Layout} Layout */
+
 const LINE = 12;
 const FAULT = 5;
-/** Minimum distance between two position labels, in CSS px. */
+/** Minimum distance between two position labels, CSS px. */
 const TICK = 90;
 
 /**
- * @param {CanvasRenderingContext2D} context @param {import("./scene.js").Scene} scene
- * @param {import("./tile_layout.js").Layout} of @param {[number, number]} cells first and last + 1
- * @param {import("./grid_paint.js").Where} where @param {import("./grid_paint.js").Look} look
+ * @param {CanvasRenderingContext2D} context @param {MapsScene} scene @param {Layout} of
+ * @param {number[]} cells first and last + 1 @param {Where} where @param {Look} look
  */
 export function rowNames(context, scene, of, [first, last], where, look) {
   context.font = look.font;
   positions(context, scene, of, where, look);
   context.fillStyle = look.background;
-  context.fillRect(0, 0, of.left - 2, where.height); // rows that are scrolled across go below
+  context.fillRect(0, 0, of.left - 2, where.height); // hides rows that are scrolled to the left
   const every = Math.ceil(LINE / of.cellHeight);
-  let shown = -Infinity; // where the last number was written
+  let shown = -Infinity; // y of the last number written
   for (let cell = first; cell < last; cell += 1) {
     const channel = scene.order[cell];
     const y = corner(of, cell).top - where.top;
@@ -46,7 +50,10 @@ export function rowNames(context, scene, of, [first, last], where, look) {
   outline(context, of, y, where, look.accent, 2);
 }
 
-/** @param {CanvasRenderingContext2D} context @param {number} channel @param {number} middle @param {import("./tile_layout.js").Layout} of @param {string} colour */
+/**
+ * @param {CanvasRenderingContext2D} context @param {number} channel
+ * @param {number} middle CSS px @param {Layout} of @param {string} colour
+ */
 function number(context, channel, middle, of, colour) {
   context.fillStyle = colour;
   context.textAlign = "right";
@@ -54,15 +61,27 @@ function number(context, channel, middle, of, colour) {
   context.fillText(String(channel), of.left - FAULT - 6, middle);
 }
 
-/** @param {CanvasRenderingContext2D} context @param {import("./tile_layout.js").Layout} of @param {number} y @param {import("./grid_paint.js").Where} where @param {string} colour @param {number} thick */
+/**
+ * @param {CanvasRenderingContext2D} context @param {Layout} of @param {number} y CSS px
+ * @param {Where} where @param {string} colour @param {number} thick CSS px
+ */
 function outline(context, of, y, where, colour, thick) {
   context.strokeStyle = colour;
   context.lineWidth = thick;
   const out = thick / 2;
-  context.strokeRect(of.left - (where.left ?? 0) - out, y - out, of.cellWidth + 2 * out, of.cellHeight + 2 * out);
+  context.strokeRect(
+    of.left - (where.left ?? 0) - out,
+    y - out,
+    of.cellWidth + 2 * out,
+    of.cellHeight + 2 * out,
+  );
 }
 
-/** Positions above the rows, of each part. @param {CanvasRenderingContext2D} context @param {import("./scene.js").Scene} scene @param {import("./tile_layout.js").Layout} of @param {import("./grid_paint.js").Where} where @param {import("./grid_paint.js").Look} look */
+/**
+ * Labels positions above the rows, per part.
+ * @param {CanvasRenderingContext2D} context @param {MapsScene} scene @param {Layout} of
+ * @param {Where} where @param {Look} look
+ */
 function positions(context, scene, of, where, look) {
   const block = scene.picture?.block ?? 1;
   const columns = scene.a?.planes.width ?? 1;
@@ -72,7 +91,10 @@ function positions(context, scene, of, where, look) {
   for (let part = 0; part < of.parts; part += 1) {
     const { left } = corner(of, 0, part);
     const start = left - (where.left ?? 0);
-    for (const position of [0, ...ticks(0, columns * block, most).filter((at) => at > 0 && at < columns * block)]) {
+    for (const position of [
+      0,
+      ...ticks(0, columns * block, most).filter((at) => at > 0 && at < columns * block),
+    ]) {
       const x = start + (position / block / columns) * of.tileWidth;
       context.fillStyle = look.muted;
       context.fillRect(Math.round(x), of.top - where.top - 5, 1, 4);

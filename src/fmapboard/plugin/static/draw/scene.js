@@ -1,66 +1,114 @@
 // @ts-check
-/** Everything a picture of one layer needs, worked out before anything is drawn. */
+/** Computes everything that a picture of one layer needs, before anything is drawn. */
 
 import { pictureOf, sideOf } from "../data/decoded_maps.js";
-import { byLikeness, byScore, changes, strengths } from "./channel_order.js";
+import { bySimilarity, byScore, changes, strengths } from "./channel_order.js";
 import { difference, ranges } from "./value_scale.js";
 
-/**
- * @typedef {import("../data/decoded_maps.js").Maps} Maps
- * @typedef {import("./value_scale.js").Side} Side
- * @typedef {import("../state/compare.js").Question} Question
- * @typedef {{steps: number[], arrays: Record<string, {shape: number[], values: Float32Array}>}} History
- */
+/** @typedef {import("../data/answers.js").KernelsPicture} KernelsPicture */
+/** @typedef {import("../data/answers.js").MapsPicture} MapsPicture */
+/** @typedef {import("../data/answers.js").Picture} Picture */
+/** @typedef {import("../data/decoded_maps.js").Maps} Maps */
+/** @typedef {import("../state/compare.js").Question} Question */
+/** @typedef {import("../state/state.js").State} State */
+/** @typedef {import("./value_scale.js").Difference} Difference */
+/** @typedef {import("./value_scale.js").Ranges} Ranges */
+/** @typedef {import("./value_scale.js").Side} Side */
 
 /**
- * @typedef {object} Scene
- * @property {"maps"|"kernels"|"none"} kind
- * @property {string} why nothing can be drawn, in words; "" otherwise
+ * A layer's per-channel numbers over the kept steps; the arrays are [steps, channels].
+ * @typedef {{steps: number[], arrays: import("../data/container.js").NamedArrays}} History
+ */
+
+/** @typedef {"a"|"b"|"difference"} Part of a cell: one of the two sides, or their difference */
+
+/**
+ * @typedef {object} SceneBase
+ * @property {string} why nothing, or not all, can be drawn, in words; "" otherwise
  * @property {Question} question
  * @property {Question|null} otherQuestion
  * @property {Maps} maps
  * @property {Maps|null} otherMaps
- * @property {any} picture header of the picture
+ * @property {Picture|null} picture header of the picture
  * @property {Side|null} a
  * @property {Side|null} b
- * @property {import("./value_scale.js").Difference|null} difference
- * @property {import("./value_scale.js").Ranges} ranges of both sides
- * @property {import("./value_scale.js").Ranges} differenceRanges
+ * @property {Difference|null} difference
+ * @property {Ranges} ranges of both sides
+ * @property {Ranges} differenceRanges
  * @property {number} channels
- * @property {number[]} order channels as they stand
+ * @property {number[]} order channels in the order they are drawn in
  * @property {boolean} zeroCentred
- * @property {boolean} rows sequences, a row of pixels per channel
- * @property {boolean} wholeLayer one scale for all channels, chosen so or stored so
- * @property {string[]} parts of a cell: "a", "b", "difference"
+ * @property {boolean} rows sequences: a row of pixels per channel
+ * @property {boolean} wholeLayer one scale for all channels, selected here or used when logging
+ * @property {Part[]} parts of a cell
  */
+
+/** @typedef {SceneBase & {kind: "maps", picture: MapsPicture, a: Side}} MapsScene */
+
+/**
+ * @typedef {SceneBase & {kind: "kernels", picture: KernelsPicture|null, kernels: ImageBitmap}
+ *   } KernelsScene
+ */
+
+/** @typedef {SceneBase & {kind: "none"}} EmptyScene */
+/** @typedef {MapsScene|KernelsScene|EmptyScene} Scene */
 
 const NO_RANGES = { lo: new Float64Array(0), hi: new Float64Array(0) };
 
 /**
- * @param {{state: import("../state/state.js").State, question: Question, otherQuestion: Question|null,
- *   maps: Maps, otherMaps: Maps|null, history: History|null, sortMaps: Maps|null}} from
+ * @param {{state: State, question: Question, otherQuestion: Question|null, maps: Maps,
+ *   otherMaps: Maps|null, history: History|null, sortMaps: Maps|null}} from
  * @returns {Scene}
  */
 export function buildScene({ state, question, otherQuestion, maps, otherMaps, history, sortMaps }) {
   const picture = pictureOf(maps, question.role);
-  /** @type {Scene} */
+  const isKernels = picture?.role === "kernels";
+  /** @type {SceneBase} */
   const scene = {
-    kind: "none", why: "", question, otherQuestion, maps, otherMaps, picture, a: null, b: null,
-    difference: null, ranges: NO_RANGES, differenceRanges: NO_RANGES, channels: 0, order: [],
-    zeroCentred: state.colours === "signed", rows: picture?.layout === "rows",
-    wholeLayer: state.scale === "layer" || storedForLayer(picture), parts: ["a"],
+    why: "",
+    question,
+    otherQuestion,
+    maps,
+    otherMaps,
+    picture,
+    a: null,
+    b: null,
+    difference: null,
+    ranges: NO_RANGES,
+    differenceRanges: NO_RANGES,
+    channels: 0,
+    order: [],
+    zeroCentred: state.colours === "signed",
+    rows: picture?.layout === "rows",
+    wholeLayer: state.scale === "layer" || storedForLayer(picture),
+    parts: ["a"],
   };
-  if (question.role === "kernels" && maps.kernels) return { ...scene, kind: "kernels" };
+  if (question.role === "kernels" && maps.kernels) {
+    return {
+      ...scene,
+      kind: "kernels",
+      picture: isKernels ? picture : null,
+      kernels: maps.kernels,
+    };
+  }
   const a = sideOf(maps, question.role, question.sample);
-  if (!a) return { ...scene, why: whyNot(maps, question) };
-  const b = otherMaps && otherQuestion ? sideOf(otherMaps, otherQuestion.role, otherQuestion.sample) : null;
+  if (!a || !picture || isKernels) return { ...scene, kind: "none", why: whyNot(maps, question) };
+  const b =
+    otherMaps && otherQuestion ? sideOf(otherMaps, otherQuestion.role, otherQuestion.sample) : null;
   const channels = b ? Math.min(a.planes.channels, b.planes.channels) : a.planes.channels;
   const between = b ? difference(a, b) : null;
   const ordered = order(state, sortMaps, question, history).filter((c) => c < channels);
   const known = new Set(ordered);
   for (let c = 0; c < channels; c += 1) if (!known.has(c)) ordered.push(c);
   return {
-    ...scene, kind: "maps", a, b, channels, difference: between, order: ordered,
+    ...scene,
+    kind: "maps",
+    picture,
+    a,
+    b,
+    channels,
+    difference: between,
+    order: ordered,
     why: b && !between ? "the two sides differ in size: no difference" : "",
     ranges: sceneRanges(state, question, a, b, history, channels),
     differenceRanges: between ? differenceRanges(state, between, channels) : NO_RANGES,
@@ -68,31 +116,40 @@ export function buildScene({ state, question, otherQuestion, maps, otherMaps, hi
   };
 }
 
-/** Is the stored scale the layer's, as that of maps of one pixel always is? @param {any} picture */
+/**
+ * True if all channels were stored with one scale, as maps of one pixel always are.
+ * @param {Picture|null} picture
+ */
 function storedForLayer(picture) {
-  return picture?.scale === "layer" || Boolean(picture?.tile && picture.tile[0] * picture.tile[1] === 1);
+  if (!picture || picture.role === "kernels") return false;
+  return picture.scale === "layer" || picture.tile[0] * picture.tile[1] === 1;
 }
 
-/** @param {string} show @param {boolean} other @param {boolean} between */
+/**
+ * @param {import("../state/state.js").Shown} show @param {boolean} other there is a second side
+ * @param {boolean} between there is a difference @returns {Part[]}
+ */
 function parts(show, other, between) {
   if (!other) return ["a"];
   if (!between || show === "both") return ["a", "b"];
   return show === "difference" ? ["difference"] : ["a", "b", "difference"];
 }
 
-/** @param {Maps} maps @param {Question} question */
+/** Why a picture cannot be drawn, in words. @param {Maps} maps @param {Question} question */
 function whyNot(maps, question) {
   if (maps.missing.includes(question.role)) {
-    return "TensorBoard no longer keeps this picture at this step. Start it with " +
-      "`fmapboard serve` or --samples_per_plugin images=1000 to keep more.";
+    return (
+      "TensorBoard no longer keeps this picture at this step. Start it with " +
+      "`fmapboard serve` or --samples_per_plugin images=1000 to keep more."
+    );
   }
   if (!pictureOf(maps, question.role)) return "not logged for this layer at this step";
   return `no picture of sample ${question.sample}`;
 }
 
 /**
- * @param {import("../state/state.js").State} state @param {Question} question
- * @param {Side} a @param {Side|null} b @param {History|null} history @param {number} channels
+ * @param {State} state @param {Question} question @param {Side} a @param {Side|null} b
+ * @param {History|null} history @param {number} channels
  */
 function sceneRanges(state, question, a, b, history, channels) {
   const head = (/** @type {Side} */ side) => ({
@@ -100,26 +157,32 @@ function sceneRanges(state, question, a, b, history, channels) {
     hi: Array.prototype.slice.call(side.hi, 0, channels),
   });
   const sources = b ? [head(a), head(b)] : [head(a)];
-  // Only sample 0 has its own scale at every step; the whole batch's extremes hold any other.
+  // Only the range of sample 0 is in the history; that of the whole batch covers other samples.
   const [least, most] = question.sample === 0 ? ["lo", "hi"] : ["minimum", "maximum"];
   const lo = history?.arrays[`${question.role}.${least}`];
   const hi = history?.arrays[`${question.role}.${most}`];
   const ofAll = lo?.shape[1] ?? 0;
-  if (state.locked && lo && hi && ofAll === channels) sources.push({ lo: [...lo.values], hi: [...hi.values] });
+  if (state.locked && lo && hi && ofAll === channels) {
+    sources.push({ lo: [...lo.values], hi: [...hi.values] });
+  }
   return ranges(channels, sources, { scale: state.scale, zeroCentred: state.colours === "signed" });
 }
 
-/** @param {import("../state/state.js").State} state @param {import("./value_scale.js").Difference} between @param {number} channels */
+/** @param {State} state @param {Difference} between @param {number} channels */
 function differenceRanges(state, between, channels) {
   const peak = [...between.peak.subarray(0, channels)];
-  return ranges(channels, [{ lo: peak.map((p) => -p), hi: peak }], { scale: state.scale, zeroCentred: true });
+  return ranges(channels, [{ lo: peak.map((p) => -p), hi: peak }], {
+    scale: state.scale,
+    zeroCentred: true,
+  });
 }
 
-/** @type {WeakMap<Maps, Map<string, number[]>>} */
+/** Computed orders of each record. @type {WeakMap<Maps, Map<string, number[]>>} */
 const orders = new WeakMap();
 
 /**
- * @param {import("../state/state.js").State} state @param {Maps|null} maps at the step of the order
+ * Channels in the selected order; those not in it follow by index.
+ * @param {State} state @param {Maps|null} maps of the step that the order is computed from
  * @param {Question} question @param {History|null} history @returns {number[]}
  */
 function order(state, maps, question, history) {
@@ -137,18 +200,22 @@ function order(state, maps, question, history) {
   return held.get(key) ?? [];
 }
 
-/** @param {string} sort @param {Maps} maps @param {string} role @param {number} sample @returns {number[]} */
+/**
+ * @param {import("../state/state.js").Sort} sort @param {Maps} maps @param {string} role
+ * @param {number} sample @returns {number[]}
+ */
 function measured(sort, maps, role, sample) {
   const mean = maps.arrays[`${role}.mean`];
   const std = maps.arrays[`${role}.std`];
   if (!mean || !std) return [];
   const strength = strengths(mean.values, std.values);
   const side = sort === "similarity" ? sideOf(maps, role, sample) : null;
-  return side ? byLikeness(side.planes, strength) : byScore(strength);
+  return side ? bySimilarity(side.planes, strength) : byScore(strength);
 }
 
 /**
- * @typedef {object} Flags of one channel
+ * Faults of one channel; the first three are counts of values.
+ * @typedef {object} Flags
  * @property {number} nan
  * @property {number} positive
  * @property {number} negative
@@ -161,12 +228,15 @@ export function flags(maps, role, channel) {
   const of = (/** @type {string} */ name) => maps.arrays[name]?.values[channel] ?? 0;
   const dead = of(`${role}.dead`) > 0 || (role === "feature_maps" && of("activation.dead") > 0);
   return {
-    nan: of(`${role}.nan`), positive: of(`${role}.positive_infinity`),
-    negative: of(`${role}.negative_infinity`), constant: of(`${role}.constant`) > 0, dead,
+    nan: of(`${role}.nan`),
+    positive: of(`${role}.positive_infinity`),
+    negative: of(`${role}.negative_infinity`),
+    constant: of(`${role}.constant`) > 0,
+    dead,
   };
 }
 
-/** The loudest of them in a word, with the mark it is drawn as. @param {Flags} of */
+/** The most severe fault in a word, and its mark; null for none. @param {Flags} of */
 export function loudest(of) {
   if (of.nan) return { word: "NaN", mark: 251 };
   if (of.positive) return { word: "+Inf", mark: 252 };

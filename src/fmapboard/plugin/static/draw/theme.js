@@ -1,5 +1,5 @@
 // @ts-check
-/** The colours of the style sheet for what is drawn on canvas. */
+/** Colours and fonts of the style sheet, for drawing on canvas. */
 
 /** @type {{theme: string|undefined, look: ReturnType<typeof read>}|null} */
 let held = null;
@@ -8,13 +8,19 @@ let held = null;
 function read(style) {
   const get = (/** @type {string} */ name) => style.getPropertyValue(name).trim();
   return {
-    background: get("--surface"), text: get("--text"), muted: get("--muted"), line: get("--line"), strong: get("--strong"),
-    accent: get("--accent"), second: get("--second"), band: get("--band"),
+    background: get("--surface"),
+    text: get("--text"),
+    muted: get("--muted"),
+    line: get("--line"),
+    strong: get("--strong"),
+    accent: get("--accent"),
+    second: get("--second"),
+    band: get("--band"),
     font: `11px ${get("--font")}`,
   };
 }
 
-/** Read once a theme. */
+/** The current theme; the style sheet is read once per theme. */
 export function theme() {
   const now = document.documentElement.dataset.theme;
   if (!held || held.theme !== now) {
@@ -24,8 +30,8 @@ export function theme() {
 }
 
 /**
- * A canvas sized for the screen's own pixels; its context counts CSS px.
- * @param {HTMLCanvasElement} canvas @param {number} width @param {number} height
+ * A context in CSS px, of a canvas resized to the device pixels of the given size.
+ * @param {HTMLCanvasElement} canvas @param {number} width CSS px @param {number} height CSS px
  */
 export function prepare(canvas, width, height) {
   const ratio = window.devicePixelRatio || 1;
@@ -34,7 +40,9 @@ export function prepare(canvas, width, height) {
   if (canvas.height !== h) canvas.height = h;
   canvas.style.width = `${w / ratio}px`;
   canvas.style.height = `${h / ratio}px`;
-  const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d", { willReadFrequently: true }));
+  const context = /** @type {CanvasRenderingContext2D} */ (
+    canvas.getContext("2d", { willReadFrequently: true })
+  );
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
   context.imageSmoothingEnabled = false;
   return context;

@@ -1,22 +1,23 @@
 // @ts-check
-/** Where tiles and rows stand on the screen: whole device pixels per map pixel, so nothing blurs. */
+/** Positions of tiles and rows: a map pixel is a whole number of device pixels, so it is sharp. */
 
 /**
- * @typedef {object} Layout all lengths in CSS px
+ * All lengths in CSS px, unless stated otherwise.
+ * @typedef {object} Layout
  * @property {number} count cells
  * @property {number} parts tiles side by side in one cell
  * @property {number} tileWidth
  * @property {number} tileHeight
  * @property {number} cellWidth
  * @property {number} cellHeight
- * @property {number} columns
+ * @property {number} columns cells per line
  * @property {number} lines of cells
- * @property {number} height of everything
- * @property {number} factor device px per map px, across
- * @property {number} factorDown device px per map px, down
+ * @property {number} height of the whole grid
+ * @property {number} factor device px per map px, horizontally
+ * @property {number} factorDown device px per map px, vertically
  * @property {number} left of the first tile
  * @property {number} top of the first tile
- * @property {number} width of everything; 0 where it always fits
+ * @property {number} width of the whole grid; 0 if it always fits
  * @property {boolean} rows each cell is a row of pixels, without gap or caption
  */
 
@@ -24,48 +25,58 @@ export const GAP = 8;
 export const CAPTION = 15;
 const BETWEEN = 2;
 const MARGIN = 10;
-const FIT_LEAST = 48;
-const FIT_MOST = 256;
-/** A little scrolling is better than tiles half the size. */
+const FIT_MIN = 48;
+const FIT_MAX = 256;
+/** Scrolling up to half a window is better than tiles of half the size. */
 const FIT_SLACK = 1.5;
 
 /**
- * @typedef {object} Room what is to be laid out, and where
+ * @typedef {object} LayoutRequest
  * @property {number} count cells
- * @property {number} parts
+ * @property {number} parts tiles side by side in one cell
  * @property {number} mapHeight map px
- * @property {number} mapWidth
- * @property {number} wanted a tile's longer side in CSS px; 0 for about what fits the window
+ * @property {number} mapWidth map px
+ * @property {number} tile longer side of a tile in CSS px, 0 to about fit the window
  * @property {number} available width, CSS px
  * @property {number} windowHeight CSS px
  * @property {number} ratio device px per CSS px
  * @property {boolean} [rows] sequences: each cell is one row of pixels
  */
 
-/** The chosen tile size divided by the height of a row: 64 px tiles give 8 px rows. */
+/** Tile size divided by row height: a tile size of 64 px gives rows of 8 px. */
 export const ROW_SHARE = 8;
-/** Left of rows: channel numbers. */
+/** Width for the channel numbers left of rows. */
 const GUTTER = 44;
-/** Above rows: positions. */
+/** Height for the positions above rows. */
 const HEADING = 20;
-const ROW_LEAST = 3;
-const ROW_MOST = 24;
+const ROW_MIN = 3;
+const ROW_MAX = 24;
 
-/** @param {Room} room @returns {Layout} */
-export function layout(room) {
-  if (room.rows) return rowsLayout(room);
-  const longer = Math.max(room.mapHeight, room.mapWidth, 1);
-  const factorOf = (/** @type {number} */ side) => Math.max(1, Math.round((side * room.ratio) / longer));
-  if (room.wanted > 0) return laidOut(room, factorOf(room.wanted));
-  const least = factorOf(FIT_LEAST);
-  for (let factor = Math.max(least, Math.floor((FIT_MOST * room.ratio) / longer)); factor > least; factor -= 1) {
-    const tried = laidOut(room, factor);
-    if (tried.height <= room.windowHeight * FIT_SLACK && tried.cellWidth <= room.available - 2 * MARGIN) return tried;
+/** @param {LayoutRequest} request @returns {Layout} */
+export function layout(request) {
+  if (request.rows) return rowsLayout(request);
+  const longer = Math.max(request.mapHeight, request.mapWidth, 1);
+  const factorOf = (/** @type {number} */ side) =>
+    Math.max(1, Math.round((side * request.ratio) / longer));
+  if (request.tile > 0) return laidOut(request, factorOf(request.tile));
+  const least = factorOf(FIT_MIN);
+  for (
+    let factor = Math.max(least, Math.floor((FIT_MAX * request.ratio) / longer));
+    factor > least;
+    factor -= 1
+  ) {
+    const tried = laidOut(request, factor);
+    if (
+      tried.height <= request.windowHeight * FIT_SLACK &&
+      tried.cellWidth <= request.available - 2 * MARGIN
+    ) {
+      return tried;
+    }
   }
-  return laidOut(room, least);
+  return laidOut(request, least);
 }
 
-/** @param {Room} room @param {number} factor @returns {Layout} */
+/** @param {LayoutRequest} request @param {number} factor @returns {Layout} */
 function laidOut({ count, parts, mapHeight, mapWidth, available, ratio }, factor) {
   const tileWidth = (mapWidth * factor) / ratio;
   const tileHeight = (mapHeight * factor) / ratio;
@@ -75,33 +86,62 @@ function laidOut({ count, parts, mapHeight, mapWidth, available, ratio }, factor
   const rows = Math.ceil(count / columns);
   const height = 2 * MARGIN + rows * cellHeight;
   return {
-    count, parts, tileWidth, tileHeight, cellWidth, cellHeight, columns, height, factor, factorDown: factor,
-    left: MARGIN, top: MARGIN, width: 0, rows: false, lines: rows,
+    count,
+    parts,
+    tileWidth,
+    tileHeight,
+    cellWidth,
+    cellHeight,
+    columns,
+    height,
+    factor,
+    factorDown: factor,
+    left: MARGIN,
+    top: MARGIN,
+    width: 0,
+    rows: false,
+    lines: rows,
   };
 }
 
 /**
- * One row of pixels per channel: as wide as the window, or wider for large tiles; all rows in the
- * window where they are not too low for that.
- * @param {Room} room @returns {Layout}
+ * One row of pixels per channel. Rows are as wide as the window, or wider for large tile sizes.
+ * Without a tile size, all rows are in the window unless that makes them too low.
+ * @param {LayoutRequest} request @returns {Layout}
  */
-function rowsLayout({ count, parts, mapWidth, wanted, available, windowHeight, ratio }) {
+function rowsLayout({ count, parts, mapWidth, tile, available, windowHeight, ratio }) {
   const span = ((available - GUTTER - MARGIN - (parts - 1) * BETWEEN) * ratio) / parts;
   const fit = Math.max(1, Math.floor(span / Math.max(mapWidth, 1)));
-  const factor = fit * Math.max(1, Math.round(wanted / 64));
-  const auto = Math.min(ROW_MOST, Math.max(ROW_LEAST, (windowHeight - HEADING - MARGIN) / Math.max(count, 1)));
-  const factorDown = Math.max(1, Math.floor((wanted > 0 ? wanted / ROW_SHARE : auto) * ratio));
+  const factor = fit * Math.max(1, Math.round(tile / 64));
+  const auto = Math.min(
+    ROW_MAX,
+    Math.max(ROW_MIN, (windowHeight - HEADING - MARGIN) / Math.max(count, 1)),
+  );
+  const factorDown = Math.max(1, Math.floor((tile > 0 ? tile / ROW_SHARE : auto) * ratio));
   const tileWidth = (mapWidth * factor) / ratio;
   const tileHeight = factorDown / ratio;
   const cellWidth = parts * tileWidth + (parts - 1) * BETWEEN;
   const height = HEADING + count * tileHeight + MARGIN;
   return {
-    count, parts, tileWidth, tileHeight, cellWidth, cellHeight: tileHeight, columns: 1, height, factor, factorDown,
-    left: GUTTER, top: HEADING, width: GUTTER + cellWidth + MARGIN, rows: true, lines: count,
+    count,
+    parts,
+    tileWidth,
+    tileHeight,
+    cellWidth,
+    cellHeight: tileHeight,
+    columns: 1,
+    height,
+    factor,
+    factorDown,
+    left: GUTTER,
+    top: HEADING,
+    width: GUTTER + cellWidth + MARGIN,
+    rows: true,
+    lines: count,
   };
 }
 
-/** Corner of a part of a cell. @param {Layout} of @param {number} cell @param {number} part */
+/** Top left corner of a tile. @param {Layout} of @param {number} cell @param {number} part */
 export function corner(of, cell, part = 0) {
   return {
     left: of.left + (cell % of.columns) * of.cellWidth + part * (of.tileWidth + BETWEEN),
@@ -109,7 +149,10 @@ export function corner(of, cell, part = 0) {
   };
 }
 
-/** Cells that show between two heights, as [first, last + 1). @param {Layout} of @param {number} top @param {number} bottom */
+/**
+ * Cells that are visible between two heights, as [first, last + 1].
+ * @param {Layout} of @param {number} top @param {number} bottom
+ */
 export function visible(of, top, bottom) {
   const first = Math.max(0, Math.floor((top - of.top) / of.cellHeight));
   const last = Math.min(of.lines - 1, Math.floor((bottom - of.top) / of.cellHeight));
@@ -117,9 +160,9 @@ export function visible(of, top, bottom) {
 }
 
 /**
- * What lies under a point: the cell, its part, and the place in the tile (0…1 each way; null
- * where the point is on the caption or between tiles).
- * @param {Layout} of @param {number} x @param {number} y
+ * The cell and part at a point, and the point's place in the tile (u and v, 0…1); u and v are null
+ * on the caption and between tiles.
+ * @param {Layout} of @param {number} x @param {number} y CSS px
  * @returns {{cell: number, part: number, u: number|null, v: number|null}|null}
  */
 export function hit(of, x, y) {

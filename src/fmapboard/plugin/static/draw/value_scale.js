@@ -1,17 +1,16 @@
 // @ts-check
-/** Which value is drawn in which colour: ranges of channels, and tables from level to colour. */
+/** Maps values to colours: ranges of channels, and tables from level to colour. */
 
 /**
- * @typedef {object} Ranges
- * @property {Float64Array} lo a channel
- * @property {Float64Array} hi a channel
+ * The drawn range of each channel.
+ * @typedef {{lo: Float64Array, hi: Float64Array}} Ranges
  */
 
 /**
  * The range of each channel over several sources (two sides of a comparison, all steps).
  * @param {number} channels
- * @param {{lo: ArrayLike<number>, hi: ArrayLike<number>}[]} sources arrays of k · channels values
- * @param {{scale: string, zeroCentred: boolean}} how
+ * @param {{lo: ArrayLike<number>, hi: ArrayLike<number>}[]} sources each of [k, channels] values
+ * @param {{scale: import("../state/state.js").Scale, zeroCentred: boolean}} how
  * @returns {Ranges}
  */
 export function ranges(channels, sources, how) {
@@ -30,7 +29,7 @@ export function ranges(channels, sources, how) {
     hi.fill(hi.reduce((a, b) => Math.max(a, b), -Infinity));
   }
   for (let c = 0; c < channels; c += 1) {
-    if (lo[c] > hi[c]) lo[c] = hi[c] = 0; // no finite value at all
+    if (lo[c] > hi[c]) lo[c] = hi[c] = 0; // no finite value
     if (how.zeroCentred) {
       hi[c] = Math.max(Math.abs(lo[c]), Math.abs(hi[c]));
       lo[c] = -hi[c];
@@ -39,17 +38,20 @@ export function ranges(channels, sources, how) {
   return { lo, hi };
 }
 
-/** Place of a value in a range, 0…1; a range without width puts all in its middle. @param {number} value @param {number} lo @param {number} hi */
+/**
+ * Position of a value in a range, 0…1; always 0.5 in a range without width.
+ * @param {number} value @param {number} lo @param {number} hi
+ */
 export function place(value, lo, hi) {
   if (!(hi > lo)) return 0.5;
   return Math.min(1, Math.max(0, (value - lo) / (hi - lo)));
 }
 
 /**
- * The colour of each stored level of a channel.
+ * Colours of the 256 stored levels of a channel.
  * @param {number} lo value of level 0 @param {number} hi value of level 255
- * @param {number} rangeLo drawn first colour @param {number} rangeHi drawn last colour
- * @param {Uint32Array} colours 256 @param {Uint32Array} into 256
+ * @param {number} rangeLo value of the first colour @param {number} rangeHi value of the last
+ * @param {Uint32Array} colours 256 @param {Uint32Array} into 256, overwritten
  */
 export function levelColours(lo, hi, rangeLo, rangeHi, colours, into) {
   const span = (Number.isFinite(hi - lo) ? hi - lo : 0) / 255;
@@ -61,21 +63,26 @@ export function levelColours(lo, hi, rangeLo, rangeHi, colours, into) {
 }
 
 /**
- * @typedef {object} Difference A − B of two sides, channel by channel
+ * A − B of two sides, channel by channel.
+ * @typedef {object} Difference
  * @property {number} channels
  * @property {number} height
  * @property {number} width
- * @property {Float32Array} values NaN where a mark stands
- * @property {Uint8Array} marks
- * @property {Float64Array} peak largest magnitude of a channel
+ * @property {Float32Array} values [channels, height, width], NaN where marked
+ * @property {Uint8Array} marks [channels, height, width]
+ * @property {Float64Array} peak largest magnitude of each channel
  */
 
 /**
- * @typedef {{planes: import("../data/decode.js").Planes, lo: ArrayLike<number>, hi: ArrayLike<number>}} Side
+ * One side of a comparison: its maps, and the values of level 0 and 255 of each channel.
+ * @typedef {object} Side
+ * @property {import("../data/decode.js").Planes} planes
+ * @property {ArrayLike<number>} lo
+ * @property {ArrayLike<number>} hi
  */
 
 /**
- * A − B; null where their tiles differ in size.
+ * A − B; null if their maps differ in size.
  * @param {Side} a @param {Side} b @returns {Difference|null}
  */
 export function difference(a, b) {
@@ -104,7 +111,10 @@ export function difference(a, b) {
   return { channels, height, width, values, marks, peak };
 }
 
-/** NaN and infinities; a constant or dead channel has a value. @param {Uint8Array|null} marks @param {number} i */
+/**
+ * The mark of NaN or an infinity, otherwise 0: a constant or dead channel has a value.
+ * @param {Uint8Array|null} marks @param {number} i
+ */
 function badMark(marks, i) {
   const mark = marks ? marks[i] : 0;
   return mark >= 251 && mark <= 253 ? mark : 0;

@@ -1,21 +1,21 @@
 // @ts-check
-/** The one or two sides that are looked at: which run, layer, step, sample and role each is. */
+/** The one or two sides of the view: run, layer, step, sample and role of each. */
 
 import { indexOf } from "./steps.js";
 
-/**
- * @typedef {object} Question which picture is asked for
- * @property {string} run
- * @property {string} key
- * @property {number} step a kept one
- * @property {number} ts
- * @property {string} role
- * @property {number} sample
- */
+/** @typedef {import("../data/answers.js").Layer} Layer */
+/** @typedef {import("./state.js").Comparison} Comparison */
+/** @typedef {import("./state.js").State} State */
 
 /**
- * @typedef {import("./state.js").State} State
- * @typedef {import("../views/tree.js").Layer} Layer
+ * Identifies a picture.
+ * @typedef {object} Question
+ * @property {string} run
+ * @property {string} key of the layer
+ * @property {number} step a kept one
+ * @property {number} ts wall time of the step, s
+ * @property {string} role
+ * @property {number} sample
  */
 
 /**
@@ -34,9 +34,9 @@ export function mainSide(state, layer) {
 }
 
 /**
- * The other side, or null where nothing is compared or it does not exist.
+ * The other side of a comparison; null if nothing is compared or it does not exist.
  * @param {State} state @param {Layer|undefined} layer
- * @param {(run: string) => Layer[]|undefined} layersOf of any run
+ * @param {(run: string) => Layer[]|undefined} layersOf layers of any run, if they are known
  * @returns {Question|null}
  */
 export function otherSide(state, layer, layersOf) {
@@ -58,9 +58,9 @@ export function otherSide(state, layer, layersOf) {
 }
 
 /**
- * What `other` is when a kind of comparison is chosen: something that is there and differs.
- * @param {string} kind @param {State} state @param {Layer|undefined} layer @param {string[]} runs
- * @returns {string|null} null where there is nothing to compare with
+ * Initial value of `other` for a kind of comparison: the first that differs from the state's.
+ * @param {Comparison} kind @param {State} state @param {Layer|undefined} layer
+ * @param {string[]} runs @returns {string|null} null if there is nothing to compare with
  */
 export function firstOther(kind, state, layer, runs) {
   if (!layer) return null;
@@ -74,19 +74,30 @@ export function firstOther(kind, state, layer, runs) {
     case "run":
       return differs(runs, state.run);
     case "sample":
-      return differs(Array.from({ length: layer.samples }, (_, k) => k), state.sample);
+      return differs(
+        Array.from({ length: layer.samples }, (_, k) => k),
+        state.sample,
+      );
     case "role":
-      return differs(layer.roles.filter((role) => role !== "kernels"), state.role);
+      return differs(
+        layer.roles.filter((role) => role !== "kernels"),
+        state.role,
+      );
     default:
       return null;
   }
 }
 
-export const ROLE_NAMES = Object.freeze(/** @type {Record<string, string>} */ ({
-  feature_maps: "Maps", inputs: "Inputs", gradients_of_maps: "Gradients", kernels: "Kernels",
-}));
+export const ROLE_NAMES = Object.freeze(
+  /** @type {Record<string, string>} */ ({
+    feature_maps: "Maps",
+    inputs: "Inputs",
+    gradients_of_maps: "Gradients",
+    kernels: "Kernels",
+  }),
+);
 
-/** A side in a few words: only what differs from the other one. @param {Question} side @param {string} kind */
+/** Name of a side: what the two sides differ in. @param {Question} side @param {Comparison} kind */
 export function sideName(side, kind) {
   if (kind === "run") return side.run;
   if (kind === "sample") return `sample ${side.sample}`;

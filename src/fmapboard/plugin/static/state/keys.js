@@ -1,7 +1,9 @@
 // @ts-check
-/** The keyboard: what each key does, told by the help that `?` opens. */
+/** Keyboard shortcuts, and the list of them that `?` opens. */
 
 import { CHOICES, TILES } from "./state.js";
+
+/** @typedef {import("../app.js").App} App */
 
 /** @type {readonly (readonly [string, string])[]} */
 export const KEYS = Object.freeze([
@@ -24,44 +26,58 @@ export const KEYS = Object.freeze([
   ["?", "this help"],
 ]);
 
-/** The next of a list, round and round. @template T @param {readonly T[]} among @param {T} now */
+/**
+ * The value after `now` in a list; after the last, the first.
+ * @template T @param {readonly T[]} among @param {T} now
+ */
 export function next(among, now) {
   return among[(among.indexOf(now) + 1) % among.length];
 }
 
-/** The next larger or smaller tile than the one on the screen. @param {number} shown px @param {number} by 1 or -1 */
+/**
+ * The next larger or smaller tile size.
+ * @param {number} shown current size on the screen, CSS px @param {number} by 1 or -1
+ */
 export function nextTile(shown, by) {
   const sides = TILES.filter(Boolean);
   if (by > 0) return sides.find((side) => side > shown * 1.1) ?? sides[sides.length - 1];
   return sides.findLast((side) => side < shown * 0.9) ?? sides[0];
 }
 
-/** @param {import("../app.js").App} app */
+/** @param {App} app */
 export function installKeys(app) {
   document.addEventListener("keydown", (event) => {
     const target = /** @type {HTMLElement} */ (event.target);
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    if (target.matches("select, textarea") || (target.matches("input") && event.key !== "Escape" && !isSlider(target, event.key))) return;
+    if (
+      target.matches("select, textarea") ||
+      (target.matches("input") && event.key !== "Escape" && !isSlider(target, event.key))
+    ) {
+      return;
+    }
     const act = ACTS[event.key];
     if (!act) return;
-    // A focused button is pressed by the space bar, as everywhere.
+    // The space bar presses a focused button, as on any page.
     if (event.key === " " && target.matches("button")) return;
     if (act(app, target) !== false) event.preventDefault();
   });
 }
 
-/** A slider keeps the keys that move it. @param {HTMLElement} target @param {string} key */
+/**
+ * True if the target is a slider, which has no use for the key.
+ * @param {HTMLElement} target @param {string} key
+ */
 function isSlider(target, key) {
   return target.getAttribute("type") === "range" && !/^(Arrow|Home|End|Page)/.test(key);
 }
 
-/** @param {import("../app.js").App} app @param {HTMLElement} target @param {number} by */
+/** @param {App} app @param {HTMLElement} target @param {number} by */
 function vertical(app, target, by) {
   if (target.closest(".grid")) app.grid.move(by, true);
   else app.layers.move(by);
 }
 
-/** @type {Readonly<Record<string, (app: import("../app.js").App, target: HTMLElement) => void|boolean>>} */
+/** @type {Readonly<Record<string, (app: App, target: HTMLElement) => void|boolean>>} */
 const ACTS = Object.freeze({
   ArrowLeft: (app) => app.stepBy(-1),
   ArrowRight: (app) => app.stepBy(1),
@@ -80,10 +96,11 @@ const ACTS = Object.freeze({
   },
   "/": (app) => app.layers.filter.focus(),
   f: (app) => app.layers.fold(),
-  c: (app) => app.update({ colours: String(next(CHOICES.colours, app.state.colours)) }),
-  s: (app) => app.update({ scale: String(next(CHOICES.scale, app.state.scale)) }),
+  c: (app) => app.update({ colours: next(CHOICES.colours, app.state.colours) }),
+  s: (app) => app.update({ scale: next(CHOICES.scale, app.state.scale) }),
   l: (app) => app.update({ locked: !app.state.locked }),
-  r: (app) => app.update({ role: next(app.model?.layer?.roles ?? [app.state.role], app.state.role) }),
+  r: (app) =>
+    app.update({ role: next(app.model?.layer?.roles ?? [app.state.role], app.state.role) }),
   d: (app) => app.compare(app.state.compare === "off" ? "step" : "off"),
   o: (app) => app.toggleOverlay(),
   "+": (app) => app.update({ tile: nextTile(app.grid.shownTile(), 1) }),

@@ -1,5 +1,14 @@
 // @ts-check
-/** What the person is looking at: one plain object, and its place in the address bar. */
+/** What the user is looking at: one plain object, and its form in the address bar. */
+
+/** @typedef {import("../data/answers.js").Role} Role */
+/** @typedef {"channel"|"layer"} Scale whose extremes the scale has */
+/** @typedef {"grey"|"viridis"|"magma"|"signed"} Palette */
+/** @typedef {"index"|"strength"|"change"|"similarity"} Sort */
+/** @typedef {"off"|"step"|"run"|"sample"|"role"} Comparison what the two sides differ in */
+/** @typedef {"both"|"difference"|"all"} Shown tiles of a comparison */
+/** @typedef {"network"|"kernel"} Grouping of the list of layers */
+/** @typedef {"activations"|"weights"|"gradients"} HistogramGroup */
 
 /**
  * @typedef {object} State
@@ -7,35 +16,59 @@
  * @property {string} layer key of the layer, "" for the first one
  * @property {number|null} channel
  * @property {number|null} step null follows the newest step
- * @property {string} role
+ * @property {Role} role
  * @property {number} sample
- * @property {string} scale "channel" or "layer"
+ * @property {Scale} scale
  * @property {boolean} locked one scale for all steps
- * @property {string} colours
- * @property {string} sort
- * @property {number|null} sort_step the step that the order was taken at
- * @property {string} compare "off", "step", "run", "sample" or "role"
- * @property {string} other what it is compared with
- * @property {string} show "both", "difference" or "all"
- * @property {number} tile wanted side of a tile in CSS px, 0 for what fits
- * @property {string} group "network" or "kernel"
- * @property {boolean} sick only layers that need a look
- * @property {string} filter
+ * @property {Palette} colours
+ * @property {Sort} sort
+ * @property {number|null} sort_step the step that the order is computed from
+ * @property {Comparison} compare
+ * @property {string} other what the second side has instead: a step, run, sample or role
+ * @property {Shown} show
+ * @property {number} tile side of a tile in CSS px, 0 to fit the window
+ * @property {Grouping} group
+ * @property {boolean} sick list only flagged layers
+ * @property {string} filter of the list of layers
  * @property {number} overlay opacity over the input image in percent, 0 for off
- * @property {string} histogram which histogram is drawn over time
+ * @property {HistogramGroup} histogram
  */
 
 /** @type {Readonly<State>} */
 export const START = Object.freeze({
-  run: "", layer: "", channel: null, step: null, role: "feature_maps", sample: 0,
-  scale: "channel", locked: false, colours: "viridis", sort: "index", sort_step: null,
-  compare: "off", other: "", show: "both", tile: 0, group: "network", sick: false, filter: "",
-  overlay: 0, histogram: "activations",
+  run: "",
+  layer: "",
+  channel: null,
+  step: null,
+  role: "feature_maps",
+  sample: 0,
+  scale: "channel",
+  locked: false,
+  colours: "viridis",
+  sort: "index",
+  sort_step: null,
+  compare: "off",
+  other: "",
+  show: "both",
+  tile: 0,
+  group: "network",
+  sick: false,
+  filter: "",
+  overlay: 0,
+  histogram: "activations",
 });
 
 export const TILES = Object.freeze([0, 24, 32, 48, 64, 96, 128, 192, 256]);
 
-/** What a field may be, where that is a short list. @type {Readonly<Record<string, readonly unknown[]>>} */
+/**
+ * @typedef {"role"|"scale"|"colours"|"sort"|"compare"|"show"|"tile"|"group"|"histogram"
+ *   } ChoiceField
+ */
+
+/**
+ * Allowed values of the fields that have a fixed list of them.
+ * @type {{readonly [F in ChoiceField]: readonly State[F][]}}
+ */
 export const CHOICES = Object.freeze({
   role: ["feature_maps", "inputs", "gradients_of_maps", "kernels"],
   scale: ["channel", "layer"],
@@ -52,7 +85,7 @@ const WHOLE = new Set(["channel", "step", "sort_step", "sample", "tile", "overla
 const MAY_BE_NEGATIVE = new Set(["step", "sort_step"]);
 
 /**
- * One value as it stands in an address, or undefined where it is none of the field's.
+ * One value of an address, or undefined if it is not valid for the field.
  * @param {string} field @param {string} text @returns {unknown}
  */
 function parsed(field, text) {
@@ -67,12 +100,12 @@ function parsed(field, text) {
     if (Number(value) < 0 && !MAY_BE_NEGATIVE.has(field)) return undefined;
     if (field === "overlay" && Number(value) > 100) return undefined;
   }
-  const among = CHOICES[field];
+  const among = /** @type {Partial<Record<string, readonly unknown[]>>} */ (CHOICES)[field];
   return among && !among.includes(value) ? undefined : value;
 }
 
 /**
- * The state that address entries ask for; what is missing or makes no sense is the start's.
+ * The state of an address; missing and invalid fields have the values of `START`.
  * @param {Iterable<[string, string]>} entries @returns {State}
  */
 export function fromEntries(entries) {
@@ -86,7 +119,7 @@ export function fromEntries(entries) {
 }
 
 /**
- * The entries of a state that differ from the start, in a fixed order.
+ * The fields of a state that differ from `START`, in a fixed order.
  * @param {State} state @returns {[string, string][]}
  */
 export function toEntries(state) {
@@ -101,7 +134,7 @@ export function toEntries(state) {
 }
 
 /**
- * Entries of ours out of a hash such as `#feature_maps&p.feature_maps.run=a`.
+ * fmapboard's entries in a hash such as `#feature_maps&p.feature_maps.run=a`.
  * @param {string} hash @param {string} prefix @returns {[string, string][]}
  */
 export function readHash(hash, prefix) {
@@ -113,18 +146,21 @@ export function readHash(hash, prefix) {
     try {
       found.push([part.slice(prefix.length, cut), decodeURIComponent(part.slice(cut + 1))]);
     } catch {
-      continue; // a stray % in an address typed by hand
+      continue; // not percent-encoded correctly, as in an address typed by hand
     }
   }
   return found;
 }
 
 /**
- * The hash with our entries replaced and everything else as it was.
+ * The hash with fmapboard's entries replaced; other entries are kept.
  * @param {string} hash @param {string} prefix @param {[string, string][]} entries
  */
 export function writeHash(hash, prefix, entries) {
-  const others = hash.replace(/^#/, "").split("&").filter((part) => part && !part.startsWith(prefix));
+  const others = hash
+    .replace(/^#/, "")
+    .split("&")
+    .filter((part) => part && !part.startsWith(prefix));
   const ours = entries.map(([field, value]) => `${prefix}${field}=${encodeURIComponent(value)}`);
   return "#" + [...others, ...ours].join("&");
 }

@@ -1,9 +1,9 @@
 // @ts-check
-/** Which kept step stands for the one asked for; all lists of steps ascend. */
+/** Finds the kept step for a requested one; lists of steps are ascending. */
 
 /**
- * Index of the last step that is not after the one asked for, else of the first; -1 for no steps.
- * @param {readonly number[]} steps @param {number|null} asked null asks for the newest
+ * Index of the last step that is not after the requested one, otherwise 0; -1 if there are none.
+ * @param {readonly number[]} steps @param {number|null} asked null for the newest
  */
 export function indexOf(steps, asked) {
   if (asked === null) return steps.length - 1;
@@ -17,7 +17,10 @@ export function indexOf(steps, asked) {
   return Math.max(low - 1, Math.min(0, steps.length - 1));
 }
 
-/** The kept step nearest to a place on an axis. @param {readonly number[]} steps @param {number} at */
+/**
+ * The kept step nearest to a position on an axis.
+ * @param {readonly number[]} steps @param {number} at
+ */
 export function nearest(steps, at) {
   const below = indexOf(steps, at);
   if (below < 0) return null;
@@ -26,7 +29,7 @@ export function nearest(steps, at) {
 }
 
 /**
- * Walk along the kept steps; past the last one is null: from there on the newest is followed.
+ * The kept step `by` places from another; null, which follows the newest, at or beyond the last.
  * @param {readonly number[]} steps @param {number|null} from @param {number} by
  */
 export function walk(steps, from, by) {
@@ -35,20 +38,21 @@ export function walk(steps, from, by) {
 }
 
 /**
- * The steps around an index worth having next: first the way the person goes.
- * @param {number} count @param {number} index @param {number} direction @param {number} reach
+ * Indices around `index` to prefetch: mostly those in the current direction.
+ * @param {number} count @param {number} index @param {number} direction negative for backwards
+ * @param {number} reach how many steps away at most
  */
 export function neighbours(count, index, direction, reach) {
-  const wanted = [];
+  const indices = [];
   const forward = direction < 0 ? -1 : 1;
   for (let away = 1; away <= reach; away += 1) {
-    wanted.push(index + away * forward);
-    if (away <= reach / 2) wanted.push(index - away * forward);
+    indices.push(index + away * forward);
+    if (away <= reach / 2) indices.push(index - away * forward);
   }
-  return wanted.filter((i) => i >= 0 && i < count);
+  return indices.filter((i) => i >= 0 && i < count);
 }
 
-/** What is kept of what was logged, in words. @param {number} kept @param {number} written */
+/** How many of the logged steps are kept, in words. @param {number} kept @param {number} written */
 export function keptText(kept, written) {
   const total = Math.max(kept, written);
   if (total === 0) return "no step logged yet";

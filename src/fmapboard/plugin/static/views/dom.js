@@ -1,30 +1,44 @@
 // @ts-check
-/** Elements without markup: text is text, never HTML. */
+/** Creates DOM elements; text is never parsed as HTML. */
+
+/** @typedef {string|number|boolean|null|undefined} Attribute true adds it, false and null do not */
 
 /**
- * @param {string} tag
- * @param {Record<string, any>} set `text`, `on` (listeners), booleans and attributes
- * @param {(Node|string|null)[]} children
- * @returns {HTMLElement}
+ * @typedef {{[T in keyof HTMLElementEventMap]?: (event: HTMLElementEventMap[T]) => void}} Listeners
  */
-export function h(tag, set = {}, ...children) {
+
+/** @typedef {{text?: string, on?: Listeners} & {[name: string]: Attribute|Listeners}} Settings */
+
+/**
+ * Creates an element.
+ * @template {keyof HTMLElementTagNameMap} T
+ * @param {T} tag @param {Settings} settings attributes, `text`, and listeners (`on`)
+ * @param {(Node|string|null)[]} children null is skipped
+ * @returns {HTMLElementTagNameMap[T]}
+ */
+export function h(tag, { text, on, ...attributes } = {}, ...children) {
   const element = document.createElement(tag);
-  for (const [name, value] of Object.entries(set)) {
+  if (text !== undefined) element.textContent = text;
+  if (on) listen(element, on);
+  for (const [name, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
-    if (name === "text") element.textContent = value;
-    else if (name === "on") listen(element, value);
-    else element.setAttribute(name, value === true ? "" : String(value));
+    element.setAttribute(name, value === true ? "" : String(value));
   }
   for (const child of children) if (child !== null) element.append(child);
   return element;
 }
 
-/** @param {Element} element @param {Record<string, (event: any) => void>} listeners */
+/** @param {Element} element @param {Listeners} listeners */
 function listen(element, listeners) {
-  for (const [type, listener] of Object.entries(listeners)) element.addEventListener(type, listener);
+  for (const [type, listener] of Object.entries(listeners)) {
+    element.addEventListener(type, /** @type {EventListener} */ (listener));
+  }
 }
 
-/** Sets text only where it differs: screen readers and selections are left in peace. @param {Element} element @param {string} text */
+/**
+ * Sets text only if it differs, so as not to disturb screen readers and selections.
+ * @param {Element} element @param {string} text
+ */
 export function say(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
@@ -37,15 +51,25 @@ export function show(element, shown) {
 const SVG = "http://www.w3.org/2000/svg";
 
 const ICONS = Object.freeze({
-  first: "M4 3h2v10H4zM14 3v10L7 8z", previous: "M11 3v10L4 8z", play: "M5 3v10l8-5z",
-  pause: "M4 3h3v10H4zM9 3h3v10H9z", next: "M5 3v10l7-5z", last: "M10 3h2v10h-2zM2 3v10l7-5z",
-  reload: "M8 3a5 5 0 1 0 4.8 6.4h-1.7A3.4 3.4 0 1 1 8 4.6c.9 0 1.7.4 2.3 1L8.4 7.500H13V3l-1.500 1.500A5 5 0 0 0 8 3z",
+  first: "M4 3h2v10H4zM14 3v10L7 8z",
+  previous: "M11 3v10L4 8z",
+  play: "M5 3v10l8-5z",
+  pause: "M4 3h3v10H4zM9 3h3v10H9z",
+  next: "M5 3v10l7-5z",
+  last: "M10 3h2v10h-2zM2 3v10l7-5z",
+  reload:
+    "M8 3a5 5 0 1 0 4.8 6.4h-1.7A3.4 3.4 0 1 1 8 4.6c.9 0 1.7.4 2.3 1L8.4 7.500H13V3l-1.500 1.500A5 5 0 0 0 8 3z",
   link: "M6.500 10.500l4-4-1-1-4 4zM7 4.500l1.400-1.400a3.200 3.200 0 0 1 4.500 4.500L11.500 9l-1-1 1.400-1.400a1.800 1.800 0 0 0-2.500-2.500L8 5.500zM9 11.500l-1.400 1.400a3.200 3.200 0 0 1-4.500-4.500L4.500 7l1 1-1.400 1.400a1.800 1.800 0 0 0 2.500 2.500L8 10.500z",
   save: "M7.200 2.500h1.600v6l2.200-2.200 1.100 1.100L8 11.500 3.900 7.400 5 6.300l2.200 2.200zM3 12.500h10V14H3z",
-  folded: "M6 4l5 4-5 4z", open: "M4 6h8l-4 5z", close: "M4.500 3.500L8 7l3.500-3.500 1 1L9 8l3.500 3.500-1 1L8 9l-3.500 3.500-1-1L7 8 3.500 4.500z",
+  folded: "M6 4l5 4-5 4z",
+  open: "M4 6h8l-4 5z",
+  close:
+    "M4.500 3.500L8 7l3.500-3.500 1 1L9 8l3.500 3.500-1 1L8 9l-3.500 3.500-1-1L7 8 3.500 4.500z",
 });
 
-/** @param {keyof typeof ICONS} name */
+/** @typedef {keyof typeof ICONS} Icon */
+
+/** @param {Icon} name */
 export function icon(name) {
   const svg = document.createElementNS(SVG, "svg");
   svg.setAttribute("viewBox", "0 0 16 16");
@@ -57,36 +81,51 @@ export function icon(name) {
 }
 
 /**
- * A button with an icon, or with text.
- * @param {{icon?: keyof typeof ICONS, text?: string, label: string, key?: string, press: () => void}} what
+ * A button with an icon or text.
+ * @param {{icon?: Icon, text?: string, label: string, key?: string, press: () => void}} what
  */
 export function button({ icon: name, text, label, key, press }) {
   const title = key ? `${label} (${key})` : label;
-  const made = h("button", { type: "button", title, "aria-label": text ? null : label, on: { click: press } });
+  const made = h("button", {
+    type: "button",
+    title,
+    "aria-label": text ? null : label,
+    on: { click: press },
+  });
   if (name) made.append(icon(name));
   if (text) made.append(h("span", { text }));
-  return /** @type {HTMLButtonElement} */ (made);
+  return made;
 }
 
 /**
- * A choice; its label is for screen readers and the tooltip.
- * @param {string} label @param {(value: string) => void} chosen
+ * A select element; its label is for screen readers and the tooltip.
+ * @template {string} T
+ * @param {string} label @param {(value: T) => void} chosen
  */
 export function choice(label, chosen) {
-  const select = /** @type {HTMLSelectElement} */ (h("select", { "aria-label": label }));
+  const select = h("select", { "aria-label": label });
   let byMouse = false;
-  select.addEventListener("pointerdown", () => { byMouse = true; });
-  select.addEventListener("keydown", () => { byMouse = false; });
-  select.addEventListener("change", () => {
-    if (byMouse) select.blur(); // so that the arrow keys move the step again
+  select.addEventListener("pointerdown", () => {
+    byMouse = true;
+  });
+  select.addEventListener("keydown", () => {
     byMouse = false;
-    chosen(select.value);
+  });
+  select.addEventListener("change", () => {
+    if (byMouse) select.blur(); // so that arrow keys change the step again
+    byMouse = false;
+    chosen(/** @type {T} */ (select.value));
   });
   const element = h("span", { class: "choice", title: label }, select);
   return { element, select, fill: filler(select) };
 }
 
-/** Renews a select's options only where they differ. @param {HTMLSelectElement} select */
+/**
+ * Replaces the options of a select element, if they differ, and selects one.
+ * @template {string} T
+ * @param {HTMLSelectElement} select
+ * @returns {(options: [T, string][], value: T) => void}
+ */
 function filler(select) {
   let before = "";
   return (/** @type {[string, string][]} */ options, /** @type {string} */ value) => {
@@ -100,18 +139,23 @@ function filler(select) {
 }
 
 /**
- * A row of buttons of which one is pressed.
- * @param {string} label @param {[string, string, string?][]} options id, text, title
- * @param {(id: string) => void} chosen
+ * A row of buttons, one of which is pressed.
+ * @template {string} T
+ * @param {string} label @param {[T, string, string?][]} options value, text, title
+ * @param {(value: T) => void} chosen
  */
 export function segments(label, options, chosen) {
-  /** @type {Map<string, HTMLElement>} */
+  /** @type {Map<T, HTMLElement>} */
   const buttons = new Map();
   for (const [id, text, title] of options) {
     buttons.set(id, h("button", { type: "button", text, title, on: { click: () => chosen(id) } }));
   }
-  const element = h("div", { class: "segments", role: "group", "aria-label": label }, ...buttons.values());
-  const draw = (/** @type {string} */ value, /** @type {(id: string) => boolean} */ offered = () => true) => {
+  const element = h(
+    "div",
+    { class: "segments", role: "group", "aria-label": label },
+    ...buttons.values(),
+  );
+  const draw = (/** @type {T} */ value, /** @type {(id: T) => boolean} */ offered = () => true) => {
     for (const [id, each] of buttons) {
       each.setAttribute("aria-pressed", String(id === value));
       each.hidden = !offered(id);

@@ -1,5 +1,5 @@
 // @ts-check
-/** A channel of a sequence as a line: its value at each position, of both sides of a comparison. */
+/** Draws a channel of a sequence as a line over positions, for one or two sides. */
 
 import { valueAt } from "../data/decode.js";
 import { extent } from "../draw/chart_series.js";
@@ -11,18 +11,24 @@ import { h, show } from "./dom.js";
 const HEIGHT = 96;
 
 /**
- * A channel's value at each position; NaN where it is not finite.
+ * Values of a channel, one per position; NaN where it is not finite.
  * @param {import("../draw/value_scale.js").Side} side @param {number} channel @returns {number[]}
  */
 export function profile({ planes, lo, hi }, channel) {
-  return Array.from({ length: planes.width }, (_, x) => valueAt(planes, channel, 0, x, lo[channel], hi[channel]).value);
+  return Array.from(
+    { length: planes.width },
+    (_, x) => valueAt(planes, channel, 0, x, lo[channel], hi[channel]).value,
+  );
 }
 
 export function createProfile() {
-  const canvas = /** @type {HTMLCanvasElement} */ (h("canvas", { class: "profile", role: "img" }));
+  const canvas = h("canvas", { class: "profile", role: "img" });
   const element = h("div", {}, h("h3", {}, h("span", { text: "Over positions" })), canvas);
 
-  /** @param {import("../draw/scene.js").Scene} scene @param {number} channel @param {number} width */
+  /**
+   * @param {import("../draw/scene.js").MapsScene} scene @param {number} channel
+   * @param {number} width
+   */
   function draw(scene, channel, width) {
     const sides = [scene.a, scene.b].filter((side) => side !== null);
     const lines = scene.rows ? sides.map((side) => profile(side, channel)) : [];
@@ -31,10 +37,20 @@ export function createProfile() {
     if (!values) return;
     const block = scene.picture.block;
     const last = Math.max(...lines.map((line) => line.length)) - 1;
-    const room = frame(canvas, width, HEIGHT, [0, last * block], values);
+    const plot = frame(canvas, width, HEIGHT, [0, last * block], values);
     const colours = [theme().accent, theme().second];
-    lines.forEach((line, i) => drawLine(room, line.map((_, x) => x * block), line, colours[i]));
-    canvas.setAttribute("aria-label", `channel ${channel} over positions, ${short(values[0])} to ${short(values[1])}`);
+    lines.forEach((line, i) =>
+      drawLine(
+        plot,
+        line.map((_, x) => x * block),
+        line,
+        colours[i],
+      ),
+    );
+    canvas.setAttribute(
+      "aria-label",
+      `channel ${channel} over positions, ${short(values[0])} to ${short(values[1])}`,
+    );
   }
   return { element, draw };
 }

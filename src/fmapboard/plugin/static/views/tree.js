@@ -1,42 +1,28 @@
 // @ts-check
-/** Layers as a list of rows: a tree in network order, or groups of one kernel shape. */
+/** Rows of the list of layers: a tree in network order, or groups of one kernel shape. */
 
-/**
- * @typedef {object} Layer one of `data/layers`
- * @property {string} key
- * @property {string} name of the watch, "" for the only one
- * @property {string} layer
- * @property {string} label
- * @property {number} call
- * @property {string} type
- * @property {number[]|null} kernel_shape
- * @property {number} position
- * @property {number} channels
- * @property {number} drawn
- * @property {number} samples
- * @property {string[]} roles
- * @property {string|null} [activation]
- * @property {number[]} steps
- * @property {number[]} wall_times
- * @property {number} steps_written
- * @property {boolean} [step_from_first]
- * @property {string|null} [error] why its records cannot be read
- */
+/** @typedef {import("../data/answers.js").Layer} Layer */
 
 /**
  * @typedef {object} Row
  * @property {"group"|"layer"} kind
  * @property {string} id
- * @property {string} text what stands in the row
+ * @property {string} text
  * @property {number} depth from 0
- * @property {Layer[]} layers the layer, or all of the group
+ * @property {Layer[]} layers of the group; one for a layer
  */
 
-/** Does a layer match what was typed: every word somewhere in name, type or kernel shape. @param {Layer} layer @param {string} filter */
+/**
+ * True if each word of the filter is in the layer's name, type or kernel shape.
+ * @param {Layer} layer @param {string} filter
+ */
 export function matches(layer, filter) {
   const shape = layer.kernel_shape ? layer.kernel_shape.join("x") : "";
   const hay = `${layer.name} ${layer.label} ${layer.type} ${shape}`.toLowerCase();
-  return filter.toLowerCase().split(/\s+/).every((word) => hay.includes(word));
+  return filter
+    .toLowerCase()
+    .split(/\s+/)
+    .every((word) => hay.includes(word));
 }
 
 /** @param {Layer} layer */
@@ -47,15 +33,13 @@ function path(layer) {
   return layer.name ? [layer.name, ...parts] : parts;
 }
 
-/**
- * @typedef {{children: Map<string, Node>, layers: Layer[]}} Node
- */
+/** @typedef {{children: Map<string, Node>, layers: Layer[]}} Node */
 
 /** @returns {Node} */
 const node = () => ({ children: new Map(), layers: [] });
 
 /**
- * Rows of a tree: names split at dots, groups of one child written in one row.
+ * Rows of a tree of names split at dots; a group with a single child shares its row.
  * @param {Layer[]} layers in network order @returns {Row[]}
  */
 export function networkRows(layers) {
@@ -80,13 +64,15 @@ function below(of) {
   return [...of.layers, ...[...of.children.values()].flatMap(below)];
 }
 
-/** Groups that are only numbered, and small, do not get a row: their layers carry the number. */
+/** Numbered groups of at most this many layers have no row: their layers show the number. */
 const SMALL = 8;
 const isNumber = (/** @type {string} */ text) => /^\d+$/.test(text);
 
 /**
- * @param {Node} of @param {string} id @param {string} name of the group around, the last part
- * @param {string} prefix that rows carry of a group without a row @param {number} depth @param {Row[]} rows
+ * Appends the rows below a node.
+ * @param {Node} of @param {string} id @param {string} name last part of the enclosing group's name
+ * @param {string} prefix name of enclosing groups without a row
+ * @param {number} depth @param {Row[]} rows
  */
 function walk(of, id, name, prefix, depth, rows) {
   for (const [part, start] of of.children) {
@@ -103,11 +89,14 @@ function walk(of, id, name, prefix, depth, rows) {
       continue;
     }
     rows.push({ kind: "group", id: own, text: shown, depth, layers: inside });
-    walk(child, own, isNumber(text) ? shown : text.split(".").pop() ?? "", "", depth + 1, rows);
+    walk(child, own, isNumber(text) ? shown : (text.split(".").pop() ?? ""), "", depth + 1, rows);
   }
 }
 
-/** A group with one child and nothing else is written in one row. @param {string} text @param {Node} child */
+/**
+ * Merges a node with its descendants as long as it has a single child.
+ * @param {string} text @param {Node} child
+ */
 function only(text, child) {
   while (!child.layers.length && child.children.size === 1) {
     const [[more, next]] = child.children;
@@ -118,7 +107,7 @@ function only(text, child) {
 }
 
 /**
- * Rows of groups of one kernel shape (or type, without one), in the order of their first layer.
+ * Rows of layers grouped by kernel shape (or type), in the order of their first layers.
  * @param {Layer[]} layers @returns {Row[]}
  */
 export function kernelRows(layers) {
@@ -132,15 +121,21 @@ export function kernelRows(layers) {
   }
   return [...groups].flatMap(([shape, inside]) => [
     /** @type {Row} */ ({ kind: "group", id: shape, text: shape, depth: 0, layers: inside }),
-    ...inside.map((layer) => /** @type {Row} */ ({
-      kind: "layer", id: layer.key, depth: 1, layers: [layer],
-      text: layer.name ? `${layer.name}.${layer.label}` : layer.label,
-    })),
+    ...inside.map(
+      (layer) =>
+        /** @type {Row} */ ({
+          kind: "layer",
+          id: layer.key,
+          depth: 1,
+          layers: [layer],
+          text: layer.name ? `${layer.name}.${layer.label}` : layer.label,
+        }),
+    ),
   ]);
 }
 
 /**
- * The rows that show when some groups are folded.
+ * Rows that are visible when some groups are folded.
  * @param {Row[]} rows @param {ReadonlySet<string>} folded ids of groups
  */
 export function unfolded(rows, folded) {

@@ -1,11 +1,19 @@
 // @ts-check
-/** The top line: which run, and what is done with the whole view. */
+/** The top bar: the run, and actions on the whole view. */
 
 import { button, choice, h, say, show } from "./dom.js";
 import { address } from "../host.js";
 import { savePicture } from "./save.js";
 
-const COLOURS = Object.freeze(["#ff7043", "#0077bb", "#cc3311", "#33bbee", "#ee3377", "#009988", "#bbbbbb"]);
+const COLOURS = Object.freeze([
+  "#ff7043",
+  "#0077bb",
+  "#cc3311",
+  "#33bbee",
+  "#ee3377",
+  "#009988",
+  "#bbbbbb",
+]);
 
 /** @param {import("../app.js").App} app */
 export function createBarView(app) {
@@ -14,8 +22,16 @@ export function createBarView(app) {
   run.element.prepend(dot);
   const said = h("span", { class: "said", role: "status" });
   const live = h("button", {
-    type: "button", class: "toggle", text: "Live", title: "Look for new steps every 10 seconds",
-    on: { click: () => { app.live = !app.live; app.reload(); } },
+    type: "button",
+    class: "toggle",
+    text: "Live",
+    title: "Look for new steps every 10 seconds",
+    on: {
+      click: () => {
+        app.live = !app.live;
+        app.reload();
+      },
+    },
   });
   const save = async () => {
     if (app.model) tell(await savePicture(app.model));
@@ -28,11 +44,18 @@ export function createBarView(app) {
       tell("The address bar holds the link");
     }
   };
-  const element = h("div", { class: "top" }, run.element, h("span", { class: "space" }), said, live,
+  const element = h(
+    "div",
+    { class: "top" },
+    run.element,
+    h("span", { class: "space" }),
+    said,
+    live,
     button({ icon: "reload", label: "Look for new steps", press: () => app.reload() }),
     button({ icon: "link", label: "Copy a link to this view", press: share }),
     button({ icon: "save", label: "Save the view as PNG", key: "p", press: save }),
-    button({ text: "?", label: "Keys", key: "?", press: () => app.help.toggle() }));
+    button({ text: "?", label: "Keys", key: "?", press: () => app.help.toggle() }),
+  );
   let until = 0;
 
   /** @param {string} text */
@@ -45,7 +68,10 @@ export function createBarView(app) {
   /** @param {import("../app.js").Model} model @param {boolean} busy @param {boolean} isLive */
   function draw(model, busy, isLive) {
     show(run.element, model.runs.length > 0);
-    run.fill(model.runs.map((each) => [each.run, each.run || "."]), model.state.run);
+    run.fill(
+      model.runs.map((each) => [each.run, each.run || "."]),
+      model.state.run,
+    );
     const at = model.runs.findIndex((each) => each.run === model.state.run);
     dot.style.background = COLOURS[Math.max(0, at) % COLOURS.length];
     live.setAttribute("aria-pressed", String(isLive));

@@ -1,67 +1,125 @@
 // @ts-check
-/** One channel, large: values under the cursor, over the input image, numbers and history. */
+/** One channel enlarged: its maps, numbers and history. */
 
 import { sideName } from "../state/compare.js";
 import { button, h, say, show } from "./dom.js";
 import { short, whole } from "../draw/number_text.js";
-import { pixelsOf } from "../draw/grid_paint.js";
-import { tileCanvas } from "../draw/paint.js";
 import { drawBand, drawLine, drawNow, frame, pickSteps } from "../draw/plot.js";
 import { flags } from "../draw/scene.js";
 import { column, extent } from "../draw/chart_series.js";
-import { prepare, theme } from "../draw/theme.js";
+import { theme } from "../draw/theme.js";
+import { createPicture } from "./channel_picture.js";
 import { createProfile } from "./row_profile.js";
-import { place, reading } from "./view_grid.js";
 import { createBar } from "./view_legend.js";
 
-const HISTORY = 110;
-/** Height of a sequence's row of pixels, CSS px. */
-const STRIP = 44;
+/** @typedef {import("../app.js").App} App */
+/** @typedef {import("../app.js").Model} Model */
+/** @typedef {import("../draw/scene.js").MapsScene} MapsScene */
+/** @typedef {import("../draw/scene.js").Part} Part */
 
-/** @param {import("../app.js").App} app */
+const HISTORY = 110;
+
+/** @param {App} app */
 export function createChannel(app) {
   const name = h("h2");
-  const pictures = ["a", "b", "difference"].map((part) => createPicture(app, part));
+  const pictures = /** @type {Part[]} */ (["a", "b", "difference"]).map((part) =>
+    createPicture(part),
+  );
   const profile = createProfile();
   const bar = createBar();
-  const opacity = /** @type {HTMLInputElement} */ (h("input", {
-    type: "range", min: "0", max: "100", step: "5", class: "slider", "aria-label": "Opacity over the input image",
+  /** @type {HTMLInputElement} */
+  const opacity = h("input", {
+    type: "range",
+    min: "0",
+    max: "100",
+    step: "5",
+    class: "slider",
+    "aria-label": "Opacity over the input image",
     on: { input: () => app.update({ overlay: Number(opacity.value) }) },
-  }));
-  const over = h("button", { type: "button", class: "toggle", text: "Over input", title: "Lay the map over the network's input (o)", on: { click: () => app.toggleOverlay() } });
+  });
+  const over = h("button", {
+    type: "button",
+    class: "toggle",
+    text: "Over input",
+    title: "Lay the map over the network's input (o)",
+    on: { click: () => app.toggleOverlay() },
+  });
   const overlay = h("div", { class: "row overlay" }, over, opacity);
   const table = h("table", { class: "numbers" });
-  const chart = /** @type {HTMLCanvasElement} */ (h("canvas", { class: "chart", role: "img" }));
-  const chartTitle = h("h3", {}, h("span", { text: "Over steps" }), h("span", { class: "value", text: "range, mean ± std" }));
-  const hint = h("p", { class: "note", text: "Click a channel, or press ] , to see it large with its values." });
-  const body = h("div", { class: "channel-body" }, h("div", { class: "pictures" }, ...pictures.map((each) => each.element)), profile.element, bar.element, overlay, table, chartTitle, chart);
-  const element = h("section", { class: "channel", "aria-label": "Channel" },
-    h("div", { class: "row spread" }, name,
-      h("span", { class: "row" },
-        button({ icon: "previous", label: "Channel before", key: "[", press: () => app.moveChannel(-1) }),
+  const chart = h("canvas", { class: "chart", role: "img" });
+  const chartTitle = h(
+    "h3",
+    {},
+    h("span", { text: "Over steps" }),
+    h("span", { class: "value", text: "range, mean ± std" }),
+  );
+  const hint = h("p", {
+    class: "note",
+    text: "Click a channel, or press ] , to see it large with its values.",
+  });
+  const body = h(
+    "div",
+    { class: "channel-body" },
+    h("div", { class: "pictures" }, ...pictures.map((each) => each.element)),
+    profile.element,
+    bar.element,
+    overlay,
+    table,
+    chartTitle,
+    chart,
+  );
+  const element = h(
+    "section",
+    { class: "channel", "aria-label": "Channel" },
+    h(
+      "div",
+      { class: "row spread" },
+      name,
+      h(
+        "span",
+        { class: "row" },
+        button({
+          icon: "previous",
+          label: "Channel before",
+          key: "[",
+          press: () => app.moveChannel(-1),
+        }),
         button({ icon: "next", label: "Channel after", key: "]", press: () => app.moveChannel(1) }),
-        button({ icon: "close", label: "Close the channel", key: "Esc", press: () => app.update({ channel: null }) }))),
-    body, hint);
+        button({
+          icon: "close",
+          label: "Close the channel",
+          key: "Esc",
+          press: () => app.update({ channel: null }),
+        }),
+      ),
+    ),
+    body,
+    hint,
+  );
   /** @type {number[]} */
   let steps = [];
-  pickSteps(chart, () => steps, (step) => app.update({ step }));
+  pickSteps(
+    chart,
+    () => steps,
+    (step) => app.update({ step }),
+  );
 
-  /** @param {import("../app.js").Model} model */
+  /** @param {Model} model */
   function draw(model) {
     const { state, scene } = model;
     const channel = state.channel;
-    const there = scene?.kind === "maps" && channel !== null && channel < scene.channels;
-    element.classList.toggle("open", Boolean(there));
-    show(body, Boolean(there));
-    show(hint, scene?.kind === "maps" && !there);
+    const isShown = scene?.kind === "maps" && channel !== null && channel < scene.channels;
+    element.classList.toggle("open", Boolean(isShown));
+    show(body, Boolean(isShown));
+    show(hint, scene?.kind === "maps" && !isShown);
     show(element, scene?.kind === "maps");
-    if (!there || !scene || channel === null) return;
+    if (!isShown || !scene || channel === null) return;
     say(name, `Channel ${channel}`);
     const width = element.clientWidth - 24;
     for (const each of pictures) each.draw(model, scene, channel, width);
     profile.draw(scene, channel, width);
     bar.draw(scene.ranges.lo[channel], scene.ranges.hi[channel], state.colours, "");
-    show(overlay, model.hasInput && !scene.rows); // a sequence has no place on an image
+    show(overlay, model.hasInput && !scene.rows); // a sequence cannot be laid over an image
     over.setAttribute("aria-pressed", String(state.overlay > 0));
     show(opacity, state.overlay > 0);
     if (Number(opacity.value) !== state.overlay) opacity.value = String(state.overlay);
@@ -70,7 +128,7 @@ export function createChannel(app) {
     history(model, scene, channel, width);
   }
 
-  /** @param {import("../app.js").Model} model @param {import("../draw/scene.js").Scene} scene @param {number} channel @param {number} width */
+  /** @param {Model} model @param {MapsScene} scene @param {number} channel @param {number} width */
   function history(model, scene, channel, width) {
     const role = scene.question.role;
     const of = (/** @type {string} */ stat) => {
@@ -82,89 +140,61 @@ export function createChannel(app) {
     show(chart, Boolean(values));
     show(chartTitle, Boolean(values));
     if (!model.history || !values || !low || !high || !model.steps.length) return;
-    const span = /** @type {[number, number]} */ ([model.steps[0], model.steps[model.steps.length - 1]]);
-    const room = frame(chart, width, HISTORY, span, values);
+    const span = /** @type {[number, number]} */ ([
+      model.steps[0],
+      model.steps[model.steps.length - 1],
+    ]);
+    const plot = frame(chart, width, HISTORY, span, values);
     const at = model.history.steps;
-    drawBand(room, at, low, high, theme().band);
-    if (mean && std) drawBand(room, at, mean.map((m, i) => m - std[i]), mean.map((m, i) => m + std[i]), theme().band);
-    if (mean) drawLine(room, at, mean, theme().accent);
-    drawNow(room, scene.question.step, theme().text);
-    chart.setAttribute("aria-label", `channel ${channel} over steps, ${short(values[0])} to ${short(values[1])}`);
+    drawBand(plot, at, low, high, theme().band);
+    if (mean && std) {
+      drawBand(
+        plot,
+        at,
+        mean.map((m, i) => m - std[i]),
+        mean.map((m, i) => m + std[i]),
+        theme().band,
+      );
+    }
+    if (mean) drawLine(plot, at, mean, theme().accent);
+    drawNow(plot, scene.question.step, theme().text);
+    chart.setAttribute(
+      "aria-label",
+      `channel ${channel} over steps, ${short(values[0])} to ${short(values[1])}`,
+    );
   }
   return { element, draw };
-}
-
-/** @param {import("../app.js").App} app @param {string} part */
-function createPicture(app, part) {
-  const canvas = /** @type {HTMLCanvasElement} */ (h("canvas", { role: "img" }));
-  const title = h("span");
-  const value = h("span", { class: "value", "aria-live": "polite" });
-  const element = h("figure", {}, h("figcaption", {}, title, value), canvas);
-  /** @type {{scene: import("../draw/scene.js").Scene, channel: number}|null} */
-  let drawn = null;
-
-  canvas.addEventListener("mousemove", (event) => {
-    if (!drawn?.scene.a) return;
-    const box = canvas.getBoundingClientRect();
-    const { height, width } = drawn.scene.a.planes;
-    const x = Math.min(width - 1, Math.max(0, Math.floor(((event.clientX - box.left) / box.width) * width)));
-    const y = Math.min(height - 1, Math.max(0, Math.floor(((event.clientY - box.top) / box.height) * height)));
-    say(value, `${place(drawn.scene, y, x)}: ${reading(drawn.scene, part, drawn.channel, y, x)}`);
-  });
-  canvas.addEventListener("mouseleave", () => say(value, ""));
-
-  /** @param {import("../app.js").Model} model @param {import("../draw/scene.js").Scene} scene @param {number} channel @param {number} room */
-  function draw(model, scene, channel, room) {
-    const shown = part === "a" || scene.parts.includes(part) || (part === "b" && Boolean(scene.b));
-    show(element, shown && (part !== "difference" || Boolean(scene.difference)));
-    if (element.hidden) return;
-    drawn = { scene, channel };
-    const side = part === "b" ? scene.b : scene.a;
-    if (!side) return;
-    const { width } = side.planes;
-    const input = part === "difference" || model.state.overlay === 0 || scene.rows ? null : model.input;
-    const [wide, high] = scene.rows ? [room, STRIP] : size(scene, side.planes, input, room);
-    const context = prepare(canvas, wide, high);
-    const tile = tileCanvas(pixelsOf(scene, part, channel, model.state.colours).pixels, width);
-    context.imageSmoothingEnabled = Boolean(input);
-    if (input) context.drawImage(input, 0, 0, wide, high);
-    context.imageSmoothingEnabled = scene.rows && width > canvas.width;
-    context.globalAlpha = input ? model.state.overlay / 100 : 1;
-    context.drawImage(tile, 0, 0, wide, high);
-    context.globalAlpha = 1;
-    const question = part === "b" && scene.otherQuestion ? scene.otherQuestion : scene.question;
-    say(title, part === "difference" ? "Difference" : scene.b ? sideName(question, model.state.compare) : "");
-    canvas.setAttribute("aria-label", `channel ${channel}, ${title.textContent || `step ${question.step}`}`);
-  }
-  return { element, draw };
-}
-
-/**
- * Width and height of a picture in CSS px: whole device pixels per map pixel, so that all are of one size.
- * @param {import("../draw/scene.js").Scene} scene @param {import("../data/decode.js").Planes} planes
- * @param {ImageBitmap|null} input @param {number} room
- */
-function size(scene, { height, width }, input, room) {
-  const aspect = input ? input.height / input.width : height / width;
-  const ratio = window.devicePixelRatio || 1;
-  const most = scene.b ? 240 : 340;
-  const wide = Math.min(scene.b ? (room - 6) / 2 : room, most / Math.max(aspect, 0.05));
-  const whole = input ? wide : (Math.max(1, Math.floor((wide * ratio) / width)) * width) / ratio;
-  return [whole, whole * aspect];
 }
 
 const ROWS = /** @type {[string, string][]} */ ([
-  ["minimum", "Minimum"], ["maximum", "Maximum"], ["mean", "Mean"], ["std", "Std"],
-  ["nan", "NaN"], ["positive_infinity", "+Inf"], ["negative_infinity", "−Inf"],
+  ["minimum", "Minimum"],
+  ["maximum", "Maximum"],
+  ["mean", "Mean"],
+  ["std", "Std"],
+  ["nan", "NaN"],
+  ["positive_infinity", "+Inf"],
+  ["negative_infinity", "−Inf"],
 ]);
 
-/** @param {HTMLElement} table @param {import("../draw/scene.js").Scene} scene @param {number} channel @param {string} kind */
+/**
+ * @param {HTMLElement} table @param {MapsScene} scene @param {number} channel
+ * @param {import("../state/state.js").Comparison} kind
+ */
 function numbersTable(table, scene, channel, kind) {
   const sides = [{ maps: scene.maps, question: scene.question }];
-  if (scene.otherMaps && scene.otherQuestion) sides.push({ maps: scene.otherMaps, question: scene.otherQuestion });
+  if (scene.otherMaps && scene.otherQuestion) {
+    sides.push({ maps: scene.otherMaps, question: scene.otherQuestion });
+  }
   const rows = [];
   if (sides.length > 1) {
-    rows.push(h("tr", {}, h("th"), ...sides.map((side) => h("th", { scope: "col", text: sideName(side.question, kind) }))));
+    rows.push(
+      h(
+        "tr",
+        {},
+        h("th"),
+        ...sides.map((side) => h("th", { scope: "col", text: sideName(side.question, kind) })),
+      ),
+    );
   }
   for (const [stat, text] of ROWS) {
     const cells = sides.map(({ maps, question }) => {
@@ -173,15 +203,32 @@ function numbersTable(table, scene, channel, kind) {
     });
     const count = ["nan", "positive_infinity", "negative_infinity"].includes(stat);
     if (count && !cells.some((value) => value > 0)) continue;
-    rows.push(h("tr", {}, h("th", { scope: "row", text }),
-      ...cells.map((value) => h("td", { text: count ? whole(value || 0) : short(value, 4) }))));
+    rows.push(
+      h(
+        "tr",
+        {},
+        h("th", { scope: "row", text }),
+        ...cells.map((value) => h("td", { text: count ? whole(value || 0) : short(value, 4) })),
+      ),
+    );
   }
   const states = sides.map(({ maps, question }) => {
     const of = flags(maps, question.role, channel);
     const bad = of.nan + of.positive + of.negative > 0;
-    return [bad && "not finite", of.dead && "dead", of.constant && "constant"].filter(Boolean).join(", ") || "well";
+    return (
+      [bad && "not finite", of.dead && "dead", of.constant && "constant"]
+        .filter(Boolean)
+        .join(", ") || "well"
+    );
   });
-  rows.push(h("tr", {}, h("th", { scope: "row", text: "State" }), ...states.map((text) => h("td", { text }))));
+  rows.push(
+    h(
+      "tr",
+      {},
+      h("th", { scope: "row", text: "State" }),
+      ...states.map((text) => h("td", { text })),
+    ),
+  );
   table.replaceChildren(...rows);
   table.title = "Over the whole batch and the whole plane, as measured in training";
 }

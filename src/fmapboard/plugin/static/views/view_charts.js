@@ -1,47 +1,89 @@
 // @ts-check
-/** The layer's numbers over steps: histogram, gradient norm, dead and other sick channels. */
+/** Charts of a layer over steps: histogram, gradient norm, shares of faulty channels, range. */
 
 import { h, say, segments, show } from "./dom.js";
 import { drawBand, drawHeat, drawLine, drawNow, frame, pickSteps } from "../draw/plot.js";
 import { extent, heat, line, shareOf, tagsOf } from "../draw/chart_series.js";
 import { short } from "../draw/number_text.js";
+import { CHOICES } from "../state/state.js";
 import { indexOf } from "../state/steps.js";
 import { theme } from "../draw/theme.js";
 
+/** @typedef {import("../app.js").App} App */
+/** @typedef {import("../app.js").Model} Model */
+/** @typedef {import("../data/answers.js").HistogramSeries} HistogramSeries */
+/** @typedef {import("../data/answers.js").NumbersAnswer} NumbersAnswer */
+/** @typedef {import("../draw/scene.js").History} History */
+/** @typedef {import("../state/state.js").HistogramGroup} HistogramGroup */
+
 const HEIGHT = 96;
 
-/** @param {string} title @param {import("../app.js").App} app @param {Node|null} more */
+/** @param {string} title @param {App} app @param {Node|null} more */
 function chart(title, app, more = null) {
-  const canvas = /** @type {HTMLCanvasElement} */ (h("canvas", { role: "img", class: "chart" }));
+  const canvas = h("canvas", { role: "img", class: "chart" });
   const value = h("span", { class: "value" });
   const heading = h("span", { text: title });
   const element = h("section", {}, h("h3", {}, heading, value), more, canvas);
   /** @type {number[]} */
   let steps = [];
-  pickSteps(canvas, () => steps, (step) => app.update({ step }));
-  return { element, canvas, value, heading, setSteps: (/** @type {number[]} */ now) => { steps = now; } };
+  pickSteps(
+    canvas,
+    () => steps,
+    (step) => app.update({ step }),
+  );
+  return {
+    element,
+    canvas,
+    value,
+    heading,
+    setSteps: (/** @type {number[]} */ now) => {
+      steps = now;
+    },
+  };
 }
 
-/** @param {import("../app.js").App} app */
+/** @param {App} app */
 export function createCharts(app) {
-  const which = segments("Histogram of", [["activations", "Activations"], ["weights", "Weights"], ["gradients", "Gradients"]],
-    (histogram) => app.update({ histogram }));
+  /** @type {ReturnType<typeof segments<HistogramGroup>>} */
+  const which = segments(
+    "Histogram of",
+    [
+      ["activations", "Activations"],
+      ["weights", "Weights"],
+      ["gradients", "Gradients"],
+    ],
+    (histogram) => app.update({ histogram }),
+  );
   const histogram = chart("Histogram over steps", app, which.element);
   const norm = chart("Gradient norm", app);
   const share = chart("Sick channels", app);
   const range = chart("Range of the layer", app);
-  const nothing = h("p", { class: "note", text: "No histograms or norms of this layer were logged." });
-  const element = h("div", { class: "charts" }, h("h2", { text: "Layer over steps" }),
-    histogram.element, norm.element, share.element, range.element, nothing);
+  const nothing = h("p", {
+    class: "note",
+    text: "No histograms or norms of this layer were logged.",
+  });
+  const element = h(
+    "div",
+    { class: "charts" },
+    h("h2", { text: "Layer over steps" }),
+    histogram.element,
+    norm.element,
+    share.element,
+    range.element,
+    nothing,
+  );
 
-  /** @param {import("../app.js").Model} model */
+  /** @param {Model} model */
   function draw(model) {
     const { numbers, layer, state } = model;
     show(element, Boolean(layer));
     if (!layer) return;
     const width = element.clientWidth - 24;
     const step = model.steps[indexOf(model.steps, state.step)];
-    const span = /** @type {[number, number]} */ ([model.steps[0], model.steps[model.steps.length - 1]]);
+    const span = /** @type {[number, number]} */ ([
+      model.steps[0],
+      model.steps[model.steps.length - 1],
+    ]);
     if (!model.steps.length || width < 60) return;
     const at = { width, step, span, steps: model.steps };
     const drawn = [
@@ -56,6 +98,7 @@ export function createCharts(app) {
 }
 
 /**
+ * The current step and the extent of all charts.
  * @typedef {{width: number, step: number, span: [number, number], steps: number[]}} At
  * @typedef {ReturnType<typeof chart>} Chart
  */
@@ -66,21 +109,24 @@ function valueAtStep(values, steps, step) {
   return i < 0 ? NaN : values[i];
 }
 
-/** @type {WeakMap<object, ReturnType<typeof heat>>} */
+/** @type {WeakMap<HistogramSeries, ReturnType<typeof heat>>} */
 const heats = new WeakMap();
 
-/** Worked out once an answer, not once a step. @param {any} raw */
+/** The heat map of a series, computed once per answer. @param {HistogramSeries} raw */
 function heatOf(raw) {
   if (!heats.has(raw)) heats.set(raw, heat(raw, 32));
   return heats.get(raw) ?? null;
 }
 
-/** @param {Chart} of @param {ReturnType<typeof segments>} which @param {any} numbers @param {string} wanted @param {At} at */
-function histograms(of, which, numbers, wanted, at) {
+/**
+ * @param {Chart} of @param {ReturnType<typeof segments<HistogramGroup>>} which
+ * @param {NumbersAnswer|null} numbers @param {HistogramGroup} chosen @param {At} at
+ */
+function histograms(of, which, numbers, chosen, at) {
   const all = numbers?.histograms ?? {};
   const tags = (/** @type {string} */ group) => tagsOf(all, group);
-  const groups = ["activations", "weights", "gradients"].filter((group) => tags(group).length);
-  const group = groups.includes(wanted) ? wanted : groups[0];
+  const groups = CHOICES.histogram.filter((group) => tags(group).length);
+  const group = groups.includes(chosen) ? chosen : groups[0];
   show(of.element, Boolean(group));
   if (!group) return false;
   which.draw(group, (id) => groups.includes(id));
@@ -91,33 +137,38 @@ function histograms(of, which, numbers, wanted, at) {
   of.value.title = tag;
   if (!made) return true;
   of.setSteps(at.steps);
-  const room = frame(of.canvas, at.width, HEIGHT + 24, at.span, [made.lo, made.hi]);
-  drawHeat(room, made, "magma");
-  drawNow(room, at.step, theme().accent);
+  const plot = frame(of.canvas, at.width, HEIGHT + 24, at.span, [made.lo, made.hi]);
+  drawHeat(plot, made, "magma");
+  drawNow(plot, at.step, theme().accent);
   of.canvas.setAttribute("aria-label", `${tag} over steps, ${short(made.lo)} to ${short(made.hi)}`);
   return true;
 }
 
-/** @param {Chart} of @param {any} numbers @param {At} at */
+/** @param {Chart} of @param {NumbersAnswer|null} numbers @param {At} at */
 function norms(of, numbers, at) {
   const scalars = numbers?.scalars ?? {};
-  const tags = tagsOf(scalars, "gradient_norm").filter((tag) => !tag.endsWith("gradient_norm/total"));
+  const tags = tagsOf(scalars, "gradient_norm").filter(
+    (tag) => !tag.endsWith("gradient_norm/total"),
+  );
   const lines = tags.map((tag) => line(scalars[tag]));
   const values = extent(lines.map((each) => Array.from(each.values).filter((value) => value > 0)));
   show(of.element, Boolean(values));
   if (!values) return false;
   of.setSteps(at.steps);
-  const room = frame(of.canvas, at.width, HEIGHT, at.span, values, values[1] / values[0] > 20);
+  const plot = frame(of.canvas, at.width, HEIGHT, at.span, values, values[1] / values[0] > 20);
   const colours = [theme().accent, theme().second];
-  lines.forEach((each, i) => drawLine(room, each.steps, each.values, colours[Math.min(i, 1)]));
-  drawNow(room, at.step, theme().text);
+  lines.forEach((each, i) => drawLine(plot, each.steps, each.values, colours[Math.min(i, 1)]));
+  drawNow(plot, at.step, theme().text);
   const now = lines.map((each) => short(valueAtStep(each.values, each.steps, at.step)));
   say(of.value, tags.map((tag, i) => `${tag.split(".").pop()} ${now[i]}`).join(" · "));
   of.canvas.setAttribute("aria-label", `gradient norm over steps: ${of.value.textContent}`);
   return true;
 }
 
-/** Shares of dead, constant and not finite channels. @param {Chart} of @param {import("../draw/scene.js").History|null} history @param {At} at */
+/**
+ * Shares of dead, constant and non-finite channels.
+ * @param {Chart} of @param {History|null} history @param {At} at
+ */
 function shares(of, history, at) {
   const role = "feature_maps";
   const found = ["dead", "constant", "nonfinite"].flatMap((name) => {
@@ -129,38 +180,66 @@ function shares(of, history, at) {
   if (!history || !found.length) return false;
   of.setSteps(at.steps);
   show(of.canvas, any);
-  const now = (/** @type {number[]} */ values) => Math.round(100 * valueAtStep(values, history.steps, at.step));
-  say(of.value, any ? found.map(({ name, values }) => `${name === "nonfinite" ? "not finite" : name} ${now(values)} %`).join(" · ") : "none at any step");
+  const now = (/** @type {number[]} */ values) =>
+    Math.round(100 * valueAtStep(values, history.steps, at.step));
+  say(
+    of.value,
+    any
+      ? found
+          .map(
+            ({ name, values }) => `${name === "nonfinite" ? "not finite" : name} ${now(values)} %`,
+          )
+          .join(" · ")
+      : "none at any step",
+  );
   if (!any) return true;
-  const room = frame(of.canvas, at.width, HEIGHT - 16, at.span, [0, 1]);
-  const colours = /** @type {Record<string, string>} */ ({ dead: "rgb(255 128 0)", constant: "rgb(0 190 190)", nonfinite: "rgb(235 0 235)" });
-  for (const { name, values } of found) drawLine(room, history.steps, values, colours[name]);
-  drawNow(room, at.step, theme().text);
-  of.canvas.setAttribute("aria-label", `share of sick channels over steps: ${of.value.textContent}`);
+  const plot = frame(of.canvas, at.width, HEIGHT - 16, at.span, [0, 1]);
+  const colours = /** @type {Record<string, string>} */ ({
+    dead: "rgb(255 128 0)",
+    constant: "rgb(0 190 190)",
+    nonfinite: "rgb(235 0 235)",
+  });
+  for (const { name, values } of found) drawLine(plot, history.steps, values, colours[name]);
+  drawNow(plot, at.step, theme().text);
+  of.canvas.setAttribute(
+    "aria-label",
+    `share of sick channels over steps: ${of.value.textContent}`,
+  );
   return true;
 }
 
-/** @param {Chart} of @param {import("../draw/scene.js").History|null} history @param {At} at */
+/** @param {Chart} of @param {History|null} history @param {At} at */
 function ranges(of, history, at) {
   const low = history?.arrays["feature_maps.minimum"];
   const high = history?.arrays["feature_maps.maximum"];
   show(of.element, Boolean(low && high));
   if (!history || !low || !high) return false;
   const channels = low.shape[1];
-  const fold = (/** @type {Float32Array} */ values, /** @type {(a: number, b: number) => number} */ by) =>
-    history.steps.map((_, i) => values.subarray(i * channels, (i + 1) * channels).filter(Number.isFinite).reduce(by, NaN));
+  const fold = (
+    /** @type {Float32Array} */ values,
+    /** @type {(a: number, b: number) => number} */ by,
+  ) =>
+    history.steps.map((_, i) =>
+      values
+        .subarray(i * channels, (i + 1) * channels)
+        .filter(Number.isFinite)
+        .reduce(by, NaN),
+    );
   const least = fold(low.values, (a, b) => (Number.isNaN(a) ? b : Math.min(a, b)));
   const most = fold(high.values, (a, b) => (Number.isNaN(a) ? b : Math.max(a, b)));
   const values = extent([least, most]);
   show(of.canvas, Boolean(values));
   if (!values) return true;
   of.setSteps(at.steps);
-  const room = frame(of.canvas, at.width, HEIGHT - 16, at.span, values);
-  drawBand(room, history.steps, least, most, theme().band);
-  drawLine(room, history.steps, least, theme().accent);
-  drawLine(room, history.steps, most, theme().accent);
-  drawNow(room, at.step, theme().text);
-  say(of.value, `${short(valueAtStep(least, history.steps, at.step))} … ${short(valueAtStep(most, history.steps, at.step))}`);
+  const plot = frame(of.canvas, at.width, HEIGHT - 16, at.span, values);
+  drawBand(plot, history.steps, least, most, theme().band);
+  drawLine(plot, history.steps, least, theme().accent);
+  drawLine(plot, history.steps, most, theme().accent);
+  drawNow(plot, at.step, theme().text);
+  say(
+    of.value,
+    `${short(valueAtStep(least, history.steps, at.step))} … ${short(valueAtStep(most, history.steps, at.step))}`,
+  );
   of.canvas.setAttribute("aria-label", `range over steps: ${of.value.textContent}`);
   return true;
 }

@@ -1,5 +1,5 @@
 // @ts-check
-/** What to do when there is nothing to see yet. */
+/** Instructions, shown while there are no feature maps. */
 
 import { h, say, show } from "./dom.js";
 
@@ -12,20 +12,36 @@ with fmapboard.watch(model, "runs/exp1", optimizer=optimizer, every=100):
 export function createEmpty(app) {
   const where = h("p");
   const problem = h("p", { class: "problem", role: "alert" });
-  const element = h("section", { class: "empty", hidden: true },
-    h("h1", { text: "No feature maps here yet" }), problem, where,
-    h("p", { text: "Two lines around your training loop write them:" }), h("pre", { text: CODE }),
-    h("p", { text: "Then point TensorBoard at the log directory; fmapboard serve also keeps enough steps in memory:" }),
+  const element = h(
+    "section",
+    { class: "empty", hidden: true },
+    h("h1", { text: "No feature maps here yet" }),
+    problem,
+    where,
+    h("p", { text: "Two lines around your training loop write them:" }),
+    h("pre", { text: CODE }),
+    h("p", {
+      text: "Then point TensorBoard at the log directory; fmapboard serve also keeps enough steps in memory:",
+    }),
     h("pre", { text: "fmapboard serve runs" }),
     h("p", { text: "No model at hand? This trains a small one on photographs, in seconds:" }),
     h("pre", { text: "fmapboard demo" }),
-    h("p", { class: "note", text: "This page looks again every few seconds: the first logged step appears by itself." }),
-    h("button", { type: "button", text: "Look again", on: { click: () => app.reload() } }));
+    h("p", {
+      class: "note",
+      text: "This page looks again every few seconds: the first logged step appears by itself.",
+    }),
+    h("button", { type: "button", text: "Look again", on: { click: () => app.reload() } }),
+  );
 
   /** @param {import("../app.js").Model} model @param {boolean} shown */
   function draw(model, shown) {
     show(element, shown);
-    say(where, model.logdir ? `TensorBoard reads ${model.logdir}; no run in it holds records of fmapboard.` : "No run that TensorBoard reads holds records of fmapboard.");
+    say(
+      where,
+      model.logdir
+        ? `TensorBoard reads ${model.logdir}; no run in it holds records of fmapboard.`
+        : "No run that TensorBoard reads holds records of fmapboard.",
+    );
     say(problem, model.problem);
     show(problem, Boolean(model.problem));
   }

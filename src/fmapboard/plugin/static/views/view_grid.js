@@ -1,5 +1,5 @@
 // @ts-check
-/** All channels of a layer on one canvas that is as large as the window onto it. */
+/** All channels of a layer, on a canvas of the size of the visible part. */
 
 import { h, say, show } from "./dom.js";
 import { paintGrid } from "../draw/grid_paint.js";
@@ -10,23 +10,36 @@ import { LEGEND } from "../draw/palettes.js";
 import { flags, loudest } from "../draw/scene.js";
 import { prepare, theme } from "../draw/theme.js";
 
-/** Each weight of a kernel is at least so many device px wide: more than the window holds is scrolled. */
+/** @typedef {import("../app.js").App} App */
+/** @typedef {import("../app.js").Model} Model */
+/** @typedef {import("../draw/scene.js").KernelsScene} KernelsScene */
+/** @typedef {import("../draw/scene.js").MapsScene} MapsScene */
+/** @typedef {import("../draw/scene.js").Part} Part */
+
+/** Minimum size of a kernel's weight, device px; a picture larger than the window is scrolled. */
 const KERNEL_PX = 3;
 
-/** @param {import("../app.js").App} app */
+/** @param {App} app */
 export function createGrid(app) {
-  const canvas = /** @type {HTMLCanvasElement} */ (h("canvas", { "aria-hidden": "true" }));
+  const canvas = h("canvas", { "aria-hidden": "true" });
   const sheet = h("div", { class: "sheet" }, canvas);
-  const scroller = h("div", {
-    class: "grid", tabindex: "0", role: "application",
-    "aria-label": "Channels of the layer. Arrow up and down move by a row, brackets by a channel, Enter opens a channel.",
-  }, sheet);
+  const scroller = h(
+    "div",
+    {
+      class: "grid",
+      tabindex: "0",
+      role: "application",
+      "aria-label":
+        "Channels of the layer. Arrow up and down move by a row, brackets by a channel, Enter opens a channel.",
+    },
+    sheet,
+  );
   const note = h("p", { class: "note", role: "status" });
   const status = h("div", { class: "status", "aria-live": "polite" });
   const element = h("div", { class: "grid-room" }, note, scroller, status);
   /** @type {import("../draw/tile_layout.js").Layout|null} */
   let placed = null;
-  /** @type {import("../app.js").Model|null} */
+  /** @type {Model|null} */
   let drawn = null;
   /** @type {number|null} */
   let hovered = null;
@@ -47,22 +60,39 @@ export function createGrid(app) {
     placed = layoutFor(scene, state.tile, width, height, ratio);
     sheet.style.height = `${Math.max(placed.height, 1)}px`;
     sheet.style.width = placed.width > width ? `${placed.width}px` : "";
-    const where = { top: scroller.scrollTop, left: scroller.scrollLeft, width, height, ratio, selected: state.channel, hovered };
+    const where = {
+      top: scroller.scrollTop,
+      left: scroller.scrollLeft,
+      width,
+      height,
+      ratio,
+      selected: state.channel,
+      hovered,
+    };
     paintGrid(context, scene, placed, where, look);
   }
 
-  /** @param {CanvasRenderingContext2D} context @param {import("../draw/scene.js").Scene} scene @param {number} width @param {number} height */
+  /**
+   * @param {CanvasRenderingContext2D} context @param {KernelsScene} scene
+   * @param {number} width CSS px @param {number} height CSS px
+   */
   function kernels(context, scene, width, height) {
-    const picture = /** @type {ImageBitmap} */ (scene.maps.kernels);
+    const picture = scene.kernels;
     const ratio = window.devicePixelRatio || 1;
-    const room = Math.min((width - 20) / picture.width, (height - 20) / Math.max(picture.height, 1));
-    const factor = Math.max(KERNEL_PX, Math.floor(room * ratio)) / ratio;
+    const fit = Math.min((width - 20) / picture.width, (height - 20) / Math.max(picture.height, 1));
+    const factor = Math.max(KERNEL_PX, Math.floor(fit * ratio)) / ratio;
     sheet.style.height = `${picture.height * factor + 20}px`;
     sheet.style.width = `${picture.width * factor + 20}px`;
     placed = null;
     context.fillStyle = theme().background;
     context.fillRect(0, 0, width, height);
-    context.drawImage(picture, 10 - scroller.scrollLeft, 10 - scroller.scrollTop, picture.width * factor, picture.height * factor);
+    context.drawImage(
+      picture,
+      10 - scroller.scrollLeft,
+      10 - scroller.scrollTop,
+      picture.width * factor,
+      picture.height * factor,
+    );
   }
 
   /** @param {MouseEvent} event */
@@ -70,7 +100,11 @@ export function createGrid(app) {
     if (!placed) return null;
     const box = canvas.getBoundingClientRect();
     const across = placed.rows ? scroller.scrollLeft : 0;
-    return hit(placed, event.clientX - box.left + across, event.clientY - box.top + scroller.scrollTop);
+    return hit(
+      placed,
+      event.clientX - box.left + across,
+      event.clientY - box.top + scroller.scrollTop,
+    );
   }
 
   scroller.addEventListener("scroll", paint, { passive: true });
@@ -80,9 +114,10 @@ export function createGrid(app) {
   });
   canvas.addEventListener("mousemove", (event) => {
     const at = under(event);
-    const channel = at && drawn?.scene ? drawn.scene.order[at.cell] : null;
+    const scene = drawn?.scene?.kind === "maps" ? drawn.scene : null;
+    const channel = at && scene ? scene.order[at.cell] : null;
     canvas.style.cursor = at ? "pointer" : "default";
-    say(status, at && drawn?.scene ? describe(drawn.scene, at) : "");
+    say(status, at && scene ? describe(scene, at) : "");
     if (channel !== hovered) {
       hovered = channel;
       app.hover(channel);
@@ -95,7 +130,10 @@ export function createGrid(app) {
     paint();
   });
 
-  /** Moves the chosen channel by places in the order shown. @param {number} by @param {boolean} rows */
+  /**
+   * Moves the selection by channels, or by rows of the grid, in the order shown.
+   * @param {number} by @param {boolean} rows
+   */
   function move(by, rows) {
     const scene = drawn?.scene;
     if (!scene || scene.kind !== "maps") return;
@@ -113,10 +151,12 @@ export function createGrid(app) {
     const { top } = corner(placed, cell);
     const bottom = top + placed.cellHeight;
     if (top < scroller.scrollTop) scroller.scrollTop = top - 10;
-    else if (bottom > scroller.scrollTop + scroller.clientHeight) scroller.scrollTop = bottom - scroller.clientHeight;
+    else if (bottom > scroller.scrollTop + scroller.clientHeight) {
+      scroller.scrollTop = bottom - scroller.clientHeight;
+    }
   }
 
-  /** @param {import("../app.js").Model} model */
+  /** @param {Model} model */
   function draw(model) {
     drawn = model;
     const { scene } = model;
@@ -131,7 +171,9 @@ export function createGrid(app) {
       shownChannel = key;
       reveal();
       paint();
-      if (scene?.kind === "maps" && model.state.channel !== null) say(status, spoken(scene, model.state.channel));
+      if (scene?.kind === "maps" && model.state.channel !== null) {
+        say(status, spoken(scene, model.state.channel));
+      }
     }
   }
   const shownTile = () => {
@@ -142,18 +184,25 @@ export function createGrid(app) {
 }
 
 /**
- * @param {import("../draw/scene.js").Scene} scene @param {number} wanted @param {number} available
- * @param {number} windowHeight @param {number} ratio
+ * @param {MapsScene} scene @param {number} tile side in CSS px, 0 to fit the window
+ * @param {number} available width, CSS px @param {number} windowHeight @param {number} ratio
  */
-export function layoutFor(scene, wanted, available, windowHeight, ratio) {
+export function layoutFor(scene, tile, available, windowHeight, ratio) {
   const planes = scene.a?.planes;
   return layout({
-    count: scene.order.length, parts: scene.parts.length, mapHeight: planes?.height ?? 1,
-    mapWidth: planes?.width ?? 1, wanted, available, windowHeight, ratio, rows: scene.rows,
+    count: scene.order.length,
+    parts: scene.parts.length,
+    mapHeight: planes?.height ?? 1,
+    mapWidth: planes?.width ?? 1,
+    tile,
+    available,
+    windowHeight,
+    ratio,
+    rows: scene.rows,
   });
 }
 
-/** A channel in words. @param {import("../draw/scene.js").Scene} scene @param {number} channel */
+/** A channel in words. @param {MapsScene} scene @param {number} channel */
 function spoken(scene, channel) {
   const fault = loudest(flags(scene.maps, scene.question.role, channel));
   const range = scene.a ? `${short(scene.a.lo[channel])} … ${short(scene.a.hi[channel])}` : "";
@@ -161,8 +210,8 @@ function spoken(scene, channel) {
 }
 
 /**
- * What is under the mouse.
- * @param {import("../draw/scene.js").Scene} scene @param {NonNullable<ReturnType<typeof hit>>} at
+ * The position and value under the pointer, in words.
+ * @param {MapsScene} scene @param {NonNullable<ReturnType<typeof hit>>} at
  */
 function describe(scene, at) {
   const channel = scene.order[at.cell];
@@ -174,14 +223,18 @@ function describe(scene, at) {
   return `channel ${channel} · ${place(scene, y, x)} · ${reading(scene, part, channel, y, x)}`;
 }
 
-/** A place of a map in words. @param {import("../draw/scene.js").Scene} scene @param {number} y @param {number} x */
+/** A position in a map, in words. @param {MapsScene} scene @param {number} y @param {number} x */
 export function place(scene, y, x) {
   if (!scene.rows) return `y ${y}, x ${x}`;
   const block = scene.picture.block;
   return block > 1 ? `positions ${x * block} to ${(x + 1) * block - 1}` : `position ${x}`;
 }
 
-/** The value at a place of a part. @param {import("../draw/scene.js").Scene} scene @param {string} part @param {number} channel @param {number} y @param {number} x */
+/**
+ * The value at a position, in words.
+ * @param {MapsScene} scene @param {Part} part @param {number} channel
+ * @param {number} y @param {number} x
+ */
 export function reading(scene, part, channel, y, x) {
   if (part === "difference" && scene.difference) {
     const { height, width, values } = scene.difference;
@@ -190,7 +243,14 @@ export function reading(scene, part, channel, y, x) {
   }
   const side = part === "b" ? scene.b : scene.a;
   if (!side) return "";
-  const { value, unit, mark } = valueAt(side.planes, channel, y, x, side.lo[channel], side.hi[channel]);
+  const { value, unit, mark } = valueAt(
+    side.planes,
+    channel,
+    y,
+    x,
+    side.lo[channel],
+    side.hi[channel],
+  );
   const name = LEGEND.find(({ code }) => code === mark)?.name;
   if (Number.isNaN(value)) return name ?? "no value";
   return `${short(value, 4)}${unit > 0 ? ` ± ${short(unit, 2)}` : ""}${name ? ` (${name})` : ""}`;

@@ -1,5 +1,5 @@
 // @ts-check
-/** What is shown and how: the layer's name, its role, order, colours, scale and comparison. */
+/** Title and settings: the layer's name, role, order, colours, scale and comparison. */
 
 import { ROLE_NAMES, firstOther } from "../state/compare.js";
 import { choice, h, say, segments, show } from "./dom.js";
@@ -8,106 +8,190 @@ import { ROW_SHARE } from "../draw/tile_layout.js";
 import { indexOf } from "../state/steps.js";
 import { TILES } from "../state/state.js";
 
-const ROLES = /** @type {[string, string][]} */ (Object.entries(ROLE_NAMES));
-const COMPARE = /** @type {[string, string][]} */ ([
-  ["off", "Compare with …"], ["step", "Compare with step"], ["run", "Compare with run"],
-  ["sample", "Compare with sample"], ["role", "Compare with"],
+/** @typedef {import("../app.js").App} App */
+/** @typedef {import("../app.js").Model} Model */
+/** @typedef {import("../data/answers.js").Role} Role */
+/** @typedef {import("../state/state.js").Comparison} Comparison */
+/** @typedef {import("../state/state.js").Palette} Palette */
+/** @typedef {import("../state/state.js").Sort} Sort */
+
+const ROLES = /** @type {[Role, string][]} */ (Object.entries(ROLE_NAMES));
+const COMPARE = /** @type {[Comparison, string][]} */ ([
+  ["off", "Compare with …"],
+  ["step", "Compare with step"],
+  ["run", "Compare with run"],
+  ["sample", "Compare with sample"],
+  ["role", "Compare with"],
 ]);
 
-/** @param {import("../app.js").App} app */
+/** @param {App} app */
 export function createHead(app) {
-  const set = (/** @type {string} */ field) => (/** @type {any} */ value) => app.update({ [field]: value });
   const name = h("h1");
   const facts = h("p", { class: "facts" });
-  const roles = segments("What is drawn", ROLES, set("role"));
+  const roles = segments("What is drawn", ROLES, (role) => app.update({ role }));
   const sample = choice("Sample", (value) => app.update({ sample: Number(value) }));
-  const sort = choice("Sort", (value) => app.update({ sort: value, sort_step: app.shownStep() }));
+  const sort = choice("Sort", (/** @type {Sort} */ value) =>
+    app.update({ sort: value, sort_step: app.shownStep() }),
+  );
   const again = h("button", {
-    type: "button", class: "again", text: "Re-sort", on: { click: () => app.update({ sort_step: app.shownStep() }) },
+    type: "button",
+    class: "again",
+    text: "Re-sort",
+    on: { click: () => app.update({ sort_step: app.shownStep() }) },
   });
-  const colours = choice("Colours; Signed has zero in the middle", set("colours"));
-  const scale = segments("Scale", [
-    ["channel", "Channel", "each channel between its own extremes"],
-    ["layer", "Layer", "one scale for all channels of the layer"],
-  ], set("scale"));
+  const colours = choice("Colours; Signed has zero in the middle", (/** @type {Palette} */ value) =>
+    app.update({ colours: value }),
+  );
+  const scale = segments(
+    "Scale",
+    [
+      ["channel", "Channel", "each channel between its own extremes"],
+      ["layer", "Layer", "one scale for all channels of the layer"],
+    ],
+    (scale) => app.update({ scale }),
+  );
   const lock = h("button", {
-    type: "button", class: "toggle", text: "Lock over steps",
-    title: "One scale for all kept steps, so that steps compare (l)", on: { click: () => app.update({ locked: !app.state.locked }) },
+    type: "button",
+    class: "toggle",
+    text: "Lock over steps",
+    title: "One scale for all kept steps, so that steps compare (l)",
+    on: { click: () => app.update({ locked: !app.state.locked }) },
   });
   const size = choice("Tile", (value) => app.update({ tile: Number(value) }));
   const compare = createCompare(app);
-  const ofMaps = h("div", { class: "controls" }, sample.element,
+  const ofMaps = h(
+    "div",
+    { class: "controls" },
+    sample.element,
     h("div", { class: "group" }, h("span", { class: "label", text: "Scale" }), scale.element, lock),
-    colours.element, sort.element, again, size.element, compare.element);
-  const element = h("header", { class: "head" },
+    colours.element,
+    sort.element,
+    again,
+    size.element,
+    compare.element,
+  );
+  const element = h(
+    "header",
+    { class: "head" },
     h("div", { class: "title" }, name, facts),
-    h("div", { class: "controls" }, roles.element, ofMaps));
+    h("div", { class: "controls" }, roles.element, ofMaps),
+  );
 
-  /** @param {import("../app.js").Model} model */
+  /** @param {Model} model */
   function draw(model) {
     const { state, layer, scene } = model;
     say(name, layer ? (layer.name ? `${layer.name} · ${layer.label}` : layer.label) : "");
     say(facts, layer ? described(layer, scene, model.steps[indexOf(model.steps, state.step)]) : "");
     roles.draw(state.role, (id) => id === state.role || Boolean(layer?.roles.includes(id)));
     show(roles.element, (layer?.roles.length ?? 0) > 1);
-    show(ofMaps, state.role !== "kernels"); // a kernel picture is drawn as it was stored
+    show(ofMaps, state.role !== "kernels"); // kernel pictures are drawn as stored
     const samples = layer?.samples ?? 1;
     show(sample.element, samples > 1);
-    sample.fill(Array.from({ length: samples }, (_, k) => /** @type {[string, string]} */ ([String(k), `Sample ${k}`])), String(state.sample));
+    sample.fill(
+      Array.from(
+        { length: samples },
+        (_, k) => /** @type {[string, string]} */ ([String(k), `Sample ${k}`]),
+      ),
+      String(state.sample),
+    );
     scale.draw(state.scale);
     lock.setAttribute("aria-pressed", String(state.locked));
-    colours.fill([["grey", "Grey"], ["viridis", "Viridis"], ["magma", "Magma"], ["signed", "Signed"]], state.colours);
-    sort.fill([["index", "Sort by index"], ["strength", "Sort by strength"], ["change", "Sort by change"], ["similarity", "Sort by likeness"]], state.sort);
-    const moved = ["strength", "similarity"].includes(state.sort) && state.sort_step !== null && state.sort_step !== app.shownStep();
+    colours.fill(
+      [
+        ["grey", "Grey"],
+        ["viridis", "Viridis"],
+        ["magma", "Magma"],
+        ["signed", "Signed"],
+      ],
+      state.colours,
+    );
+    sort.fill(
+      [
+        ["index", "Sort by index"],
+        ["strength", "Sort by strength"],
+        ["change", "Sort by change"],
+        ["similarity", "Sort by likeness"],
+      ],
+      state.sort,
+    );
+    const moved =
+      ["strength", "similarity"].includes(state.sort) &&
+      state.sort_step !== null &&
+      state.sort_step !== app.shownStep();
     show(again, moved);
     again.title = `The order is that of step ${state.sort_step}, and stays while steps change; take it from this step`;
-    size.fill(TILES.map((side) => [String(side), sizeText(side, Boolean(scene?.rows))]), String(state.tile));
+    size.fill(
+      TILES.map((side) => [String(side), sizeText(side, Boolean(scene?.rows))]),
+      String(state.tile),
+    );
     compare.draw(model);
   }
   return { element, draw };
 }
 
-/** @param {number} side px of a tile, 0 for auto @param {boolean} rows */
+/** @param {number} side CSS px, 0 for automatic @param {boolean} rows */
 function sizeText(side, rows) {
   if (!side) return rows ? "Rows auto" : "Tiles auto";
   return rows ? `Rows ${side / ROW_SHARE} px` : `Tiles ${side} px`;
 }
 
-/** @param {import("./tree.js").Layer} layer @param {import("../draw/scene.js").Scene|null} scene @param {number|undefined} asked step */
+/**
+ * Facts about the layer and its picture, in words.
+ * @param {import("../data/answers.js").Layer} layer
+ * @param {import("../draw/scene.js").Scene|null} scene @param {number|undefined} asked step
+ */
 function described(layer, scene, asked) {
-  const picture = scene?.picture;
   const kernel = layer.kernel_shape ? ` ${layer.kernel_shape.join("×")}` : "";
   const said = [`${layer.type}${kernel}`];
-  if (scene?.kind === "maps" && picture) {
-    said.push(picture.drawn < picture.channels ? `${picture.drawn} of ${picture.channels} channels drawn` : `${picture.channels} channels`);
+  if (scene?.kind === "maps") {
+    const { picture } = scene;
+    said.push(
+      picture.drawn < picture.channels
+        ? `${picture.drawn} of ${picture.channels} channels drawn`
+        : `${picture.channels} channels`,
+    );
     const [height, width] = picture.tile;
     const size = scene.rows ? `${width} columns` : `${height}×${width} px`;
     const block = scene.rows ? `${picture.block} positions` : `${picture.block}×${picture.block}`;
     said.push(`${size}${picture.block > 1 ? `, each the mean of ${block}` : ""}`);
     if (picture.view) said.push(picture.view);
-    if (picture.scale === "locked") said.push("stored scale locked to the first step: later values may be cut off");
+    if (picture.scale === "locked") {
+      said.push("stored scale locked to the first step: later values may be cut off");
+    }
   }
   if (scene) {
     const { step } = scene.question;
-    said.push(asked !== undefined && asked !== step ? `step ${stepText(step)}, the last before ${stepText(asked)} that was kept` : `step ${stepText(step)}`);
+    said.push(
+      asked !== undefined && asked !== step
+        ? `step ${stepText(step)}, the last before ${stepText(asked)} that was kept`
+        : `step ${stepText(step)}`,
+    );
   }
   return said.join(" · ");
 }
 
-/** @param {import("../app.js").App} app */
+/** @param {App} app */
 function createCompare(app) {
-  const kind = choice("Compare with", (value) => app.compare(value));
+  const kind = choice("Compare with", (/** @type {Comparison} */ value) => app.compare(value));
   const other = choice("Compared with", (value) => app.update({ other: value }));
-  const view = segments("How to compare", [
-    ["both", "Side by side"], ["difference", "Difference"], ["all", "Both"],
-  ], (value) => app.update({ show: value }));
+  const view = segments(
+    "How to compare",
+    [
+      ["both", "Side by side"],
+      ["difference", "Difference"],
+      ["all", "Both"],
+    ],
+    (value) => app.update({ show: value }),
+  );
   const element = h("div", { class: "group compare" }, kind.element, other.element, view.element);
 
-  /** @param {import("../app.js").Model} model */
+  /** @param {Model} model */
   function draw(model) {
     const { state, layer } = model;
     const runs = model.runs.map((each) => each.run);
-    const offered = COMPARE.filter(([id]) => id === "off" || id === state.compare || firstOther(id, state, layer, runs) !== null);
+    const offered = COMPARE.filter(
+      ([id]) => id === "off" || id === state.compare || firstOther(id, state, layer, runs) !== null,
+    );
     kind.fill(offered, state.compare);
     const on = state.compare !== "off";
     show(other.element, on);
@@ -119,11 +203,16 @@ function createCompare(app) {
   return { element, draw };
 }
 
-/** @param {string} kind @param {import("../app.js").Model} model @returns {[string, string][]} */
+/**
+ * Options of the second select.
+ * @param {Comparison} kind @param {Model} model @returns {[string, string][]}
+ */
 function others(kind, { layer, runs }) {
   if (kind === "run") return runs.map(({ run }) => [run, run || "."]);
   if (!layer) return [];
   if (kind === "step") return layer.steps.map((step) => [String(step), `step ${stepText(step)}`]);
-  if (kind === "sample") return Array.from({ length: layer.samples }, (_, k) => [String(k), `sample ${k}`]);
+  if (kind === "sample") {
+    return Array.from({ length: layer.samples }, (_, k) => [String(k), `sample ${k}`]);
+  }
   return ROLES.filter(([id]) => id !== "kernels" && layer.roles.includes(id));
 }

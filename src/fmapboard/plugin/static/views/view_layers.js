@@ -1,41 +1,65 @@
 // @ts-check
-/** The list of layers, each with a small strip that says how it does. */
+/** The list of layers, each with a badge and a small strip that show its state. */
 
 import { h, icon, say, segments, show } from "./dom.js";
 import { health, strip } from "./health_strip.js";
 import { kernelRows, matches, networkRows, unfolded } from "./tree.js";
 
-/** @typedef {{row: import("./tree.js").Row, element: HTMLElement, paint: (o: Map<string, import("./health_strip.js").Overview>) => void}} Drawn */
+/** @typedef {import("../app.js").App} App */
+/** @typedef {import("../app.js").Model} Model */
+/** @typedef {import("./tree.js").Row} Row */
+/** @typedef {Map<string, import("./health_strip.js").Overview>} Overviews by key of the layer */
+/** @typedef {{row: Row, element: HTMLElement, paint: (overview: Overviews) => void}} Drawn */
 
-/** @param {import("../app.js").App} app */
+/** @param {App} app */
 export function createLayers(app) {
-  const filter = /** @type {HTMLInputElement} */ (h("input", {
-    type: "search", placeholder: "Filter layers", "aria-label": "Filter layers", title: "Filter layers (/)", spellcheck: "false",
+  /** @type {HTMLInputElement} */
+  const filter = h("input", {
+    type: "search",
+    placeholder: "Filter layers",
+    "aria-label": "Filter layers",
+    title: "Filter layers (/)",
+    spellcheck: "false",
     on: { input: () => app.update({ filter: filter.value }) },
-  }));
-  const grouping = segments("Order of layers", [["network", "Network", "in network order"], ["kernel", "Kernel", "grouped by kernel shape"]],
-    (group) => app.update({ group }));
-  const sick = h("button", { type: "button", class: "sick", on: { click: () => app.update({ sick: !app.state.sick }) } });
+  });
+  const grouping = segments(
+    "Order of layers",
+    [
+      ["network", "Network", "in network order"],
+      ["kernel", "Kernel", "grouped by kernel shape"],
+    ],
+    (group) => app.update({ group }),
+  );
+  const sick = h("button", {
+    type: "button",
+    class: "sick",
+    on: { click: () => app.update({ sick: !app.state.sick }) },
+  });
   const list = h("div", { class: "tree", role: "tree", "aria-label": "Layers", tabindex: "0" });
   const empty = h("p", { class: "note", text: "No layer matches." });
-  const element = h("nav", { class: "layers", "aria-label": "Layers" },
-    h("div", { class: "layers-head" }, filter, h("div", { class: "row" }, grouping.element, sick)), list, empty);
+  const element = h(
+    "nav",
+    { class: "layers", "aria-label": "Layers" },
+    h("div", { class: "layers-head" }, filter, h("div", { class: "row" }, grouping.element, sick)),
+    list,
+    empty,
+  );
   /** @type {Set<string>} */
   const folded = new Set();
   /** @type {Drawn[]} */
   let drawn = [];
-  /** @type {import("./tree.js").Row[]} */
+  /** @type {Row[]} */
   let groups = [];
   let before = "";
-  /** @type {unknown} */
+  /** @type {Overviews|null} */
   let painted = null;
 
   list.addEventListener("click", (event) => {
     const row = /** @type {Element} */ (event.target).closest("[data-row]");
-    if (row) act(drawn[Number(/** @type {HTMLElement} */ (row).dataset.row)].row);
+    if (row instanceof HTMLElement) act(drawn[Number(row.dataset.row)].row);
   });
 
-  /** @param {import("./tree.js").Row} row */
+  /** Selects a layer, or folds or unfolds a group. @param {Row} row */
   function act(row) {
     if (row.kind === "layer") {
       app.update({ layer: row.id });
@@ -45,14 +69,14 @@ export function createLayers(app) {
     app.redraw();
   }
 
-  /** Folds the innermost group of the chosen layer, or opens it again. */
+  /** Folds the innermost group of the selected layer, or unfolds it. */
   function fold() {
     const own = groups.filter((row) => row.layers.some((layer) => layer.key === app.state.layer));
     const group = own.find((row) => folded.has(row.id)) ?? own[own.length - 1];
     if (group) act(group);
   }
 
-  /** Up or down to the next layer that shows. @param {number} by */
+  /** Selects a layer that is `by` rows away. @param {number} by */
   function move(by) {
     const rows = drawn.map(({ row }) => row).filter((row) => row.kind === "layer");
     const now = rows.findIndex((row) => row.id === app.state.layer);
@@ -60,21 +84,29 @@ export function createLayers(app) {
     if (to) app.update({ layer: to.id });
   }
 
-  /** @param {import("../app.js").Model} model */
+  /** @param {Model} model */
   function draw(model) {
     const { state, overview } = model;
-    if (document.activeElement !== filter && filter.value !== state.filter) filter.value = state.filter;
+    if (document.activeElement !== filter && filter.value !== state.filter) {
+      filter.value = state.filter;
+    }
     grouping.draw(state.group);
-    const ill = model.layers.filter((layer) => severity(overview, layer.key) > 0);
-    say(sick, `${ill.length} flagged`);
+    const flagged = model.layers.filter((layer) => severity(overview, layer.key) > 0);
+    say(sick, `${flagged.length} flagged`);
     sick.setAttribute("aria-pressed", String(state.sick));
-    sick.classList.toggle("any", ill.length > 0);
+    sick.classList.toggle("any", flagged.length > 0);
     sick.title = "Show only layers with dead channels, values that are not finite, or no change";
-    const among = (state.sick ? ill : model.layers).filter((layer) => matches(layer, state.filter));
+    const among = (state.sick ? flagged : model.layers).filter((layer) =>
+      matches(layer, state.filter),
+    );
     const all = state.group === "kernel" ? kernelRows(among) : networkRows(among);
     groups = all.filter((row) => row.kind === "group");
     const rows = unfolded(all, folded);
-    const key = JSON.stringify([model.state.run, rows.map(({ id, depth, kind }) => [id, depth, kind]), [...folded]]);
+    const key = JSON.stringify([
+      model.state.run,
+      rows.map(({ id, depth, kind }) => [id, depth, kind]),
+      [...folded],
+    ]);
     if (key !== before) {
       before = key;
       drawn = rows.map((row, i) => createRow(row, i, folded.has(row.id)));
@@ -87,7 +119,7 @@ export function createLayers(app) {
     mark(state.layer);
   }
 
-  /** @param {string} chosen */
+  /** Marks the selected layer. @param {string} chosen */
   function mark(chosen) {
     for (const { row, element: each } of drawn) {
       const is = row.kind === "layer" && row.id === chosen;
@@ -102,19 +134,28 @@ export function createLayers(app) {
   return { element, list, filter, draw, move, fold };
 }
 
-/** @param {Map<string, import("./health_strip.js").Overview>} overview @param {string} key */
+/** @param {Overviews} overview @param {string} key */
 function severity(overview, key) {
   const of = overview.get(key);
   return of ? health(of).severity : 0;
 }
 
-/** @param {import("./tree.js").Row} row @param {number} index @param {boolean} isFolded @returns {Drawn} */
+/** @param {Row} row @param {number} index @param {boolean} isFolded @returns {Drawn} */
 function createRow(row, index, isFolded) {
   const text = h("span", { class: "name", text: row.text });
-  const element = h("div", {
-    class: row.kind, role: "treeitem", id: `row-${index}`, "data-row": index, "aria-level": row.depth + 1,
-    "aria-selected": "false", "aria-expanded": row.kind === "group" ? String(!isFolded) : null,
-  }, text);
+  const element = h(
+    "div",
+    {
+      class: row.kind,
+      role: "treeitem",
+      id: `row-${index}`,
+      "data-row": index,
+      "aria-level": row.depth + 1,
+      "aria-selected": "false",
+      "aria-expanded": row.kind === "group" ? String(!isFolded) : null,
+    },
+    text,
+  );
   element.style.setProperty("--depth", String(row.depth));
   if (row.kind === "group") {
     element.prepend(icon(isFolded ? "folded" : "open"));
@@ -126,10 +167,14 @@ function createRow(row, index, isFolded) {
   const badge = h("span", { class: "badge" });
   const bar = createStrip();
   element.append(badge, bar.element);
-  return { row, element, paint: (overview) => paintLayer(element, badge, bar, row.layers[0], overview) };
+  return {
+    row,
+    element,
+    paint: (overview) => paintLayer(element, badge, bar, row.layers[0], overview),
+  };
 }
 
-/** @param {HTMLElement} sum @param {import("./tree.js").Row} row @param {Map<string, import("./health_strip.js").Overview>} overview */
+/** @param {HTMLElement} sum @param {Row} row @param {Overviews} overview */
 function paintGroup(sum, row, overview) {
   const worst = Math.max(0, ...row.layers.map((layer) => severity(overview, layer.key)));
   sum.dataset.severity = String(worst);
@@ -142,14 +187,20 @@ function createStrip() {
   const constant = h("i", { class: "constant" });
   const bad = h("i", { class: "bad" });
   const change = h("i", { class: "change" });
-  const element = h("span", { class: "strip", "aria-hidden": "true" },
-    h("b", { class: "span" }, range), h("b", { class: "share" }, dead, constant, bad), h("b", { class: "moved" }, change));
+  const element = h(
+    "span",
+    { class: "strip", "aria-hidden": "true" },
+    h("b", { class: "span" }, range),
+    h("b", { class: "share" }, dead, constant, bad),
+    h("b", { class: "moved" }, change),
+  );
   return { element, range, dead, constant, bad, change };
 }
 
 /**
- * @param {HTMLElement} element @param {HTMLElement} badge @param {ReturnType<typeof createStrip>} bar
- * @param {import("./tree.js").Layer} layer @param {Map<string, import("./health_strip.js").Overview>} overview
+ * @param {HTMLElement} element @param {HTMLElement} badge
+ * @param {ReturnType<typeof createStrip>} bar
+ * @param {import("../data/answers.js").Layer} layer @param {Overviews} overview
  */
 function paintLayer(element, badge, bar, layer, overview) {
   const shape = layer.kernel_shape ? ` ${layer.kernel_shape.join("×")}` : "";

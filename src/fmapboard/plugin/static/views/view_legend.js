@@ -1,5 +1,5 @@
 // @ts-check
-/** The colour bar in the layer's own units, and what the colours that are no values mean. */
+/** The colour bar with its values, and the meaning of the colours of marks. */
 
 import { sideName } from "../state/compare.js";
 import { h, say, show } from "./dom.js";
@@ -14,7 +14,7 @@ export function gradient(name) {
   return `linear-gradient(to right, ${ramp(name, 17).map(css).join(", ")})`;
 }
 
-/** A bar with its scale below; `draw(lo, hi, palette, text)`. */
+/** A colour bar with its scale below. */
 export function createBar() {
   const ramp = h("div", { class: "ramp" });
   const scale = h("div", { class: "ramp-scale" });
@@ -30,15 +30,19 @@ export function createBar() {
     say(title, text);
     show(title, Boolean(text));
     ramp.style.background = gradient(palette);
-    const places = ticks(lo, hi, 4).filter((value) => hi > lo && value > lo + (hi - lo) * 0.22 && value < hi - (hi - lo) * 0.22);
+    const places = ticks(lo, hi, 4).filter(
+      (value) => hi > lo && value > lo + (hi - lo) * 0.22 && value < hi - (hi - lo) * 0.22,
+    );
     const at = [lo, ...places, hi];
-    scale.replaceChildren(...at.map((value, i) => {
-      const label = h("span", { text: short(value) });
-      label.style.left = `${hi > lo ? ((value - lo) / (hi - lo)) * 100 : i * 100}%`;
-      if (i === 0) label.className = "start";
-      if (i === at.length - 1) label.className = "end";
-      return label;
-    }));
+    scale.replaceChildren(
+      ...at.map((value, i) => {
+        const label = h("span", { text: short(value) });
+        label.style.left = `${hi > lo ? ((value - lo) / (hi - lo)) * 100 : i * 100}%`;
+        if (i === 0) label.className = "start";
+        if (i === at.length - 1) label.className = "end";
+        return label;
+      }),
+    );
     element.setAttribute("aria-label", `${text}: ${short(lo)} to ${short(hi)}`);
   }
   return { element, draw };
@@ -47,12 +51,15 @@ export function createBar() {
 export function createLegend() {
   const main = createBar();
   const between = createBar();
-  const marks = h("ul", { class: "marks", "aria-label": "What is no value" },
+  const marks = h(
+    "ul",
+    { class: "marks", "aria-label": "What is no value" },
     ...LEGEND.map(({ code, name, what }) => {
       const swatch = h("i");
       swatch.style.background = css(MARK_COLOURS[code]);
       return h("li", { title: what }, swatch, h("span", { text: name }));
-    }));
+    }),
+  );
   const element = h("div", { class: "legend" }, main.element, between.element, marks);
 
   /** @param {import("../app.js").Model} model @param {number|null} hovered */
@@ -69,16 +76,28 @@ export function createLegend() {
     main.draw(maps.ranges.lo[c], maps.ranges.hi[c], state.colours, where);
     if (maps.difference && maps.otherQuestion) {
       const pair = `${sideName(maps.question, state.compare)} − ${sideName(maps.otherQuestion, state.compare)}`;
-      between.draw(maps.differenceRanges.lo[c], maps.differenceRanges.hi[c], "signed", `${pair}, ${whose}`);
+      between.draw(
+        maps.differenceRanges.lo[c],
+        maps.differenceRanges.hi[c],
+        "signed",
+        `${pair}, ${whose}`,
+      );
     }
   }
 
-  /** @param {import("../draw/scene.js").Scene} scene */
+  /** @param {import("../draw/scene.js").KernelsScene} scene */
   function kernels(scene) {
     const peak = scene.picture?.peak ?? 0;
     show(main.element, true);
     const rgb = scene.picture?.palette === "rgb";
-    main.draw(-peak, peak, rgb ? "grey" : "signed", rgb ? "weights per colour, grey is 0" : `weights: ${scene.picture?.layout === "rows" ? OUTPUTS_DOWN : INPUTS_DOWN}`);
+    main.draw(
+      -peak,
+      peak,
+      rgb ? "grey" : "signed",
+      rgb
+        ? "weights per colour, grey is 0"
+        : `weights: ${scene.picture?.layout === "rows" ? OUTPUTS_DOWN : INPUTS_DOWN}`,
+    );
   }
   return { element, draw };
 }

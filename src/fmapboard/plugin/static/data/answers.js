@@ -1,0 +1,178 @@
+// @ts-check
+/** Types of the server's answers, by route (`fmapboard.plugin.routes`); there is no code here. */
+
+/**
+ * A float in a JSON answer: TensorBoard spells non-finite values as strings.
+ * @typedef {number|"NaN"|"Infinity"|"-Infinity"} JsonFloat
+ */
+
+/**
+ * What a picture shows of a layer.
+ * @typedef {"feature_maps"|"inputs"|"gradients_of_maps"|"kernels"} Role
+ */
+
+/**
+ * `data/runs`.
+ * @typedef {object} RunsAnswer
+ * @property {RunEntry[]} runs runs that hold fmapboard records
+ * @property {string} logdir
+ * @property {boolean} keeps_enough false if TensorBoard keeps its default of 10 steps per series
+ */
+
+/**
+ * @typedef {object} RunEntry
+ * @property {string} run name
+ * @property {number} layers number of layers
+ * @property {number|null} started time of the run's first event, s
+ */
+
+/**
+ * `data/layers`.
+ * @typedef {object} LayersAnswer
+ * @property {string} run
+ * @property {Layer[]} layers in network order
+ * @property {InputSeries[]} inputs
+ * @property {number[]} steps kept steps of all layers, ascending
+ * @property {number} steps_written number of logged steps
+ */
+
+/**
+ * One layer of `data/layers`.
+ * @typedef {object} Layer
+ * @property {string} key tag of the layer's records
+ * @property {string} name as in `watch(name=…)`, "" for none
+ * @property {string} layer module name
+ * @property {string} label module name, and the call if it is not the first
+ * @property {number} call 1 for the first call in a forward pass
+ * @property {string} type module class
+ * @property {number[]|null} kernel_shape
+ * @property {number} position in the order of calls, from 0
+ * @property {number} channels
+ * @property {number} drawn channels that have pictures
+ * @property {number} samples per picture
+ * @property {Role[]} roles
+ * @property {string|null} activation label of the activation module that follows
+ * @property {number[]} steps kept steps, ascending
+ * @property {number[]} wall_times s, one per step
+ * @property {number} steps_written number of logged steps
+ * @property {boolean} step_from_first the first kept step is no longer in TensorBoard's series, but in
+ *   a record of its own
+ * @property {string|null} error why its newest record cannot be read
+ */
+
+/**
+ * The kept pictures of one sample of the network's input.
+ * @typedef {object} InputSeries
+ * @property {string} name as in `watch(name=…)`, "" for none
+ * @property {number} sample
+ * @property {number[]} steps
+ * @property {number[]} wall_times s, one per step
+ */
+
+/**
+ * `data/overview`.
+ * @typedef {object} OverviewAnswer
+ * @property {number} step
+ * @property {OverviewEntry[]} layers
+ */
+
+/**
+ * One layer of `data/overview`. The numbers are null where no statistics were logged.
+ * @typedef {object} OverviewEntry
+ * @property {string} key
+ * @property {number} step the kept step that the numbers are from
+ * @property {JsonFloat|null} minimum
+ * @property {JsonFloat|null} maximum
+ * @property {JsonFloat|null} mean
+ * @property {JsonFloat|null} std
+ * @property {number|null} nan
+ * @property {number|null} positive_infinity
+ * @property {number|null} negative_infinity
+ * @property {number|null} channels_nonfinite
+ * @property {number|null} channels_constant
+ * @property {number|null} channels_dead
+ * @property {boolean} dead_known
+ * @property {number} channels
+ * @property {JsonFloat|null} change since the previous kept step, in standard deviations
+ * @property {string} [error] why the record cannot be read
+ */
+
+/**
+ * `data/numbers`: series by tag.
+ * @typedef {object} NumbersAnswer
+ * @property {Record<string, ScalarSeries>} scalars
+ * @property {Record<string, HistogramSeries>} histograms
+ */
+
+/** @typedef {{steps: number[], values: JsonFloat[]}} ScalarSeries */
+
+/**
+ * Per step, K counts and the K + 1 edges of their buckets.
+ * @typedef {{steps: number[], edges: JsonFloat[][], counts: JsonFloat[][]}} HistogramSeries
+ */
+
+/** @typedef {{name: string, shape: number[]}} ArrayEntry */
+
+/**
+ * JSON of `data/history`; its arrays are [steps, channels].
+ * @typedef {{steps: number[], wall_times: number[], arrays: ArrayEntry[]}} HistoryFacts
+ */
+
+/**
+ * JSON of `data/maps`.
+ * @typedef {object} MapsFacts
+ * @property {RecordHeader} header
+ * @property {number} step
+ * @property {number} wall_time s
+ * @property {(ArraysPart|PngPart)[]} parts
+ * @property {string[]} missing roles whose pictures TensorBoard no longer keeps
+ */
+
+/** @typedef {{kind: "arrays", arrays: ArrayEntry[], offset: number, length: number}} ArraysPart */
+
+/**
+ * @typedef {object} PngPart
+ * @property {"png"} kind
+ * @property {Role} role
+ * @property {number} sample
+ * @property {number} width px
+ * @property {number} height px
+ * @property {number} offset in bytes
+ * @property {number} length in bytes
+ */
+
+/**
+ * Header of a stored record, as far as the tab reads it (`fmapboard.tab_format`).
+ * @typedef {object} RecordHeader
+ * @property {number} format
+ * @property {Picture[]} pictures
+ */
+
+/** @typedef {MapsPicture|KernelsPicture} Picture */
+
+/**
+ * A picture of one map per channel.
+ * @typedef {object} MapsPicture
+ * @property {Exclude<Role, "kernels">} role
+ * @property {number} channels
+ * @property {number} drawn channels in the picture
+ * @property {number} samples
+ * @property {number[]} tile [height, width] of a map, px
+ * @property {number} [columns] tiles per row
+ * @property {number} [padding] px
+ * @property {number} block values per side averaged into one pixel
+ * @property {string} view how the tensor was read as maps, "" for [N, C, H, W]
+ * @property {string} palette
+ * @property {string} scale "channel", "layer" or "locked"
+ * @property {"rows"} [layout] sequences; a grid of tiles otherwise
+ */
+
+/**
+ * @typedef {object} KernelsPicture
+ * @property {"kernels"} role
+ * @property {number|null} peak largest magnitude: the scale is -peak … peak
+ * @property {string} palette "rgb" or "signed"
+ * @property {"rows"} [layout]
+ */
+
+export {};

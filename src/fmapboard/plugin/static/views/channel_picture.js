@@ -1,0 +1,93 @@
+// @ts-check
+/** The enlarged map of a channel, with the value under the pointer. */
+
+import { sideName } from "../state/compare.js";
+import { h, say, show } from "./dom.js";
+import { pixelsOf } from "../draw/grid_paint.js";
+import { tileCanvas } from "../draw/paint.js";
+import { prepare } from "../draw/theme.js";
+import { place, reading } from "./view_grid.js";
+
+/** @typedef {import("../app.js").Model} Model */
+/** @typedef {import("../draw/scene.js").MapsScene} MapsScene */
+/** @typedef {import("../draw/scene.js").Part} Part */
+
+/** Height of the row of pixels of a sequence, CSS px. */
+const STRIP = 44;
+
+/** @param {Part} part */
+export function createPicture(part) {
+  const canvas = h("canvas", { role: "img" });
+  const title = h("span");
+  const value = h("span", { class: "value", "aria-live": "polite" });
+  const element = h("figure", {}, h("figcaption", {}, title, value), canvas);
+  /** @type {{scene: MapsScene, channel: number}|null} */
+  let drawn = null;
+
+  canvas.addEventListener("mousemove", (event) => {
+    if (!drawn?.scene.a) return;
+    const box = canvas.getBoundingClientRect();
+    const { height, width } = drawn.scene.a.planes;
+    const x = Math.min(
+      width - 1,
+      Math.max(0, Math.floor(((event.clientX - box.left) / box.width) * width)),
+    );
+    const y = Math.min(
+      height - 1,
+      Math.max(0, Math.floor(((event.clientY - box.top) / box.height) * height)),
+    );
+    say(value, `${place(drawn.scene, y, x)}: ${reading(drawn.scene, part, drawn.channel, y, x)}`);
+  });
+  canvas.addEventListener("mouseleave", () => say(value, ""));
+
+  /**
+   * @param {Model} model @param {MapsScene} scene @param {number} channel
+   * @param {number} available CSS px
+   */
+  function draw(model, scene, channel, available) {
+    const shown = part === "a" || scene.parts.includes(part) || (part === "b" && Boolean(scene.b));
+    show(element, shown && (part !== "difference" || Boolean(scene.difference)));
+    if (element.hidden) return;
+    drawn = { scene, channel };
+    const side = part === "b" ? scene.b : scene.a;
+    if (!side) return;
+    const { width } = side.planes;
+    const input =
+      part === "difference" || model.state.overlay === 0 || scene.rows ? null : model.input;
+    const [wide, high] = scene.rows
+      ? [available, STRIP]
+      : size(scene, side.planes, input, available);
+    const context = prepare(canvas, wide, high);
+    const tile = tileCanvas(pixelsOf(scene, part, channel, model.state.colours).pixels, width);
+    context.imageSmoothingEnabled = Boolean(input);
+    if (input) context.drawImage(input, 0, 0, wide, high);
+    context.imageSmoothingEnabled = scene.rows && width > canvas.width;
+    context.globalAlpha = input ? model.state.overlay / 100 : 1;
+    context.drawImage(tile, 0, 0, wide, high);
+    context.globalAlpha = 1;
+    const question = part === "b" && scene.otherQuestion ? scene.otherQuestion : scene.question;
+    say(
+      title,
+      part === "difference" ? "Difference" : scene.b ? sideName(question, model.state.compare) : "",
+    );
+    canvas.setAttribute(
+      "aria-label",
+      `channel ${channel}, ${title.textContent || `step ${question.step}`}`,
+    );
+  }
+  return { element, draw };
+}
+
+/**
+ * Width and height of a picture, CSS px. A map pixel is a whole number of device pixels.
+ * @param {MapsScene} scene @param {import("../data/decode.js").Planes} planes
+ * @param {ImageBitmap|null} input @param {number} available width, CSS px
+ */
+function size(scene, { height, width }, input, available) {
+  const aspect = input ? input.height / input.width : height / width;
+  const ratio = window.devicePixelRatio || 1;
+  const most = scene.b ? 240 : 340;
+  const wide = Math.min(scene.b ? (available - 6) / 2 : available, most / Math.max(aspect, 0.05));
+  const whole = input ? wide : (Math.max(1, Math.floor((wide * ratio) / width)) * width) / ratio;
+  return [whole, whole * aspect];
+}

@@ -1,0 +1,60 @@
+"""The types in static/data/answers.js have the keys that the routes send."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Tab = Any  # tests/plugin/conftest.py
+ANSWERS = Path(__file__).parents[2] / "src/fmapboard/plugin/static/data/answers.js"
+
+
+def declared() -> dict[str, tuple[set[str], set[str]]]:
+    """By name of each object type: its required and its optional keys."""
+    types = {}
+    for comment in re.findall(r"/\*\*.*?\*/", ANSWERS.read_text(), re.DOTALL):
+        name = re.search(r"@typedef \{object\} (\w+)", comment)
+        if name:
+            keys = re.findall(r"@property \{.*\} (\[?)(\w+)", comment)
+            required = {key for optional, key in keys if not optional}
+            types[name[1]] = required, {key for _, key in keys} - required
+    return types
+
+
+@pytest.fixture(scope="module")
+def answers(tab: Tab) -> dict[str, list[dict[str, Any]]]:
+    """Answers, and the objects in them, by the name of their type."""
+    run, key = "run2", "fmapboard/0"
+    runs, layers = tab.ask("data/runs"), tab.ask("data/layers", run=run)
+    overview = tab.ask("data/overview", run=run, step=20)
+    facts, _ = tab.open("data/maps", run=run, key=key, step=0)
+    pictures = facts["header"]["pictures"]
+    return {
+        "RunsAnswer": [runs], "RunEntry": runs["runs"],
+        "LayersAnswer": [layers], "Layer": layers["layers"], "InputSeries": layers["inputs"],
+        "OverviewAnswer": [overview], "OverviewEntry": overview["layers"],
+        "NumbersAnswer": [tab.ask("data/numbers", run=run, key=key)],
+        "MapsFacts": [facts], "RecordHeader": [facts["header"]],
+        "PngPart": [part for part in facts["parts"] if part["kind"] == "png"],
+        "MapsPicture": [picture for picture in pictures if picture["role"] != "kernels"],
+        "KernelsPicture": [picture for picture in pictures if picture["role"] == "kernels"],
+    }  # fmt: skip
+
+
+STORED = {"RecordHeader", "MapsPicture", "KernelsPicture"}
+"""Parts of stored records, of which the front end declares only the keys that it reads."""
+
+
+@pytest.mark.parametrize("name", sorted(declared()))
+def test_a_declared_type_has_the_keys_of_its_answer(
+    name: str, answers: dict[str, list[dict[str, Any]]]
+) -> None:
+    required, optional = declared()[name]
+    assert answers[name]
+    for answer in answers[name]:
+        assert required <= set(answer)
+        if name not in STORED:
+            assert set(answer) <= required | optional
