@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import re
 import weakref
 from pathlib import Path
 from typing import Any
@@ -25,13 +26,20 @@ def test_a_wrong_result_is_found() -> None:
     scope: dict[str, Any] = {}
     right = run_block("x = [3,\n     4]\nlen(x)  # 2\nx[2]  # IndexError: list index …\n", scope)
     assert [result.is_right for result in right] == [True, True]
-    wrong = run_block("len(x)  # 3\nx[2]  # IndexError: something …\nx[0]  # ValueError: …", scope)
+    wrong = run_block("len(x)  # 3\nx[2]  # IndexError: tuple …\nx[0]  # ValueError: …", scope)
     assert [result.is_right for result in wrong] == [False, False, False]
 
 
 def test_each_expression_has_the_result_that_the_page_states(from_hooks: RunPage) -> None:
     assert [result for result in from_hooks.results if not result.is_right] == []
-    assert len(from_hooks.results) == 20
+    assert len(from_hooks.results) == 18
+
+
+def test_each_link_within_the_page_leads_to_a_heading(from_hooks: RunPage) -> None:
+    headings = re.findall(r"^## (.*)$", from_hooks.text, re.MULTILINE)
+    slugs = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    links = set(re.findall(r"\]\(#([^)]+)\)", from_hooks.text))
+    assert links == slugs
 
 
 # Tensor hook
@@ -76,6 +84,20 @@ def test_arguments_given_by_keyword_are_missing_in_a_forward_pre_hook() -> None:
     assert seen == [(), {"input": x}]
 
 
+def test_extract_returns_an_argument_given_by_keyword() -> None:
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = nn.Conv2d(3, 8, 3)
+
+        def forward(self, x: Tensor) -> Tensor:
+            out: Tensor = self.conv(input=x)
+            return out
+
+    x = torch.rand(1, 3, 8, 8)
+    assert torch.equal(fmapboard.extract(Net(), x, side="input")["conv"], x)
+
+
 def test_inputs_are_in_the_run_of_a_training(tmp_path: Path) -> None:
     net = small_net()
     with fmapboard.watch(net, tmp_path, every=1, inputs=True) as board, board.step(0):
@@ -100,18 +122,28 @@ def test_a_hook_that_is_registered_twice_stores_every_pass_twice() -> None:
     assert len(kept) == 2
 
 
-@pytest.mark.parametrize("name", ["alexnet", "vgg11"])
-def test_a_full_backward_hook_breaks_models_with_in_place_relus(name: str) -> None:
-    model = torchvision.models.get_model(name, weights=None, num_classes=2)
-    convolutions = [i for i, layer in enumerate(model.features) if isinstance(layer, nn.Conv2d)]
+def vgg_features() -> nn.Sequential:
+    return torchvision.models.vgg.make_layers(torchvision.models.vgg.cfgs["A"])
+
+
+def alexnet_features() -> nn.Sequential:
+    return torchvision.models.alexnet(weights=None, num_classes=2).features
+
+
+@pytest.mark.parametrize("features", [alexnet_features, vgg_features])
+def test_a_full_backward_hook_breaks_models_with_in_place_relus(features: Any) -> None:
+    layers = features()
+    convolutions = [i for i, layer in enumerate(layers) if isinstance(layer, nn.Conv2d)]
+    assert len(convolutions) in (5, 8)
     for index in convolutions:
-        assert model.features[index + 1].inplace
-        handle = model.features[index].register_full_backward_hook(lambda *_: None)
+        assert layers[index + 1].inplace
+        handle = layers[index].register_full_backward_hook(lambda *_: None)
         with pytest.raises(RuntimeError, match="is being modified inplace"):
-            model.features(torch.rand(1, 3, 64, 64))
+            layers(torch.rand(1, 3, 64, 64))
         handle.remove()
 
 
+@pytest.mark.filterwarnings("ignore:Full backward hook is firing")  # no input requires gradients
 def test_the_first_layer_has_no_grad_input_in_a_full_backward_hook() -> None:
     net, kept = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU()), []
     net[0].register_full_backward_hook(lambda layer, ins, outs: kept.append(ins))
@@ -123,14 +155,18 @@ def test_the_first_layer_has_no_grad_input_in_a_full_backward_hook() -> None:
 
 
 def test_stored_outputs_keep_the_activations_of_their_pass_alive(from_hooks: RunPage) -> None:
-    model = torchvision.models.resnet34(weights=None).eval()
+    model, image = from_hooks.names["resnet"], from_hooks.names["image"]
     alive: list[weakref.ref[Tensor]] = []
-    model.bn1.register_forward_hook(lambda layer, args, output: alive.append(weakref.ref(output)))
+    last = model.layer4[2].conv2
     save_output = from_hooks.names["SaveOutput"]()
-    handle = model.layer4[2].conv2.register_forward_hook(save_output)
-    model(from_hooks.names["image"])
-    handle.remove()
-    maps = fmapboard.extract(model, from_hooks.names["image"])
+    handles = [
+        model.bn1.register_forward_hook(lambda *args: alive.append(weakref.ref(args[2]))),
+        last.register_forward_hook(save_output),
+    ]
+    model(image)
+    handles.pop().remove()
+    maps = fmapboard.extract(model, image)
+    handles.pop().remove()
     gc.collect()
     assert [reference() is None for reference in alive] == [False, True]
     assert len(save_output.outputs) == 1
