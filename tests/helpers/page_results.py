@@ -1,7 +1,7 @@
 """Run the Python blocks of a documentation page and collect the results that it states.
 
-A comment behind an expression statement is its result: what ``repr`` prints, or the type and text
-of the exception that it raises. A stated result that ends in ``…`` may go on.
+The comment after an expression statement is its result: what ``repr`` prints, or the type and text
+of the exception that it raises. A stated result that ends in ``…`` is a prefix of the real one.
 """
 
 from __future__ import annotations
