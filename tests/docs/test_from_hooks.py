@@ -1,0 +1,180 @@
+"""The page about hooks: what it says of hooks and of the calls that take their place."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import re
+import weakref
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torchvision
+from page_results import RunPage, events, run_block, scalar_steps, steps
+from torch import Tensor, nn
+
+import fmapboard
+
+
+def small_net() -> nn.Sequential:
+    return nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(inplace=True), nn.Conv2d(8, 4, 3))
+
+
+def test_a_wrong_result_is_found() -> None:
+    scope: dict[str, Any] = {}
+    right = run_block("x = [3,\n     4]\nlen(x)  # 2\nx[2]  # IndexError: list index …\n", scope)
+    assert [result.is_right for result in right] == [True, True]
+    wrong = run_block("len(x)  # 3\nx[2]  # IndexError: tuple …\nx[0]  # ValueError: …", scope)
+    assert [result.is_right for result in wrong] == [False, False, False]
+
+
+def test_each_expression_has_the_result_that_the_page_states(from_hooks: RunPage) -> None:
+    assert [result for result in from_hooks.results if not result.is_right] == []
+    assert len(from_hooks.results) == 18
+
+
+def test_each_link_within_the_page_leads_to_a_heading(from_hooks: RunPage) -> None:
+    headings = re.findall(r"^## (.*)$", from_hooks.text, re.MULTILINE)
+    slugs = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    links = set(re.findall(r"\]\(#([^)]+)\)", from_hooks.text))
+    assert links == slugs
+
+
+# Tensor hook
+
+
+def test_retain_grad_keeps_the_gradient_of_the_relus_output(from_hooks: RunPage) -> None:
+    net, images, kept = (from_hooks.names[name] for name in ("net", "images", "kept"))
+    maps = net[0](images)
+    activated = maps.clone().relu().detach().requires_grad_()
+    net[2](activated).sum().backward()
+    maps.retain_grad()
+    net[1:](maps).sum().backward()
+    assert torch.equal(maps.grad, activated.grad)
+    assert not torch.equal(activated.grad, kept[0])
+
+
+def test_extract_gradients_leaves_grad_as_it_was() -> None:
+    net, images = small_net(), torch.randn(2, 3, 32, 32)
+    fmapboard.extract_gradients(net, images, loss=torch.sum)
+    assert net[0].weight.grad is None
+    net[1:](net[0](images)).sum().backward()
+    assert net[0].weight.grad is not None
+
+
+def test_activation_gradients_are_in_the_run_of_a_training(from_hooks: RunPage) -> None:
+    run = from_hooks.run("gradients")
+    for tag in ("gradients_of_maps_8x3x3x3/0", "activation_gradients/0", "gradients/0.weight"):
+        assert steps(run, tag) == [0], tag
+    assert scalar_steps(run, "gradient_norm/0.weight") == [0]
+
+
+# Module hooks
+
+
+def test_arguments_given_by_keyword_are_missing_in_a_forward_pre_hook() -> None:
+    layer, x, seen = nn.Conv2d(3, 8, 3), torch.rand(1, 3, 8, 8), []
+    layer.register_forward_pre_hook(lambda layer, args: seen.append(args))
+    layer.register_forward_pre_hook(
+        lambda layer, args, kwargs: seen.append(kwargs), with_kwargs=True
+    )
+    layer(input=x)
+    assert seen == [(), {"input": x}]
+
+
+def test_extract_returns_an_argument_given_by_keyword() -> None:
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = nn.Conv2d(3, 8, 3)
+
+        def forward(self, x: Tensor) -> Tensor:
+            out: Tensor = self.conv(input=x)
+            return out
+
+    x = torch.rand(1, 3, 8, 8)
+    assert torch.equal(fmapboard.extract(Net(), x, side="input")["conv"], x)
+
+
+def test_inputs_are_in_the_run_of_a_training(tmp_path: Path) -> None:
+    net = small_net()
+    with fmapboard.watch(net, tmp_path, every=1, inputs=True) as board, board.step(0):
+        net(torch.rand(2, 3, 32, 32))
+    run = events(tmp_path)
+    assert steps(run, "inputs_4x8x3x3/2") == steps(run, "inputs/2") == [0]
+
+
+@pytest.mark.parametrize("keep", [Tensor.detach, Tensor.cpu, Tensor.clone])
+def test_of_what_a_forward_hook_keeps_only_a_clone_survives_an_in_place_relu(keep: Any) -> None:
+    net, kept = small_net(), []
+    net[0].register_forward_hook(lambda layer, args, output: kept.append(keep(output)))
+    net(torch.randn(2, 3, 32, 32))
+    assert bool(kept[0].min() < 0) == (keep is Tensor.clone)
+
+
+def test_a_hook_that_is_registered_twice_stores_every_pass_twice() -> None:
+    net, kept = small_net(), []
+    for _ in range(2):
+        net[0].register_forward_hook(lambda layer, args, output: kept.append(output))
+    net(torch.randn(2, 3, 32, 32))
+    assert len(kept) == 2
+
+
+def vgg_features() -> nn.Sequential:
+    return torchvision.models.vgg.make_layers(torchvision.models.vgg.cfgs["A"])
+
+
+def alexnet_features() -> nn.Sequential:
+    return torchvision.models.alexnet(weights=None, num_classes=2).features
+
+
+@pytest.mark.parametrize("features", [alexnet_features, vgg_features])
+def test_a_full_backward_hook_breaks_models_with_in_place_relus(features: Any) -> None:
+    layers = features()
+    convolutions = [i for i, layer in enumerate(layers) if isinstance(layer, nn.Conv2d)]
+    assert len(convolutions) in (5, 8)
+    for index in convolutions:
+        assert layers[index + 1].inplace
+        handle = layers[index].register_full_backward_hook(lambda *_: None)
+        with pytest.raises(RuntimeError, match="is being modified inplace"):
+            layers(torch.rand(1, 3, 64, 64))
+        handle.remove()
+
+
+@pytest.mark.filterwarnings("ignore:Full backward hook is firing")  # no input requires gradients
+def test_the_first_layer_has_no_grad_input_in_a_full_backward_hook() -> None:
+    net, kept = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU()), []
+    net[0].register_full_backward_hook(lambda layer, ins, outs: kept.append(ins))
+    net(torch.rand(1, 3, 8, 8)).sum().backward()
+    assert kept == [(None,)]
+
+
+# SaveOutput
+
+
+def test_stored_outputs_keep_the_activations_of_their_pass_alive(from_hooks: RunPage) -> None:
+    model, image = from_hooks.names["resnet"], from_hooks.names["image"]
+    alive: list[weakref.ref[Tensor]] = []
+    last = model.layer4[2].conv2
+    save_output = from_hooks.names["SaveOutput"]()
+    handles = [
+        model.bn1.register_forward_hook(lambda *args: alive.append(weakref.ref(args[2]))),
+        last.register_forward_hook(save_output),
+    ]
+    model(image)
+    handles.pop().remove()
+    maps = fmapboard.extract(model, image)
+    handles.pop().remove()
+    gc.collect()
+    assert [reference() is None for reference in alive] == [False, True]
+    assert len(save_output.outputs) == 1
+    assert len(maps) == 36
+
+
+def test_the_hooked_model_cannot_be_copied_and_one_after_extract_can(from_hooks: RunPage) -> None:
+    with pytest.raises(RuntimeError, match="support the deepcopy protocol"):
+        copy.deepcopy(from_hooks.names["hooked"])
+    copy.deepcopy(from_hooks.names["resnet"])
+    assert not any(layer._forward_hooks for layer in from_hooks.names["resnet"].modules())
