@@ -1,4 +1,4 @@
-"""How well every layer of a run is at a step: ranges, bad values, dead channels, change."""
+"""Health of every layer of a run at one step: ranges, bad values, dead channels, change."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fmapboard.tab_format import Floats, FormatError
 
 
 def overview(reader: Reader, query: Query) -> Answer:
-    """``data/overview``: each layer at its kept step nearest before the one asked for."""
+    """``data/overview``: each layer at its last kept step up to the requested one, or its first."""
     run, step = query.text("run"), query.whole("step")
     every = sorted(series_of(reader, run), key=lambda series: natural(series.layer.key))
     if not every:
@@ -73,7 +73,7 @@ _UNKNOWN: dict[str, Any] = {
 
 
 def _layer_wide(arrays: Mapping[str, Floats]) -> dict[str, float]:
-    """Extremes, mean and spread over all channels, which count alike; NaN without a number."""
+    """Minimum, maximum, mean and std over all channels, equally weighted; NaN if none is finite."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # no finite channel at all
         spread = np.nanmean(arrays["std"] ** 2) + np.nanvar(arrays["mean"])
@@ -86,7 +86,10 @@ def _layer_wide(arrays: Mapping[str, Floats]) -> dict[str, float]:
 
 
 def _change(now: Mapping[str, Floats], before: Mapping[str, Floats]) -> float | None:
-    """By how many of its former standard deviations a channel's mean moved, on average."""
+    """Change of the channel means since the previous step, averaged over channels.
+
+    The unit is the channel's previous standard deviation; if that is 0, its previous mean.
+    """
     shared = min(len(now["mean"]), len(before["mean"]))
     mean, std = before["mean"][:shared], before["std"][:shared]
     unit = np.where(std > 0, std, np.where(mean != 0, np.abs(mean), 1.0))
