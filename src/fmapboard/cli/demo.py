@@ -62,7 +62,9 @@ def run_demo(logdir: Path, steps: int | None, every: int, serve: bool, port: int
         f"(chance: {result.chance:.1%})."
     )
     _draw(network, run)
-    out.print(f"\nOpen it in TensorBoard:\n  {to_paste('serve', run)}", markup=False, soft_wrap=True)
+    out.print(
+        f"\nOpen it in TensorBoard:\n  {to_paste('serve', run)}", markup=False, soft_wrap=True
+    )
     if serve:
         run_server(run, port)
 

@@ -91,11 +91,12 @@ def find(raw: Mapping[str, Any], expected_keys: Collection[str]) -> Found:
     """Find the state dict inside a checkpoint, with the names that the model expects.
 
     Every dictionary of tensors inside ``raw`` is a candidate (``{"state_dict": …}``,
-    ``{"model": …, "ema": …}``). Each is read with and without the ``module.`` and ``_orig_mod.``
-    that DataParallel and torch.compile insert, and without a common prefix such as Lightning's
-    ``model.``; if no name matches, with a prefix added that the expected names have. The reading
-    with the most names in ``expected_keys`` wins. On a tie, trained weights come before averaged
-    ones, then the reading that changes the names least. Tensors alias those of ``raw``.
+    ``{"model": …, "ema": …}``). Each candidate is read in several ways: with and without the
+    ``module.`` and ``_orig_mod.`` that DataParallel and torch.compile insert, and without a common
+    prefix such as Lightning's ``model.``. If no name matches then, a prefix that the expected names
+    have in common is added. The reading with the most names in ``expected_keys`` wins. On a tie,
+    trained weights win over averaged ones, and then names with fewer changes. Tensors alias those
+    of ``raw``.
 
     Example:
         >>> list(find({"state_dict": {"module.weight": torch.ones(1)}}, {"weight"}).tensors)
