@@ -50,7 +50,7 @@ class Fmapboard:
 
 
 class Histograms:
-    """`add_histogram` of every weight and gradient, with torch's or tensorboardX's SummaryWriter."""
+    """`add_histogram` of every weight and gradient, with a SummaryWriter of either library."""
 
     writes = "histograms of weights, gradients"
 

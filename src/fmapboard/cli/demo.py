@@ -32,7 +32,9 @@ PHOTOGRAPH = "chelsea.jpg"
 """Drawn at every logged step, so that steps can be compared, and again after training."""
 
 
-def run_demo(logdir: Path, steps: int | None, every: int, serve: bool, port: int) -> None:
+def run_demo(
+    logdir: Path, steps: int | None, every: int, serve: bool, port: int, open_browser: bool = True
+) -> None:
     """Train the network with logging on, draw one photograph, and print how to open the run.
 
     Args:
@@ -66,7 +68,7 @@ def run_demo(logdir: Path, steps: int | None, every: int, serve: bool, port: int
         f"\nOpen it in TensorBoard:\n  {to_paste('serve', run)}", markup=False, soft_wrap=True
     )
     if serve:
-        run_server(run, port)
+        run_server(run, port, open_browser=open_browser)
 
 
 def _train(
