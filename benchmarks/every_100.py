@@ -3,9 +3,9 @@
 Measured in CPU time of the whole process, because the effect (0.15 %) is below the noise of wall
 time. Two independent methods, so that noise can be distinguished from the effect:
 
-* in parts: the CPU time that one logged step adds until all of it is on disk, from many logged
-  steps, each between two bare ones; plus 99 times that of a step that is not logged, from 100,000
-  calls of the hook alone. Given relative to 100 bare steps, with the standard error of the mean.
+* in parts: the CPU time that a logged step adds until it is on disk (from many logged steps, each
+  between two bare ones), plus 99 times the CPU time of the hook at a step that is not logged (from
+  100,000 calls); divided by the CPU time of 100 bare steps. With the standard error of the mean.
 * directly: blocks of 100 steps, alternately watched and bare (bare, watched, watched, bare, …).
 """
 

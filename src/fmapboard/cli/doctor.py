@@ -102,7 +102,7 @@ def interpreter_of(command: Path) -> str | None:
 
 
 def _started_by(line: str) -> str | None:
-    """The Python in an ``exec`` line of sh, which pip writes when the path is too long for #!."""
+    """The Python in the second line of a ``#!/bin/sh`` script; pip uses that for long paths."""
     try:
         words = shlex.split(line)
     except ValueError:
@@ -111,7 +111,7 @@ def _started_by(line: str) -> str | None:
 
 
 def _same(one: str, other: str) -> bool:
-    """True if both are in one environment; the files alone do not tell, as venvs link them."""
+    """True if both are in one environment; compares folders, as venvs link the same Python."""
     return os.path.realpath(Path(one).parent) == os.path.realpath(Path(other).parent)
 
 
@@ -164,7 +164,7 @@ def _judged(found: dict[str, Any], python: str) -> Iterator[Finding]:
         yield Finding(f"the tab does not load: {found['tab']}", Weight.PROBLEM)
     if versions["fmapboard"] != __version__:
         yield Finding(
-            f"fmapboard {versions['fmapboard']} differs from the one that runs this command "
+            f"fmapboard {versions['fmapboard']} is not the version of this command "
             f"({__version__}); an older version may not read newer runs"
         )
     if found["has_entry"] and found["tab"] is None and not found["broken"]:

@@ -17,10 +17,11 @@ PACKAGES = ("tensorboard", "tensorboard-data-server", "fmapboard", "torch")
 
 
 def inspect() -> dict[str, Any]:
-    """Versions (None for what is not installed), plugins that fail to import, and so on.
+    """Examine this Python: package versions, broken plugins, the tab, running servers.
 
     Returns:
-        What `doctor` judges; ``tab`` is why the Feature maps tab does not load, or None.
+        A dictionary for JSON. A version is None if the package is not installed; ``tab`` is the
+        error that keeps the Feature maps tab from loading, or None.
     """
     versions = {name: _version(name) for name in PACKAGES}
     has_tensorboard = versions["tensorboard"] is not None

@@ -83,6 +83,7 @@ def fmapboard(context: click.Context) -> None:
 @fmapboard.command(
     cls=_command("visualize photo.jpg --model resnet34 --logdir runs/x --out maps"),
     context_settings=_HELP,
+    short_help="Draw a network's feature maps of images.",
 )
 @click.argument("images", nargs=-1, type=_EXISTING)
 @click.option(
@@ -178,7 +179,11 @@ def visualize(**options: Any) -> None:
     visualize_images(Request(**options))
 
 
-@fmapboard.command(cls=_command("fmapboard demo --serve"), context_settings=_HELP)
+@fmapboard.command(
+    cls=_command("fmapboard demo --serve"),
+    context_settings=_HELP,
+    short_help="Train a small network and log its feature maps.",
+)
 @click.option(
     "--logdir",
     type=_FOLDER,
@@ -196,13 +201,17 @@ def visualize(**options: Any) -> None:
 @_port
 @_no_open
 def demo(**options: Any) -> None:
-    """Train a small network on bundled photographs and log its feature maps, all offline."""
+    """Train a small network on bundled photographs and log its feature maps; works offline."""
     from fmapboard.cli.demo import run_demo
 
     run_demo(**options)
 
 
-@fmapboard.command(cls=_command("fmapboard serve runs/demo"), context_settings=_HELP)
+@fmapboard.command(
+    cls=_command("fmapboard serve runs/demo"),
+    context_settings=_HELP,
+    short_help="Start TensorBoard and open the Feature maps tab.",
+)
 @click.argument("logdir", type=_LOG_DIRECTORY, default=Path("runs"))
 @_port
 @_no_open
@@ -216,9 +225,13 @@ def serve(logdir: Path | RemoteDirectory, port: int, open_browser: bool) -> None
     run_server(logdir, port, open_browser=open_browser)
 
 
-@fmapboard.command(cls=_command("fmapboard doctor"), context_settings=_HELP)
+@fmapboard.command(
+    cls=_command("fmapboard doctor"),
+    context_settings=_HELP,
+    short_help="Check that TensorBoard has the Feature maps tab.",
+)
 def doctor() -> None:
-    """Check that TensorBoard has the Feature maps tab, and say how to fix it if not."""
+    """Check that TensorBoard has the Feature maps tab; if not, say how to fix it."""
     from fmapboard.cli.doctor import run_doctor
 
     run_doctor()

@@ -44,14 +44,14 @@ class Directory(click.ParamType):  # type: ignore[type-arg]  # not generic in ol
             self.fail(str(error), param, ctx)
 
 
-def new_directory(wanted: Path) -> Path:
-    """Create ``wanted``; if it exists and is not empty, ``wanted-2``, ``wanted-3`` and so on.
+def new_directory(first: Path) -> Path:
+    """Create the directory ``first``; if that exists and is not empty, ``first-2`` and so on.
 
     Raises:
         WriteError: the directory cannot be created.
     """
     for number in itertools.count(1):
-        path = wanted if number == 1 else wanted.with_name(f"{wanted.name}-{number}")
+        path = first if number == 1 else first.with_name(f"{first.name}-{number}")
         try:
             path.mkdir(parents=True)
         except FileExistsError:
@@ -70,7 +70,7 @@ def to_paste(*words: str | Path | RemoteDirectory) -> str:
 
 
 def _program() -> list[str]:
-    """``fmapboard`` if PATH finds this installation's command, else its path or ``python -m``."""
+    """The command of this installation: ``python -m fmapboard``, ``fmapboard`` or its path."""
     typed = Path(sys.argv[0])
     if typed.name == "__main__.py":
         return [sys.executable, "-m", "fmapboard"]

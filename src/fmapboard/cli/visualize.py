@@ -109,7 +109,7 @@ def draw_images(request: Request, loaded: LoadedModel, paths: list[Path]) -> Non
     check_forward(loaded.model)
     loaded.model.to(_device(request.device))
     out = console()
-    out.print(f"{loaded.name}: input prepared by {loaded.preprocessing.source}", markup=False)
+    out.print(f"{loaded.name}, preprocessing: {loaded.preprocessing.source}", markup=False)
     logdir, folder = _places(request)
     board = None if logdir is None else TensorBoardWriter(logdir)
     compose = SummaryBuilder(colormap=request.colormap, scale=request.scale)

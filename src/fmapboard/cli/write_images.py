@@ -25,7 +25,7 @@ from fmapboard.writers.folder import FolderWriter
 from fmapboard.writers.worker import Worker
 
 MAX_WAITING_BYTES = 64 * 2**20
-"""Limit for recorded images in the queue: a few images of a large network, to bound memory."""
+"""Limit for the recorded images that wait in the queue: a few images of a large network."""
 
 THREADS = min(8, os.cpu_count() or 1)
 """Threads that encode PNGs."""

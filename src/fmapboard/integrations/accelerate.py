@@ -33,8 +33,7 @@ def watch(
         optimizer: the optimizer that ``prepare`` returned. Its completed steps are counted, as
             accelerate counts accumulated and skipped ones. Without it, mark steps yourself:
             ``with board.step(i):``.
-        every: log each optimizer step whose number it divides, or a function from step number to
-            bool.
+        every: log each optimizer step whose number it divides, or a function from number to bool.
         start_step: number of steps completed before a resume.
         options: see `training_run.PlacedOptions`.
 

@@ -19,8 +19,7 @@ class FeatureMapHandler:
 
     Args:
         model: the model to watch.
-        every: log each optimizer step whose number it divides, or a function from step number to
-            bool.
+        every: log each optimizer step whose number it divides, or a function from number to bool.
         tb_logger: ignite's TensorboardLogger; logs go below its directory. Without it, they go to
             ``runs/<time>_<host>``.
         gradient_accumulation_steps: iterations per optimizer step, the same number as given to
@@ -45,15 +44,7 @@ class FeatureMapHandler:
         self._accumulated = gradient_accumulation_steps
 
     def attach(self, engine: Any, evaluator: Any = None) -> FeatureMapHandler:
-        """Add handlers to the trainer and, for ``validation=True``, to the evaluator.
-
-        Args:
-            engine: the trainer.
-            evaluator: the engine that runs validation.
-
-        Returns:
-            This handler.
-        """
+        """Add handlers to a trainer and, for ``validation=True``, to an evaluator."""
         events = ignite.Events
         engine.add_event_handler(events.ITERATION_STARTED, self._begin)
         engine.add_event_handler(events.ITERATION_COMPLETED, self._end)

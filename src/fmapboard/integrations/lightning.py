@@ -18,8 +18,7 @@ class FeatureMapCallback(pl.Callback):  # type: ignore[misc, name-defined]  # kn
     """Logs feature maps, histograms and gradient norms of the module that a `Trainer` trains.
 
     Args:
-        every: log each optimizer step whose number it divides, or a function from step number to
-            bool.
+        every: log each optimizer step whose number it divides, or a function from number to bool.
         module: dotted name of the submodule to watch; None for the whole LightningModule.
         options: see `training_run.RunOptions`.
     """
@@ -47,8 +46,7 @@ class FeatureMapCallback(pl.Callback):  # type: ignore[misc, name-defined]  # kn
                 trainer.default_root_dir,
                 start_step=number,
                 scaler=getattr(trainer.precision_plugin, "scaler", None),
-                # A `fast_dev_run` must leave no files.
-                writer=MemoryWriter() if trainer.fast_dev_run else None,
+                writer=MemoryWriter() if trainer.fast_dev_run else None,  # it must leave no files
             )
         self._run.begin(number)
 

@@ -22,8 +22,7 @@ class FeatureMapCallback(hf.TrainerCallback):  # type: ignore[misc, name-defined
     """Logs feature maps, histograms and gradient norms of the model that a `Trainer` trains.
 
     Args:
-        every: log each optimizer step whose number it divides, or a function from step number to
-            bool.
+        every: log each optimizer step whose number it divides, or a function from number to bool.
         options: see `training_run.RunOptions`.
     """
 

@@ -35,7 +35,7 @@ class Series:
         )
 
     @property
-    def is_first_from_first(self) -> bool:
+    def first_step_is_restored(self) -> bool:
         """True if TensorBoard dropped the first step, and the record in ``firsts`` replaces it."""
         points = self.points
         return bool(points) and points[0] not in self.own

@@ -1,8 +1,8 @@
-"""The entry point that TensorBoard imports when it starts; it must never keep it from starting.
+"""The entry point that TensorBoard imports when it starts; no failure in it stops TensorBoard.
 
-TensorBoard catches errors neither in the import of this module nor in
-`FeatureMapsLoader.fix_flags`. So this module imports only the standard library and the base class,
-and its methods catch all exceptions.
+TensorBoard does not catch errors in the import of this module or in `FeatureMapsLoader.fix_flags`.
+So this module imports only the standard library and the base class, and the loader's methods catch
+all exceptions.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ NAME = "feature_maps"
 KEPT_STEPS = 50
 """Steps per series that TensorBoard keeps in memory, unless the user gave a number.
 
-TensorBoard's default is 10 random steps. It stays if none of the runs was written by fmapboard,
-whose pictures would otherwise take five times the memory. Records and pictures get the same number,
+TensorBoard's default is 10 random steps. That is not changed if fmapboard wrote none of the runs,
+because their pictures would take five times the memory. Records and pictures get the same number,
 so that both keep the same steps; histograms and scalars have higher defaults.
 """
 _PICTURES = "images"
@@ -65,7 +65,7 @@ class FeatureMapsLoader(base_plugin.TBLoader):  # type: ignore[misc]  # tensorbo
 
 
 def keeps_enough(flags: Any) -> bool:
-    """False if TensorBoard keeps its default of 10 steps, as it started without runs of ours."""
+    """False if TensorBoard keeps only its default of 10 steps (see `KEPT_STEPS`)."""
     given = getattr(flags, "samples_per_plugin", None)
     return not isinstance(given, Mapping) or NAME in given
 

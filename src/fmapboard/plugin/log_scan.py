@@ -25,9 +25,9 @@ _TRACE = re.compile(rb"feature_maps_|\n\x0cfeature_maps")
 def has_only_foreign_runs(logdirs: Iterable[str]) -> bool:
     """True if there are event files, and the scan finds feature maps in none of them.
 
-    Files that fmapboard wrote itself are recognized by name. Of those written through a
-    SummaryWriter, the first MiB of the newest is searched. Remote directories are not scanned and
-    count as foreign.
+    Files that fmapboard wrote itself are recognized by name. Others may have been written through a
+    SummaryWriter: the first MiB of each of the newest 100 is searched. A remote directory is not
+    scanned; it counts as foreign.
 
     Args:
         logdirs: paths or URLs, as given to TensorBoard.

@@ -67,7 +67,7 @@ def _layer(
         "label": series.layer.label,
         "steps": [point.step for point in points],
         "wall_times": [point.wall_time for point in points],
-        "step_from_first": series.is_first_from_first,
+        "step_from_first": series.first_step_is_restored,
         "error": str(last) if isinstance(last, FormatError) else None,
     }
     known = last if isinstance(last, Header) else first
