@@ -1,6 +1,7 @@
 """Cost of one logged step, compared with the classic recipe: ``python benchmarks/logged_step.py``.
 
-A bare step before every measurement warms caches and threads, and another bare step is the
+The classic recipe writes the same data with torchvision's make_grid and a SummaryWriter. Before
+every measurement, one bare step warms caches and threads, and a second one is timed as the
 baseline. Values are medians over rounds.
 
 *Wall, until on disk*: time that a logged step adds, including the wait for the worker. *Back to
@@ -34,7 +35,7 @@ from fmapboard.writers.tensorboard import TensorBoardWriter
 
 
 class Recipe:
-    """The classic recipe, with those of its faults fixed that would make it cheaper."""
+    """The classic recipe, without the faults that would make it look cheaper."""
 
     def __init__(self, model: nn.Module, folder: Path) -> None:
         self._model, self._writer = model, SummaryWriter(str(folder))

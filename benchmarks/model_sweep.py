@@ -112,7 +112,7 @@ def versions() -> str:
 
 
 def main() -> int:
-    """Check the models and write the table; returns 1 if any has a fault, else 0."""
+    """Check the models and write the table; returns 1 if any model has a fault, else 0."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", metavar="PATTERN", help="glob for the names of models")
     parser.add_argument("--timm", action="store_true", help="also check timm families")

@@ -41,7 +41,7 @@ class Row:
     """Cost until everything is on disk."""
     bare: Cost
     """Cost of a bare step."""
-    bytes_a_step: float
+    bytes_per_step: float
     """Bytes on disk per step."""
 
 
@@ -92,7 +92,7 @@ def cells(row: Row) -> list[str]:
         f"{row.held:.1f} ms, {row.held / row.bare.wall:.0%}",
         f"{row.whole.wall:.0f} ms, {row.whole.wall / row.bare.wall:.0%}",
         f"{row.whole.cpu:.0f} ms",
-        f"{row.bytes_a_step / 1e6:.2f} MB",
+        f"{row.bytes_per_step / 1e6:.2f} MB",
     ]
 
 

@@ -92,7 +92,7 @@ def read_image(path: Path) -> Image.Image:
 
 
 def read_fitted(path: Path, fit: Callable[[Image.Image], T]) -> T:
-    """``fit`` applied to the image in a file; of several threads, only one reads a large image.
+    """Read an image file and apply ``fit``; one thread at a time if the image is large.
 
     Raises:
         ImageError: as in `read_image`.

@@ -62,12 +62,7 @@ _port = click.option(
     help="TensorBoard's port; 0 for any free one.",
 )
 _no_open = click.option(
-    "--no-open",
-    "open_browser",
-    is_flag=True,
-    flag_value=False,
-    default=True,
-    help="Print the tab's address without opening a browser.",
+    "--no-open", is_flag=True, help="Print the tab's address without opening a browser."
 )
 
 
@@ -200,11 +195,11 @@ def visualize(**options: Any) -> None:
 @click.option("--serve", is_flag=True, help="Start TensorBoard on the run afterwards.")
 @_port
 @_no_open
-def demo(**options: Any) -> None:
+def demo(no_open: bool, **options: Any) -> None:
     """Train a small network on bundled photographs and log its feature maps; works offline."""
     from fmapboard.cli.demo import run_demo
 
-    run_demo(**options)
+    run_demo(open_browser=not no_open, **options)
 
 
 @fmapboard.command(
@@ -215,14 +210,14 @@ def demo(**options: Any) -> None:
 @click.argument("logdir", type=_LOG_DIRECTORY, default=Path("runs"))
 @_port
 @_no_open
-def serve(logdir: Path | RemoteDirectory, port: int, open_browser: bool) -> None:
+def serve(logdir: Path | RemoteDirectory, port: int, no_open: bool) -> None:
     """Start TensorBoard on LOGDIR (default: runs) and open the Feature maps tab.
 
     Keeps the pictures of up to 200 steps per layer; the plain tensorboard command keeps 50.
     """
     from fmapboard.cli.serve import run_server
 
-    run_server(logdir, port, open_browser=open_browser)
+    run_server(logdir, port, open_browser=not no_open)
 
 
 @fmapboard.command(

@@ -120,45 +120,45 @@ class Reader:
         return self._data(self.provider.read_tensors, HISTOGRAMS, run, tags)
 
     def blobs(
-        self, wanted: Sequence[tuple[Point, int]], *, keep: bool = True
+        self, requested: Sequence[tuple[Point, int]], *, keep: bool = True
     ) -> list[bytes | None]:
         """The requested blobs, in order; None for a blob that cannot be read.
 
         Args:
-            wanted: pairs of a point and the index of the blob in it.
+            requested: pairs of a point and the index of the blob in it.
             keep: True to cache the blobs for later requests.
         """
-        found = [self._cached(point, place) for point, place in wanted]
+        found = [self._cached(point, index) for point, index in requested]
         missing = [i for i, blob in enumerate(found) if blob is None]
-        calls = [partial(self._blob, *wanted[i]) for i in missing]
+        calls = [partial(self._blob, *requested[i]) for i in missing]
         for i, blob in zip(missing, self.calls(calls, self._nudge), strict=True):
             found[i] = blob
             if keep and blob is not None:
-                self.cache.put(self._key(*wanted[i]), blob)
+                self.cache.put(self._key(*requested[i]), blob)
         return found
 
-    def _cached(self, point: Point, place: int) -> bytes | None:
-        return self.cache.get(self._key(point, place))
+    def _cached(self, point: Point, index: int) -> bytes | None:
+        return self.cache.get(self._key(point, index))
 
-    def _key(self, point: Point, place: int) -> tuple[Any, ...]:
-        stamp = (point.tag, point.step, point.wall_time, place)
+    def _key(self, point: Point, index: int) -> tuple[Any, ...]:
+        stamp = (point.tag, point.step, point.wall_time, index)
         return (self.experiment, point.plugin, point.run, *stamp)
 
-    def _blob(self, point: Point, place: int) -> bytes | None:
+    def _blob(self, point: Point, index: int) -> bytes | None:
         """Read a blob; if its key is no longer valid, list the series again and retry once."""
         try:
-            return self._read(point, place)
+            return self._read(point, index)
         except Gone:
             pass
         listed = self._list_again(point)
         try:
-            return None if listed is None else self._read(listed, place)
+            return None if listed is None else self._read(listed, index)
         except Gone:
             return None
 
-    def _read(self, point: Point, place: int) -> bytes:
+    def _read(self, point: Point, index: int) -> bytes:
         try:
-            blob = self.provider.read_blob(self.context, blob_key=point.blobs[place])
+            blob = self.provider.read_blob(self.context, blob_key=point.blobs[index])
         except (errors.PublicError, LookupError, TypeError, ValueError) as error:
             raise Gone from error  # dropped, or the series does not consist of blobs
         if not isinstance(blob, bytes):
@@ -190,8 +190,8 @@ class Reader:
         found = self._ask(method, plugin_name=plugin, run_tag_filter=chosen, downsample=_ALL)
         return {tag: list(data) for tag, data in found.get(run, {}).items()}
 
-    def _ask(self, method: Callable[..., Any], **words: Any) -> Any:
-        call = partial(method, self.context, experiment_id=self.experiment, **words)
+    def _ask(self, method: Callable[..., Any], **arguments: Any) -> Any:
+        call = partial(method, self.context, experiment_id=self.experiment, **arguments)
         return self.calls([call], self._nudge)[0]
 
     def _nudge(self) -> Any:

@@ -78,7 +78,7 @@ class Query:
         return int(value)
 
     def stamp(self) -> float | None:
-        """The wall time ``ts``, s, or None; a URL has it if the response may be cached."""
+        """The wall time ``ts``, s, or None; it lets the browser cache the response."""
         value = self.request.args.get("ts")
         if value is None:
             return None

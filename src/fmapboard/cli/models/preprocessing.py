@@ -18,7 +18,7 @@ IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
 IMAGENET_SIZE, IMAGENET_RESIZE = 224, 256
 
-_LONGEST = 20
+_MAX_ASPECT = 20
 """Largest ratio of the longer to the shorter side; a longer image is cropped to its middle.
 Otherwise resizing a strip one pixel high would fill the memory."""
 
@@ -181,8 +181,8 @@ def _fit(values: Sequence[float], channels: int) -> tuple[float, ...]:
 
 def _without_ends(image: Image.Image) -> Image.Image:
     height, width = (
-        min(image.height, _LONGEST * image.width),
-        min(image.width, _LONGEST * image.height),
+        min(image.height, _MAX_ASPECT * image.width),
+        min(image.width, _MAX_ASPECT * image.height),
     )
     if (width, height) == image.size:
         return image

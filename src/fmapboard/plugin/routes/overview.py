@@ -23,19 +23,18 @@ def overview(reader: Reader, query: Query) -> Answer:
     if not every:
         raise missing(f"no feature maps in run {run!r}")
     pairs = [_now_and_before(series, step) for series in every]
-    wanted = [(point, place) for pair in pairs for point in pair for place in (0, 1)]
-    blobs = iter(reader.blobs(wanted))
+    blobs = iter(reader.blobs([(point, i) for pair in pairs for point in pair for i in (0, 1)]))
     listed = []
     for series, pair in zip(every, pairs, strict=True):
         read = [_read(next(blobs), next(blobs)) for _ in pair]
-        listed.append({"key": series.layer.key, "step": pair[0].step, **_said(*read)})
+        listed.append({"key": series.layer.key, "step": pair[0].step, **_health(*read)})
     return Answer({"step": step, "layers": listed})
 
 
 def _now_and_before(series: Series, step: int) -> list[Point]:
     points = series.points
-    place = nearest(points, step)
-    return [points[place], *points[max(0, place - 1) : place]]
+    index = nearest(points, step)
+    return [points[index], *points[max(0, index - 1) : index]]
 
 
 def _read(header: bytes | None, arrays: bytes | None) -> Record | FormatError:
@@ -45,7 +44,9 @@ def _read(header: bytes | None, arrays: bytes | None) -> Record | FormatError:
         return error
 
 
-def _said(now: Record | FormatError, before: Record | FormatError | None = None) -> dict[str, Any]:
+def _health(
+    now: Record | FormatError, before: Record | FormatError | None = None
+) -> dict[str, Any]:
     if isinstance(now, FormatError):
         return {**_UNKNOWN, "error": str(now)}
     arrays = statistics(now, "feature_maps")
