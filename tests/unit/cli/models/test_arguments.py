@@ -89,8 +89,8 @@ def test_a_forward_that_needs_more_than_images_is_refused_with_the_way_out() -> 
         check_forward(Scaled())
     assert str(caught.value) == (
         "Scaled.forward() needs t, shift in addition to images: give --forward-arg t=VALUE "
-        "--forward-arg shift=VALUE, or name a callable (package.module:callable) whose module "
-        "takes images alone"
+        "--forward-arg shift=VALUE, or name a callable (package.module:callable) that returns a "
+        "module that takes only images"
     )
 
 
