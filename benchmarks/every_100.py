@@ -51,9 +51,9 @@ def logged_step(train: Training, pairs: int) -> tuple[list[float], list[float]]:
             with_log = timed(logged, train.sync)
             after = timed(train, train.sync)
             if number >= 2:  # the first steps also draw kernels and store pictures twice
-                beside = before.between(after).cpu
-                extra.append(with_log.cpu - beside)
-                bare.append(beside)
+                baseline = before.between(after).cpu
+                extra.append(with_log.cpu - baseline)
+                bare.append(baseline)
         board.close()
     return extra, bare
 

@@ -92,13 +92,13 @@ def _weights_entry(name: str, request: Request) -> Any:
     entries = torchvision.models.get_model_weights(name)
     if request.weights in ("DEFAULT", "none"):
         return entries.DEFAULT
-    wanted = request.weights.removeprefix(f"{entries.__name__}.")
-    if wanted not in entries.__members__:
+    member = request.weights.removeprefix(f"{entries.__name__}.")
+    if member not in entries.__members__:
         raise ConfigurationError(
             f"no weights {request.weights!r} for {name!r}: neither a file nor one of "
             f"{', '.join([*entries.__members__, 'none'])}"
         )
-    return entries[wanted]
+    return entries[member]
 
 
 def _fetch_torchvision(name: str, entry: Any, request: Request) -> nn.Module:

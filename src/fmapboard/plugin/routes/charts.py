@@ -62,19 +62,19 @@ def _of_parameters(
     return sorted(filter(own.fullmatch, found), key=natural)
 
 
-def _scalars(reader: Reader, run: str, prefix: str, wanted: list[str]) -> dict[str, Any]:
-    found = reader.scalars(run, [prefix + tag for tag in wanted])
+def _scalars(reader: Reader, run: str, prefix: str, requested: list[str]) -> dict[str, Any]:
+    found = reader.scalars(run, [prefix + tag for tag in requested])
     return {
         tag: {"steps": [d.step for d in data], "values": _short([d.value for d in data])}
-        for tag in wanted
+        for tag in requested
         if (data := found.get(prefix + tag))
     }
 
 
-def _histograms(reader: Reader, run: str, prefix: str, wanted: list[str]) -> dict[str, Any]:
-    found = reader.histograms(run, [prefix + tag for tag in wanted])
+def _histograms(reader: Reader, run: str, prefix: str, requested: list[str]) -> dict[str, Any]:
+    found = reader.histograms(run, [prefix + tag for tag in requested])
     charts: dict[str, Any] = {}
-    for tag in wanted:
+    for tag in requested:
         data = [d for d in found.get(prefix + tag, ()) if _is_histogram(d.numpy)]
         if data:
             data = _thinned(data)

@@ -103,12 +103,12 @@ def _inputs(reader: Reader, run: str, listed: list[dict[str, Any]]) -> list[dict
     samples: dict[str, int] = {}
     for layer in listed:
         samples[layer["name"]] = max(samples.get(layer["name"], 1), layer["samples"])
-    wanted = {
+    requested = {
         input_tag(name, sample): (name, sample)
         for name in samples
         for sample in range(min(samples[name], _MAX_SAMPLES))
     }
-    found = reader.points(IMAGES, run, wanted)
+    found = reader.points(IMAGES, run, requested)
     return [
         {
             "name": name,
@@ -116,6 +116,6 @@ def _inputs(reader: Reader, run: str, listed: list[dict[str, Any]]) -> list[dict
             "steps": [point.step for point in found[tag]],
             "wall_times": [point.wall_time for point in found[tag]],
         }
-        for tag, (name, sample) in wanted.items()
+        for tag, (name, sample) in requested.items()
         if found.get(tag)
     ]
