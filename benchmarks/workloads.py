@@ -102,7 +102,7 @@ class Training:
         return loss
 
     def copy(self) -> Training:
-        """The same step on a copy of the model, which has none of the hooks added later."""
+        """The same step on a copy of the model, so that one tool's hooks do not run for another."""
         twin = copy.copy(self)
         twin.model = copy.deepcopy(self.model)
         twin.optimizer = torch.optim.SGD(twin.model.parameters(), lr=1e-3)

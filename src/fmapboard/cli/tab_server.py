@@ -1,8 +1,8 @@
 """TensorBoard as a program that prints, and can open, the address of the Feature maps tab.
 
-``python -m fmapboard.cli.tab_server [--open] …`` takes TensorBoard's own options after ``--open``;
-`serve` starts it. Only here is the address known, even for ``--port 0``, as soon as the server
-listens.
+`serve` runs ``python -m fmapboard.cli.tab_server [--open] OPTIONS`` with TensorBoard's options. The
+address is printed by the server, because only it knows which port ``--port 0`` got, and when the
+port is open.
 """
 
 from __future__ import annotations

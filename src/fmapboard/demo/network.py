@@ -122,7 +122,7 @@ def load_trained(path: str | Path | None = None) -> DemoNetwork:
         network.load_state_dict(torch.load(file, map_location="cpu", weights_only=True))
     except FileNotFoundError as error:
         raise CheckpointError(
-            f"no weights at {file}; create them with: python assets/make_demo_network.py"
+            f"no weights at {file}; assets/make_demo_network.py creates the bundled ones"
         ) from error
     except (OSError, EOFError, RuntimeError, TypeError, pickle.UnpicklingError) as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -73,4 +73,4 @@ class FeatureMapHandler:
     def _failed(self, engine: Any, error: BaseException) -> None:
         self._run.close()
         if len(engine._event_handlers[ignite.Events.EXCEPTION_RAISED]) == 1:
-            raise error  # with a handler ignite does not raise it; only ours must not hide it
+            raise error  # ignite does not raise it once there is a handler, here only ours
