@@ -1,11 +1,13 @@
-"""What logging costs and loses while every core is busy: ``python benchmarks/busy_machine.py``.
+"""Cost of logging, and steps lost, on a busy machine: ``python benchmarks/busy_machine.py``.
 
-Beside a process per core that does nothing but compute, a small CNN trains on one thread and logs
-each step. It is killed without warning at the end, or closed. *Idle priority, unlimited* is the
-same worker without a bound in steps, which never leaves the lowest priority. *Steps lost*: trained
-and not on disk when the process was killed; *bound*: 8 steps, or those of the last 2 s. *Waited*:
-the part of training that was spent waiting for the queue. Medians over rounds, variants in turn;
-steps lost are the most of any round.
+A small CNN trains in one thread and logs every step, while one other process per core keeps all
+cores busy. At the end the training process is killed in one run and closed in another. Variants
+alternate; values are medians over rounds, for *steps lost* the maximum.
+
+*Idle priority, unlimited*: the queue has no limit in steps, and the worker thread always stays at
+the lowest priority. *Steps lost*: steps that were trained but not on disk when the process was
+killed. *Bound*: the documented limit for that, 8 steps or those of the last 2 s, whichever is more.
+*Waited*: fraction of the training time spent waiting for the queue.
 """
 
 from __future__ import annotations
@@ -37,7 +39,15 @@ VARIANTS = ("idle priority, unlimited", "fmapboard", "no logging")
 
 
 def train(variant: str, end: str, folder: str, steps: int, threads: int) -> None:
-    """The training, in a process of its own; prints what `measure` reads."""
+    """Train in this process, which `measure` has started, and print the results for it.
+
+    Args:
+        variant: one of `VARIANTS`.
+        end: ``"kill"`` to wait for the signal at the end, ``"close"`` to close the logger.
+        folder: run directory.
+        steps: number of training steps.
+        threads: number of torch threads.
+    """
     torch.set_num_threads(threads)
     torch.manual_seed(0)
     if variant == VARIANTS[0]:
@@ -58,7 +68,7 @@ def train(variant: str, end: str, folder: str, steps: int, threads: int) -> None
     waited = board._run.pipeline._worker._waited
     print((ends[-1] - began) / steps, waited / (ends[-1] - began), max(8, last), flush=True)
     if end == "kill":
-        sys.stdin.read()  # the worker goes on until the signal arrives, as it does in training
+        sys.stdin.read()  # until the signal arrives the worker keeps writing, as during training
     began = time.perf_counter()
     board.close()
     print(time.perf_counter() - began, flush=True)
@@ -66,16 +76,22 @@ def train(variant: str, end: str, folder: str, steps: int, threads: int) -> None
 
 @dataclass
 class Found:
-    """Seconds per step and to close, the part waited, the bound and how many steps were lost."""
+    """Result of one round of a variant."""
 
     step: float
+    """Time per step, s."""
     waited: float
+    """Fraction of the training time spent waiting for the queue, 0 to 1."""
     bound: float
+    """Largest permitted number of lost steps."""
     lost: int
+    """Steps not on disk when the process was killed."""
     close: float
+    """Time that `close` took, s."""
 
 
 def measure(variant: str, steps: int, threads: int) -> Found:
+    """Train twice, once killed and once closed at the end."""
     with tempfile.TemporaryDirectory() as folder:
         with started("train", variant, "kill", folder, str(steps), str(threads)) as training:
             step, waited, bound = map(float, training.stdout.readline().split())
@@ -122,11 +138,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--threads", type=int, default=1, help="of torch, in the training")
-    parser.add_argument("--busy", type=int, default=os.cpu_count(), help="busy processes")
+    parser.add_argument("--threads", type=int, default=1, help="torch threads of the training")
+    parser.add_argument("--busy", type=int, default=os.cpu_count(), help="number of busy processes")
     options = parser.parse_args()
     console = Console()
-    console.print(machine(), f"{options.busy} busy processes, {options.threads} thread(s) train")
+    console.print(machine(), f"{options.busy} busy processes, {options.threads} training thread(s)")
     found: dict[str, list[Found]] = {variant: [] for variant in VARIANTS}
     with busy_cores(options.busy):
         for _ in range(options.rounds):
@@ -134,7 +150,7 @@ def main() -> None:
                 rounds.append(measure(variant, options.steps, options.threads))
     middle = statistics.median
     idle = middle(one.step for one in found[VARIANTS[0]])
-    table = Table("", "a step", "of idle", "waited", "steps lost", "bound", "close")
+    table = Table("", "per step", "relative", "waited", "steps lost", "bound", "close")
     for variant, rounds in found.items():
         step = middle(one.step for one in rounds)
         table.add_row(

@@ -1,12 +1,12 @@
-"""What ``every=100`` costs over 100 steps of W2: ``python benchmarks/every_100.py``.
+"""Overhead of ``every=100`` over 100 steps of workload W2: ``python benchmarks/every_100.py``.
 
-CPU seconds of the whole process, since what is looked for (0.15 %) is less than the noise of the
-wall clock. Two ways, so that noise can be told from effect:
+Measured in CPU time of the whole process, because the effect (0.15 %) is below the noise of wall
+time. Two independent methods, so that noise can be distinguished from the effect:
 
-* in parts: the CPU that one logged step adds, until all of it is on disk, over many pairs of a
-  logged and a bare step beside each other; and what a step that is not logged adds, over 100,000
-  calls of the hook alone. Their sum over 100 bare steps, with the standard error of the mean.
-* directly: blocks of 100 steps, watched and bare in turn (bare, watched, watched, bare, …).
+* in parts: the CPU time that a logged step adds until it is on disk (from many logged steps, each
+  between two bare ones), plus 99 times the CPU time of the hook at a step that is not logged (from
+  100,000 calls); divided by the CPU time of 100 bare steps. With the standard error of the mean.
+* directly: blocks of 100 steps, alternately watched and bare (bare, watched, watched, bare, …).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ STEPS = 100
 
 
 def mean_and_error(values: list[float]) -> tuple[float, float]:
-    """The mean without the lowest and the highest tenth, and its standard error."""
+    """Mean without the lowest and highest 10 % of the values, and its standard error."""
     cut = len(values) // 10
     kept = sorted(values)[cut : len(values) - cut]
     spread = statistics.stdev(kept) if len(kept) > 1 else math.nan
@@ -36,7 +36,7 @@ def mean_and_error(values: list[float]) -> tuple[float, float]:
 
 
 def logged_step(train: Training, pairs: int) -> tuple[list[float], list[float]]:
-    """CPU ms that a logged step adds to a bare one, and of bare steps."""
+    """CPU time that each logged step adds to a bare one, and that of each bare step, ms."""
     extra, bare = [], []
     with tempfile.TemporaryDirectory() as place:
         board = fmapboard.watch(train.model, place, every=1)
@@ -50,16 +50,16 @@ def logged_step(train: Training, pairs: int) -> tuple[list[float], list[float]]:
             before = timed(train, train.sync)
             with_log = timed(logged, train.sync)
             after = timed(train, train.sync)
-            if number >= 2:  # the first ones draw kernels and write grids twice
-                beside = before.between(after).cpu
-                extra.append(with_log.cpu - beside)
-                bare.append(beside)
+            if number >= 2:  # the first steps also draw kernels and store pictures twice
+                baseline = before.between(after).cpu
+                extra.append(with_log.cpu - baseline)
+                bare.append(baseline)
         board.close()
     return extra, bare
 
 
 def unlogged_step(train: Training, calls: int = 100_000) -> float:
-    """CPU ms of what runs at a step that is not logged: the optimizer's hook."""
+    """CPU time of the optimizer hook at a step that is not logged, ms."""
     board = fmapboard.watch(
         train.model, writer=MemoryWriter(), optimizer=train.optimizer, every=1 << 60, start_step=1
     )
@@ -73,7 +73,7 @@ def unlogged_step(train: Training, calls: int = 100_000) -> float:
 
 
 def block(train: Training, watched: bool) -> float:
-    """CPU seconds of 100 steps."""
+    """CPU time of 100 steps, s; with ``watched``, including opening and closing the run."""
     with tempfile.TemporaryDirectory() as place:
         begun = cpu_seconds()
         if watched:
@@ -90,8 +90,8 @@ def block(train: Training, watched: bool) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pairs", type=int, default=30)
-    parser.add_argument("--blocks", type=int, default=4, help="of each kind; 0 leaves them out")
-    parser.add_argument("--only", default="W2", help="the workload whose name holds this text")
+    parser.add_argument("--blocks", type=int, default=4, help="per kind; 0 skips this method")
+    parser.add_argument("--only", default="W2", help="workloads whose name contains this text")
     options = parser.parse_args()
     console = Console()
     console.print(machine())
@@ -105,7 +105,7 @@ def main() -> None:
         share, doubt = (extra + 99 * hook) / (STEPS * bare), error / (STEPS * bare)
         console.print(
             f"{work.name}: bare step {bare:.0f} ms CPU; a logged step adds {extra:.1f} ± "
-            f"{error:.1f} ms until on disk, one that is not {hook * 1e3:.2f} µs"
+            f"{error:.1f} ms until it is on disk, a step that is not logged {hook * 1e3:.2f} µs"
         )
         console.print(f"  in parts: {share:+.3%} ± {doubt:.3%} over {STEPS} steps")
         if not options.blocks:
@@ -117,8 +117,8 @@ def main() -> None:
         shares = [w / b - 1 for w, b in zip(spent[True], spent[False], strict=True)]
         direct, error = mean_and_error(shares)
         console.print(
-            f"  directly: {direct:+.3%} ± {error:.3%} ({options.blocks} blocks of {STEPS} "
-            f"watched, as many bare; watched includes opening and closing the run)"
+            f"  directly: {direct:+.3%} ± {error:.3%} ({options.blocks} watched and "
+            f"{options.blocks} bare blocks of {STEPS} steps; watched ones open and close the run)"
         )
 
 

@@ -1,11 +1,14 @@
-"""What one logged step costs, beside the classic recipe: ``python benchmarks/logged_step.py``.
+"""Cost of one logged step, compared with the classic recipe: ``python benchmarks/logged_step.py``.
 
-Every measured step follows a bare step that settles caches and threads, and is compared with a bare
-step beside it; medians over rounds. *Wall, until on disk*: one logged step and the wait for its
-worker. *Back to back*: steps in a row, all of them logged, the wait for the last one included, so
-that a worker and training share the cores as they do at ``every=1``. *Training thread*: how long
-fmapboard holds it. *CPU*: of the whole process, above a bare step. *A step*: bytes on disk, the
-first step's among them, whose grids are stored twice; and those of the later ones.
+The classic recipe writes the same data with torchvision's make_grid and a SummaryWriter. Before
+every measurement, one bare step warms caches and threads, and a second one is timed as the
+baseline. Values are medians over rounds.
+
+*Wall, until on disk*: time that a logged step adds, including the wait for the worker. *Back to
+back*: the same for consecutive logged steps, including the wait after the last one, so that worker
+and training share the cores as with ``every=1``. *Training thread*: time for which it is blocked.
+*CPU*: CPU time that the step adds to the whole process. *Per step*: bytes on disk for the first
+step, whose pictures are stored twice, and for later ones.
 """
 
 from __future__ import annotations
@@ -32,7 +35,7 @@ from fmapboard.writers.tensorboard import TensorBoardWriter
 
 
 class Recipe:
-    """The classic recipe, its faults repaired where they would make it cheaper."""
+    """The classic recipe, without the faults that would make it look cheaper."""
 
     def __init__(self, model: nn.Module, folder: Path) -> None:
         self._model, self._writer = model, SummaryWriter(str(folder))
@@ -63,9 +66,10 @@ class Recipe:
 
 
 class Noting(TensorBoardWriter):
-    """Remembers what the last step cost the training thread, ms."""
+    """A writer that keeps the time for which the last step blocked the training thread."""
 
     held = 0.0
+    """ms."""
 
     def write(self, step: LoggedStep) -> None:
         self.held = step.scalars["fmapboard/logged_step_ms"]
@@ -79,6 +83,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 
 
 def measure(train: Training, rounds: int) -> list[list[str]]:
+    """Rows of the table for one workload."""
     model = train.model
 
     with tempfile.TemporaryDirectory() as folder:
@@ -109,7 +114,7 @@ def measure(train: Training, rounds: int) -> list[list[str]]:
 
         spent: dict[str, list[Spent]] = {name: [] for name in places}
         number = 0
-        for name in places:  # warm: first steps write grids twice, and find fresh memory
+        for name in places:  # warm-up: first steps store pictures twice and allocate memory
             logged(name, number)
             flush(name)
         first = {name: size_of(place) for name, place in places.items()}
@@ -137,15 +142,17 @@ def measure(train: Training, rounds: int) -> list[list[str]]:
 
 
 IN_A_ROW = 5
+"""Consecutive logged steps for *back to back*."""
 
 
 @dataclass
 class Spent:
-    """A bare step, a logged one, and for how many ms that one held the training thread."""
+    """Cost of a bare step and of a logged one."""
 
     bare: Cost
     logged: Cost
     held: float
+    """Time for which the logged step blocked the training thread, ms."""
 
 
 def size_of(place: Path) -> int:
@@ -184,7 +191,7 @@ def rows(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--only", default="", help="workloads whose name holds this text")
+    parser.add_argument("--only", default="", help="workloads whose name contains this text")
     options = parser.parse_args()
     console = Console()
     console.print(machine())
@@ -194,10 +201,10 @@ def main() -> None:
             "wall, until on disk",
             "back to back",
             "training thread",
-            "of the recipe",
+            "vs. recipe",
             "CPU",
-            "of the recipe",
-            "a step",
+            "vs. recipe",
+            "per step",
             title=work.name,
         )
         for row in measure(work.training(), options.rounds):

@@ -1,9 +1,10 @@
-"""Memory of a logged step, and over many: ``python benchmarks/memory.py``.
+"""Peak memory of logged steps, and growth over many steps: ``python benchmarks/memory.py``.
 
-*Above bare*: the highest resident memory during a logged step and the work behind it, less the
-highest during a bare step (Linux forgets its high-water mark on request; on a GPU torch's own mark
-is read as well). It must not exceed what one step keeps (the drawn samples and what is sampled for
-histograms) plus the queue's bound. *Flat*: resident memory along 2000 logged steps of a small CNN.
+*Above bare*: peak resident memory during logged steps and their writing, minus the peak during bare
+steps. (Linux resets its high-water mark on request; for a GPU, torch's own peak is read as well.)
+It must not exceed the data of one step (drawn samples and histogram subsamples) plus the limit of
+the queue. After that, resident memory is printed along 2000 logged steps of a small CNN; it must
+stay flat.
 """
 
 from __future__ import annotations
@@ -34,13 +35,14 @@ MB = 1e6
 
 
 def peak_during(act: Callable[[], object]) -> float:
-    """Highest resident bytes while ``act`` runs."""
+    """Peak resident memory while ``act`` runs, bytes."""
     Path("/proc/self/clear_refs").write_text("5")
     act()
     return _status("VmHWM")
 
 
 def resident() -> float:
+    """Current resident memory, bytes."""
     return _status("VmRSS")
 
 
@@ -53,7 +55,7 @@ def _status(field: str) -> float:
 
 @contextmanager
 def noting_sizes() -> Iterator[list[int]]:
-    """The bytes that each logged step brings into the queue."""
+    """Collect the bytes that each logged step puts into the queue."""
     sizes: list[int] = []
     put = Pipeline.put
 
@@ -66,6 +68,7 @@ def noting_sizes() -> Iterator[list[int]]:
 
 
 def measure(work: Workload, rounds: int, in_a_row: int, queue: int) -> list[str]:
+    """One row of the table; ``queue`` is the limit of the queue in bytes."""
     train = work.training()
     bound = mock.patch.object(pipeline, "MAX_QUEUE_BYTES", queue)
     with tempfile.TemporaryDirectory() as place, noting_sizes() as sizes, bound:
@@ -92,7 +95,7 @@ def measure(work: Workload, rounds: int, in_a_row: int, queue: int) -> list[str]
             above_gpu.append(gpu_peak(logged) - low_gpu)
         board.close()
     kept, most = statistics.median(sizes), max(above)
-    verdict = "kept" if most <= kept + queue else "NOT KEPT"
+    verdict = "ok" if most <= kept + queue else "EXCEEDED"
     gpu = f"{max(above_gpu) / MB:.1f} MB" if train.device != "cpu" else "–"
     return [
         work.name,
@@ -114,7 +117,7 @@ def gpu_peak(act: Callable[[], object]) -> float:
 
 
 def flatness(steps: int) -> Iterator[tuple[int, float]]:
-    """Resident bytes along a run of logged steps, every hundredth part of it flushed."""
+    """Step and resident memory (bytes), 20 times during a run of logged steps, after a flush."""
     model = nn.Sequential(
         nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Conv2d(8, 8, 3), nn.Flatten(), nn.LazyLinear(10)
     )
@@ -135,17 +138,18 @@ def flatness(steps: int) -> Iterator[tuple[int, float]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--in-a-row", type=int, default=3, help="logged steps a measurement")
-    parser.add_argument("--queue", type=int, default=64, help="the queue's bound, MB")
+    parser.add_argument("--in-a-row", type=int, default=3, help="logged steps per measurement")
+    parser.add_argument("--queue", type=int, default=64, help="limit of the queue, MB")
     parser.add_argument("--steps", type=int, default=2000)
-    parser.add_argument("--only", default="", help="workloads whose name holds this text")
+    parser.add_argument("--only", default="", help="workloads whose name contains this text")
     options = parser.parse_args()
     if not Path("/proc/self/clear_refs").exists():
         sys.exit("memory.py reads Linux's high-water mark of resident memory in /proc/self")
     console = Console(width=None if sys.stdout.isatty() else 140)
     console.print(machine())
-    head = ("", "above bare", "on the GPU", "kept of a step", "queue's bound", "bound")
-    table = Table(*head, title=f"{options.in_a_row} logged steps in a row, {options.rounds} rounds")
+    head = ("", "above bare", "on the GPU", "data per step", "queue limit", "verdict")
+    title = f"{options.in_a_row} consecutive logged steps, {options.rounds} rounds"
+    table = Table(*head, title=title)
     for work in workloads(options.only):
         table.add_row(*measure(work, options.rounds, options.in_a_row, options.queue * 10**6))
     console.print(table)
@@ -154,9 +158,9 @@ def main() -> None:
         console.print(f"step {step:5}: {size / MB:8.1f} MB resident")
     half = [size for step, size in marks if step >= options.steps // 2]
     growth = (half[-1] - half[0]) / (options.steps / 2) / 1e3
-    console.print(f"second half: {growth:+.2f} KB a logged step")
+    console.print(f"second half: {growth:+.2f} KB per logged step")
     console.print(
-        f"peak of all: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB"
+        f"overall peak: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB"
     )
 
 

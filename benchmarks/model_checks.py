@@ -1,8 +1,8 @@
-"""One model of somebody else against what really ran in it: what `model_sweep.py` does to each.
+"""The checks that `model_sweep.py` runs on each third-party model.
 
-With random weights: what `extract` returns for every convolution against what its own `forward`
-returned (``torch.equal``), and one watched training step against an unwatched one of a deep copy
-(loss, gradients, parameters, buffers and the random state, bit by bit).
+With random weights: the output of `extract` for every convolution must equal the return value of
+its ``forward`` (``torch.equal``). A watched training step must equal an unwatched one of a deep
+copy bit by bit: loss, gradients, parameters, buffers and random state.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ from fmapboard.writers.memory import MemoryWriter
 
 
 def loss_of(output: Any) -> Tensor:
-    """Cross-entropy of every tensor of the output with made-up labels; a detector's own losses."""
+    """Sum of the cross-entropies of all output tensors with arbitrary labels, and of scalars.
+
+    The scalars are the losses that a detector returns in train mode.
+    """
     total = torch.zeros(())
     for leaf in tree_leaves(output):
         if isinstance(leaf, Tensor) and leaf.is_floating_point():
@@ -45,9 +48,9 @@ def _cross_entropy(logits: Tensor) -> Tensor:
 
 @contextlib.contextmanager
 def clones(model: nn.Module) -> Iterator[dict[str, Tensor]]:
-    """What each convolution's own `forward` returns, cloned at once, by name and call.
+    """Collect clones of the return values of every convolution's `forward`, by name and call.
 
-    No hooks: the method itself is replaced on each convolution, and given back at the end.
+    Independent of hooks: the method is replaced on each convolution and restored at the end.
     """
     kept: dict[str, Tensor] = {}
     wrapped = [(n, m) for n, m in model.named_modules() if isinstance(m, CONVOLUTIONS)]
@@ -75,7 +78,7 @@ def clones(model: nn.Module) -> Iterator[dict[str, Tensor]]:
 
 
 def equal(a: Tensor, b: Tensor) -> bool:
-    """The same type, shape and bits."""
+    """True if dtype, shape and all bits are the same."""
     if a.dtype != b.dtype or a.shape != b.shape:
         return False
     return torch.equal(a, b) or _bits(a) == _bits(b)  # NaN is not equal to itself
@@ -88,13 +91,18 @@ def _bits(tensor: Tensor) -> bytes:
 
 @dataclass(slots=True)
 class Outcome:
-    """What came out for one model; ``wrong`` is empty where everything holds.
+    """The result for one model.
 
     Attributes:
-        convolutions: how many have run; ``calls``: how often in all.
-        records: how many records of `extract` are equal to their clone.
-        pictures: how many Conv2d calls are drawn, of ``drawable``.
-        same: was the watched step bitwise the unwatched one? None: it never came to that.
+        convolutions: number of convolutions that ran.
+        calls: number of their calls.
+        records: number of calls for which `extract` returned a tensor equal to its clone.
+        pictures: number of Conv2d calls that were drawn.
+        drawable: number of Conv2d calls with a non-empty output.
+        same: True if the watched step was bitwise the unwatched one; None if it was not run.
+        said: notes for the table.
+        wrong: faults that were found.
+        seconds: duration of the checks, s.
     """
 
     convolutions: int = 0
@@ -109,7 +117,7 @@ class Outcome:
 
 
 def sweep(case: Case) -> Outcome:
-    """Both checks on one model."""
+    """Run both checks on one model."""
     begun, outcome = time.perf_counter(), Outcome()
     model = case.build().train()
     args = _fitting(case, model, outcome)
@@ -120,7 +128,10 @@ def sweep(case: Case) -> Outcome:
 
 
 def _fitting(case: Case, model: nn.Module, outcome: Outcome) -> tuple[Any, ...]:
-    """Arguments that the model takes; it is left in eval mode where it takes none in training."""
+    """Arguments that the model accepts, in train mode or, if none work there, in eval mode.
+
+    The model is left in that mode.
+    """
     first: Exception | None = None
     sides = case.sides(model)
     for training in (True, False) if case.task != "detection" else (True,):
@@ -139,11 +150,11 @@ def _fitting(case: Case, model: nn.Module, outcome: Outcome) -> tuple[Any, ...]:
                     buffer.copy_(before[name])
             outcome.said += [f"{side} px"] + ([] if training else [f"in eval mode: {first}"])
             return args
-    raise RuntimeError(f"takes no input of {sides} px: {first}")
+    raise RuntimeError(f"accepts no input with a side of {sides} px: {first}")
 
 
 def check_extract(model: nn.Module, args: tuple[Any, ...], outcome: Outcome) -> None:
-    """Every convolution that ran has a record that is equal to its clone, in the same order."""
+    """Check that `extract` returns every call of a convolution, equal to its clone, in order."""
     kinds = [kind for kind in CONVOLUTIONS if any(isinstance(m, kind) for m in model.modules())]
     before = {name: buffer.clone() for name, buffer in model.named_buffers()}
     torch.manual_seed(2)
@@ -169,7 +180,7 @@ def check_extract(model: nn.Module, args: tuple[Any, ...], outcome: Outcome) -> 
 
 
 def check_training(model: nn.Module, args: tuple[Any, ...], outcome: Outcome) -> None:
-    """A watched step is the unwatched one; every Conv2d has pictures and true numbers."""
+    """Check that watching does not change a step, and that every Conv2d is logged correctly."""
     twin = copy.deepcopy(model)
     with clones(twin) as kept:
         plain = train_step(twin, args)
@@ -194,7 +205,7 @@ def check_training(model: nn.Module, args: tuple[Any, ...], outcome: Outcome) ->
 def train_step(
     model: nn.Module, args: tuple[Any, ...], writer: MemoryWriter | None = None
 ) -> dict[str, bytes]:
-    """One step of SGD, watched where a writer is given; the bits of all that it leaves."""
+    """Run one step of SGD, watched if a writer is given, and hash everything that it changes."""
     torch.manual_seed(3)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9)
     board = None
@@ -222,7 +233,7 @@ def train_step(
 
 
 def check_step(step: LoggedStep, ran: dict[str, Tensor], outcome: Outcome) -> None:
-    """Of each call of a Conv2d: its pictures, its histogram, and its extremes to the last bit."""
+    """Check pictures, histogram, and the exact minimum and maximum of each call of a Conv2d."""
     pictures = {
         (picture.layer_call.label, picture.kind): picture
         for picture in step.pictures
@@ -247,7 +258,7 @@ def check_step(step: LoggedStep, ran: dict[str, Tensor], outcome: Outcome) -> No
         elif bool(output.isfinite().all()):
             extremes = (measured.statistics.minimum.min(), measured.statistics.maximum.max())
             if extremes != (output.min().item(), output.max().item()):
-                outcome.wrong.append(f"{label}: extremes {extremes} are not those of its output")
+                outcome.wrong.append(f"{label}: minimum, maximum {extremes} are not its output's")
     followed = sum(kind == "gradients_of_maps" for _, kind in pictures)
     if followed != len(seen):
         outcome.said.append(f"gradients drawn of {followed} calls")

@@ -1,9 +1,9 @@
-"""Every torchvision model and many timm families: is what fmapboard records what ran?
+"""Check what fmapboard records of all torchvision models and many timm families.
 
-    python benchmarks/model_sweep.py --timm                 # all, the table in benchmarks/results/
-    python benchmarks/model_sweep.py --only 'resnet*'       # some, the table on the screen
+    python benchmarks/model_sweep.py --timm                 # all; table in benchmarks/results/
+    python benchmarks/model_sweep.py --only 'resnet*'       # some; table on stdout
 
-Each model is checked by `model_checks.sweep`, in a process of its own.
+Each model is checked by `model_checks.sweep` in its own process.
 """
 
 from __future__ import annotations
@@ -42,7 +42,12 @@ def _child(case: Case, answer: Any) -> None:
 
 
 def in_a_process(case: Case, limit: float) -> Outcome:
-    """`sweep` in a process of its own, so that memory comes back and a hang ends."""
+    """Run `sweep` in a separate process, which frees its memory and limits its time.
+
+    Args:
+        case: the model.
+        limit: time after which the process is killed, s.
+    """
     context = multiprocessing.get_context("forkserver")
     here, there = context.Pipe(duplex=False)
     process = context.Process(target=_child, args=(case, there))
@@ -50,7 +55,7 @@ def in_a_process(case: Case, limit: float) -> Outcome:
     there.close()
     try:
         if not here.poll(limit):
-            return Outcome(wrong=[f"not done after {limit:.0f} s"])
+            return Outcome(wrong=[f"not finished after {limit:.0f} s"])
         outcome: Outcome = here.recv()
         return outcome
     except EOFError:
@@ -67,18 +72,18 @@ def table(results: list[tuple[Case, Outcome]], command: str, seconds: float) -> 
     calls = sum(outcome.calls for _, outcome in results)
     equal_records = sum(outcome.records for _, outcome in results)
     lines = [
-        "# Every model, against what really ran",
+        "# Recorded feature maps of third-party models, checked",
         "",
         f"`{command}` · {versions()} · one thread, CPU · {seconds / 60:.0f} min",
         "",
-        f"{len(results)} models, {len(failed)} with a fault; {calls} calls of convolutions, "
-        f"{equal_records} records of `extract` equal to a clone taken inside `forward`; "
-        f"{sum(outcome.same is True for _, outcome in results)} watched training steps bitwise "
-        "the unwatched one.",
+        f"{len(results)} models, {len(failed)} with a fault. {calls} calls of convolutions, for "
+        f"{equal_records} of which `extract` returned a tensor equal to a clone of what `forward` "
+        f"returned. {sum(outcome.same is True for _, outcome in results)} watched training steps "
+        "bitwise equal to the unwatched one.",
         "",
-        "Random weights, a batch of two, train mode unless the note says otherwise. *Pictures*: "
-        "calls of a `Conv2d` that are drawn, with their histogram and extremes checked. *Training "
-        "the same*: loss, gradients, parameters and buffers after the step, and the random state.",
+        "Random weights, batch size 2, train mode unless noted. *Pictures*: calls of a `Conv2d` "
+        "that are drawn; their histogram, minimum and maximum are checked too. *Training the "
+        "same*: loss, gradients, parameters, buffers and random state after the step are equal.",
         "",
         "| model | task | convolutions | calls | records equal | pictures | training the same "
         "| s | note |",
@@ -98,7 +103,7 @@ def table(results: list[tuple[Case, Outcome]], command: str, seconds: float) -> 
 
 
 def versions() -> str:
-    """Of everything that the result depends on."""
+    """The versions that the result depends on."""
     found = [f"Python {platform.python_version()}"]
     for package in ("fmapboard", "torch", "torchvision", "timm"):
         with contextlib.suppress(PackageNotFoundError):
@@ -107,13 +112,15 @@ def versions() -> str:
 
 
 def main() -> int:
-    """Sweep, and write the table. Exit code 1 where a model has a fault."""
+    """Check the models and write the table; returns 1 if any model has a fault, else 0."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", metavar="PATTERN", help="a glob on the models' names")
-    parser.add_argument("--timm", action="store_true", help="timm families too")
-    parser.add_argument("--jobs", type=int, default=1, help="models at a time (default 1)")
-    parser.add_argument("--limit", type=float, default=180, help="seconds a model (default 180)")
-    parser.add_argument("--out", type=Path, help=f"the table (default {RESULTS.name}, all models)")
+    parser.add_argument("--only", metavar="PATTERN", help="glob for the names of models")
+    parser.add_argument("--timm", action="store_true", help="also check timm families")
+    parser.add_argument("--jobs", type=int, default=1, help="models in parallel (default 1)")
+    parser.add_argument("--limit", type=float, default=180, help="seconds per model (default 180)")
+    parser.add_argument(
+        "--out", type=Path, help=f"file for the table (default {RESULTS.name}, without --only)"
+    )
     options = parser.parse_args()
     chosen = [c for c in cases(timm=options.timm) if fnmatchcase(c.name, options.only or "*")]
     if not chosen:
@@ -124,7 +131,7 @@ def main() -> int:
         outcomes = threads.map(lambda case: in_a_process(case, options.limit), chosen)
         for case, outcome in zip(chosen, outcomes, strict=True):
             results.append((case, outcome))
-            state = "; ".join(outcome.wrong[:2]) or f"{outcome.records} records, all the same"
+            state = "; ".join(outcome.wrong[:2]) or f"{outcome.records} records, all equal"
             print(f"{case.task:15}{case.name:42}{outcome.seconds:6.1f} s  {state}", flush=True)
     command = f"python benchmarks/model_sweep.py {shlex.join(sys.argv[1:])}".strip()
     text = table(results, command, time.perf_counter() - begun)

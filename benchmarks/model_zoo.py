@@ -1,4 +1,4 @@
-"""The models that `model_sweep.py` goes through: how each is built, and what it is called with."""
+"""The models that `model_sweep.py` checks: how to build each, and its input."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ TIMM = (
     "vit_tiny_patch16_224", "volo_d1_224", "ese_vovnet19b_slim_dw", "xception41",
     "xcit_nano_12_p16_224",
 )  # fmt: skip
-"""A small member of each family."""
+"""One small timm model per family."""
 
 SIDES = (64, 128, 224, 256, 299)
-"""Sides in px that are tried until a model takes one."""
+"""Sides of the input, px, tried in this order until a model accepts one."""
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "googlenet": {"init_weights": False},
@@ -38,18 +38,20 @@ OPTIONS: dict[str, dict[str, Any]] = {
     **{f"vit_{kind}": {"image_size": 64} for kind in ("b_16", "b_32", "l_16", "l_32")},
     "vit_h_14": {"image_size": 56},
 }
-"""What some of torchvision's builders are told besides."""
+"""Extra arguments for some of torchvision's builders."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A model by its builder's ``name`` and what it is trained for (its ``task``)."""
+    """A model of torchvision or timm."""
 
     name: str
+    """Name of its builder."""
     task: str
+    """``"classification"``, ``"segmentation"``, ``"detection"`` or ``"timm"``."""
 
     def build(self) -> nn.Module:
-        """The model with random weights."""
+        """Build the model with random weights."""
         torch.manual_seed(0)
         if self.task == "timm":
             import timm
@@ -65,7 +67,7 @@ class Case:
         return torchvision.models.get_model(self.name, weights=None, **options)
 
     def sides(self, model: nn.Module) -> tuple[int, ...]:
-        """Sides of the input in px, in the order in which they are tried."""
+        """Sides of the input to try, px, in order."""
         known = getattr(model, "pretrained_cfg", None) or {}
         if known.get("fixed_input_size"):
             return (known["input_size"][-1],)
@@ -75,7 +77,7 @@ class Case:
         return (asked,) if asked and self.task == "classification" else SIDES
 
     def arguments(self, side: int) -> tuple[Any, ...]:
-        """What the model is called with in training: two images, and targets of a detector."""
+        """Arguments of a training call: two images, and targets if it is a detector."""
         images = torch.rand(2, 3, side, side, generator=torch.Generator().manual_seed(1))
         if self.task != "detection":
             return (images,)
@@ -91,7 +93,7 @@ class Case:
 
 
 def cases(*, timm: bool) -> list[Case]:
-    """What is swept."""
+    """All models to check; with ``timm``, also those of `TIMM`."""
     import torchvision.models as zoo
 
     found = [Case(name, "classification") for name in zoo.list_models(zoo)]

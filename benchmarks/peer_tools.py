@@ -1,4 +1,4 @@
-"""Loggers that a benchmark compares: fmapboard and its peers behind one protocol, `Tool`."""
+"""fmapboard and comparable loggers behind one protocol, `Tool`, for `peers.py`."""
 
 from __future__ import annotations
 
@@ -14,22 +14,23 @@ import fmapboard
 
 
 class Tool(Protocol):
-    """Something that logs training steps."""
+    """A logger of training steps."""
 
     writes: str
+    """What it writes per step, as text for the table."""
 
     def logged(self, step: int) -> None:
         """Train one step and log it."""
 
     def flush(self) -> None:
-        """Return when it is on disk."""
+        """Wait until everything is on disk."""
 
     def close(self) -> None:
-        """End."""
+        """Close all files."""
 
 
 class Fmapboard:
-    """With its defaults, kernels left out."""
+    """fmapboard with its defaults, without kernels."""
 
     writes = "grids, all histograms, norms"
 
@@ -49,7 +50,7 @@ class Fmapboard:
 
 
 class Histograms:
-    """`add_histogram` of every weight and gradient, by a SummaryWriter of either kind."""
+    """`add_histogram` of every weight and gradient, with a SummaryWriter of either library."""
 
     writes = "histograms of weights, gradients"
 
@@ -70,7 +71,7 @@ class Histograms:
 
 
 class Grids:
-    """The classic recipe's pictures: `make_grid` and `add_image` of every convolution."""
+    """The pictures of the classic recipe: `make_grid` and `add_image` for every convolution."""
 
     writes = "grids"
 
@@ -103,7 +104,7 @@ class Grids:
 
 
 class Ignite:
-    """Its two handlers of histograms, fired as its engine fires them."""
+    """ignite's handlers for histograms of weights and gradients, run by an `Engine`."""
 
     writes = "histograms of weights, gradients"
 
@@ -149,14 +150,14 @@ class Wandb:
         self._run.log({"loss": loss.item()}, step=step)
 
     def flush(self) -> None:
-        """Another process writes; that it has everything is told only by `finish`."""
+        """Nothing: another process writes, and only `finish` waits for it."""
 
     def close(self) -> None:
         self._run.finish()
 
 
 def tools() -> dict[str, Callable[[Training, Path], Tool]]:
-    """Name -> what makes it."""
+    """Name of a tool -> its constructor."""
     from tensorboardX import SummaryWriter as SummaryWriterX
     from torch.utils.tensorboard import SummaryWriter
 

@@ -1,12 +1,14 @@
-"""A logged step of fmapboard beside its peers': ``python benchmarks/peers.py``.
+"""Cost of a logged step with fmapboard and with other loggers: ``python benchmarks/peers.py``.
 
-Needs them installed: ``pip install wandb pytorch-ignite tensorboardX``. Every tool trains a model
-of its own, and every logged step stands between two bare ones; tools are interleaved, medians of
-what a logged step adds. *Held*: how long training stands still for it. *Until on disk*: that, and
-the wait until all of it is written. *CPU*: of all threads and of processes that the tool started.
+Needs ``pip install wandb pytorch-ignite tensorboardX``. Every tool trains its own copy of the
+model. Tools alternate, every logged step is between two bare ones, and values are medians of what a
+logged step adds to them. *Training blocked*: time until training can continue. *Until on disk*:
+that time plus the wait until everything is written. *CPU*: CPU time of all threads, and of the
+processes that the tool started.
 
 fmapboard writes grids of all convolutions, histograms of activations, weights and gradients, and
-all gradient norms; each peer only what its row says. ``--markdown FILE`` writes the README's table.
+all gradient norms; each of the others writes only what its row says. ``--markdown FILE`` writes the
+table in README.md.
 """
 
 from __future__ import annotations
@@ -29,17 +31,22 @@ PEERS = ("wandb", "pytorch-ignite", "tensorboardX")
 
 @dataclass(frozen=True)
 class Row:
-    """Medians over the rounds of what one tool's logged step adds."""
+    """What a logged step of one tool adds, as medians over the rounds."""
 
     tool: str
     writes: str
     held: float
+    """Time for which training is blocked, ms."""
     whole: Cost
+    """Cost until everything is on disk."""
     bare: Cost
-    bytes_a_step: float
+    """Cost of a bare step."""
+    bytes_per_step: float
+    """Bytes on disk per step."""
 
 
 def measure(work: Workload, rounds: int) -> list[Row]:
+    """One row per tool."""
     train, rows = work.training(), []
     with tempfile.TemporaryDirectory() as place:
         folders = {name: Path(place) / str(n) for n, name in enumerate(tools())}
@@ -49,12 +56,12 @@ def measure(work: Workload, rounds: int) -> list[Row]:
         bares = []
         for number in range(rounds + 1):
             for name, tool in made.items():
-                train()  # brings caches and threads to where every tool finds them
+                train()  # so that every tool starts with the same state of caches and threads
                 bare = timed(train, train.sync)
                 log = timed(lambda t=tool, n=number: t.logged(n), train.sync)
                 flush = timed(tool.flush, train.sync)
                 bare = bare.between(timed(train, train.sync))
-                if number:  # the first logged step of each tool is another one
+                if number:  # the first logged step of a tool includes its start-up
                     bares.append(bare)
                     held[name].append(log - bare)
                     whole[name].append(log - bare + flush)
@@ -85,18 +92,19 @@ def cells(row: Row) -> list[str]:
         f"{row.held:.1f} ms, {row.held / row.bare.wall:.0%}",
         f"{row.whole.wall:.0f} ms, {row.whole.wall / row.bare.wall:.0%}",
         f"{row.whole.cpu:.0f} ms",
-        f"{row.bytes_a_step / 1e6:.2f} MB",
+        f"{row.bytes_per_step / 1e6:.2f} MB",
     ]
 
 
-HEAD = ["tool", "writes", "training held", "until on disk", "CPU", "a step on disk"]
+HEAD = ["tool", "writes", "training blocked", "until on disk", "CPU", "bytes per step"]
 
 
 def markdown(found: dict[str, list[Row]], rounds: int) -> str:
-    """One table: what a logged step adds, a column a workload."""
+    """Markdown table of what a logged step adds, with one column per workload."""
     lines = [
-        "What one logged step adds: training held still (of a bare step), and CPU. Medians of "
-        f"{rounds} interleaved rounds of `python benchmarks/peers.py` on {machine(*PEERS)}.",
+        "What one logged step adds: time for which it blocks training (relative to a bare step), "
+        f"and CPU time. Medians of {rounds} interleaved rounds of `python benchmarks/peers.py` on "
+        f"{machine(*PEERS)}.",
         "",
         "| | writes | " + " | ".join(found) + " |",
         "|---" * (len(found) + 2) + "|",
@@ -116,8 +124,8 @@ def markdown(found: dict[str, list[Row]], rounds: int) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--only", default="", help="workloads whose name holds this text")
-    parser.add_argument("--markdown", type=Path, help="write the README's table into this file")
+    parser.add_argument("--only", default="", help="workloads whose name contains this text")
+    parser.add_argument("--markdown", type=Path, help="write the table of README.md to this file")
     options = parser.parse_args()
     os.environ.setdefault("WANDB_SILENT", "true")
     console = Console(width=None if sys.stdout.isatty() else 140)

@@ -1,10 +1,10 @@
-"""How the cost of a logged step grows: ``python benchmarks/scaling.py``.
+"""Scaling of the cost of a logged step: ``python benchmarks/scaling.py``.
 
-Along the number of layers, channels, side of the maps and batch, each from one base, in a network
-of convolutions that cost next to nothing themselves. Two costs: milliseconds that fmapboard holds
-the training thread, and CPU milliseconds of its worker thread; medians. Once with every pixel drawn
-and once with the default limits (64 channels, 64 px). Prints the slope between the two largest
-sizes in log-log (1 is linear in the number of values), and draws ``assets/pictures/scaling.png``.
+Varies the number of layers, the number of channels, the side of the maps and the batch size, one
+at a time, in a network of cheap convolutions. Measures the time for which fmapboard blocks the
+training thread and the CPU time of its worker thread (medians, ms), once with every pixel drawn and
+once with the default limits (64 channels, 64 px). Prints the log-log slope between the two largest
+sizes, where 1 is linear in the number of values, and draws ``assets/pictures/scaling.png``.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ SIZES = {
     "batch": [1, 2, 4, 8, 16, 32, 64],
 }
 POWER = {"layers": 1, "channels": 1, "side": 2, "batch": 1}
-"""How the number of values grows with each size."""
+"""The number of values grows with this power of the size."""
 TITLES = {
     "layers": "layers",
     "channels": "channels of each layer",
@@ -53,7 +53,7 @@ DRAWN: dict[str, dict[str, Any]] = {
 
 
 class Timing(TensorBoardWriter):
-    """Notes what each step cost the training thread (ms) and the worker thread (CPU ms)."""
+    """Collects the time of each step in the training thread, and its CPU time in the worker, ms."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -71,15 +71,17 @@ class Timing(TensorBoardWriter):
 
 @dataclass(frozen=True)
 class Point:
-    """One size: what a logged step costs, ms."""
+    """Cost of a logged step at one size."""
 
     size: int
     held: float
+    """Time for which the training thread is blocked, ms."""
     worked: float
+    """CPU time of the worker thread, ms."""
 
 
 def network(layers: int, channels: int) -> nn.Module:
-    """Depthwise 1×1 convolutions; BatchNorm keeps the maps lively at any depth."""
+    """Depthwise 1×1 convolutions, with BatchNorm so that deep maps do not become constant."""
     first = nn.Conv2d(3, channels, 1)
     others = [
         layer
@@ -92,6 +94,7 @@ def network(layers: int, channels: int) -> nn.Module:
 
 
 def measure(sizes: dict[str, int], options: dict[str, Any], rounds: int, size: int) -> Point:
+    """The cost for ``sizes``; ``size`` is the one that varies."""
     torch.manual_seed(0)
     shape = (sizes["batch"], 3, sizes["side"], sizes["side"])
     train = Training(network(sizes["layers"], sizes["channels"]), shape)
@@ -107,15 +110,17 @@ def measure(sizes: dict[str, int], options: dict[str, Any], rounds: int, size: i
 
 
 def slope(along: str, points: list[Point], cost: Callable[[Point], float]) -> float:
-    """In log-log, against the number of values, between the two largest sizes."""
+    """Log-log slope against the number of values, between the two largest sizes."""
     last, before = points[-1], points[-2]
     return math.log(cost(last) / cost(before)) / math.log(last.size / before.size) / POWER[along]
 
 
 Curves = dict[tuple[str, str], list[Point]]
+"""(varied size, what is drawn) -> points."""
 
 
 def tables(curves: Curves) -> list[Table]:
+    """One table per curve, with the slopes in the last row."""
     found = []
     for (along, drawn), points in curves.items():
         table = Table(along, "training thread", "worker, CPU", title=f"{along}, {drawn}")
@@ -171,7 +176,7 @@ class Panel:
             self._draw.ellipse((x - 4, y - 4, x + 4, y + 4), fill=colour)
 
     def linear(self, through: tuple[int, float], power: int) -> None:
-        """A dashed line of what grows with the number of values."""
+        """A dashed line through a point, linear in the number of values."""
         (last, cost), first, steps = through, self._sizes[0], 60
         for number in range(0, steps, 2):
             ends = [first * (last / first) ** ((number + part) / steps) for part in (0, 1)]
@@ -188,12 +193,11 @@ class Panel:
 
 
 def picture(curves: Curves, said: str) -> Image.Image:
+    """Draw all curves; ``said`` is the subtitle."""
     width, height = 2 * PANEL[0] + 3 * GAP + 20, 2 * PANEL[1] + 3 * GAP + TOP + 60
     image = Image.new("RGB", (width, height), PAPER)
     draw = ImageDraw.Draw(image)
-    draw.text(
-        (GAP, 14), "What a logged step costs, and how it grows", INK, ImageFont.load_default(26)
-    )
+    draw.text((GAP, 14), "Cost of a logged step, by size", INK, ImageFont.load_default(26))
     draw.text((GAP, 50), said, INK, ImageFont.load_default(14))
     costs = [cost for points in curves.values() for p in points for cost in (p.held, p.worked)]
     low, high = 10 ** math.floor(math.log10(min(costs))), max(costs) * 1.6
@@ -238,9 +242,10 @@ def main() -> None:
     for table in tables(curves):
         console.print(table)
     base = ", ".join(f"{size} {name}" for name, size in BASE.items())
-    said = f"From {base}; medians of {options.rounds}; {torch.get_num_threads()} torch threads."
+    threads = torch.get_num_threads()
+    said = f"Base: {base}; medians of {options.rounds} rounds; {threads} torch threads."
     picture(curves, said).save(options.picture, optimize=True)
-    console.print(f"drawn: {options.picture}")
+    console.print(f"wrote {options.picture}")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
-"""How fast the Feature maps tab is: time to usable and to a drawn step, in a real browser.
+"""Speed of the Feature maps tab in a real browser: time until usable, and to draw a step.
 
     python benchmarks/tab.py                 # ResNet-50, 53 layers, 50 steps, at most 64 channels
-    python benchmarks/tab.py --all-channels  # the same with all channels, up to 2048 of them
+    python benchmarks/tab.py --all-channels  # the same with all channels, up to 2048
 
-Trains ResNet-50 with random weights for 50 logged steps (or takes --run), starts TensorBoard on it
-and drives headless Chromium. Needs `pip install playwright` and Debian's chromium.
+Trains ResNet-50 with random weights for 50 logged steps (or uses --run), starts TensorBoard on the
+run and drives headless Chromium. Needs `pip install playwright` and a chromium or google-chrome on
+PATH.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ FLAGS = [
 ]  # fmt: skip
 PATIENCE_MS = 120_000
 READY = "() => document.documentElement.dataset.ready === 'true'"
-# From the slider's event to the frame in which the canvas is drawn.
+# Time from the slider's event until the tab reports that the canvas is drawn, ms.
 CHANGE = """async (index) => {
   const slider = document.querySelector("input[aria-label=Step]");
   const at = document.documentElement;
@@ -56,7 +57,7 @@ QUIET = "() => document.documentElement.dataset.busy === 'false'"
 
 
 def train(run: Path, all_channels: bool) -> None:
-    """Log 50 steps of ResNet-50 on noise: how maps look does not matter here."""
+    """Log 50 steps of ResNet-50 on noise; the content of the maps does not matter here."""
     import torch
     from torchvision.models import resnet50
 
@@ -76,7 +77,7 @@ def train(run: Path, all_channels: bool) -> None:
 
 @contextmanager
 def serve(logdir: Path) -> Iterator[str]:
-    """TensorBoard on the directory; its address."""
+    """Run TensorBoard on a directory and yield its address."""
     command = [sys.executable, "-m", "tensorboard.main", "--logdir", str(logdir), "--port", "0"]
     server = subprocess.Popen(
         [*command, "--host", "127.0.0.1"],
@@ -89,14 +90,14 @@ def serve(logdir: Path) -> Iterator[str]:
             if found:
                 yield found[0]
                 return
-        raise SystemExit("TensorBoard ended before it said its address")
+        raise SystemExit("TensorBoard ended before it printed its address")
     finally:
         os.killpg(server.pid, signal.SIGTERM)
         server.wait(20)
 
 
 def alone(browser: Any, address: str, layer: str = "") -> Any:
-    """The tab without TensorBoard around it, in a browser that has nothing cached."""
+    """Open the tab outside of TensorBoard's page, in a browser with an empty cache."""
     page = browser.new_context(viewport={"width": 1600, "height": 1000}).new_page()
     state = f"#p.feature_maps.layer=fmapboard%2F{layer}" if layer else ""
     page.goto(f"{address}data/plugin_entry.html?name=feature_maps{state}")
@@ -105,7 +106,7 @@ def alone(browser: Any, address: str, layer: str = "") -> Any:
 
 
 def usable(browser: Any, address: str) -> float:
-    """Milliseconds from opening the tab until a person can use it."""
+    """Time from opening the tab until it is usable, ms."""
     page = alone(browser, address)
     took = float(page.evaluate("performance.getEntriesByName('usable')[0].startTime"))
     page.context.close()
@@ -113,7 +114,7 @@ def usable(browser: Any, address: str) -> float:
 
 
 def in_tensorboard(browser: Any, address: str) -> float:
-    """Milliseconds from a click on the tab inside TensorBoard."""
+    """Time from a click on the tab in TensorBoard until it is usable, ms."""
     page = browser.new_context(viewport={"width": 1600, "height": 1000}).new_page()
     page.goto(f"{address}#images")
     tab = page.get_by_role("tab", name="Feature maps")
@@ -127,21 +128,21 @@ def in_tensorboard(browser: Any, address: str) -> float:
 
 
 def step_changes(browser: Any, address: str, layer: str) -> tuple[list[float], list[float]]:
-    """Milliseconds to a step that is new to the browser, and to the step after it."""
+    """Times to draw steps that the browser has not loaded, and the step after each, ms."""
     page = alone(browser, address, layer)
     new, after = [], []
     for index in range(0, STEPS - 10, 17):
-        for offset in (0, 9):  # further than the tab looks ahead
+        for offset in (0, 9):  # 9 steps are more than the tab prefetches
             page.wait_for_function(QUIET)
             new.append(float(page.evaluate(CHANGE, index + offset)))
-            page.wait_for_timeout(600)  # a person looks
+            page.wait_for_timeout(600)  # time that a person spends on a step
             after.append(float(page.evaluate(CHANGE, index + offset + 1)))
     page.context.close()
     return new, after
 
 
 def measure(address: str, rounds: int) -> list[tuple[str, list[float], float]]:
-    """Rows: what, milliseconds, the aim."""
+    """Rows of name, times and target, ms."""
     from playwright.sync_api import sync_playwright
 
     program = shutil.which("chromium") or shutil.which("google-chrome")
@@ -150,7 +151,11 @@ def measure(address: str, rounds: int) -> list[tuple[str, list[float], float]]:
         first = usable(browser, address)
         rows = [
             ("usable, first visit of a fresh server", [first], 2000.0),
-            ("usable, opened alone", [usable(browser, address) for _ in range(rounds)], 2000.0),
+            (
+                "usable, opened outside TensorBoard",
+                [usable(browser, address) for _ in range(rounds)],
+                2000.0,
+            ),
             (
                 "usable, click inside TensorBoard",
                 [in_tensorboard(browser, address) for _ in range(rounds)],
@@ -160,8 +165,8 @@ def measure(address: str, rounds: int) -> list[tuple[str, list[float], float]]:
         for layer in LAYERS:
             new, after = step_changes(browser, address, layer)
             rows += [
-                (f"step never seen, {layer}", new, 100.0),
-                (f"the step after, {layer}", after, 100.0),
+                (f"step not loaded yet, {layer}", new, 100.0),
+                (f"the step after it, {layer}", after, 100.0),
             ]
         browser.close()
     return rows
@@ -169,7 +174,7 @@ def measure(address: str, rounds: int) -> list[tuple[str, list[float], float]]:
 
 def report(rows: list[tuple[str, list[float], float]], what: str) -> None:
     table = Table(title=f"{what}; {platform.machine()}, {os.cpu_count()} cores")
-    for name in ("", "median ms", "slowest ms", "runs", "aim ms"):
+    for name in ("", "median ms", "slowest ms", "runs", "target ms"):
         table.add_column(name, justify="left" if not name else "right")
     for name, took, aim in rows:
         median = statistics.median(took)
@@ -179,7 +184,7 @@ def report(rows: list[tuple[str, list[float], float]], what: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--run", type=Path, help="a log directory with such a run already in it")
+    parser.add_argument("--run", type=Path, help="log directory that already contains such a run")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--all-channels", action="store_true")
     options = parser.parse_args()

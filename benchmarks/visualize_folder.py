@@ -1,9 +1,9 @@
-"""What ``visualize`` makes of the speed of the network: ``python benchmarks/visualize_folder.py``.
+"""Speed of ``visualize`` relative to the bare network: ``python benchmarks/visualize_folder.py``.
 
-200 images, cropped from the bundled photographs, through ResNet-18: bare forward passes on prepared
-batches (eval, no_grad, same batch size, same threads) beside ``visualize`` with everything it does
-(reading, decoding, preparing, passes, drawing, encoding, writing), interleaved. Ratios are of the
-medians of images a second.
+Runs ResNet-18 on 200 crops of the bundled photographs: bare forward passes on preprocessed batches
+(eval mode, no_grad, same batch size and threads), and all of ``visualize`` (reading, decoding,
+preprocessing, forward passes, drawing, encoding, writing). The two alternate; ratios are of the
+median images per second.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from fmapboard.demo.bundled import bundled
 
 
 def make_images(folder: Path, count: int) -> list[Path]:
-    """JPEG crops of 300 to 500 px, the same ones each time."""
+    """Write ``count`` JPEG crops of 300 to 500 px, always the same ones."""
     drawn = random.Random(0)
     photographs = [
         Image.open(path).convert("RGB") for path in sorted(bundled("photographs").glob("*.jpg"))
@@ -66,7 +66,7 @@ def ours(request: Request, loaded: LoadedModel, paths: list[Path], place: Path) 
 
 
 def timed(act: Callable[[], None]) -> tuple[float, float]:
-    """Wall and CPU seconds."""
+    """Wall time and CPU time of a call, s."""
     wall, cpu = time.perf_counter(), time.process_time()
     act()
     return time.perf_counter() - wall, time.process_time() - cpu
@@ -97,7 +97,7 @@ def measure(
 
 
 def table(spent: dict[str, list[tuple[float, float]]], images: int) -> Table:
-    found = Table("", "images a second", "of bare", "wall an image", "CPU an image")
+    found = Table("", "images per s", "vs. bare", "wall per image", "CPU per image")
     middle = {
         name: [statistics.median(c) for c in zip(*s, strict=True)] for name, s in spent.items()
     }
@@ -118,9 +118,9 @@ def main() -> None:
     parser.add_argument("--batch-size", type=int, default=4)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--model", default="resnet18")
-    parser.add_argument("--threads", type=int, help="torch's, in both; all cores by default")
+    parser.add_argument("--threads", type=int, help="torch threads for both (default: torch's)")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--folder", help="where to write meanwhile; the system's own by default")
+    parser.add_argument("--folder", help="for temporary files (default: the system's)")
     options = parser.parse_args()
     if options.threads:
         torch.set_num_threads(options.threads)

@@ -1,7 +1,7 @@
-"""The training steps that costs are measured on, and the clocks: shared by the benchmarks here.
+"""Training steps and clocks, shared by the benchmarks in this folder.
 
-W1a a small CNN and W1b ResNet-18 at 32², batch 128; W2 ResNet-18 at 224², batch 8; W3 AlexNet and
-W4 ResNet-50 on one 224² image. Where torch finds a GPU there is a variant of each on it.
+Workloads: W1a a small CNN and W1b ResNet-18 at 32², batch size 128; W2 ResNet-18 at 224², batch
+size 8; W3 AlexNet and W4 ResNet-50 on one 224² image. If torch finds a GPU, each also runs there.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def small_cnn() -> nn.Module:
 
 @dataclass(frozen=True)
 class Workload:
-    """A model, the shape of its batch, and where it runs."""
+    """A model, the shape of its batch, and its device."""
 
     name: str
     make: Callable[[], nn.Module]
@@ -50,7 +50,7 @@ class Workload:
 
 
 def workloads(only: str = "", devices: tuple[str, ...] | None = None) -> list[Workload]:
-    """Those whose name holds ``only``, on the CPU and, where there is one, on a GPU."""
+    """Workloads whose name contains ``only``, on the CPU and, if there is one, on a GPU."""
     if devices is None:
         devices = ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",)
     found = [
@@ -69,7 +69,7 @@ def workloads(only: str = "", devices: tuple[str, ...] | None = None) -> list[Wo
 
 
 def photographs(count: int, channels: int, height: int, width: int) -> Tensor:
-    """Cuts of the bundled photographs [N, C, H, W], normalized; noise where C is not 3."""
+    """Normalized crops of the bundled photographs, [N, C, H, W]; noise if C is not 3."""
     if channels != 3:
         return torch.randn(count, channels, height, width)
     generator = np.random.default_rng(0)
@@ -86,7 +86,7 @@ def photographs(count: int, channels: int, height: int, width: int) -> Tensor:
 
 
 class Training:
-    """One training step a call: forward, backward, SGD."""
+    """A training step; each call runs forward, backward and SGD."""
 
     def __init__(self, model: nn.Module, shape: tuple[int, ...], device: str = "cpu") -> None:
         self.model, self.device = model.to(device), device
@@ -102,7 +102,7 @@ class Training:
         return loss
 
     def copy(self) -> Training:
-        """The same step on a model of its own, so that one's hooks are not another's."""
+        """The same step on a copy of the model, so that one tool's hooks do not run for another."""
         twin = copy.copy(self)
         twin.model = copy.deepcopy(self.model)
         twin.optimizer = torch.optim.SGD(twin.model.parameters(), lr=1e-3)
@@ -115,7 +115,7 @@ class Training:
 
 @dataclass(frozen=True)
 class Cost:
-    """Milliseconds: on the wall, and of CPU, this process and those it started."""
+    """Wall time and CPU time, ms; CPU time includes child processes."""
 
     wall: float
     cpu: float
@@ -131,7 +131,7 @@ class Cost:
 
 
 def timed(act: Callable[[], object], sync: Callable[[], object] = int) -> Cost:
-    """What a call costs; ``sync`` waits for the device at both ends."""
+    """Cost of a call; ``sync`` waits for the device before and after it."""
     sync()
     wall, cpu = time.perf_counter(), cpu_seconds()
     act()
@@ -140,12 +140,12 @@ def timed(act: Callable[[], object], sync: Callable[[], object] = int) -> Cost:
 
 
 def cpu_seconds() -> float:
-    """CPU time of this process and, on Linux, of every process below it."""
+    """CPU time of this process and, on Linux, of its running child processes, s."""
     return time.process_time() + sum(map(_seconds_of, _below(os.getpid())))
 
 
 def _below(pid: int) -> Iterator[int]:
-    """Processes that wandb or a loader has started; few systems but Linux tell."""
+    """All descendants of a process, such as wandb's or a data loader's; empty outside Linux."""
     try:
         children = [
             int(child)
@@ -168,12 +168,12 @@ def _seconds_of(pid: int) -> float:
 
 
 def bytes_below(folder: Path) -> int:
-    """Bytes of all files in a folder."""
+    """Total size of all files below a folder, bytes."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 def machine(*packages: str) -> str:
-    """One line about where the numbers come from: cores, threads, versions."""
+    """One line that describes the machine: cores, threads, versions."""
     names = ("torch", "torchvision", "tensorboard", *packages)
     versions = ", ".join(f"{name} {_version(name)}" for name in names)
     gpu = f", {torch.cuda.get_device_name()}" if torch.cuda.is_available() else ""

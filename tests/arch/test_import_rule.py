@@ -22,9 +22,9 @@ ORDER = [
 
 PLUGIN_MAY_IMPORT = {"plugin", "tab_format", "tags", "errors"}
 WITHOUT_TORCH = {
-    *("cli.main", "cli.serve", "cli.doctor", "cli.doctor_probe", "cli.run_dirs", "cli.images"),
-    *("cli.prefetch", "writers", "summary", "render", "options", "schedule", "records"),
-    *("tab_format", "tags", "errors", "plugin"),
+    *("cli.main", "cli.serve", "cli.tab_server", "cli.doctor", "cli.doctor_probe", "cli.run_dirs"),
+    *("cli.images", "cli.prefetch", "writers", "summary", "render", "options", "schedule"),
+    *("records", "tab_format", "tags", "errors", "plugin"),
 }
 """Packages and modules that import neither torch nor torchvision."""
 

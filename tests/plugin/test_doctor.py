@@ -75,7 +75,7 @@ def test_a_tensorboard_of_another_python_without_fmapboard_is_a_problem(
     said = capsys.readouterr()
     assert said.err == "fmapboard: 1 problem, see above\n"
     assert (
-        "PROBLEM  fmapboard is not installed there, so no tab; "
+        "PROBLEM  fmapboard is not installed in this Python, so the tab is missing; "
         f"run: {other} -m pip install {doctor.source()}\n" in said.out
     )
 
@@ -104,14 +104,14 @@ def test_what_a_person_may_want_to_know_is_a_note(tmp_path: Path) -> None:
     found = {**FOUND, "versions": versions, "running": running}
     findings = examine(str(python_that_says(tmp_path / "python", found)))
     notes = [finding.text for finding in findings if finding.weight is doctor.Weight.NOTE]
-    assert [note.split(" ")[0] for note in notes] == ["another", "no", "TensorBoard"]
+    assert [note.split(" ")[0] for note in notes] == ["fmapboard", "no", "TensorBoard"]
     assert "port 6006 since 2023-11-1" in notes[2]
 
 
 def test_a_python_that_cannot_be_asked_is_a_problem(tmp_path: Path) -> None:
     dumb = script(tmp_path / "python", "#!/bin/sh", "exit 3")
     (finding,) = examine(str(dumb))
-    assert "cannot be asked" in finding.text
+    assert "could not be run" in finding.text
     assert finding.weight is doctor.Weight.PROBLEM
 
 
@@ -151,7 +151,7 @@ def test_an_installation_tells_why_the_tab_does_not_load(monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ("noted", "text"),
     [
-        (None, "fmapboard"),
+        (None, "PATH_TO_FMAPBOARD"),
         ({"url": "file:///home/me/my%20code", "dir_info": {}}, "'/home/me/my code'"),
         ({"url": "https://host/a.whl", "archive_info": {}}, "https://host/a.whl"),
         (

@@ -114,7 +114,8 @@ def test_a_foreign_record_is_reported_and_its_questions_are_answered_cleanly(
 def test_a_newer_record_says_what_to_do(crowded: Tab) -> None:
     error = crowded.layer("run", "fmapboard/a newer format")["error"]
     assert error == (
-        "a record of format 3; this fmapboard reads up to 2: upgrade it where TensorBoard runs"
+        "the record has format 3, and this fmapboard reads up to 2; upgrade fmapboard in "
+        "TensorBoard's environment"
     )
 
 

@@ -59,7 +59,7 @@ def test_flags_that_cannot_be_set_do_no_harm(caplog: pytest.LogCaptureFixture) -
         samples_per_plugin: dict[str, int] = {}  # noqa: RUF012
 
     FeatureMapsLoader().fix_flags(Frozen())
-    assert "sampling was left as it is" in caplog.text
+    assert "could not raise the number of steps" in caplog.text
 
 
 def test_the_tab_loads_without_data_and_says_so() -> None:
@@ -72,7 +72,7 @@ def test_the_tab_loads_without_data_and_says_so() -> None:
     answer = Client(routes["/data/runs"]).get("/")
     assert (answer.status_code, answer.json) == (
         404,
-        {"error": "this TensorBoard gives plugins no data"},
+        {"error": "this TensorBoard has no data provider"},
     )
 
 
@@ -82,7 +82,7 @@ def test_an_incomplete_installation_costs_the_tab_alone(
     monkeypatch.setattr(static_files, "ENTRY", "/gone.js")
     assert FeatureMapsLoader().load(TBContext()) is None
     assert "the Feature maps tab is missing (FileNotFoundError: " in caplog.text
-    assert "gone.js; install fmapboard again); run `fmapboard doctor`" in caplog.text
+    assert "gone.js; reinstall fmapboard); run `fmapboard doctor`" in caplog.text
 
 
 def test_a_second_installation_is_left_out() -> None:

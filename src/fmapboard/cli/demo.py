@@ -1,4 +1,4 @@
-"""``fmapboard demo``: train on the bundled photographs, watched, and look at the result."""
+"""``fmapboard demo``: train a small network on the bundled photographs and log its feature maps."""
 
 from __future__ import annotations
 
@@ -29,11 +29,21 @@ from fmapboard.summary.build import SummaryBuilder
 from fmapboard.writers.tensorboard import TensorBoardWriter
 
 PHOTOGRAPH = "chelsea.jpg"
-"""Drawn at each logged step, so that steps can be compared, and once more at the end."""
+"""Drawn at every logged step, so that steps can be compared, and again after training."""
 
 
-def run_demo(logdir: Path, steps: int | None, every: int, serve: bool, port: int) -> None:
-    """Train, log, measure, draw one photograph, and say how to look at it all.
+def run_demo(
+    logdir: Path, steps: int | None, every: int, serve: bool, port: int, open_browser: bool = True
+) -> None:
+    """Train the network with logging on, draw one photograph, and print how to open the run.
+
+    Args:
+        logdir: run directory; if it exists and is not empty, ``<logdir>-2`` and so on.
+        steps: training steps; None for `STEPS`.
+        every: log each step whose number it divides.
+        serve: start TensorBoard on the run afterwards.
+        port: TensorBoard's port.
+        open_browser: with ``serve``, open the tab in the user's browser.
 
     Raises:
         FmapboardError: the run directory cannot be written to.
@@ -43,19 +53,22 @@ def run_demo(logdir: Path, steps: int | None, every: int, serve: bool, port: int
     photographs = Photographs.load()
     names = ", ".join(photographs.names)
     out.print(
-        f"Training a small network to tell {len(photographs.names)} photographs apart: {names}"
+        f"Training a small network to classify crops of {len(photographs.names)} photographs: "
+        f"{names}"
     )
     network = DemoNetwork()
     result = _train(network, photographs, run, steps or STEPS, every)
     out.print(
         f"Trained {result.steps} steps in {result.seconds:.1f} s, logged every {every}. "
         f"Validation accuracy on held-out regions: {result.accuracy:.1%} "
-        f"(guessing: {result.chance:.1%})."
+        f"(chance: {result.chance:.1%})."
     )
     _draw(network, run)
-    out.print(f"\nLook at it:\n  {to_paste('serve', run)}", markup=False, soft_wrap=True)
+    out.print(
+        f"\nOpen it in TensorBoard:\n  {to_paste('serve', run)}", markup=False, soft_wrap=True
+    )
     if serve:
-        run_server(run, port)
+        run_server(run, port, open_browser=open_browser)
 
 
 def _train(
@@ -102,12 +115,12 @@ def _progress() -> Progress:
 
 
 def _photograph() -> Tensor:
-    """The photograph as the network takes it, [1, 3, H, W]."""
+    """The photograph preprocessed for the network, float32 [1, 3, H, W]."""
     return demo_preprocessing()(read_image(bundled("photographs") / PHOTOGRAPH))[None]
 
 
 def _draw(network: nn.Module, run: Path) -> None:
-    """Visualize one photograph with the trained network: its own run directory, and PNG files."""
+    """Draw one photograph with the trained network, into a run of its own and as PNG files."""
     reducer = Reducer.for_model(network, max_channels=None, max_tile=None)
     passes = ImagePasses(network, reducer, normalization=(MEAN, STD), kernels=True)
     board = TensorBoardWriter(run / "photograph")
@@ -117,5 +130,5 @@ def _draw(network: nn.Module, run: Path) -> None:
     finally:
         board.close()
     out = console()
-    out.print(f"\nWhat the trained network makes of {PHOTOGRAPH}:")
+    out.print(f"\nFeature maps of the trained network on {PHOTOGRAPH}:")
     out.print(layer_table(written.step, written.files))

@@ -1,4 +1,4 @@
-"""``fmapboard doctor``: is the tab installed where TensorBoard runs, and what is wrong."""
+"""``fmapboard doctor``: check that the Python that runs TensorBoard has the Feature maps tab."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from fmapboard import __version__
 from fmapboard.cli.run_dirs import to_paste
 from fmapboard.errors import FmapboardError
 
-_LIMIT = 120.0  # s; an interpreter on a network disk may need long to import
+_TIMEOUT = 120.0  # s; imports from a network disk can take this long
 _NAMES = {"tensorboard": "TensorBoard", "tensorboard-data-server": "data server"}
 
 
 class ProblemsFound(FmapboardError):
-    """The tab cannot be shown as things are."""
+    """TensorBoard cannot show the tab until the reported problems are fixed."""
 
 
 class Weight(Enum):
-    """How much a finding matters: a problem means that the tab is missing."""
+    """Severity of a finding; only a PROBLEM keeps the tab from being shown."""
 
     FINE = "ok"
     NOTE = "note"
@@ -48,10 +48,10 @@ class Finding:
 
 
 def run_doctor() -> None:
-    """Look into the Python of ``tensorboard`` and into this one, and print what is found.
+    """Examine the Python that runs ``tensorboard`` and this one, and print the findings.
 
     Raises:
-        Unwell: the tab is missing in one of them; what to do stands in the report.
+        ProblemsFound: the tab is missing in one of them; the report says how to fix it.
     """
     problems = 0
     for title, python in _places():
@@ -64,7 +64,7 @@ def run_doctor() -> None:
 
 
 def _places() -> Iterator[tuple[str, str | Finding]]:
-    """Where TensorBoard may run: what it is, and its Python."""
+    """(title, Python) for each way to start TensorBoard; a `Finding` if there is no Python."""
     command = shutil.which("tensorboard")
     python = None if command is None else interpreter_of(Path(command))
     if python is not None and _same(python, sys.executable):
@@ -74,7 +74,7 @@ def _places() -> Iterator[tuple[str, str | Finding]]:
         text = f"not on PATH; start it with: {to_paste('serve', 'LOGDIR')}"
         yield "`tensorboard`", Finding(text)
     elif python is None:
-        text = f"cannot tell which Python runs it; safe is: {to_paste('serve', 'LOGDIR')}"
+        text = f"cannot tell which Python runs it; use instead: {to_paste('serve', 'LOGDIR')}"
         yield f"`tensorboard` ({command})", Finding(text)
     else:
         yield f"`tensorboard` ({command})", python
@@ -82,7 +82,10 @@ def _places() -> Iterator[tuple[str, str | Finding]]:
 
 
 def interpreter_of(command: Path) -> str | None:
-    """The Python that runs an installed command: of its first line, or beside it on Windows."""
+    """The Python that runs an installed command, or None if it cannot be told.
+
+    Read from the script's ``#!`` line; on Windows, the ``python.exe`` next to the ``.exe``.
+    """
     beside = command.with_name("python.exe")
     if command.suffix.lower() == ".exe":
         return str(beside) if beside.exists() else None
@@ -99,7 +102,7 @@ def interpreter_of(command: Path) -> str | None:
 
 
 def _started_by(line: str) -> str | None:
-    """The Python in pip's way around long paths, a shell script that is Python as well."""
+    """The Python in the second line of a ``#!/bin/sh`` script; pip uses that for long paths."""
     try:
         words = shlex.split(line)
     except ValueError:
@@ -108,16 +111,16 @@ def _started_by(line: str) -> str | None:
 
 
 def _same(one: str, other: str) -> bool:
-    """The same environment: not the same file, which environments share by links."""
+    """True if both are in one environment; compares folders, as venvs link the same Python."""
     return os.path.realpath(Path(one).parent) == os.path.realpath(Path(other).parent)
 
 
 def examine(python: str) -> list[Finding]:
-    """What an interpreter's installation is like."""
+    """Check the installation of one interpreter: its versions, then problems and notes."""
     try:
         found = _inspected(python)
     except (OSError, subprocess.SubprocessError, ValueError) as error:
-        return [Finding(f"{python} cannot be asked: {error}", Weight.PROBLEM)]
+        return [Finding(f"{python} could not be run: {error}", Weight.PROBLEM)]
     return [Finding(_versions(found), Weight.FINE), *_judged(found, python)]
 
 
@@ -125,8 +128,8 @@ def _inspected(python: str) -> dict[str, Any]:
     program = resources.files("fmapboard.cli").joinpath("doctor_probe.py").read_text("utf-8")
     done = subprocess.run(
         [python, "-c", program],
-        capture_output=True, text=True, timeout=_LIMIT, check=True, stdin=subprocess.DEVNULL,
-        cwd=Path(python).parent,  # an import must not find what lies in the user's directory
+        capture_output=True, text=True, timeout=_TIMEOUT, check=True, stdin=subprocess.DEVNULL,
+        cwd=Path(python).parent,  # so that nothing is imported from the user's directory
     )  # fmt: skip
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
@@ -145,11 +148,13 @@ def _judged(found: dict[str, Any], python: str) -> Iterator[Finding]:
         yield Finding(f"TensorBoard is not installed; {install} tensorboard", Weight.PROBLEM)
         return
     for plugin in found["broken"]:
-        text = f"a plugin stops TensorBoard from starting: {plugin}; uninstall or repair it"
+        text = f"a plugin stops TensorBoard from starting: {plugin}; reinstall or uninstall it"
         yield Finding(text, Weight.PROBLEM)
     if versions["fmapboard"] is None:
         yield Finding(
-            f"fmapboard is not installed there, so no tab; {install} {source()}", Weight.PROBLEM
+            f"fmapboard is not installed in this Python, so the tab is missing; "
+            f"{install} {source()}",
+            Weight.PROBLEM,
         )
         return
     if not found["has_entry"]:
@@ -158,27 +163,30 @@ def _judged(found: dict[str, Any], python: str) -> Iterator[Finding]:
     if found["tab"] is not None:
         yield Finding(f"the tab does not load: {found['tab']}", Weight.PROBLEM)
     if versions["fmapboard"] != __version__:
-        yield Finding(f"another version than here ({__version__}): an older one may not read all")
+        yield Finding(
+            f"fmapboard {versions['fmapboard']} is not the version of this command "
+            f"({__version__}); an older version may not read newer runs"
+        )
     if found["has_entry"] and found["tab"] is None and not found["broken"]:
         yield Finding("the Feature maps tab is installed", Weight.FINE)
     if versions["tensorboard-data-server"] is None:
-        yield Finding("no fast loader on this platform: large runs load slowly, all else works")
+        yield Finding("no fast data loader (tensorboard-data-server): large runs load slowly")
     for server in found["running"]:
         since = time.strftime("%Y-%m-%d %H:%M", time.localtime(server["started"]))
-        where = f"TensorBoard runs on port {server['port']} since {since}"
-        yield Finding(f"{where}: restart it if fmapboard was installed later")
+        where = f"TensorBoard has been running on port {server['port']} since {since}"
+        yield Finding(f"{where}; restart it if fmapboard was installed after that")
 
 
 def source() -> str:
-    """What this installation was installed from, as ``pip install`` takes it.
+    """The folder, wheel or repository that fmapboard was installed from, quoted for the shell.
 
-    A folder, a wheel or a repository; the name alone where pip noted none of them (PEP 610), as
-    of an installation from an index.
+    Read from the record that pip keeps (PEP 610, ``direct_url.json``); a placeholder if there is
+    none.
     """
     try:
         noted = json.loads(distribution("fmapboard").read_text("direct_url.json") or "")
     except (PackageNotFoundError, ValueError):
-        return "fmapboard"
+        return "PATH_TO_FMAPBOARD"
     url, repository = noted["url"], noted.get("vcs_info")
     if repository:
         return shlex.quote(f"{repository['vcs']}+{url}@{repository['commit_id']}")

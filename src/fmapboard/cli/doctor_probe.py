@@ -1,7 +1,8 @@
-"""What a Python installation would give TensorBoard: run there as a program, answers in JSON.
+"""A program that reports, as JSON, what TensorBoard would find in the Python that runs it.
 
-`doctor` hands this file's text to the interpreter that runs ``tensorboard``, which may be another
-one than ours and may lack fmapboard: standard library alone at the top, and nothing raised.
+`doctor` passes the text of this file to the Python that runs ``tensorboard``. That may be an older
+version and may lack fmapboard, so only the standard library is imported at the top, and errors are
+reported instead of raised.
 """
 
 from __future__ import annotations
@@ -16,7 +17,12 @@ PACKAGES = ("tensorboard", "tensorboard-data-server", "fmapboard", "torch")
 
 
 def inspect() -> dict[str, Any]:
-    """Versions (None where missing), plugins that fail, and why the tab would not load."""
+    """Examine this Python: package versions, broken plugins, the tab, running servers.
+
+    Returns:
+        A dictionary for JSON. A version is None if the package is not installed; ``tab`` is the
+        error that keeps the Feature maps tab from loading, or None.
+    """
     versions = {name: _version(name) for name in PACKAGES}
     has_tensorboard = versions["tensorboard"] is not None
     return {
@@ -40,12 +46,12 @@ def _version(name: str) -> str | None:
 def _entry_points() -> list[Any]:
     found: Any = metadata.entry_points()
     group = "tensorboard_plugins"
-    # Before Python 3.10 a dict; fmapboard does not run there, but TensorBoard may.
+    # A dict before Python 3.10, which TensorBoard supports and fmapboard does not.
     return list(found.select(group=group) if hasattr(found, "select") else found.get(group, ()))
 
 
 def _broken() -> list[str]:
-    """Plugins of others whose import fails: each stops TensorBoard from starting."""
+    """Installed plugins whose import fails; a single one stops TensorBoard from starting."""
     broken = []
     for point in _entry_points():
         try:
@@ -68,7 +74,7 @@ def _tab_error() -> str | None:
 
 
 def _running() -> list[dict[str, Any]]:
-    """TensorBoards that run on this machine, as they announce themselves."""
+    """TensorBoard servers on this machine, from the info files that they write."""
     try:
         from tensorboard import manager
 
@@ -77,7 +83,7 @@ def _running() -> list[dict[str, Any]]:
             for info in manager.get_all()
         ]
     except Exception:
-        return []  # a damaged announcement: nothing that a tab could suffer from
+        return []  # an unreadable info file does not affect the tab
 
 
 if __name__ == "__main__":

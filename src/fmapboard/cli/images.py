@@ -1,4 +1,4 @@
-"""Reads photographs: any mode that Pillow knows, as upright 8-bit RGB."""
+"""Read image files of any mode that Pillow supports as upright 8-bit RGB."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ IMAGE_SUFFIXES = (
     *(".avif", ".bmp", ".gif", ".j2k", ".jfif", ".jp2", ".jpe", ".jpeg", ".jpg", ".mpo", ".pbm"),
     *(".pgm", ".png", ".pnm", ".ppm", ".qoi", ".tga", ".tif", ".tiff", ".webp"),
 )
-"""What a file in a folder ends with to count as an image; a file named by itself may end in any."""
+"""Suffixes that make a file in a folder count as an image; a file given by name may have any."""
 
-_PROGRAMS = frozenset({"EPS", "WMF"})
-"""Formats that Pillow draws by running another program on the file."""
+_VECTOR_FORMATS = frozenset({"EPS", "WMF"})
+"""Vector formats, which are refused: Pillow would run another program on the file."""
 
 _DECODERS = r"PIL\b|fmapboard\.cli\.images\b"
-"""Modules whose warnings are about the file."""
+"""Regular expression of the modules whose warnings are about the image file."""
 
 _STRIP = 2**21
-"""Pixels that are converted at a time: a large picture is not held in several modes at once."""
+"""Pixels converted at a time, so that a large image is never held in several modes at once."""
 
 _LARGE = 2**24
-"""Pixels above which a picture is read while no other large one is."""
+"""Images with more pixels than this are read one at a time."""
 
 _READING_LARGE = threading.Lock()
 
@@ -48,29 +48,29 @@ _UPRIGHT = {
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
-"""EXIF orientation -> what turns the stored pixels upright."""
+"""EXIF orientation -> the transposition that turns the stored pixels upright."""
 
 
 def find_images(paths: Iterable[Path]) -> list[Path]:
-    """The image files that ``paths`` mean, in the order given.
+    """The image files given by ``paths``, in that order.
 
-    A file stands for itself, whatever it is called. A folder stands for its own image files,
-    those whose name ends as in `IMAGE_SUFFIXES`, without hidden ones and without sub-folders,
-    in natural order: ``photo2`` before ``photo10``.
+    A file is taken whatever its suffix. A folder is replaced by the image files in it (see
+    `IMAGE_SUFFIXES`), in natural order: ``photo2`` before ``photo10``. Hidden files and
+    sub-folders are skipped.
 
     Raises:
-        ImageError: a path does not exist, or a folder holds no image.
+        ImageError: a path does not exist, or a folder contains no image.
     """
     return [image for path in paths for image in _expand(path)]
 
 
 def read_image(path: Path) -> Image.Image:
-    """The picture in a file, upright, as 8-bit RGB; of an animation, the first frame.
+    """The image in a file, upright, as 8-bit RGB; the first frame of an animation.
 
-    What each mode becomes is told at `to_rgb`. The file is closed when this returns.
+    `to_rgb` describes how each mode is converted. The file is closed on return.
 
     Raises:
-        ImageError: there is no such file, or it is empty, truncated, damaged, too large, or no
+        ImageError: the file does not exist, or is empty, truncated, damaged, too large, or not an
             image.
     """
     _check_file(path)
@@ -82,7 +82,7 @@ def read_image(path: Path) -> Image.Image:
     except (Image.DecompressionBombWarning, Image.DecompressionBombError) as error:
         limit = (Image.MAX_IMAGE_PIXELS or 0) / 1e6
         raise ImageError(
-            f"{str(path)!r} has more than {limit:.0f} million pixels; make it smaller first"
+            f"{str(path)!r} has more than {limit:.0f} million pixels; scale it down first"
         ) from error
     except UnidentifiedImageError as error:
         raise ImageError(f"{str(path)!r} is not an image that Pillow can read") from error
@@ -92,17 +92,17 @@ def read_image(path: Path) -> Image.Image:
 
 
 def read_fitted(path: Path, fit: Callable[[Image.Image], T]) -> T:
-    """What ``fit`` makes of the picture in a file; several threads read one large one at a time.
+    """Read an image file and apply ``fit``; one thread at a time if the image is large.
 
     Raises:
-        ImageError: as `read_image` does.
+        ImageError: as in `read_image`.
     """
     with _READING_LARGE if _pixels(path) > _LARGE else contextlib.nullcontext():
         return fit(read_image(path))
 
 
 def _pixels(path: Path) -> int:
-    """Pixels of the picture in a file, from its header; 0 where that cannot be read."""
+    """Number of pixels of an image file, from its header; 0 if that cannot be read."""
     with contextlib.suppress(Exception), decoding():
         _check_file(path)
         with path.open("rb") as file, Image.open(file) as image:
@@ -111,7 +111,7 @@ def _pixels(path: Path) -> int:
 
 
 class _Filters:
-    """What the decoders' warnings become, while anybody decodes."""
+    """The warning filters in force while at least one thread is inside `decoding`."""
 
     lock = threading.Lock()
     holders = 0
@@ -120,11 +120,12 @@ class _Filters:
 
 @contextlib.contextmanager
 def decoding() -> Iterator[None]:
-    """Decoders' warnings are quiet inside, in all threads; the last one out restores the filters.
+    """Silence the decoders' warnings in all threads; the last thread to leave restores the filters.
 
-    They are about odd metadata, which is no concern of who looks at the picture; the one that
-    matters, half a decompression bomb, is an error. Filters belong to the process: threads that
-    each saved and restored them would undo one another's. So hold this around a pool that reads.
+    The warnings are about malformed metadata, which does not affect the pixels. The exception,
+    Pillow's warning about a possible decompression bomb, is raised as an error. Warning filters are
+    global to the process: if each thread saved and restored them, threads would undo each other's
+    changes. Enter this context around a whole pool of reading threads.
     """
     with _Filters.lock:
         if _Filters.holders == 0:
@@ -142,12 +143,12 @@ def decoding() -> Iterator[None]:
 
 
 def to_rgb(image: Image.Image) -> Image.Image:
-    """A loaded picture as 8-bit RGB.
+    """Convert a loaded image to 8-bit RGB.
 
-    Transparency is laid on white. 16-bit greys are scaled so that 65535 becomes 255; Pillow
-    calls those ``I;16``, or ``I`` when they come from a PNG or PNM file. Other 32-bit integers
-    and floats have no known white: they are scaled between their own finite extremes, NaN
-    becoming black. CMYK, YCbCr, HSV and LAB are converted as Pillow does.
+    Transparent pixels are composited on white. 16-bit greys are scaled so that 65535 becomes 255;
+    Pillow calls these ``I;16``, or ``I`` when they come from a PNG or PNM file. Other 32-bit
+    integers and floats have no defined white point: the image's finite minimum becomes 0 and its
+    maximum 255; NaN becomes 0. CMYK, YCbCr, HSV and LAB are converted by Pillow.
 
     Example:
         >>> to_rgb(Image.new("RGBA", (1, 1), (255, 0, 0, 0))).getpixel((0, 0))
@@ -198,13 +199,13 @@ def _images_in(folder: Path) -> list[Path]:
     ]
     if not found:
         raise ImageError(
-            f"the folder {str(folder)!r} holds no image; looked for {', '.join(IMAGE_SUFFIXES)}"
+            f"no image in the folder {str(folder)!r}; looked for {', '.join(IMAGE_SUFFIXES)}"
         )
     return sorted(found, key=_natural)
 
 
 def _natural(path: Path) -> tuple[list[tuple[int, int, str]], str]:
-    """A key that sorts numbers in names by value; digits come before letters, as in ASCII."""
+    """Sort key that compares numbers in names by value; digits sort before letters, as in ASCII."""
     parts = re.findall(r"[0-9]+|[^0-9]+", path.name.casefold())
     return [(0, int(p), "") if p.isdecimal() else (1, 0, p) for p in parts], path.name
 
@@ -227,34 +228,36 @@ def _check_file(path: Path) -> None:
 
 
 def _decode(path: Path) -> Image.Image:
-    # Opened here, so that no decoder that fails can leave the file open.
+    # Opened here, because a decoder that fails may leave the file open.
     with path.open("rb") as file, Image.open(file) as image:
-        if image.format in _PROGRAMS:
-            raise ImageError(f"{str(path)!r} is a drawing ({image.format}); save it as PNG first")
+        if image.format in _VECTOR_FORMATS:
+            raise ImageError(
+                f"{str(path)!r} is a vector drawing ({image.format}); save it as PNG first"
+            )
         image.load()
         if 0 in image.size:
             raise ImageError(f"the image {str(path)!r} has no pixels: {image.size}")
         turn = _UPRIGHT.get(_orientation(image))
         rgb = to_rgb(image)
-    del image  # before the picture is held a third time
+    del image  # frees the decoded pixels before `transpose` makes another copy
     return rgb if turn is None else rgb.transpose(turn)
 
 
 def _orientation(image: Image.Image) -> int:
-    """The EXIF orientation, 1 … 8; 1 where the file has none that can be read."""
+    """The EXIF orientation, 1 to 8; 1 if the file has none or it cannot be read."""
     try:
         return int(image.getexif().get(_ORIENTATION, 1))
-    except Exception:  # damaged metadata raises nearly anything, and must not cost the picture
+    except Exception:  # damaged metadata raises nearly anything; the pixels are still usable
         return 1
 
 
 def _grey(values: NDArray[np.float64]) -> Image.Image:
-    """Values in 0 … 255 as an RGB picture, rounded to the nearest."""
+    """Values in 0 to 255 as a grey RGB image, rounded to the nearest integer."""
     return Image.fromarray(np.rint(values).astype(np.uint8)).convert("RGB")
 
 
 def _extremes(image: Image.Image) -> tuple[float, float]:
-    """The smallest and the largest finite value; 0 and 0 where there is none."""
+    """The smallest and the largest finite value; (0, 0) if there is none."""
     found = []
     for box in _strips(image):
         values = np.asarray(image.crop(box)).astype(np.float64)
@@ -264,6 +267,6 @@ def _extremes(image: Image.Image) -> tuple[float, float]:
 
 
 def _stretch(values: NDArray[np.float64], low: float, high: float) -> NDArray[np.float64]:
-    """Values scaled so that ``low`` is 0 and ``high`` is 255; NaN becomes 0."""
+    """Scale values so that ``low`` becomes 0 and ``high`` 255, and clip; NaN becomes 0."""
     scaled = np.clip((values - low) / ((high - low) or 1.0), 0, 1) * 255
     return np.where(np.isnan(scaled), 0.0, scaled)

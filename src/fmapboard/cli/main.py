@@ -1,6 +1,6 @@
-"""The commands, their options and how they fail: one line on stderr, never a traceback.
+"""The commands and their options; a failure is one line on stderr, not a traceback.
 
-Nothing heavy is imported before a command runs, so ``--help`` is quick.
+Heavy modules are imported only when a command runs, so ``--help`` is fast.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _USAGE, _FAILED, _INTERRUPTED = 2, 1, 130
 
 
 class _Command(click.Command):
-    """A command whose help opens with a line to paste."""
+    """A command whose help opens with an example to paste."""
 
     example = ""
 
@@ -37,7 +37,7 @@ def _command(example: str) -> type[_Command]:
 
 
 class _Group(click.Group):
-    """The top command; its help opens with a line to paste as well."""
+    """The top-level command; its help opens with an example to paste as well."""
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         formatter.write("fmapboard demo\n\n")
@@ -45,7 +45,7 @@ class _Group(click.Group):
 
 
 class _Palette(click.Choice):  # type: ignore[type-arg]  # generic since click 8.2
-    """Names of palettes; ``gray`` is one spelling of ``grey``."""
+    """Names of palettes; ``gray`` is accepted for ``grey``."""
 
     def convert(self, value: Any, *context: Any) -> Any:
         return super().convert("grey" if value == "gray" else value, *context)
@@ -54,6 +54,16 @@ class _Palette(click.Choice):  # type: ignore[type-arg]  # generic since click 8
 _HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 _EXISTING = click.Path(path_type=Path)
 _FOLDER, _LOG_DIRECTORY = Directory(remote=False), Directory(remote=True)
+_port = click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=6006,
+    show_default=True,
+    help="TensorBoard's port; 0 for any free one.",
+)
+_no_open = click.option(
+    "--no-open", is_flag=True, help="Print the tab's address without opening a browser."
+)
 
 
 @click.group(cls=_Group, context_settings=_HELP, invoke_without_command=True)
@@ -68,6 +78,7 @@ def fmapboard(context: click.Context) -> None:
 @fmapboard.command(
     cls=_command("visualize photo.jpg --model resnet34 --logdir runs/x --out maps"),
     context_settings=_HELP,
+    short_help="Draw a network's feature maps of images.",
 )
 @click.argument("images", nargs=-1, type=_EXISTING)
 @click.option(
@@ -76,7 +87,7 @@ def fmapboard(context: click.Context) -> None:
     default="demo",
     show_default=True,
     help="A torchvision name, timm:NAME, hf:NAME or hf:FOLDER (Hugging Face), "
-    "package.module:callable, or the bundled demo network.",
+    "package.module:callable, or demo, the bundled network.",
 )
 @click.option(
     "--model-arg",
@@ -90,43 +101,46 @@ def fmapboard(context: click.Context) -> None:
     "forward_args",
     multiple=True,
     metavar="NAME=VALUE",
-    help="An argument that the model's forward takes besides images. Repeatable.",
+    help="An argument that the model's forward takes in addition to the images. Repeatable.",
 )
 @click.option(
     "--weights",
     default="DEFAULT",
     show_default=True,
-    help="DEFAULT (downloaded), none (random), a file, or a torchvision weights name.",
+    help="DEFAULT (pretrained, downloaded if needed), none (random), a file of weights, or the "
+    "name of torchvision weights.",
 )
 @click.option(
     "--checkpoint",
     type=_EXISTING,
-    help="Weights to load into the model: a file, or a folder or index of shards.",
+    help="Load weights from this file, folder of shards or index of shards.",
 )
 @click.option(
     "--checkpoint-key",
     metavar="NAME",
-    help="Which weights of a checkpoint that holds several, such as state_dict_ema.",
+    help="Which weights to load if a checkpoint holds several, such as state_dict_ema.",
 )
 @click.option(
-    "--logdir", type=_LOG_DIRECTORY, help="Write for TensorBoard into this run directory."
+    "--logdir", type=_LOG_DIRECTORY, help="Write TensorBoard event files into this run directory."
 )
 @click.option("--out", type=_FOLDER, help="Write PNG files into this folder.")
 @click.option(
     "--layers",
     multiple=True,
     metavar="GLOB",
-    help="Layers to draw, such as 'layer1.*'; '!*.downsample.*' leaves out. Repeatable.",
+    help="Layers to draw, such as 'layer1.*'; '!*.downsample.*' excludes layers. Repeatable.",
 )
-@click.option("--list", "only_list", is_flag=True, help="List layers by kernel shape; run nothing.")
+@click.option(
+    "--list", "only_list", is_flag=True, help="List layers by kernel shape and draw nothing."
+)
 @click.option("--input-size", type=click.IntRange(min=1), help="Side of the square input in px.")
-@click.option("--samples", type=click.IntRange(min=1), help="Draw at most so many of the images.")
+@click.option("--samples", type=click.IntRange(min=1), help="Draw only the first N images.")
 @click.option(
     "--batch-size",
     type=click.IntRange(min=1),
     default=4,
     show_default=True,
-    help="At most so many images a forward pass; what is drawn of each does not depend on it.",
+    help="Images per forward pass, at most; the result for each image does not depend on it.",
 )
 @click.option(
     "--colormap",
@@ -142,74 +156,94 @@ def fmapboard(context: click.Context) -> None:
     help="Normalize each channel on its own, or all channels of a layer together.",
 )
 @click.option(
-    "--depth", type=click.IntRange(min=0), help="Draw this depth slice of 3-D maps, not the middle."
+    "--depth",
+    type=click.IntRange(min=0),
+    help="Depth slice of 3-D maps to draw, counted from 0.  [default: the middle one]",
 )
-@click.option("--kernels", is_flag=True, help="Draw the convolution kernels too.")
-@click.option("--device", default="cpu", show_default=True, help="Where to run the model.")
+@click.option("--kernels", is_flag=True, help="Also draw the convolution kernels.")
+@click.option("--device", default="cpu", show_default=True, help="Torch device, such as cuda:0.")
 @click.version_option(__version__, prog_name="visualize (fmapboard)")
 def visualize(**options: Any) -> None:
-    """Draw what every layer of a network makes of IMAGES (files or folders).
+    """Draw the feature maps of a network for each of IMAGES (files or folders).
 
-    Without IMAGES: a bundled photograph. Without --logdir and --out: both, below runs/visualize.
+    Without IMAGES, a bundled photograph is used. Without --logdir and --out, both are written
+    below runs/visualize.
     """
     from fmapboard.cli.visualize import Request, visualize_images
 
     visualize_images(Request(**options))
 
 
-@fmapboard.command(cls=_command("fmapboard demo --serve"), context_settings=_HELP)
+@fmapboard.command(
+    cls=_command("fmapboard demo --serve"),
+    context_settings=_HELP,
+    short_help="Train a small network and log its feature maps.",
+)
 @click.option(
     "--logdir",
     type=_FOLDER,
     default=Path("runs/demo"),
     show_default=True,
-    help="Run directory; where it exists, the next free one (runs/demo-2) is taken.",
+    help="Run directory; if it exists, the next free name is used, such as runs/demo-2.",
 )
 @click.option(
     "--steps", type=click.IntRange(min=1), default=None, help="Training steps.  [default: 250]"
 )
 @click.option(
-    "--every", type=click.IntRange(min=1), default=25, show_default=True, help="Log each such step."
+    "--every", type=click.IntRange(min=1), default=25, show_default=True, help="Log every N steps."
 )
 @click.option("--serve", is_flag=True, help="Start TensorBoard on the run afterwards.")
-@click.option("--port", type=click.IntRange(0, 65535), default=6006, show_default=True)
-def demo(**options: Any) -> None:
-    """Train a small network on bundled photographs, watched, and look inside. Needs no network."""
+@_port
+@_no_open
+def demo(no_open: bool, **options: Any) -> None:
+    """Train a small network on bundled photographs and log its feature maps; works offline."""
     from fmapboard.cli.demo import run_demo
 
-    run_demo(**options)
+    run_demo(open_browser=not no_open, **options)
 
 
-@fmapboard.command(cls=_command("fmapboard serve runs/demo"), context_settings=_HELP)
+@fmapboard.command(
+    cls=_command("fmapboard serve runs/demo"),
+    context_settings=_HELP,
+    short_help="Start TensorBoard and open the Feature maps tab.",
+)
 @click.argument("logdir", type=_LOG_DIRECTORY, default=Path("runs"))
-@click.option("--port", type=click.IntRange(0, 65535), default=6006, show_default=True)
-def serve(logdir: Path | RemoteDirectory, port: int) -> None:
-    """Start TensorBoard on LOGDIR with enough pictures kept to see a whole training."""
+@_port
+@_no_open
+def serve(logdir: Path | RemoteDirectory, port: int, no_open: bool) -> None:
+    """Start TensorBoard on LOGDIR (default: runs) and open the Feature maps tab.
+
+    Keeps the pictures of up to 200 steps per layer; the plain tensorboard command keeps 50.
+    """
     from fmapboard.cli.serve import run_server
 
-    run_server(logdir, port)
+    run_server(logdir, port, open_browser=not no_open)
 
 
-@fmapboard.command(cls=_command("fmapboard doctor"), context_settings=_HELP)
+@fmapboard.command(
+    cls=_command("fmapboard doctor"),
+    context_settings=_HELP,
+    short_help="Check that TensorBoard has the Feature maps tab.",
+)
 def doctor() -> None:
-    """Say whether TensorBoard has the Feature maps tab, and what is wrong where it has not."""
+    """Check that TensorBoard has the Feature maps tab; if not, say how to fix it."""
     from fmapboard.cli.doctor import run_doctor
 
     run_doctor()
 
 
 def run(arguments: Sequence[str] | None = None) -> None:
-    """The ``fmapboard`` command."""
+    """Run the ``fmapboard`` command and exit with its code."""
     sys.exit(_guarded(fmapboard, "fmapboard", arguments))
 
 
 def run_visualize(arguments: Sequence[str] | None = None) -> None:
-    """The ``visualize`` command."""
+    """Run the ``visualize`` command and exit with its code."""
     sys.exit(_guarded(visualize, "visualize", arguments))
 
 
 def _guarded(command: click.Command, name: str, arguments: Sequence[str] | None) -> int:
-    """Run a command; errors become one line on stderr and an exit code."""
+    """Run a command and return its exit code; an error is printed as one line on stderr."""
     try:
         command.main(
             args=None if arguments is None else list(arguments),

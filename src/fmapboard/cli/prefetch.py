@@ -1,4 +1,4 @@
-"""Results of a function in order, the next few computed beforehand in threads."""
+"""A ``map`` that computes the next few results ahead, in threads."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ B = TypeVar("B")
 def prefetched(
     function: Callable[[A], B], items: Iterable[A], *, ahead: int, threads: int
 ) -> Generator[B, None, None]:
-    """``map(function, items)``, at most ``ahead`` calls before what is taken.
+    """Like ``map(function, items)``, with up to ``ahead`` results computed before they are needed.
 
-    An exception of the function is raised in its place in the order, behind what came before it.
-    Closed early, it starts no further call and waits for those that run.
+    An exception in the function is raised where its result would be yielded. If the generator is
+    closed early, it starts no further call and waits for the running ones.
 
     >>> list(prefetched(abs, [-1, 2, -3], ahead=2, threads=2))
     [1, 2, 3]

@@ -1,4 +1,4 @@
-"""Directories on the command line: new ones, remote ones, and commands to paste."""
+"""Directories given on the command line, new run directories, and commands to paste."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 class Directory(click.ParamType):  # type: ignore[type-arg]  # not generic in older versions
-    """A directory as it is typed; a URL where the command can use one.
+    """A click type for a local directory or, if allowed, a URL such as ``s3://bucket/runs``.
 
     Args:
-        remote: ``s3://…`` and the like are understood, else refused.
+        remote: accept URLs; otherwise a URL is a usage error.
     """
 
     name = "path"
@@ -33,7 +33,7 @@ class Directory(click.ParamType):  # type: ignore[type-arg]  # not generic in ol
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> Path | RemoteDirectory:
-        """The directory that was typed, or a usage error."""
+        """The directory for the typed text; a usage error if it is invalid."""
         from fmapboard.writers.log_dirs import local_directory, log_directory
 
         if not isinstance(value, str):
@@ -44,14 +44,14 @@ class Directory(click.ParamType):  # type: ignore[type-arg]  # not generic in ol
             self.fail(str(error), param, ctx)
 
 
-def new_directory(wanted: Path) -> Path:
-    """Make ``wanted``, or ``wanted-2``, ``wanted-3``, … where it exists and is not empty.
+def new_directory(first: Path) -> Path:
+    """Create the directory ``first``; if that exists and is not empty, ``first-2`` and so on.
 
     Raises:
-        WriteError: it cannot be made.
+        WriteError: the directory cannot be created.
     """
     for number in itertools.count(1):
-        path = wanted if number == 1 else wanted.with_name(f"{wanted.name}-{number}")
+        path = first if number == 1 else first.with_name(f"{first.name}-{number}")
         try:
             path.mkdir(parents=True)
         except FileExistsError:
@@ -61,16 +61,16 @@ def new_directory(wanted: Path) -> Path:
         except OSError as error:
             raise WriteError(f"cannot write to {path}: {error.strerror or error}") from error
         return path
-    raise AssertionError  # itertools.count does not end
+    raise AssertionError  # unreachable: itertools.count does not end
 
 
 def to_paste(*words: str | Path | RemoteDirectory) -> str:
-    """A command line that starts fmapboard the way this process was started."""
+    """An ``fmapboard`` command line, quoted for the shell, that runs this installation."""
     return shlex.join([*_program(), *map(str, words)])
 
 
 def _program() -> list[str]:
-    """``fmapboard`` if that finds this installation, else the path or ``-m`` that was typed."""
+    """The command of this installation: ``python -m fmapboard``, ``fmapboard`` or its path."""
     typed = Path(sys.argv[0])
     if typed.name == "__main__.py":
         return [sys.executable, "-m", "fmapboard"]

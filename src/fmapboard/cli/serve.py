@@ -1,6 +1,7 @@
-"""TensorBoard on a run, with the Python that fmapboard is installed in.
+"""``fmapboard serve``: TensorBoard on a run, opened at the Feature maps tab.
 
-So the Feature maps tab is there, and TensorBoard keeps enough steps to see a whole training.
+TensorBoard runs in the Python that fmapboard is installed in, so that the tab is there, and keeps
+enough steps to show a whole training run.
 """
 
 from __future__ import annotations
@@ -8,25 +9,38 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from fmapboard.errors import FmapboardError
 from fmapboard.writers.remote import RemoteDirectory
 
 KEPT_STEPS = 200
-"""So many steps of each picture are kept: 50 where TensorBoard is started by itself."""
+"""Steps per picture that TensorBoard keeps; 50 if it is started without this command."""
+
+OPEN_BROWSER = "--open"
+"""First argument of `tab_server` that makes it open the browser."""
 
 
 class ServerError(FmapboardError):
     """TensorBoard ended with an error."""
 
 
-def server_command(logdir: Path | RemoteDirectory, port: int) -> list[str]:
-    """The command line that starts TensorBoard with this very Python."""
+def server_command(
+    logdir: Path | RemoteDirectory, port: int, *, open_browser: bool = False
+) -> list[str]:
+    """The command line that starts TensorBoard with this Python.
+
+    Args:
+        logdir: the log directory.
+        port: the port; 0 for any free one.
+        open_browser: open the Feature maps tab in the user's browser.
+    """
     return [
         sys.executable,
         "-m",
-        "tensorboard.main",
+        "fmapboard.cli.tab_server",
+        *([OPEN_BROWSER] if open_browser else []),
         "--logdir",
         str(logdir),
         "--port",
@@ -36,18 +50,44 @@ def server_command(logdir: Path | RemoteDirectory, port: int) -> list[str]:
     ]
 
 
-def run_server(logdir: Path | RemoteDirectory, port: int) -> None:
-    """Become TensorBoard (where the system can), until it is interrupted.
+def run_server(logdir: Path | RemoteDirectory, port: int, *, open_browser: bool = True) -> None:
+    """Run TensorBoard until it is interrupted; on POSIX it replaces this process.
+
+    Args:
+        logdir: the log directory.
+        port: the port; 0 for any free one.
+        open_browser: open the Feature maps tab in the user's browser, if there is one.
 
     Raises:
-        ServerError: the directory is missing, or TensorBoard failed.
+        ServerError: the directory does not exist, or TensorBoard failed.
     """
     if isinstance(logdir, Path) and not logdir.is_dir():
         raise ServerError(f"no such directory: {logdir}")
-    command = server_command(logdir, port)
+    opens = open_browser and sys.stdout.isatty() and can_open_browser(os.environ, sys.platform)
+    command = server_command(logdir, port, open_browser=opens)
     sys.stdout.flush()
     if os.name == "posix":
-        os.execv(command[0], command)  # signals reach the server itself; nothing is left behind
+        os.execv(command[0], command)  # signals reach the server itself; no child is left behind
     code = subprocess.call(command)
     if code:
         raise ServerError(f"TensorBoard ended with exit code {code}")
+
+
+def can_open_browser(environ: Mapping[str, str], platform: str) -> bool:
+    """True if a browser that this process starts would appear on the user's screen.
+
+    That is a guess from the environment: not in CI; with ``BROWSER`` set (remote editors set it to
+    a program that opens the browser on the user's machine); with an X11 or Wayland display; on
+    macOS and Windows, unless logged in over SSH.
+
+    Args:
+        environ: environment variables.
+        platform: as `sys.platform`.
+    """
+    if environ.get("CI"):
+        return False
+    if environ.get("BROWSER"):
+        return True
+    if platform in ("darwin", "win32"):
+        return not environ.get("SSH_CONNECTION")
+    return bool(environ.get("DISPLAY") or environ.get("WAYLAND_DISPLAY"))

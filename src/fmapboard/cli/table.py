@@ -1,4 +1,4 @@
-"""What was found, as tables in the terminal."""
+"""Tables of layers for the terminal."""
 
 from __future__ import annotations
 
@@ -14,23 +14,24 @@ from rich.table import Table
 
 from fmapboard.records import KernelShape, LayerMeasurement, LoggedStep
 
-_WIDE = 160
+_WIDTH = 160
+"""Columns of a table that is not printed to a terminal."""
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A console as wide as the terminal; wide enough not to wrap where there is none."""
+    """A console as wide as the terminal, or `_WIDTH` columns if the output is not a terminal."""
     stream = sys.stderr if stderr else sys.stdout
     if isinstance(stream, io.TextIOWrapper) and stream.errors != "backslashreplace":
-        stream.reconfigure(errors="backslashreplace")  # the C locale has no way to write an é
-    width = None if stream.isatty() else _WIDE
+        stream.reconfigure(errors="backslashreplace")  # the C locale cannot encode an é
+    width = None if stream.isatty() else _WIDTH
     return Console(stderr=stderr, width=width, highlight=False)
 
 
 def layer_table(step: LoggedStep, files: Mapping[str, list[Path]]) -> Table:
-    """A line a watched layer: kernel shape, map size, range, channels that are off, file.
+    """One row per layer call: kernel shape, map size, range, counts of bad channels, file.
 
     Args:
-        step: what was recorded of one image.
+        step: the recorded step of one image.
         files: label of a layer call -> the files its maps were written to.
     """
     table = Table(box=None, header_style="bold", pad_edge=False)
@@ -49,7 +50,7 @@ def layer_table(step: LoggedStep, files: Mapping[str, list[Path]]) -> Table:
 
 def _cells(measured: LayerMeasurement, files: list[Path]) -> list[str]:
     layer_call, statistics = measured.layer_call, measured.statistics
-    assert statistics is not None  # a snapshot always counts
+    assert statistics is not None  # image passes always measure statistics
     channels = statistics.minimum.size
     size = _size(measured)
     finite = statistics.minimum[np.isfinite(statistics.minimum)]
@@ -71,7 +72,7 @@ def _cells(measured: LayerMeasurement, files: list[Path]) -> list[str]:
 
 
 def _size(measured: LayerMeasurement) -> str:
-    """Channels × height × width, as the layer returned it."""
+    """The shape of the layer's output without the batch axis, such as 64×56×56."""
     return "×".join(map(str, measured.shape[1:] or measured.shape))
 
 
@@ -81,7 +82,12 @@ def _of(flags: npt.NDArray[np.bool_], channels: int) -> str:
 
 
 def group_table(groups: Mapping[KernelShape, list[str]], others: Mapping[str, str]) -> Table:
-    """Layers by kernel shape; other chosen layers by their type."""
+    """One row per kernel shape, then one per type for the layers without a kernel shape.
+
+    Args:
+        groups: kernel shape -> layer names.
+        others: layer name -> type, of the layers that are not convolutions.
+    """
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("kernel shape", no_wrap=True)
     table.add_column("layers", justify="right")

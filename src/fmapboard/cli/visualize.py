@@ -1,4 +1,4 @@
-"""``visualize``: every layer's maps of some images, for TensorBoard and as PNG files."""
+"""``visualize``: draw a network's feature maps of images, for TensorBoard and as PNG files."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ from fmapboard.writers.remote import RemoteDirectory
 from fmapboard.writers.tensorboard import TensorBoardWriter
 
 TABLES = 3
-"""With more images than this, only the first one's table is printed."""
+"""For more images than this, only the table of the first one is printed."""
 
 READERS = min(4, os.cpu_count() or 1)
-"""Threads that read images ahead of the passes."""
+"""Threads that read images ahead of the forward passes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What was asked for on the command line; see ``visualize --help``."""
+    """The command-line options; ``visualize --help`` describes them."""
 
     images: tuple[Path, ...] = ()
     spec: str = "demo"
@@ -65,15 +65,15 @@ class Request:
 
     @property
     def chosen(self) -> Layers:
-        """The layers as `layers.select` takes them."""
+        """The layer patterns for `layers.select`; None, its default, if none were given."""
         return list(self.layers) or None
 
 
 def visualize_images(request: Request) -> None:
-    """Do what was asked, and print what was found.
+    """Load the model, then draw its feature maps, or with ``--list`` print its layers.
 
     Raises:
-        FmapboardError: it cannot be done; the text is one line.
+        FmapboardError: the request is invalid or failed; the text is one line.
     """
     paths = find_images(request.images or [bundled("photographs") / "chelsea.jpg"])
     loaded = load_model(
@@ -100,16 +100,16 @@ def _print_layers(loaded: LoadedModel, layers: Layers) -> None:
 
 
 def draw_images(request: Request, loaded: LoadedModel, paths: list[Path]) -> None:
-    """Draw what a loaded network makes of images, and print what was found.
+    """Draw a loaded network's feature maps of images, and print a table of its layers.
 
     Raises:
-        FmapboardError: it cannot be done; what was finished before stays.
+        FmapboardError: the request is invalid or failed; images finished before that stay on disk.
     """
-    select(loaded.model, request.chosen)  # fails before anything is made
+    select(loaded.model, request.chosen)  # an invalid pattern fails before anything is written
     check_forward(loaded.model)
     loaded.model.to(_device(request.device))
     out = console()
-    out.print(f"{loaded.name}: input prepared by {loaded.preprocessing.source}", markup=False)
+    out.print(f"{loaded.name}, preprocessing: {loaded.preprocessing.source}", markup=False)
     logdir, folder = _places(request)
     board = None if logdir is None else TensorBoardWriter(logdir)
     compose = SummaryBuilder(colormap=request.colormap, scale=request.scale)
@@ -124,7 +124,7 @@ def draw_images(request: Request, loaded: LoadedModel, paths: list[Path]) -> Non
                 if written.step.step == 0 or len(paths) <= TABLES:
                     out.print(f"\n{path}", markup=False, soft_wrap=True)
                     out.print(layer_table(written.step, written.files))
-                    progress.start()  # not before, or the table would run into the bar
+                    progress.start()  # not earlier: the bar would interrupt the first table
     finally:
         if progress.live.is_started:
             progress.stop()
@@ -136,7 +136,7 @@ def draw_images(request: Request, loaded: LoadedModel, paths: list[Path]) -> Non
 def _recorded(
     request: Request, loaded: LoadedModel, paths: list[Path], say: Callable[[str], object]
 ) -> Generator[PendingStep, None, None]:
-    """One recorded step an image, numbered from 0; images are read ahead of the passes."""
+    """Yield one recorded step per image, numbered from 0; images are read ahead in threads."""
     prepare, size = loaded.preprocessing, request.batch_size
     passes = ImagePasses(
         loaded.model,
@@ -151,7 +151,7 @@ def _recorded(
         layers=request.chosen,
         normalization=(prepare.mean, prepare.std),
         kernels=request.kernels,
-        refused=lambda reason: say(f"One image a pass: {reason}"),
+        refused=lambda reason: say(f"Running one image per forward pass: {reason}"),
     )
 
     def read(path: Path) -> Tensor:
@@ -166,9 +166,9 @@ def _recorded(
 
 
 def batched(images: Iterable[Tensor], size: int) -> Iterator[Tensor]:
-    """Neighbours of one shape [C, H, W] together, at most ``size``, as [B, C, H, W].
+    """Stack up to ``size`` consecutive images of one shape [C, H, W] into batches [B, C, H, W].
 
-    An error in ``images`` is raised behind the batch of those that came before it.
+    If ``images`` raises an error, the batch of the images before it is yielded first.
     """
     together: list[Tensor] = []
     try:
@@ -186,7 +186,7 @@ def batched(images: Iterable[Tensor], size: int) -> Iterator[Tensor]:
 
 
 def _progress(images: int) -> Progress:
-    """A bar on stderr where that is a terminal and there is something to wait for."""
+    """A progress bar on stderr; disabled for few images or if stderr is not a terminal."""
     where = console(stderr=True)
     progress = Progress(
         TextColumn("visualizing"),
@@ -201,7 +201,7 @@ def _progress(images: int) -> Progress:
 
 
 def _places(request: Request) -> tuple[Path | RemoteDirectory | None, Path | None]:
-    """Where to write for TensorBoard, and where PNG files."""
+    """The run directory for TensorBoard and the folder for PNG files; None for either not used."""
     if request.logdir is None and request.out is None:
         fresh = new_directory(Path("runs/visualize"))
         return fresh, fresh / "png"
@@ -209,7 +209,7 @@ def _places(request: Request) -> tuple[Path | RemoteDirectory | None, Path | Non
 
 
 def _folders(folder: Path | None, paths: list[Path]) -> list[Path | None]:
-    """One image's files go into the folder itself, several images' each into one of their own."""
+    """The folder for each image's PNG files: ``folder`` for a single image, else one per image."""
     if folder is None or len(paths) == 1:
         return [folder] * len(paths)
     taken: set[str] = set()
@@ -231,7 +231,7 @@ def _say_where(logdir: Path | RemoteDirectory | None, folder: Path | None, image
     if folder is not None:
         out.print(f"\nPNG files: {folder}", markup=False, soft_wrap=True)
     if logdir is not None:
-        each = ", an image each step" if images > 1 else ""
+        each = " (one step per image)" if images > 1 else ""
         out.print(
             f"\nTensorBoard{each}:\n  {to_paste('serve', logdir)}", markup=False, soft_wrap=True
         )

@@ -1,7 +1,7 @@
-"""Write the images of one run, in order, in a worker thread beside the forward passes.
+"""Write recorded images in order, in a worker thread that runs while the model computes the next.
 
-The thread takes one recorded image after the other, from its first map to its last file. The PNGs
-of an image, most of the work, are encoded in parallel, and all of them before anything is written.
+The thread finishes all files of one image before it starts the next. Most of the work is encoding
+PNGs: those of one image are encoded in parallel, and all of them before any file is written.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from fmapboard.writers.folder import FolderWriter
 from fmapboard.writers.worker import Worker
 
 MAX_WAITING_BYTES = 64 * 2**20
-"""A few images of a large network: what waits longer than it must only takes fresh memory."""
+"""Limit for the recorded images that wait in the queue: a few images of a large network."""
 
 THREADS = min(8, os.cpu_count() or 1)
 """Threads that encode PNGs."""
@@ -33,24 +33,21 @@ THREADS = min(8, os.cpu_count() or 1)
 
 @dataclass(frozen=True, slots=True)
 class WrittenImage:
-    """One image's step and PNG files, all of it written.
-
-    ``files``: label of a layer call -> the files of its maps.
-    """
+    """An image whose step and PNG files have been written."""
 
     step: LoggedStep
     files: dict[str, list[Path]]
+    """Label of a layer call -> the PNG files of its maps."""
 
 
 class ImageWriter:
-    """Composes and writes the images of one run; used for one run.
+    """Builds summaries of recorded images and writes them; an instance serves a single run.
 
     Args:
-        compose: called in the worker thread.
-        board: where steps go for TensorBoard, or None; stays open.
-        folders: where the PNG files of each image go, by its step; None for nowhere.
-        max_bytes: bound of the recorded images that wait for the worker thread; one image alone
-            may be larger.
+        compose: turns a recorded image into a summary; called in the worker thread.
+        board: writes the steps for TensorBoard, or None; the caller closes it.
+        folders: step -> the folder for that image's PNG files, or None to write none.
+        max_bytes: limit for the recorded images in the queue; a single image may exceed it.
     """
 
     def __init__(
@@ -69,17 +66,17 @@ class ImageWriter:
         self._given_up = False
 
     def write(self, images: Iterable[PendingStep]) -> Generator[WrittenImage, None, None]:
-        """Yield each image in order, once all of it is written.
+        """Yield each image, in order, after all of its files are written.
 
-        An error in making ``images`` is raised when those before it are written. When writing
-        fails, and on KeyboardInterrupt, what waits is given up; an image that went to TensorBoard
-        has all its files.
+        If ``images`` raises an error, the images before it are still written, then it is raised.
+        If writing fails, or on KeyboardInterrupt, the queued images are dropped; an image that was
+        written for TensorBoard always has all its PNG files.
 
         Raises:
             WriteError: an image could not be written.
         """
-        # The worker is a daemon thread: where a second Ctrl-C cuts `_close` short, the interpreter
-        # still waits for the image that is being written.
+        # The worker is a daemon thread. If a second Ctrl-C interrupts `_close`, this makes the
+        # interpreter wait for the image that is being written.
         atexit.register(self._close)
         try:
             error = yield from self._put(images)
@@ -93,7 +90,7 @@ class ImageWriter:
     def _put(
         self, images: Iterable[PendingStep]
     ) -> Generator[WrittenImage, None, Exception | None]:
-        """Queue the images, and yield what is written meanwhile; the error in making them."""
+        """Queue the images and yield those written meanwhile; return an error in ``images``."""
         recorded = iter(images)
         while True:
             try:
@@ -108,7 +105,7 @@ class ImageWriter:
                 yield self._result()
 
     def _result(self) -> WrittenImage:
-        """The next image that is written; waits for it."""
+        """Wait for the next written image."""
         result = self._results.get()
         self._waiting -= 1
         if isinstance(result, Exception):
@@ -131,7 +128,7 @@ class ImageWriter:
         self._results.put(error)
 
     def _store(self, step: LoggedStep) -> dict[str, list[Path]]:
-        """Write the step for TensorBoard and its PNG files, once all of it is encoded."""
+        """Encode all pictures, then write the step for TensorBoard and the PNG files."""
         folder = self._folders[step.step]
         encode = partial(_encoded, for_board=self._board is not None, for_folder=folder is not None)
         pictures = list(self._encoders.map(encode, step.pictures))
@@ -145,7 +142,7 @@ class ImageWriter:
 def _encoded(
     tagged: TaggedPictures, *, for_board: bool, for_folder: bool
 ) -> tuple[TaggedPictures, TaggedPictures]:
-    """The picture with its PNGs: as TensorBoard gets them, and as `FolderWriter` stores them."""
+    """The encoded pictures, once for TensorBoard and once, enlarged, for the PNG folder."""
     board = _mapped(png.encoded, tagged) if for_board else tagged
     return board, _mapped(_enlarged, board) if for_folder else board
 
@@ -155,15 +152,15 @@ def _mapped(encode: Callable[[Picture], Picture], tagged: TaggedPictures) -> Tag
 
 
 def _enlarged(picture: Picture) -> png.Encoded:
-    """The raster with the PNG of its enlarged maps."""
+    """The picture with the PNG of its enlarged maps."""
     factor, (height, width) = enlargement(picture), picture.tile
-    # The tile is that of the PNG: `FolderWriter` finds nothing left to enlarge.
+    # The tile size is that of the enlarged PNG, so that `FolderWriter` does not enlarge it again.
     tile = height * factor, width * factor
     return png.Encoded(picture.pixels, picture.palette, tile, data=png.encode(picture, factor))
 
 
 def _write_files(folder: Path, step: LoggedStep) -> dict[str, list[Path]]:
-    """Write the PNG files; label of a layer call -> the files of its maps."""
+    """Write the PNG files; returns label of a layer call -> the files of its maps."""
     writer = FolderWriter(folder)
     writer.write(step)
     maps = [tagged for tagged in step.pictures if tagged.kind == "feature_maps"]

@@ -1,7 +1,7 @@
-"""The demonstration: a small network, the photographs that it is trained on, and its training loop.
+"""The demonstration: a small network, the photographs it is trained on, and its training loop.
 
-`network.DemoNetwork`, `photographs.Photographs`, `training.train`; `bundled` finds files that ship
-with the package::
+Public names: `network.DemoNetwork`, `photographs.Photographs`, `training.train` and
+`bundled.bundled`, the path of a file that ships with the package::
 
     train(DemoNetwork(), Photographs.load(), steps=50)
 """

@@ -1,4 +1,4 @@
-"""The demonstration's network: small enough to train in seconds, varied enough to look at."""
+"""The demonstration's network, which trains in seconds and has several kernel shapes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CLASSES = (
     "retina",
     "rocket",
 )
-"""The photographs it tells apart, in the order of its outputs."""
+"""The photographs it classifies, in the order of its outputs."""
 
 INPUT_SIZE = 48
 """Height and width of a training crop, in px; larger images work too."""
@@ -34,7 +34,7 @@ STD = (0.25, 0.19, 0.20)
 
 
 class Block(nn.Module):
-    """Two 3 × 3 convolutions around which the input is added: [N, C, H, W] -> [N, C, H, W]."""
+    """Residual block of two 3 × 3 convolutions: [N, C, H, W] -> [N, C, H, W]."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class Block(nn.Module):
         self.relu2 = nn.ReLU(inplace=True)
 
     def forward(self, x: Tensor) -> Tensor:
-        """The block's output, rectified."""
+        """Add the input to the second convolution's output, then apply ReLU."""
         y = self.relu1(self.norm1(self.conv1(x)))
         y = self.norm2(self.conv2(y))
         out: Tensor = self.relu2(y + x)
@@ -54,12 +54,12 @@ class Block(nn.Module):
 
 
 class DemoNetwork(nn.Module):
-    """A plain convolutional network: images [N, 3, H, W] -> logits [N, classes].
+    """A small convolutional network: images [N, 3, H, W] -> logits [N, classes].
 
     Images are float32, normalized with `MEAN` and `STD`; H and W are at least 8 px. It has six
-    convolutions of five kernel shapes, and each of them has batch normalization and an in-place
-    ReLU behind it. The initial weights depend on ``seed`` alone; the global random number
-    generators are left as they were.
+    convolutions of five kernel shapes, each followed by batch normalization and an in-place ReLU.
+    The initial weights depend only on ``seed``; the global random number generators are not
+    changed.
 
     >>> DemoNetwork()(torch.zeros(2, 3, 48, 48)).shape
     torch.Size([2, 8])
@@ -68,7 +68,7 @@ class DemoNetwork(nn.Module):
     def __init__(self, classes: int = len(CLASSES), *, seed: int = 0) -> None:
         super().__init__()
         with torch.random.fork_rng(devices=[]):
-            # torch.manual_seed would reseed every accelerator as well.
+            # Not `torch.manual_seed`, which would reseed every accelerator as well.
             torch.default_generator.manual_seed(seed)
             self.conv1 = nn.Conv2d(3, 16, 7, padding=3, bias=False)
             self.norm1 = nn.BatchNorm2d(16)
@@ -88,12 +88,12 @@ class DemoNetwork(nn.Module):
             self.pool = nn.AdaptiveAvgPool2d(1)
             self.head = nn.Linear(96, classes)
             with torch.no_grad():
-                # The normalization behind it undoes the factor, and what the kernels learn soon
-                # stands out against the noise that they start from.
+                # Batch normalization cancels the factor in the output. Smaller initial noise makes
+                # the learned patterns visible in the kernels after fewer steps.
                 self.conv1.weight.mul_(0.1)
 
     def forward(self, x: Tensor) -> Tensor:
-        """The logits of each image, one a class."""
+        """Logits of each image, one per class, [N, classes]."""
         x = self.pool1(self.relu1(self.norm1(self.conv1(x))))  # [N, 16, H/2, W/2]
         x = self.pool2(self.relu2(self.norm2(self.conv2(x))))  # [N, 32, H/4, W/4]
         x = self.block(x)
@@ -107,11 +107,11 @@ def load_trained(path: str | Path | None = None) -> DemoNetwork:
     """The trained network in eval mode, on the CPU.
 
     Args:
-        path: a state dict of a `DemoNetwork` as ``torch.save`` writes it; None is the one that
-            ships with fmapboard. It is read with ``weights_only=True``, so it can run no code.
+        path: a state dict of a `DemoNetwork`, saved with ``torch.save``; None for the one that
+            ships with fmapboard. It is read with ``weights_only=True``, so no code in it runs.
 
     Raises:
-        CheckpointError: the file is missing, is no file of weights, or does not fit.
+        CheckpointError: the file is missing, is not a file of weights, or does not fit.
 
     >>> load_trained().training
     False
@@ -122,9 +122,9 @@ def load_trained(path: str | Path | None = None) -> DemoNetwork:
         network.load_state_dict(torch.load(file, map_location="cpu", weights_only=True))
     except FileNotFoundError as error:
         raise CheckpointError(
-            f"no weights at {file}; the script that makes them is assets/make_demo_network.py"
+            f"no weights at {file}; assets/make_demo_network.py creates the bundled ones"
         ) from error
     except (OSError, EOFError, RuntimeError, TypeError, pickle.UnpicklingError) as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise CheckpointError(f"{file} is no state dict of a DemoNetwork: {reason}") from error
+        raise CheckpointError(f"{file} is not a state dict of a DemoNetwork: {reason}") from error
     return network.eval()

@@ -1,4 +1,4 @@
-"""Random crops of the bundled photographs, with a held-out region of each for validation."""
+"""Training and validation crops of the bundled photographs."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from fmapboard.demo.network import INPUT_SIZE, MEAN, STD
 from fmapboard.errors import ImageError
 
 SCALES = (0.7, 0.5)
-"""How much a part is reduced before it is cropped; a crop shows 69 or 96 px of the file."""
+"""Factors by which a part is scaled before it is cropped; a crop covers 69 or 96 px of the file."""
 
 GRID = (6, 2)
-"""Rows and columns of the validation crops in a held-out part at one scale."""
+"""Rows and columns of validation crops per held-out part and scale."""
 
 LEFT, HELD_OUT, RIGHT = range(3)
 """The parts of a photograph: its left half, its third quarter, its last quarter."""
@@ -28,12 +28,12 @@ LEFT, HELD_OUT, RIGHT = range(3)
 
 @dataclass(frozen=True, slots=True)
 class Photographs:
-    """Photographs as a data set: which one does a crop come from?
+    """A data set of crops, each labelled with the photograph that it comes from.
 
-    The third quarter of each photograph's width is held out for validation; training crops lie in
-    what is left of it or in what is right of it. The parts are cut apart before anything is
-    resized, so they share no pixel, and the cuts lie between two of JPEG's 8 × 8 blocks, so they
-    share no coefficient either.
+    The third quarter of each photograph's width is held out for validation; training crops come
+    from the parts to its left and right. The parts are separated before anything is resized, so
+    they have no pixel in common. They are cut at the borders of JPEG's 8 × 8 blocks, so they have
+    no coefficient in common either.
 
     >>> photographs = Photographs.load()
     >>> images, labels = photographs.training_batch(32, torch.Generator().manual_seed(0))
@@ -42,18 +42,18 @@ class Photographs:
     """
 
     names: tuple[str, ...]
-    """What the labels mean: file names without ``.jpg``, sorted."""
+    """Class names by label: file names without ``.jpg``, sorted."""
     pixels: Tensor
-    """All parts at all scales, each row after row, uint8 [3, P]."""
+    """The pixels of all parts at all scales, each part in row-major order, uint8 [3, P]."""
     places: Tensor
-    """First pixel, height and width of each in `pixels`, int64 [photographs, 3, scales, 3]."""
+    """First pixel, height and width of each part in `pixels`, int64 [photographs, 3, scales, 3]."""
 
     @classmethod
     def load(cls, folder: str | Path | None = None) -> Photographs:
-        """Read every ``*.jpg`` in a folder; None is the one that ships with fmapboard.
+        """Read every ``*.jpg`` in a folder; None for the folder that ships with fmapboard.
 
         Raises:
-            ImageError: there is none, or one cannot be read or is too small to be cropped.
+            ImageError: the folder has no JPEG, or one cannot be read or is too small to crop.
         """
         place = bundled("photographs") if folder is None else Path(folder)
         files = sorted(place.glob("*.jpg"))
@@ -71,10 +71,10 @@ class Photographs:
         )
 
     def training_batch(self, size: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Random crops outside the held-out parts, at random scale, mirrored, lighter or darker.
+        """Random crops outside the held-out parts, with random scale, flip, contrast, brightness.
 
         Args:
-            size: how many, N.
+            size: number of crops, N.
             generator: the only source of randomness; a CPU generator.
 
         Returns:
@@ -91,11 +91,11 @@ class Photographs:
         return crops.mul_(contrast).add_(brightness), labels
 
     def validation_crops(self) -> tuple[Tensor, Tensor]:
-        """The same crops every time: an even grid over each held-out part, at each scale.
+        """Fixed crops: an even grid over each held-out part, at each scale.
 
         Returns:
-            Images, float32 [24 * photographs, 3, 48, 48], and labels, int64, as in
-            `training_batch`; every photograph has as many.
+            Images, float32 [24 * photographs, 3, 48, 48], and labels, int64 [24 * photographs],
+            as in `training_batch`; 24 for every photograph.
         """
         rows, columns = GRID
         labels, scale, row, column = torch.cartesian_prod(
@@ -109,7 +109,7 @@ class Photographs:
         return self._crops(places, row / (rows - 1), column / (columns - 1), still), labels
 
     def probe(self) -> Tensor:
-        """One held-out crop of each photograph, from its middle, always the same.
+        """The centre crop of each photograph's held-out part.
 
         Returns:
             Images, float32 [photographs, 3, 48, 48], in the order of `names`.
@@ -119,13 +119,13 @@ class Photographs:
         return self._crops(places, middle, middle, torch.zeros(len(places), dtype=torch.bool))
 
     def _crops(self, places: Tensor, down: Tensor, across: Tensor, mirror: Tensor) -> Tensor:
-        """One crop in each of N places, float32 [N, 3, 48, 48], normalized.
+        """One crop from each of N parts, float32 [N, 3, 48, 48], normalized.
 
         Args:
-            places: first pixel, height and width, int64 [N, 3].
-            down: where between the top (0) and the bottom (1), [N].
-            across: where between the left edge (0) and the right edge (1), [N].
-            mirror: whether left and right change places, bool [N].
+            places: first pixel, height and width of each part, int64 [N, 3].
+            down: vertical position of the crop, 0 (top) to 1 (bottom), [N].
+            across: horizontal position of the crop, 0 (left) to 1 (right), [N].
+            mirror: True flips the crop horizontally, bool [N].
         """
         first, height, width = places.T[:, :, None]  # [N, 1] each
         top = (down[:, None] * (height - INPUT_SIZE)).round().long()
@@ -140,7 +140,7 @@ class Photographs:
 
 
 def _cut(file: Path) -> list[Image.Image]:
-    """The left, the held-out and the right part of one photograph, each RGB."""
+    """The left, held-out and right part of one photograph, each RGB."""
     try:
         with Image.open(file) as opened:
             image = opened.convert("RGB")

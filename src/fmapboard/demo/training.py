@@ -1,4 +1,4 @@
-"""The demonstration's training loop: the one any user has, with `fmapboard.watch` around it."""
+"""The demonstration's training loop: an ordinary loop inside a `fmapboard.watch` context."""
 
 from __future__ import annotations
 
@@ -18,43 +18,43 @@ STEPS = 250
 """Optimizer steps of the demonstration."""
 
 BATCH = 32
-"""Crops in a training batch."""
+"""Crops per training batch."""
 
 VALIDATE_EVERY = 50
-"""Steps between two measurements of the validation accuracy."""
+"""Steps between measurements of the validation accuracy."""
 
 Watch = Callable[[nn.Module, Optimizer], AbstractContextManager[object]]
-"""Makes what is open around the loop, such as ``fmapboard.watch(model, …, optimizer=…)``."""
+"""Returns the context that the loop runs in, such as ``fmapboard.watch(model, optimizer=…)``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a training came to."""
+    """Outcome of a training run."""
 
     steps: int
-    """Optimizer steps taken."""
+    """Number of optimizer steps."""
     seconds: float
-    """Wall time of the whole loop, validation and watching included."""
+    """Wall time of the whole loop, including validation and logging, s."""
     loss: float
     """Training cross-entropy of the last step, in nats."""
     accuracy: float
-    """Fraction of the held-out crops that the trained network names right, 0 to 1."""
+    """Fraction of held-out crops that the trained network classifies correctly, 0 to 1."""
     chance: float
-    """The accuracy of guessing, 0 to 1."""
+    """Accuracy of random guessing, 0 to 1."""
 
 
 def unwatched(network: nn.Module, optimizer: Optimizer) -> AbstractContextManager[object]:
-    """Watch nothing."""
+    """A `Watch` that logs nothing."""
     return nullcontext()
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Let torch compute in one thread, and put the number of threads back.
+    """Run torch in a single thread, and restore the number of threads afterwards.
 
-    A network this small gains little from a second one, and loses much where it must share a core:
-    each operation then waits for the slower of the two. It also makes the result the same on
-    machines with different numbers of cores.
+    A network this small gains little from a second thread. If the threads must share a core, every
+    operation waits for the slower one. A single thread also gives the same result on machines with
+    different numbers of cores.
     """
     before = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -74,20 +74,20 @@ def train(
     scalars: Callable[[str, float, int], None] | None = None,
     seed: int = 0,
 ) -> Result:
-    """Train a network in place to tell photographs apart, and measure it on held-out crops.
+    """Train a network in place to classify crops of photographs, and validate on held-out crops.
 
-    The crops depend on ``seed`` alone and no global random number generator is used. The network
-    stays on its device and is left in eval mode; meanwhile torch computes in one thread.
+    The crops depend only on ``seed``; no global random number generator is used. The network stays
+    on its device and is left in eval mode. During training, torch runs in a single thread.
 
     Args:
-        network: takes images [N, 3, 48, 48] and returns logits [N, photographs].
-        photographs: what to learn.
-        steps: how many optimizer steps.
-        watch: given the network and its optimizer, what to keep open around the loop.
+        network: maps images [N, 3, 48, 48] to logits [N, photographs].
+        photographs: the data set.
+        steps: number of optimizer steps.
+        watch: returns the context that the loop runs in, given the network and its optimizer.
         on_step: called after every step with its number, from 0, and its loss.
         scalars: called with a tag, a value and a step: ``loss/training`` at every step, and
-            ``accuracy/validation`` every 50 steps and at the end, at the number of steps done.
-        seed: of the random crops.
+            ``accuracy/validation`` every 50 steps and at the end, with the number of steps done.
+        seed: seed of the random crops.
     """
     began = time.perf_counter()
     device = next(network.parameters()).device
@@ -124,12 +124,12 @@ def train(
 
 
 def accuracy(network: nn.Module, images: Tensor, labels: Tensor) -> float:
-    """The fraction of images that a network names right, in eval mode and without gradients.
+    """The fraction of images that a network classifies correctly, computed in eval mode.
 
-    The network's mode is put back; its weights and statistics do not change.
+    The network's mode is restored; its weights and statistics do not change.
 
     Args:
-        network: images -> logits [N, classes].
+        network: maps images to logits [N, classes].
         images: [N, 3, H, W], on the network's device.
         labels: int64 [N], on the network's device.
     """

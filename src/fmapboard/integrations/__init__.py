@@ -1,6 +1,7 @@
-"""Callbacks for training frameworks; a module here is imported only where its framework is.
+"""Callbacks for training frameworks; importing a module here imports its framework.
 
-`lightning`, `transformers`, `ignite` and `accelerate` drive a `training_run.TrainingRun`::
+`lightning`, `transformers` and `ignite` drive a `training_run.TrainingRun`; `accelerate` returns
+a logger::
 
     from fmapboard.integrations.lightning import FeatureMapCallback
     trainer = Trainer(callbacks=[FeatureMapCallback(every=100)])

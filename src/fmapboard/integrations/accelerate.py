@@ -1,4 +1,4 @@
-"""accelerate: ``board = watch(accelerator, model, optimizer, every=100)`` after ``prepare``."""
+"""For accelerate: ``board = watch(accelerator, model, optimizer, every=100)`` after ``prepare``."""
 
 from __future__ import annotations
 
@@ -25,19 +25,21 @@ def watch(
     start_step: int = 0,
     **options: Unpack[PlacedOptions],
 ) -> FeatureMapLogger:
-    """Watch a prepared model below the directory of the accelerator's TensorBoard tracker.
+    """Watch a prepared model, and log below the directory of accelerate's TensorBoard tracker.
 
     Args:
-        accelerator: an `Accelerator`; call this after ``init_trackers``.
-        model: what ``prepare`` returned; also the model inside.
-        optimizer: what ``prepare`` returned: its completed steps are counted, accumulation and
-            skipped steps as accelerate does them; without it mark steps: ``with board.step(i):``.
-        every: log each optimizer step whose number it divides, or a function of the number.
-        start_step: steps done before, on resume.
+        accelerator: an `Accelerator`, after ``init_trackers``.
+        model: the model that ``prepare`` returned, or the unwrapped one.
+        optimizer: the optimizer that ``prepare`` returned. Its completed steps are counted, as
+            accelerate counts accumulated and skipped ones. Without it, mark steps yourself:
+            ``with board.step(i):``.
+        every: log each optimizer step whose number it divides, or a function from number to bool.
+        start_step: number of steps completed before a resume.
         options: see `training_run.PlacedOptions`.
 
     Raises:
-        ConfigurationError, LayerNotFound, NoConvolution: at once, for what cannot be done.
+        ConfigurationError: an option is unknown or invalid.
+        LayerNotFound, NoConvolution: there is no such layer to watch.
     """
     checked(every, **options)
     has_tensorboard = any(tracker.name == "tensorboard" for tracker in accelerator.trackers)

@@ -1,4 +1,4 @@
-"""ignite: ``FeatureMapHandler(model, every=100, tb_logger=tb_logger).attach(trainer)``."""
+"""For ignite: ``FeatureMapHandler(model, every=100, tb_logger=tb_logger).attach(trainer)``."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ class FeatureMapHandler:
     """Logs feature maps, histograms and gradient norms of a model that an `Engine` trains.
 
     Args:
-        model: what to watch.
-        every: log each optimizer step whose number it divides, or a function of the number.
-        tb_logger: ignite's TensorboardLogger, below whose directory to write; without it
+        model: the model to watch.
+        every: log each optimizer step whose number it divides, or a function from number to bool.
+        tb_logger: ignite's TensorboardLogger; logs go below its directory. Without it, they go to
             ``runs/<time>_<host>``.
-        gradient_accumulation_steps: iterations for each optimizer step, as
-            `create_supervised_trainer` takes it.
-        scaler: a GradScaler, to have the steps that it skips counted.
+        gradient_accumulation_steps: iterations per optimizer step, the same number as given to
+            `create_supervised_trainer`.
+        scaler: the GradScaler, if any, to count the steps that it skips.
         options: see `training_run.RunOptions`; ``validation`` needs the evaluator in `attach`.
     """
 
@@ -44,7 +44,7 @@ class FeatureMapHandler:
         self._accumulated = gradient_accumulation_steps
 
     def attach(self, engine: Any, evaluator: Any = None) -> FeatureMapHandler:
-        """Follow an engine that trains, and, with ``validation=True``, one that evaluates."""
+        """Add handlers to a trainer and, for ``validation=True``, to an evaluator."""
         events = ignite.Events
         engine.add_event_handler(events.ITERATION_STARTED, self._begin)
         engine.add_event_handler(events.ITERATION_COMPLETED, self._end)
@@ -57,7 +57,8 @@ class FeatureMapHandler:
         return self
 
     def _begin(self, engine: Any) -> None:
-        done = (engine.state.iteration - 1) // self._accumulated  # counted before it starts
+        # ignite has already counted this iteration.
+        done = (engine.state.iteration - 1) // self._accumulated
         if not self._run.started:
             self._run.start(self._model, self._writer, ".", start_step=done, scaler=self._scaler)
         self._run.begin(done)
@@ -72,4 +73,4 @@ class FeatureMapHandler:
     def _failed(self, engine: Any, error: BaseException) -> None:
         self._run.close()
         if len(engine._event_handlers[ignite.Events.EXCEPTION_RAISED]) == 1:
-            raise error  # an engine with such a handler swallows it: that is for others to decide
+            raise error  # ignite does not raise it once there is a handler, here only ours

@@ -1,4 +1,4 @@
-"""Lightning: ``Trainer(callbacks=[FeatureMapCallback(every=100)])``."""
+"""For Lightning: ``Trainer(callbacks=[FeatureMapCallback(every=100)])``."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ pl = optional("lightning.pytorch", extra="lightning", why="fmapboard.integration
 
 
 class FeatureMapCallback(pl.Callback):  # type: ignore[misc, name-defined]  # known at run time
-    """Logs feature maps, histograms and gradient norms of what a `Trainer` trains.
+    """Logs feature maps, histograms and gradient norms of the module that a `Trainer` trains.
 
     Args:
-        every: log each optimizer step whose number it divides, or a function of the number.
-        module: dotted name of the part of the LightningModule to watch; None is all of it.
+        every: log each optimizer step whose number it divides, or a function from number to bool.
+        module: dotted name of the submodule to watch; None for the whole LightningModule.
         options: see `training_run.RunOptions`.
     """
 
@@ -33,9 +33,10 @@ class FeatureMapCallback(pl.Callback):  # type: ignore[misc, name-defined]  # kn
         self._module, self._steps_before = module or "", 0
 
     def on_train_batch_start(self, trainer: Any, pl_module: Any, *_: Any) -> None:
-        """A step begins, or its next micro-batch."""
+        """Begin an optimizer step, or its next micro-batch."""
         number = self._steps_before = trainer.global_step
-        if len(trainer.optimizers) > 1:  # their steps add up there; Lightning's charts count these
+        if len(trainer.optimizers) > 1:
+            # `global_step` is the sum over the optimizers; Lightning's own charts count batches.
             number = trainer.fit_loop.epoch_loop._batches_that_stepped
         if not self._run.started:
             loggers = [each for each in trainer.loggers if _is_tensorboard(each)]
@@ -45,35 +46,35 @@ class FeatureMapCallback(pl.Callback):  # type: ignore[misc, name-defined]  # kn
                 trainer.default_root_dir,
                 start_step=number,
                 scaler=getattr(trainer.precision_plugin, "scaler", None),
-                writer=MemoryWriter() if trainer.fast_dev_run else None,  # it leaves no files
+                writer=MemoryWriter() if trainer.fast_dev_run else None,  # it must leave no files
             )
         self._run.begin(number)
 
     def on_before_optimizer_step(self, trainer: Any, *_: Any) -> None:
-        """Gradients are unscaled and not yet clipped."""
+        """Read the norms before clipping: gradients are unscaled and not yet clipped."""
         if trainer.gradient_clip_val:
             self._run.before_clipping()
 
     def on_train_batch_end(self, trainer: Any, *_: Any) -> None:
-        """The step ends, unless gradients are still being accumulated."""
+        """End the step, unless gradients are still being accumulated."""
         if trainer.global_step != self._steps_before:
             self._run.end()
 
     def on_validation_batch_start(self, *_: Any) -> None:
-        """A validation's batch begins; in the sanity check nothing is started yet."""
+        """Begin a validation batch; does nothing in the sanity check, before training starts."""
         self._run.begin_validation()
 
     def on_validation_batch_end(self, *_: Any) -> None:
-        """It ends."""
+        """End a validation batch."""
         self._run.end_validation()
 
     def on_train_end(self, *_: Any) -> None:
-        """Write what waits; after an exception too."""
+        """Write pending steps and close; also after an exception."""
         self._run.close()
 
     on_exception = on_train_end
 
 
 def _is_tensorboard(logger: Any) -> bool:
-    """Of either of Lightning's packages, or derived from it."""
+    """True for a TensorBoardLogger of ``lightning`` or ``pytorch_lightning``, or a subclass."""
     return any(kind.__name__ == "TensorBoardLogger" for kind in type(logger).__mro__)

@@ -1,4 +1,4 @@
-"""One training run that a framework drives: where it is logged, when its steps begin and end."""
+"""Loggers for one training run of a framework: log directory, steps, validation."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _NOT_OPTIONS = ("layers", "validation", "share_writer", "log_dir")
 
 
 class PlacedOptions(CommonOptions, total=False):
-    """What every integration takes besides ``every``.
+    """Options of every integration, in addition to ``every``.
 
     Keys:
-        share_writer: write into the framework's own SummaryWriter, instead of into a run of our
-            own below its directory.
-        log_dir: where to write instead of either.
+        share_writer: write into the framework's SummaryWriter instead of a separate run below its
+            directory.
+        log_dir: the run directory, instead of either.
         layers: which layers to watch.
 
-    The others are those of `fmapboard.watch`, under the same names.
+    All others are options of `fmapboard.watch` with the same names.
     """
 
     share_writer: bool
@@ -38,7 +38,7 @@ class PlacedOptions(CommonOptions, total=False):
 
 
 class RunOptions(PlacedOptions, total=False):
-    """What every callback takes besides ``every``.
+    """Options of every callback, in addition to ``every``.
 
     Keys:
         validation: also log the first batch of each validation, under ``validation.…`` tags.
@@ -48,16 +48,16 @@ class RunOptions(PlacedOptions, total=False):
 
 
 class TrainingRun:
-    """The loggers of one training run, and of its validation passes where they are wanted.
+    """The logger of one training run and, with ``validation=True``, the one of its validations.
 
-    Holds options alone until it is started, so a callback that owns one can be copied and pickled.
+    Before `start` it holds only options, so a callback that owns one can be copied and pickled.
 
     Args:
         every: log each step whose number it divides, or a function from step number to bool.
         options: see `RunOptions`.
 
     Raises:
-        ConfigurationError: an option that is unknown, or has a value that cannot be meant.
+        ConfigurationError: an option is unknown or invalid.
     """
 
     def __init__(self, every: int | Schedule = 100, **options: Unpack[RunOptions]) -> None:
@@ -71,7 +71,7 @@ class TrainingRun:
 
     @property
     def started(self) -> bool:
-        """Are loggers open?"""
+        """True while the loggers are open."""
         return self._training is not None
 
     def start(
@@ -87,12 +87,12 @@ class TrainingRun:
         """Open the loggers.
 
         Args:
-            model: what to watch.
-            summary_writer: the framework's SummaryWriter, or None where it has none.
-            own_dir: without a SummaryWriter a run of its own is made below ``own_dir/runs``.
-            start_step: steps done before, on resume.
+            model: the model to watch.
+            summary_writer: the framework's SummaryWriter, or None if it has none.
+            own_dir: without a SummaryWriter, a new run is created below ``own_dir/runs``.
+            start_step: number of steps completed before a resume.
             scaler: the framework's GradScaler, or None.
-            writer: a `writers.Writer` to use instead of all these places.
+            writer: a `writers.Writer` to use instead of any directory.
         """
         self.close()
         self._number = self._done = start_step
@@ -106,30 +106,34 @@ class TrainingRun:
             name = f"{given}.validation" if given else "validation"
             options |= {"name": name, "probe": None, "kernels": False}
             self._validation = watch(model, every=1, **options)
-            self._validation.end.explains = False  # a run without a validation is no mistake
+            self._validation.end.explains = False  # no warning if no validation was run
 
     def begin(self, number: int) -> None:
-        """A step begins, or its next micro-batch; ``number`` optimizer steps are done."""
+        """Begin a step, or its next micro-batch.
+
+        Args:
+            number: optimizer steps completed so far.
+        """
         if self._training is not None:
             self._number = number
             self._training.begin_step(number)
 
     def before_clipping(self) -> None:
-        """Gradients are complete and unscaled, and about to be clipped."""
+        """Read the norms before clipping; call it when gradients are complete and unscaled."""
         if self._training is not None:
             self._training.before_clipping()
 
     def end(self) -> None:
-        """The optimizer has stepped."""
+        """End the step; call it after the optimizer step."""
         if self._training is not None:
             self._training.end_step()
             self._done = self._number + 1
 
     def begin_validation(self, number: int | None = None) -> None:
-        """A batch of a validation is about to run; the first after a step is recorded.
+        """Begin a validation batch; only the first one after an optimizer step is logged.
 
         Args:
-            number: optimizer steps done; None where `end` has been told of all of them.
+            number: optimizer steps completed so far; None to use the count kept by `end`.
         """
         done = self._done if number is None else number
         if self._validation is not None and self._validated != done:
@@ -137,19 +141,19 @@ class TrainingRun:
             self._validation.begin_step(done, training=False)
 
     def end_validation(self) -> None:
-        """A batch of a validation has run."""
+        """End a validation batch."""
         if self._validation is not None and self._validating:
             self._validating = False
             self._validation.end_step()
 
     def flush(self) -> None:
-        """Write what waits."""
+        """Write all pending steps."""
         for board in (self._training, self._validation):
             if board is not None:
                 board.flush()
 
     def close(self) -> None:
-        """Write what waits and let go; a second call does nothing."""
+        """Write all pending steps and close the loggers; a second call does nothing."""
         boards = (self._training, self._validation)
         self._training = self._validation = None
         for board in boards:
@@ -158,10 +162,10 @@ class TrainingRun:
 
 
 def checked(every: int | Schedule, **options: Any) -> None:
-    """Refuse at once what could not be done when training has begun.
+    """Validate the options when the callback is created, instead of when training starts.
 
     Raises:
-        ConfigurationError: an option that is unknown, or has a value that cannot be meant.
+        ConfigurationError: an option is unknown or invalid.
     """
     if options.get("share_writer") and options.get("log_dir") is not None:
         raise ConfigurationError("log_dir and share_writer are mutually exclusive: give one")
@@ -169,12 +173,15 @@ def checked(every: int | Schedule, **options: Any) -> None:
 
 
 def placed(options: Mapping[str, Any], summary_writer: Any, own_dir: str | Path) -> dict[str, Any]:
-    """The options as `fmapboard.watch` takes them: with a place to write to.
+    """Options for `fmapboard.watch`, with ``writer`` or ``log_dir`` set.
 
     Args:
-        options: may hold ``share_writer`` and ``log_dir``.
-        summary_writer: the framework's, or None where it has none.
-        own_dir: without a SummaryWriter a run of its own is made below ``own_dir/runs``.
+        options: may contain ``share_writer`` and ``log_dir``.
+        summary_writer: the framework's SummaryWriter, or None if it has none.
+        own_dir: without a SummaryWriter, a new run is created below ``own_dir/runs``.
+
+    Raises:
+        ConfigurationError: ``share_writer`` without a SummaryWriter.
     """
     rest = dict(options)
     shares = rest.pop("share_writer", False)
@@ -186,6 +193,6 @@ def placed(options: Mapping[str, Any], summary_writer: Any, own_dir: str | Path)
         return rest | {"log_dir": str(log_directory(own_dir) / str(default_log_dir()))}
     if shares:
         return rest | {"writer": summary_writer}
-    # torch's SummaryWriter and tensorboardX's name it differently.
+    # The attribute is `log_dir` in torch's SummaryWriter and `logdir` in tensorboardX's.
     directory = getattr(summary_writer, "log_dir", None) or summary_writer.logdir
     return rest | {"log_dir": str(log_directory(str(directory)) / "fmapboard")}

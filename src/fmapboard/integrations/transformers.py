@@ -1,4 +1,4 @@
-"""Hugging Face: ``Trainer(callbacks=[FeatureMapCallback(every=100)])``."""
+"""For Hugging Face's Trainer: ``Trainer(callbacks=[FeatureMapCallback(every=100)])``."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ hf = optional(
 
 
 class FeatureMapCallback(hf.TrainerCallback):  # type: ignore[misc, name-defined]  # known at run time
-    """Logs feature maps, histograms and gradient norms of what a `Trainer` trains.
+    """Logs feature maps, histograms and gradient norms of the model that a `Trainer` trains.
 
     Args:
-        every: log each optimizer step whose number it divides, or a function of the number.
+        every: log each optimizer step whose number it divides, or a function from number to bool.
         options: see `training_run.RunOptions`.
     """
 
@@ -30,12 +30,12 @@ class FeatureMapCallback(hf.TrainerCallback):  # type: ignore[misc, name-defined
         self._run = TrainingRun(every, **options)
 
     def on_train_begin(self, *_: Any, **__: Any) -> None:
-        """A training that ended in an exception has told nobody."""
+        """Close the previous run: the Trainer calls nothing after an exception."""
         self._run.close()
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **parts: Any) -> None:
-        """The first micro-batch of an optimizer step is about to run."""
-        if not self._run.started:  # not before: by now every callback has its writer
+        """Begin an optimizer step, before its first micro-batch."""
+        if not self._run.started:  # not in `on_train_begin`: callbacks create their writers there
             self._run.start(
                 parts["model"],
                 self._summary_writer(),
@@ -46,33 +46,33 @@ class FeatureMapCallback(hf.TrainerCallback):  # type: ignore[misc, name-defined
         self._run.begin(state.global_step)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """The optimizer has stepped; an evaluation may follow."""
+        """End the step; an evaluation may follow."""
         self._run.end()
         self.on_epoch_end(args, state, control)
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """An evaluation may follow, and is not announced otherwise."""
+        """Begin a validation if an evaluation follows; no event marks the start of one."""
         if control.should_evaluate:
             self._run.begin_validation()
 
     def on_prediction_step(self, *_: Any, **__: Any) -> None:
-        """A batch of an evaluation has run."""
+        """End a batch of an evaluation."""
         self._run.end_validation()
 
     def on_log(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """The Trainer's last word, after which it closes its SummaryWriter."""
+        """Write pending steps at the Trainer's last log; it closes its SummaryWriter after that."""
         if control.should_training_stop:
             self._run.flush()
 
     def on_train_end(self, *_: Any, **__: Any) -> None:
-        """Write what waits."""
+        """Write pending steps and close."""
         self._run.close()
 
     def _summary_writer(self) -> Any:
-        """That of the Trainer's TensorBoardCallback, or None.
+        """The SummaryWriter of the Trainer's TensorBoardCallback, or None.
 
-        A callback is handed neither the Trainer nor the other callbacks: the list that holds it is
-        the only way to them.
+        A callback gets no reference to the Trainer or to other callbacks, so this looks for lists
+        that contain this callback, among them the Trainer's list of callbacks.
         """
         lists = [held for held in gc.get_referrers(self) if isinstance(held, list)]
         writers = (getattr(each, "tb_writer", None) for held in lists for each in held)

@@ -1,4 +1,4 @@
-"""A cache of blobs that is bounded in bytes; thread safe."""
+"""A thread-safe LRU cache of blobs with a limit in bytes."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from collections import OrderedDict
 from collections.abc import Hashable
 
 OVERHEAD = 500
-"""Bytes that an entry costs beside its blob: key, object, place."""
+"""Estimated bytes per entry in addition to its blob: key, object header, dictionary slot."""
 
 
 class BlobCache:
-    """Keeps the blobs used last.
+    """Keeps the most recently used blobs.
 
     Args:
-        most: bytes, overhead included; a blob above a quarter of that is not kept.
+        max_bytes: limit, overhead included; a blob larger than a quarter of it is not cached.
     """
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
         self._held = 0
         self._blobs: OrderedDict[Hashable, bytes] = OrderedDict()
         self._lock = threading.Lock()
 
     @property
     def held(self) -> int:
-        """Bytes in use."""
+        """Bytes in use, overhead included."""
         return self._held
 
     def get(self, key: Hashable) -> bytes | None:
-        """The blob, or None."""
+        """The cached blob, or None."""
         with self._lock:
             blob = self._blobs.get(key)
             if blob is not None:
@@ -37,15 +37,15 @@ class BlobCache:
             return blob
 
     def put(self, key: Hashable, blob: bytes) -> None:
-        """Keep a blob; the ones unused for longest make room."""
-        if len(blob) + OVERHEAD > self._most // 4:
+        """Cache a blob; evicts the least recently used ones if the limit is exceeded."""
+        if len(blob) + OVERHEAD > self._max_bytes // 4:
             return
         with self._lock:
-            before = self._blobs.pop(key, None)
-            if before is not None:
-                self._held -= len(before) + OVERHEAD
+            replaced = self._blobs.pop(key, None)
+            if replaced is not None:
+                self._held -= len(replaced) + OVERHEAD
             self._blobs[key] = blob
             self._held += len(blob) + OVERHEAD
-            while self._held > self._most:
-                _, gone = self._blobs.popitem(last=False)
-                self._held -= len(gone) + OVERHEAD
+            while self._held > self._max_bytes:
+                _, evicted = self._blobs.popitem(last=False)
+                self._held -= len(evicted) + OVERHEAD

@@ -1,10 +1,11 @@
-"""Many calls to TensorBoard's data provider at once.
+"""Concurrent calls to TensorBoard's data provider.
 
-The fast loader is a second process. Its answers come in small packets, of which each waits for the
-one before to be acknowledged, and the system acknowledges only after 40 ms or with the next packet
-that goes the other way (Nagle's algorithm against delayed acknowledgement). One blob after the
-other so takes 43 ms each; many at once take 0.5 ms each and then 40 ms for the last one. So calls
-go out together, and while the last answers are due, small further calls carry the acknowledgements.
+TensorBoard's fast loader is a separate process, reached over TCP. Its responses are small packets,
+and each waits until the previous one is acknowledged (Nagle's algorithm). The operating system
+delays an acknowledgement by 40 ms, unless a packet in the other direction can carry it. Sequential
+calls therefore take 43 ms per blob; concurrent calls take 0.5 ms per blob, plus 40 ms for the last
+response. So all calls are sent together, and while responses are pending, small extra calls
+("nudges") carry the acknowledgements.
 """
 
 from __future__ import annotations
@@ -14,21 +15,21 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-_GAP = 0.004  # s
+_NUDGE_INTERVAL = 0.004  # s
 _NUDGES = 25
 _THREADS = 8
 
 
 class InTurn:
-    """Calls one after the other in this thread: for the loader that lives in this process."""
+    """Runs calls one after another in this thread, for a loader in this process."""
 
     def __call__(self, calls: Sequence[Callable[[], T]], nudge: Callable[[], Any]) -> list[T]:
-        """The results, in order; the first exception ends it."""
+        """The results, in order; the first exception is raised and ends the calls."""
         return [call() for call in calls]
 
 
 class AtOnce:
-    """Calls side by side in threads of its own, kept going by nudges; thread safe."""
+    """Runs calls concurrently in its own threads, and sends nudges meanwhile; thread safe."""
 
     def __init__(self) -> None:
         self._workers = ThreadPoolExecutor(_THREADS, "feature-maps-read")
@@ -38,12 +39,12 @@ class AtOnce:
         """The results, in order; raises the first exception.
 
         Args:
-            calls: are safe to run in any thread.
-            nudge: a call so small that only its packet counts; its errors do not.
+            calls: functions that may run in any thread.
+            nudge: a small call, made only for the packet that it sends; its errors are ignored.
         """
         futures = [self._workers.submit(call) for call in calls]
         for _ in range(_NUDGES):
-            if not wait(futures, timeout=_GAP).not_done:
+            if not wait(futures, timeout=_NUDGE_INTERVAL).not_done:
                 break
             self._nudgers.submit(nudge)
         return [future.result() for future in futures]

@@ -1,4 +1,4 @@
-"""What TensorBoard holds, read through its data provider: runs, series, blobs."""
+"""Runs, series and blobs, read through TensorBoard's data provider."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from fmapboard.plugin.calls import AtOnce, InTurn
 from fmapboard.tab_format import PLUGIN_NAME
 
 _ALL = 1_000_000
-"""Points asked for, a series: all that are kept (0 would mean none)."""
+"""Limit of points per series, in effect all that TensorBoard keeps (0 would return none)."""
 _CACHE = 48 * 2**20
+"""Bytes of blobs to cache."""
 IMAGES, HISTOGRAMS, SCALARS = "images", "histograms", "scalars"
 
 
 class Gone(Exception):
-    """TensorBoard has dropped what was just listed, or it cannot be read."""
+    """A listed blob cannot be read; TensorBoard may have dropped it since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +39,11 @@ class Point:
 
 
 class Source:
-    """Reads for any request; holds the cache; thread safe.
+    """Creates the reader for each request, and owns the cache that they share; thread safe.
 
     Args:
-        data_provider: TensorBoard's.
-        in_process: the data lies in this process (the Python loader).
+        data_provider: TensorBoard's data provider.
+        in_process: True if the data is in this process (TensorBoard's Python loader).
     """
 
     def __init__(self, data_provider: Any, *, in_process: bool) -> None:
@@ -51,7 +52,11 @@ class Source:
         self._calls: AtOnce | InTurn = InTurn() if in_process else AtOnce()
 
     def reader(self, environ: Any) -> Reader:
-        """A reader for one request, with the request's rights and experiment."""
+        """A reader for one request, with its authorization context and experiment.
+
+        Args:
+            environ: the request's WSGI environment.
+        """
         context = plugin_util.context(environ)
         experiment = plugin_util.experiment_id(environ)
         return Reader(self._provider, self._cache, self._calls, context, experiment)
@@ -59,7 +64,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Reads what one request may see."""
+    """Reads the data that one request is authorized to see."""
 
     provider: Any
     cache: BlobCache
@@ -68,19 +73,25 @@ class Reader:
     experiment: str
 
     def started(self) -> dict[str, float | None]:
-        """Run -> the time of its first event, s."""
+        """Run -> wall time of its first event, s; None if it is not known."""
         runs = self._ask(self.provider.list_runs)
         return {run.run_name: run.start_time for run in runs}
 
     def tags(self) -> dict[str, list[str]]:
-        """Run -> tags of the records in it, in any order."""
+        """Run -> tags of the tab's records in it, in any order."""
         listed = self._ask(self.provider.list_blob_sequences, plugin_name=PLUGIN_NAME)
         return {run: list(tags) for run, tags in listed.items()}
 
     def points(
         self, plugin: str, run: str, tags: Iterable[str] | None = None
     ) -> dict[str, list[Point]]:
-        """Tag -> the kept steps of a run's blob series, ascending."""
+        """Tag -> the steps that TensorBoard keeps of a run's blob series, ascending.
+
+        Args:
+            plugin: name of the plugin that the series belong to.
+            run: name of the run.
+            tags: the tags to read; None for all.
+        """
         found = self._ask(
             self.provider.read_blob_sequences,
             plugin_name=plugin,
@@ -93,11 +104,11 @@ class Reader:
         }
 
     def scalar_tags(self, run: str) -> list[str]:
-        """Tags of a run's scalars."""
+        """Tags of a run's scalar series."""
         return self._tags(self.provider.list_scalars, SCALARS, run)
 
     def histogram_tags(self, run: str) -> list[str]:
-        """Tags of a run's histograms."""
+        """Tags of a run's histogram series."""
         return self._tags(self.provider.list_tensors, HISTOGRAMS, run)
 
     def scalars(self, run: str, tags: Iterable[str]) -> dict[str, list[Any]]:
@@ -109,47 +120,47 @@ class Reader:
         return self._data(self.provider.read_tensors, HISTOGRAMS, run, tags)
 
     def blobs(
-        self, wanted: Sequence[tuple[Point, int]], *, keep: bool = True
+        self, requested: Sequence[tuple[Point, int]], *, keep: bool = True
     ) -> list[bytes | None]:
-        """Blobs by point and place in it; None for one that cannot be had.
+        """The requested blobs, in order; None for a blob that cannot be read.
 
         Args:
-            wanted: points and places.
-            keep: in the cache, for others to come.
+            requested: pairs of a point and the index of the blob in it.
+            keep: True to cache the blobs for later requests.
         """
-        found = [self._cached(point, place) for point, place in wanted]
+        found = [self._cached(point, index) for point, index in requested]
         missing = [i for i, blob in enumerate(found) if blob is None]
-        calls = [partial(self._blob, *wanted[i]) for i in missing]
+        calls = [partial(self._blob, *requested[i]) for i in missing]
         for i, blob in zip(missing, self.calls(calls, self._nudge), strict=True):
             found[i] = blob
             if keep and blob is not None:
-                self.cache.put(self._key(*wanted[i]), blob)
+                self.cache.put(self._key(*requested[i]), blob)
         return found
 
-    def _cached(self, point: Point, place: int) -> bytes | None:
-        return self.cache.get(self._key(point, place))
+    def _cached(self, point: Point, index: int) -> bytes | None:
+        return self.cache.get(self._key(point, index))
 
-    def _key(self, point: Point, place: int) -> tuple[Any, ...]:
-        stamp = (point.tag, point.step, point.wall_time, place)
+    def _key(self, point: Point, index: int) -> tuple[Any, ...]:
+        stamp = (point.tag, point.step, point.wall_time, index)
         return (self.experiment, point.plugin, point.run, *stamp)
 
-    def _blob(self, point: Point, place: int) -> bytes | None:
-        """A blob; once more by a fresh listing where its key holds no longer."""
+    def _blob(self, point: Point, index: int) -> bytes | None:
+        """Read a blob; if its key is no longer valid, list the series again and retry once."""
         try:
-            return self._read(point, place)
+            return self._read(point, index)
         except Gone:
             pass
         listed = self._list_again(point)
         try:
-            return None if listed is None else self._read(listed, place)
+            return None if listed is None else self._read(listed, index)
         except Gone:
             return None
 
-    def _read(self, point: Point, place: int) -> bytes:
+    def _read(self, point: Point, index: int) -> bytes:
         try:
-            blob = self.provider.read_blob(self.context, blob_key=point.blobs[place])
+            blob = self.provider.read_blob(self.context, blob_key=point.blobs[index])
         except (errors.PublicError, LookupError, TypeError, ValueError) as error:
-            raise Gone from error  # dropped, or no sequence of blobs at all
+            raise Gone from error  # dropped, or the series does not consist of blobs
         if not isinstance(blob, bytes):
             raise Gone
         return blob
@@ -179,8 +190,8 @@ class Reader:
         found = self._ask(method, plugin_name=plugin, run_tag_filter=chosen, downsample=_ALL)
         return {tag: list(data) for tag, data in found.get(run, {}).items()}
 
-    def _ask(self, method: Callable[..., Any], **words: Any) -> Any:
-        call = partial(method, self.context, experiment_id=self.experiment, **words)
+    def _ask(self, method: Callable[..., Any], **arguments: Any) -> Any:
+        call = partial(method, self.context, experiment_id=self.experiment, **arguments)
         return self.calls([call], self._nudge)[0]
 
     def _nudge(self) -> Any:

@@ -1,4 +1,4 @@
-"""Questions and answers over HTTP: checked queries in, JSON or bytes out, never a traceback."""
+"""HTTP requests and responses: validated queries in, JSON or bytes out, errors as JSON."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from typing import Any
 from tensorboard.backend import http_util
 from werkzeug import Request, Response
 
-CACHED = 3600  # s
+CACHED = 3600  # s, how long the browser may cache a `lasting` answer
 JSON, BYTES = "application/json", "application/octet-stream"
 _WHOLE = re.compile(r"-?\d{1,18}", re.ASCII)
 _log = logging.getLogger("tensorboard")
 
 
 class Refused(Exception):
-    """A question that has no answer: the HTTP status, and why."""
+    """A request that cannot be answered: an HTTP status, and the reason as the text."""
 
     def __init__(self, status: int, why: str) -> None:
         super().__init__(why)
@@ -29,54 +29,56 @@ class Refused(Exception):
 
 
 def bad(why: str) -> Refused:
-    """The question is wrong."""
+    """The error for an invalid query: status 400."""
     return Refused(400, why)
 
 
 def missing(why: str) -> Refused:
-    """There is no such thing, or no longer."""
+    """The error for data that does not exist, or no longer: status 404."""
     return Refused(404, why)
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What is sent. ``lasting``: the browser may keep it for an hour."""
+    """The body and headers of a response."""
 
     content: Any
+    """JSON-serializable data, or bytes, as ``content_type`` says."""
     content_type: str = JSON
     headers: tuple[tuple[str, str], ...] = ()
     lasting: bool = False
+    """True if the browser may cache the response, for an hour."""
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """The checked words of a query string.
+    """The validated values of a query string.
 
-    Every method raises `Refused` (400) with the key's name where its word is missing or wrong.
+    Every method raises `Refused` (400) with the key's name if the value is missing or invalid.
     """
 
     request: Request
 
     def text(self, key: str, default: str | None = None) -> str:
-        """A text that is not empty."""
+        """A non-empty string."""
         value: str | None = self.request.args.get(key)
         if value:
             return value
         if default is None:
-            raise bad(f"the query lacks {key}")
+            raise bad(f"the query has no {key}")
         return default
 
     def whole(self, key: str, default: int | None = None) -> int:
-        """A whole number."""
+        """An integer of at most 18 digits."""
         value = self.request.args.get(key)
         if value is None and default is not None:
             return default
         if value is None or not _WHOLE.fullmatch(value):
-            raise bad(f"the query's {key} is {value!r}, not a whole number")
+            raise bad(f"the query's {key} must be an integer, not {value!r}")
         return int(value)
 
     def stamp(self) -> float | None:
-        """The wall time ``ts`` that an address carries where its answer may be kept."""
+        """The wall time ``ts``, s, or None; it lets the browser cache the response."""
         value = self.request.args.get("ts")
         if value is None:
             return None
@@ -85,7 +87,7 @@ class Query:
         except ValueError:
             stamp = math.nan
         if not math.isfinite(stamp):
-            raise bad(f"the query's ts is {value!r}, not a time in seconds")
+            raise bad(f"the query's ts must be a time in seconds, not {value!r}")
         return stamp
 
 
@@ -93,18 +95,21 @@ Handler = Callable[[Any, Query], Answer]
 
 
 def app(handler: Handler) -> Any:
-    """A WSGI application that answers by a handler (environ, query) -> `Answer`."""
+    """A WSGI application that responds with the `Answer` of ``handler(environ, query)``.
+
+    `Refused` becomes a JSON error with its status; any other exception is logged, with status 500.
+    """
 
     def answer(request: Request) -> Response:
         try:
             if request.method not in ("GET", "HEAD"):
-                raise Refused(405, f"{request.method} is not understood here; use GET")
+                raise Refused(405, f"{request.method} is not supported here; use GET")
             return _send(request, handler(request.environ, Query(request)))
         except Refused as refused:
-            return _complain(request, refused.status, str(refused))
+            return _send_error(request, refused.status, str(refused))
         except Exception as error:
             _log.exception("fmapboard: the Feature maps tab could not answer %s", request.path)
-            return _complain(request, 500, f"{type(error).__name__} on the server; see its log")
+            return _send_error(request, 500, f"{type(error).__name__} on the server; see its log")
 
     return Request.application(answer)
 
@@ -120,12 +125,18 @@ def _send(request: Request, answer: Answer) -> Response:
     return response
 
 
-def _complain(request: Request, status: int, why: str) -> Response:
+def _send_error(request: Request, status: int, why: str) -> Response:
     response: Response = http_util.Respond(request, {"error": why}, JSON, code=status)
     return response
 
 
 def container(facts: dict[str, Any], parts: Sequence[bytes], *, lasting: bool = False) -> Answer:
-    """One binary answer: the length of a JSON text (u32, little-endian), the text, the parts."""
+    """A binary answer: the length of a JSON text (uint32, little-endian), the text, the parts.
+
+    Args:
+        facts: the JSON data.
+        parts: follow one another without padding.
+        lasting: see `Answer`.
+    """
     text = json.dumps(facts, separators=(",", ":"), allow_nan=False).encode()
     return Answer(b"".join([struct.pack("<I", len(text)), text, *parts]), BYTES, lasting=lasting)

@@ -1,4 +1,4 @@
-"""The layers of a run: each layer's kept records, with its first step's merged in."""
+"""The layers of a run, each with the records that TensorBoard keeps and those of first steps."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Series:
     """The records of one layer.
 
     Attributes:
-        own: of each kept step, ascending.
-        firsts: of first steps (one for each time that the run was started), grids included.
+        own: records of the steps that TensorBoard keeps, ascending by step.
+        firsts: records of first steps, one per start of the run; these include the pictures.
     """
 
     layer: LayerTag
@@ -27,7 +27,7 @@ class Series:
 
     @property
     def points(self) -> list[Point]:
-        """A record for each step that can be shown, ascending by step."""
+        """One record per step that can be shown, ascending by step."""
         kept = {point.step for point in self.own}
         return sorted(
             [*self.own, *(point for point in self.firsts if point.step not in kept)],
@@ -35,14 +35,14 @@ class Series:
         )
 
     @property
-    def is_first_from_first(self) -> bool:
-        """Was the first step dropped from the series, and saved by the first step's record?"""
+    def first_step_is_restored(self) -> bool:
+        """True if TensorBoard dropped the first step, and the record in ``firsts`` replaces it."""
         points = self.points
         return bool(points) and points[0] not in self.own
 
 
 def series_of(reader: Reader, run: str, key: str | None = None) -> list[Series]:
-    """The layers of a run, or the one that a key names; empty where there is none."""
+    """The layers of a run, in any order; with ``key`` only that layer, if it exists."""
     if key is None:
         found = reader.points(PLUGIN_NAME, run)
     else:
@@ -58,11 +58,11 @@ def series_of(reader: Reader, run: str, key: str | None = None) -> list[Series]:
     return [series for series in every if series.own or series.firsts]
 
 
-def the_series(reader: Reader, query: Query) -> Series:
-    """The layer that a query names.
+def requested_series(reader: Reader, query: Query) -> Series:
+    """The layer given by ``run`` and ``key`` of a query.
 
     Raises:
-        Refused: it names none.
+        Refused: there is no such layer.
     """
     run, key = query.text("run"), query.text("key")
     found = series_of(reader, run, key)
@@ -72,5 +72,5 @@ def the_series(reader: Reader, query: Query) -> Series:
 
 
 def nearest(points: Sequence[Point], step: int) -> int:
-    """The place of the last point at or before a step, else of the first."""
+    """Index of the last point at or before a step; 0 if there is none."""
     return max(0, bisect_right([point.step for point in points], step) - 1)

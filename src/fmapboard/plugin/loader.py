@@ -1,7 +1,8 @@
-"""The entry point that TensorBoard imports when it starts; it can never stop TensorBoard.
+"""The entry point that TensorBoard imports when it starts; no failure in it stops TensorBoard.
 
-TensorBoard guards neither the import of this module nor `FeatureMapsLoader.fix_flags`, so nothing
-but the standard library and the base class is imported here, and nothing is let through.
+TensorBoard does not catch errors in the import of this module or in `FeatureMapsLoader.fix_flags`.
+So this module imports only the standard library and the base class, and the loader's methods catch
+all exceptions.
 """
 
 from __future__ import annotations
@@ -15,24 +16,24 @@ from tensorboard.plugins import base_plugin
 
 NAME = "feature_maps"
 KEPT_STEPS = 50
-"""So many steps of a series stay in TensorBoard's memory, where the user gave no number.
+"""Steps per series that TensorBoard keeps in memory, unless the user gave a number.
 
-Its own default is 10 random ones, and stays where all runs are other people's: their pictures would
-take five times the memory. Records and pictures get the same number, so that the same steps survive
-in both; histograms and scalars keep more by default.
+TensorBoard's default is 10 random steps. That is not changed if fmapboard wrote none of the runs,
+because their pictures would take five times the memory. Records and pictures get the same number,
+so that both keep the same steps; histograms and scalars have higher defaults.
 """
 _PICTURES = "images"
 _NAMED = re.compile(r"[^:/\\]+:(?!//)")
-"""The name in front of a directory in ``--logdir_spec``."""
+"""The name before a directory in ``--logdir_spec``."""
 
 _log = logging.getLogger("tensorboard")
 
 
 class FeatureMapsLoader(base_plugin.TBLoader):  # type: ignore[misc]  # tensorboard has no types
-    """Loads the tab; where that fails, TensorBoard starts without it and says why."""
+    """Loads the plugin; if that fails, TensorBoard starts without it and logs the reason."""
 
     def fix_flags(self, flags: Any) -> None:
-        """Raise how many steps TensorBoard keeps; the user's own numbers stay."""
+        """Raise the number of steps that TensorBoard keeps, unless the user gave numbers."""
         try:
             from fmapboard.plugin.log_scan import has_only_foreign_runs
 
@@ -42,13 +43,15 @@ class FeatureMapsLoader(base_plugin.TBLoader):  # type: ignore[misc]  # tensorbo
                 if asked or not has_only_foreign_runs(_logdirs(flags)):
                     flags.samples_per_plugin = with_kept_steps(given)
         except Exception as error:
-            _log.warning("fmapboard: TensorBoard's sampling was left as it is: %s", error)
+            _log.warning(
+                "fmapboard: could not raise the number of steps that TensorBoard keeps: %s", error
+            )
 
     def load(self, context: Any) -> Any:
-        """The plugin, or None where it cannot be had."""
+        """The plugin, or None if it cannot be loaded."""
         try:
             if NAME in (context.plugin_name_to_instance or {}):
-                return None  # installed twice: a second one would stop TensorBoard
+                return None  # installed twice: a second instance would stop TensorBoard
             from fmapboard.plugin.plugin import FeatureMapsPlugin
 
             return FeatureMapsPlugin(context)
@@ -62,7 +65,7 @@ class FeatureMapsLoader(base_plugin.TBLoader):  # type: ignore[misc]  # tensorbo
 
 
 def keeps_enough(flags: Any) -> bool:
-    """False if TensorBoard keeps the few steps of its own default, since no run was ours."""
+    """False if TensorBoard keeps only its default of 10 steps (see `KEPT_STEPS`)."""
     given = getattr(flags, "samples_per_plugin", None)
     return not isinstance(given, Mapping) or NAME in given
 
@@ -75,9 +78,9 @@ def _logdirs(flags: Any) -> list[str]:
 
 
 def with_kept_steps(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The numbers of ``--samples_per_plugin`` with ours where the user gave none.
+    """``--samples_per_plugin`` with our defaults added.
 
-    A number for the pictures alone, or for the records alone, counts for both.
+    A number that the user gave only for pictures, or only for records, is used for both.
     """
     number = given.get(NAME, given.get(_PICTURES, KEPT_STEPS))
     return {NAME: number, _PICTURES: number, **given}

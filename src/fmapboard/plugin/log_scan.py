@@ -1,4 +1,4 @@
-"""Whether a log directory is that of other people's runs: a short look, standard library only.
+"""A quick scan of log directories for runs written by fmapboard; standard library only.
 
 TensorBoard imports this when it starts (see `loader`).
 """
@@ -11,25 +11,26 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 _OURS = ".fmapboard"
-"""Stands in the names of event files that fmapboard writes itself."""
+"""Part of the names of event files that fmapboard writes itself."""
 
-_MOST_ENTRIES = 50_000
-_MOST_READ = 100
+_MAX_ENTRIES = 50_000
+_MAX_FILES_READ = 100
 _BYTES = 2**20
-"""Limits of a scan: files listed, files read, and bytes read per file."""
+"""Limits of a scan: directory entries listed, files read, and bytes read per file."""
 
 _TRACE = re.compile(rb"feature_maps_|\n\x0cfeature_maps")
-"""A tag of our pictures, or the plugin's name in a summary's metadata."""
+"""Matches a tag of our pictures, or the plugin's name in a summary's metadata."""
 
 
 def has_only_foreign_runs(logdirs: Iterable[str]) -> bool:
-    """True if there are event files, and none that was looked at holds feature maps.
+    """True if there are event files, and the scan finds feature maps in none of them.
 
-    Event files that were written through a SummaryWriter are known by their first MiB, the newest
-    files first. A remote directory is not looked at: it counts as foreign.
+    Files that fmapboard wrote itself are recognized by name. Others may have been written through a
+    SummaryWriter: the first MiB of each of the newest 100 is searched. A remote directory is not
+    scanned; it counts as foreign.
 
     Args:
-        logdirs: paths or URLs, as TensorBoard was given them.
+        logdirs: paths or URLs, as given to TensorBoard.
     """
     files: list[str] = []
     for logdir in logdirs:
@@ -39,23 +40,23 @@ def has_only_foreign_runs(logdirs: Iterable[str]) -> bool:
             if _OURS in os.path.basename(file):
                 return False
             files.append(file)
-    newest = sorted(files, key=_modified, reverse=True)[:_MOST_READ]
+    newest = sorted(files, key=_modified, reverse=True)[:_MAX_FILES_READ]
     return bool(files) and not any(map(_has_trace, newest))
 
 
 def _event_files(logdir: str) -> Iterator[str]:
-    """Event files below a directory, as TensorBoard finds them: through links, too."""
+    """Event files below a directory; follows symbolic links, as TensorBoard does."""
     seen: set[tuple[int, int]] = set()
     listed = 0
     for folder, folders, files in os.walk(logdir, followlinks=True):
         status = Path(folder).stat()
         if (status.st_dev, status.st_ino) in seen:
-            folders.clear()  # a link to a folder above
+            folders.clear()  # reached before, through a link
             continue
         seen.add((status.st_dev, status.st_ino))
         yield from (os.path.join(folder, name) for name in files if "tfevents" in name)
         listed += len(files) + len(folders)
-        if listed > _MOST_ENTRIES:
+        if listed > _MAX_ENTRIES:
             return
 
 

@@ -1,4 +1,4 @@
-"""The tab as TensorBoard sees it: its name, its front end and its routes."""
+"""The plugin class: the tab's name, front end and routes."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from fmapboard.plugin.routes.runs import runs
 from fmapboard.plugin.static_files import ENTRY, static_routes
 from fmapboard.tab_format import PLUGIN_NAME
 
-Question = Callable[[Reader, Query], Answer]
+Route = Callable[[Reader, Query], Answer]
 
 
 class FeatureMapsPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # tensorboard has no types
-    """Serves the front end and its questions; every route is exact and thread safe.
+    """Serves the front end's files and the data routes; all are thread safe.
 
     Raises:
         FileNotFoundError: the front end's files are not installed.
@@ -38,25 +38,25 @@ class FeatureMapsPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # tensorbo
         if context.data_provider is not None:
             in_process = context.multiplexer is not None
             self._source = Source(context.data_provider, in_process=in_process)
-        self._routes = {**static_routes(), **self._questions()}
+        self._routes = {**static_routes(), **self._data_routes()}
 
     def get_plugin_apps(self) -> dict[str, Any]:
-        """Route -> WSGI application."""
+        """Path -> WSGI application."""
         return self._routes
 
     def is_active(self) -> bool:
-        """TensorBoard itself shows the tab as soon as there is a record of ours."""
+        """False; TensorBoard shows the tab anyway as soon as a run has records of the plugin."""
         return False
 
     def frontend_metadata(self) -> Any:
-        """Where the front end begins, and what the tab is called."""
+        """The front end's entry module and the tab's title."""
         return base_plugin.FrontendMetadata(es_module_path=ENTRY, tab_name="Feature maps")
 
-    def _questions(self) -> dict[str, Any]:
+    def _data_routes(self) -> dict[str, Any]:
         def all_runs(reader: Reader, query: Query) -> Answer:
             return runs(reader, query, self._logdir, keeps_enough=self._keeps_enough)
 
-        questions: dict[str, Question] = {
+        routes: dict[str, Route] = {
             "runs": all_runs,
             "layers": layers,
             "overview": overview,
@@ -65,12 +65,12 @@ class FeatureMapsPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # tensorbo
             "numbers": numbers,
             "input": network_input,
         }
-        return {f"/data/{name}": app(self._asked(q)) for name, q in questions.items()}
+        return {f"/data/{name}": app(self._handler(route)) for name, route in routes.items()}
 
-    def _asked(self, question: Question) -> Callable[[Any, Query], Answer]:
+    def _handler(self, route: Route) -> Callable[[Any, Query], Answer]:
         def handle(environ: Any, query: Query) -> Answer:
             if self._source is None:
-                raise missing("this TensorBoard gives plugins no data")
-            return question(self._source.reader(environ), query)
+                raise missing("this TensorBoard has no data provider")
+            return route(self._source.reader(environ), query)
 
         return handle

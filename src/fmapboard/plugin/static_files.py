@@ -1,4 +1,4 @@
-"""The front end's files: a fixed list, read once, each on a route of its own."""
+"""Routes for the front end's files, which are read once when TensorBoard starts."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any
 from fmapboard.plugin.http import Answer, app
 
 ENTRY = "/index.js"
-"""What TensorBoard imports into the tab's frame."""
+"""The module that TensorBoard imports in the tab's frame."""
 
 FOLDER = Path(__file__).with_name("static")
 
-# Not from `mimetypes`, which reads the registry on Windows, where other programs leave errors.
+# `mimetypes` would read the Windows registry, where other programs may have set wrong types.
 _TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 
 
 def static_routes() -> dict[str, Any]:
-    """Route -> application, for every file of a known type in ``static`` and its folders.
+    """Path -> WSGI application, for every file of a known type in ``static`` and its folders.
 
     Raises:
-        FileNotFoundError: the entry is not among them: an incomplete installation.
+        FileNotFoundError: the entry module is missing, so the installation is incomplete.
     """
     routes = {
         f"/{file.relative_to(FOLDER).as_posix()}": _file(file.read_bytes(), _TYPES[file.suffix])
@@ -28,7 +28,7 @@ def static_routes() -> dict[str, Any]:
         if file.suffix in _TYPES
     }
     if ENTRY not in routes:
-        raise FileNotFoundError(f"fmapboard/plugin/static{ENTRY}; install fmapboard again")
+        raise FileNotFoundError(f"no fmapboard/plugin/static{ENTRY}; reinstall fmapboard")
     return routes
 
 

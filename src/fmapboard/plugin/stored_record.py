@@ -1,4 +1,4 @@
-"""One stored record, checked: what the tab's answers rely on is of the right type and shape."""
+"""Read stored records, and validate the types and shapes that the routes rely on."""
 
 from __future__ import annotations
 
@@ -16,15 +16,24 @@ ROLES = ("feature_maps", "inputs", "gradients_of_maps", "kernels")
 FLOORED = {
     "ReLU", "ReLU6", "Hardtanh", "Threshold", "Hardsigmoid", "Hardswish", "ELU", "CELU", "SELU",
 }  # fmt: skip
-"""Types of activation modules that can be dead (see `activations.floor_of`)."""
+"""Types of activation modules whose channels can be dead (see `activations.floor_of`)."""
 NONFINITE = ("nan", "positive_infinity", "negative_infinity")
 _PLANES = ("lo", "hi", "flat")
-_DEEPEST = 20
+_MAX_DEPTH = 20
+"""Maximum nesting of a header."""
 
 
 @dataclass(frozen=True, slots=True)
 class PictureFacts:
-    """One picture of a record's header. ``drawn`` is None for kernels."""
+    """An entry of a header's list of pictures.
+
+    Attributes:
+        role: one of `ROLES`.
+        tag: tag of the picture's Images series.
+        samples: number of samples, each drawn as a grid of its own.
+        channels: number of the layer's channels; None for kernels.
+        drawn: number of channels that were drawn; None for kernels.
+    """
 
     role: str
     tag: str
@@ -35,11 +44,11 @@ class PictureFacts:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The header of a record.
+    """The header of a record; `tab_format` describes its fields.
 
     Attributes:
-        raw: as it was stored.
-        activation: label of the activation that follows the layer, where it is known.
+        raw: the stored JSON.
+        activation: label of the activation that follows the layer, or None if it is not known.
     """
 
     raw: dict[str, Any]
@@ -54,30 +63,30 @@ class Header:
 
     @property
     def maps(self) -> PictureFacts | None:
-        """The picture of feature maps, else the first that has channels."""
+        """The picture of the feature maps; without one, the first picture that has channels."""
         with_channels = [picture for picture in self.pictures if picture.drawn is not None]
         maps = [picture for picture in with_channels if picture.role == ROLES[0]]
         return next(iter([*maps, *with_channels]), None)
 
     @property
     def knows_dead(self) -> bool:
-        """Would a dead channel be in the record?"""
+        """True if the record can tell whether a channel is dead."""
         return self.activation is not None or self.type in FLOORED
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """Header and arrays; the arrays are read-only."""
+    """A header and its arrays, which are read-only."""
 
     header: Header
     arrays: Mapping[str, Floats]
 
 
 def read_header(blob: bytes | None) -> Header:
-    """Blob 0 of a record.
+    """Parse blob 0 of a record.
 
     Raises:
-        FormatError: it is none, broken, or of a newer format; the text is for people.
+        FormatError: the blob is None, damaged, or of a newer format; the tab shows the text.
     """
     if blob is None:
         raise FormatError("the record can no longer be read")
@@ -86,18 +95,18 @@ def read_header(blob: bytes | None) -> Header:
     except FormatError:
         raise
     except (LookupError, TypeError, ValueError, RecursionError) as error:
-        raise FormatError(f"a record that is not in fmapboard's format: {error}") from error
+        raise FormatError(f"the record is not in fmapboard's format: {error}") from error
 
 
 def read_record(header: bytes | None, arrays: bytes | None) -> Record:
-    """Blobs 0 and 1 of a record.
+    """Parse blobs 0 and 1 of a record.
 
     Raises:
-        FormatError: as for `read_header`; also for arrays that do not fit the header.
+        FormatError: as for `read_header`, or the arrays are missing or do not match the header.
     """
     facts = read_header(header)
     if header is None or arrays is None:
-        raise FormatError("a record that ends behind its header")
+        raise FormatError("the record has no arrays, only a header")
     _, numbers = unpack((header, arrays))
     for picture in facts.pictures:
         _check_shapes(picture, numbers)
@@ -105,10 +114,10 @@ def read_record(header: bytes | None, arrays: bytes | None) -> Record:
 
 
 def statistics(record: Record, role: str) -> dict[str, Floats]:
-    """A role's statistics, each f64 [drawn]; empty where the record has none.
+    """The statistics of a role, each float64 [drawn]; empty if the record has none.
 
-    Flags and counts that the record leaves out are 0 here; ``dead``, which may be that of the
-    activation that follows, is there only where it is known. ``nonfinite`` counts all kinds.
+    Flags and counts that are not stored are 0. ``nonfinite`` is the sum of all kinds. ``dead`` is
+    that of the activation that follows the layer, if there is one, and is missing if not known.
     """
     stored = record.arrays
     mean = stored.get(f"{role}.mean")
@@ -135,8 +144,8 @@ def _header(raw: Any) -> Header:
     version = _whole(raw, "format")
     if version > FORMAT:
         raise FormatError(
-            f"a record of format {version}; this fmapboard reads up to {FORMAT}: upgrade it where "
-            "TensorBoard runs"
+            f"the record has format {version}, and this fmapboard reads up to {FORMAT}; upgrade "
+            "fmapboard in TensorBoard's environment"
         )
     _check_plain(raw)
     shape = raw.get("kernel_shape")
@@ -171,21 +180,22 @@ def _activation(raw: Any) -> str | None:
 
 
 def _check_shapes(picture: PictureFacts, arrays: Mapping[str, Floats]) -> None:
-    """Planes' arrays are [samples, drawn], all others [drawn]."""
+    """Check that per-sample arrays are [samples, drawn] and all others [drawn]."""
     for name, array in arrays.items():
         if not isinstance(name, str):
-            raise FormatError(f"a record with an array named {name!r}")
+            raise FormatError(f"the record has an array named {name!r}, not a string")
         role, _, what = name.partition(".")
         if role == picture.role or (role, picture.role) == ("activation", ROLES[0]):
-            wanted = (picture.samples, picture.drawn) if what in _PLANES else (picture.drawn,)
-            if array.shape != wanted:
-                raise FormatError(f"a record whose {name} is {array.shape}, not {wanted}")
+            expected = (picture.samples, picture.drawn) if what in _PLANES else (picture.drawn,)
+            if array.shape != expected:
+                raise FormatError(f"the record's {name} is {array.shape}, not {expected}")
 
 
 def _check_plain(value: Any, depth: int = 0) -> None:
-    """The header is sent on as JSON: no NaN, and no nesting that would exhaust the stack."""
-    if depth > _DEEPEST or (isinstance(value, float) and not math.isfinite(value)):
-        raise ValueError("a header nested too deeply" if depth > _DEEPEST else f"{value} in it")
+    """Refuse a header that cannot be sent as JSON: NaN, infinity, or too deep a nesting."""
+    if depth > _MAX_DEPTH or (isinstance(value, float) and not math.isfinite(value)):
+        too_deep = "the header is nested too deeply"
+        raise ValueError(too_deep if depth > _MAX_DEPTH else f"the header contains {value}")
     for inner in value.values() if isinstance(value, dict) else ():
         _check_plain(inner, depth + 1)
     for inner in value if isinstance(value, list) else ():
@@ -196,7 +206,7 @@ def _text(raw: Any, key: str) -> str:
     value = raw[key]
     if not isinstance(value, str):
         raise TypeError(f"{key} is {value!r}")
-    value.encode()  # half a surrogate pair cannot be asked for
+    value.encode()  # raises for half a surrogate pair, which cannot be sent
     return value
 
 
@@ -209,5 +219,5 @@ def _whole(raw: Any, key: str) -> int:
 
 def _list(value: Any) -> Sequence[Any]:
     if not isinstance(value, list):
-        raise TypeError(f"{value!r} is no list")
+        raise TypeError(f"{value!r} is not a list")
     return value

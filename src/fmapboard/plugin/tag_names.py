@@ -1,4 +1,4 @@
-"""Names of series: which tags are layers of ours, and in which order people expect names."""
+"""Parse the tags of the tab's records, and sort names in natural order."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ _DIGITS = re.compile(r"(\d+)", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class LayerTag:
-    """A layer of a watched model, as its record's tag names it.
+    """The layer of a watched model that the tag of a record names.
 
-    ``name`` is that of ``watch(name=…)``, empty without one; ``label`` is the layer with its call.
+    Attributes:
+        name: the ``name`` given to ``watch``, or empty.
+        label: the layer's name, with ``.call2`` and so on for a later call in one forward pass.
     """
 
     name: str
@@ -22,7 +24,7 @@ class LayerTag:
 
     @property
     def prefix(self) -> str:
-        """Stands in front of every tag of this model."""
+        """Prefix of every tag of this model."""
         return tags.prefix(self.name)
 
     @property
@@ -32,12 +34,12 @@ class LayerTag:
 
     @property
     def first_key(self) -> str:
-        """The tag of its first step's record, grids included."""
+        """The tag of the layer's first-step records, which include the pictures."""
         return f"{self.prefix}{tags.FIRST_RECORD}{self.label}"
 
 
 def layer_of(tag: str) -> LayerTag | None:
-    """The layer that a record's tag names, or a first step's; None for a tag that is not ours."""
+    """The layer of a record's or a first-step record's tag; None for any other tag."""
     group, _, label = tag.partition("/")
     name, _, marker = group.rpartition(".")
     ours = marker in (tags.RECORD.rstrip("/"), tags.FIRST_RECORD.rstrip("/"))
@@ -45,12 +47,12 @@ def layer_of(tag: str) -> LayerTag | None:
 
 
 def input_tag(name: str, sample: int) -> str:
-    """The tag of the Images series of a model's input."""
+    """The tag of the Images series with a model's input."""
     return tags.prefix(name) + tags.network_input(sample)
 
 
 def natural(text: str) -> tuple[tuple[bool, int, str], ...]:
-    """A sort key that puts ``layer2`` before ``layer10``, and numbers before letters."""
+    """Sort key that puts ``layer2`` before ``layer10``, and numbers before letters."""
     return tuple(
         (False, int(part), "") if part.isdecimal() else (True, 0, part)
         for part in _DIGITS.split(text)

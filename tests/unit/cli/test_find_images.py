@@ -22,7 +22,7 @@ def test_files_come_as_given_and_folders_in_natural_order(tmp_path: Path) -> Non
 
 def test_a_folder_without_images_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").touch()
-    with pytest.raises(ImageError, match=r"holds no image; looked for \.avif, \.bmp"):
+    with pytest.raises(ImageError, match=r"no image in the folder '.*'; looked for \.avif, \.bmp"):
         find_images([tmp_path])
 
 

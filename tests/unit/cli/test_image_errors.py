@@ -67,7 +67,7 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
 
 def test_a_drawing_is_not_run_through_another_program(tmp_path: Path) -> None:
     path = saved(Image.new("RGB", (4, 4)), tmp_path / "a.eps")
-    with pytest.raises(ImageError, match=r"is a drawing \(EPS\); save it as PNG first"):
+    with pytest.raises(ImageError, match=r"is a vector drawing \(EPS\); save it as PNG first"):
         read_image(path)
 
 

@@ -88,14 +88,16 @@ def test_a_file_that_holds_no_weights_is_refused_on_one_line(
     broken = tmp_path / "broken.pt"
     cut = bundled("demo_network.pt").read_bytes()[:100_000]
     broken.write_bytes(content if isinstance(content, bytes) else cut)
-    with pytest.raises(CheckpointError, match=r"broken\.pt is no state dict of a Demo") as caught:
+    with pytest.raises(
+        CheckpointError, match=r"broken\.pt is not a state dict of a Demo"
+    ) as caught:
         load_trained(broken)
     assert "\n" not in str(caught.value)
 
 
 def test_weights_of_another_network_are_refused(tmp_path: Path) -> None:
     torch.save(nn.Linear(2, 2).state_dict(), tmp_path / "other.pt")
-    with pytest.raises(CheckpointError, match=r"other\.pt is no state dict of a DemoNetwork"):
+    with pytest.raises(CheckpointError, match=r"other\.pt is not a state dict of a DemoNetwork"):
         load_trained(tmp_path / "other.pt")
 
 
@@ -111,6 +113,6 @@ class Trap:
 
 def test_a_pickle_that_would_run_code_is_refused_and_not_run(tmp_path: Path) -> None:
     torch.save(Trap(tmp_path / "sprung"), tmp_path / "trap.pt")
-    with pytest.raises(CheckpointError, match=r"trap\.pt is no state dict of a DemoNetwork"):
+    with pytest.raises(CheckpointError, match=r"trap\.pt is not a state dict of a DemoNetwork"):
         load_trained(tmp_path / "trap.pt")
     assert not (tmp_path / "sprung").exists()

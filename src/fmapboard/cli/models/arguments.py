@@ -1,4 +1,4 @@
-"""``NAME=VALUE`` from the command line: arguments of a model's constructor or forward pass."""
+"""``NAME=VALUE`` arguments from the command line, for a model's constructor or forward pass."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from torch import nn
 from fmapboard.errors import ConfigurationError, closest
 
 Arguments = Mapping[str, Any]
-"""Name of a keyword argument -> its value."""
+"""Keyword arguments by name."""
 
 
 def parse_arguments(given: Sequence[str], option: str) -> Arguments:
-    """Keyword arguments; a value is a Python literal, and text where it is none.
+    """Parse keyword arguments; a value that is not a Python literal is taken as a string.
 
     Example:
         >>> parse_arguments(["width=64", "norm=batch", "sizes=[1, 2]"], "--model-arg")
         {'width': 64, 'norm': 'batch', 'sizes': [1, 2]}
 
     Raises:
-        ConfigurationError: one is not written as NAME=VALUE, or named twice.
+        ConfigurationError: an argument is not written as NAME=VALUE, or is given twice.
     """
     arguments: dict[str, Any] = {}
     for text in given:
@@ -46,12 +46,12 @@ def _literal(text: str) -> Any:
 
 
 def bind_forward(model: nn.Module, arguments: Arguments) -> None:
-    """Let a model's forward pass always get these keyword arguments as well.
+    """Make a model always pass these keyword arguments to its ``forward``.
 
-    The model itself stays in place, so its layers keep their names.
+    The model is changed in place instead of wrapped, so its layers keep their names.
 
     Raises:
-        ConfigurationError: forward has no such argument.
+        ConfigurationError: ``forward`` has no such argument.
     """
     if not arguments:
         return
@@ -67,14 +67,14 @@ def bind_forward(model: nn.Module, arguments: Arguments) -> None:
 
 
 def check_forward(model: nn.Module) -> None:
-    """Find out, before anything runs, whether forward can be called with images alone.
+    """Check from its signature that ``forward`` can be called with a batch of images alone.
 
     Raises:
         ConfigurationError: it needs more arguments, or takes none; the text says what to do.
     """
     try:
         signature = inspect.signature(model.forward)
-    except (TypeError, ValueError):  # a scripted model, or one in C++
+    except (TypeError, ValueError):  # scripted models and those in C++ have no signature
         return
     try:
         signature.bind(torch.empty(0))
@@ -89,6 +89,6 @@ def check_forward(model: nn.Module) -> None:
             raise ConfigurationError(f"{name} cannot be called with images: {error}") from error
         given = " ".join(f"--forward-arg {one}=VALUE" for one in needed)
         raise ConfigurationError(
-            f"{name} needs {', '.join(needed)} besides images: give {given}, or name a callable "
-            "(package.module:callable) whose module takes images alone"
+            f"{name} needs {', '.join(needed)} in addition to images: give {given}, or name a "
+            "callable (package.module:callable) that returns a module that takes only images"
         ) from error

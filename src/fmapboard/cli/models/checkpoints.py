@@ -1,4 +1,4 @@
-"""Loads weights from files into a model, without ever running code that a file carries."""
+"""Load weights from files into a model, without running any code in the files."""
 
 from __future__ import annotations
 
@@ -18,26 +18,27 @@ from fmapboard.errors import CheckpointError
 
 @dataclass(frozen=True, slots=True)
 class LoadReport:
-    """How a checkpoint fitted a model; ``str()`` says it in one line."""
+    """Which tensors of a checkpoint were loaded into a model; ``str()`` is one line."""
 
     missing: tuple[str, ...]
-    """Names of the model that the file lacks: these keep the values they had."""
+    """Tensors of the model that are not in the file; they keep their values."""
     unexpected: tuple[str, ...]
-    """Names in the file that the model lacks: these were left out."""
+    """Tensors in the file that are not in the model; they were ignored."""
     matched: int
-    """How many of the model's tensors were loaded."""
+    """Number of the model's tensors that were loaded."""
     nonfinite: tuple[str, ...] = ()
-    """Loaded tensors that hold NaN or infinity, each with its count; infinity in a buffer, such as
-    an attention mask, is none."""
+    """Loaded tensors with NaN or infinity, each with a count. Infinity in a buffer, such as an
+    attention mask, does not count."""
     place: str = ""
-    """Where in the file the weights lay, if they do not make up the file."""
+    """Dotted key of the weights in the file; empty if they are the whole file."""
     others: tuple[str, ...] = ()
-    """Where in the file other weights lie that fit as well."""
+    """Dotted keys of other weights in the file that fit equally well."""
 
     def __str__(self) -> str:
         text = f"{self.matched} of {self.matched + len(self.missing)} tensors loaded"
         if self.others:
-            text += f" from {self.place!r}; for others: --checkpoint-key {' or '.join(self.others)}"
+            others = " or ".join(self.others)
+            text += f" from {self.place!r}; to load other weights: --checkpoint-key {others}"
         for word, names in (
             ("missing", self.missing),
             ("unexpected", self.unexpected),
@@ -51,46 +52,47 @@ class LoadReport:
 def read_state_dict(
     path: Path, expected_keys: Collection[str] = (), *, key: str | None = None
 ) -> Found:
-    """The tensors in a checkpoint by name, on the CPU, unwrapped as by `state_dicts.find`.
+    """The named tensors in a checkpoint, on the CPU, with plain names (see `state_dicts.find`).
 
-    Code inside the file never runs (see `weight_files.read_file`).
+    Code in the file is never run (see `weight_files.read_file`).
 
     Args:
         path: the file, or a folder or index of shards.
-        expected_keys: names that tell which of several state dicts is meant.
-        key: which part of the file, as `state_dicts.chosen` takes it.
+        expected_keys: the model's names, to choose among several state dicts in the file.
+        key: dotted key of the part of the file to read, as for `state_dicts.chosen`.
 
     Raises:
-        CheckpointError: the file is missing, empty, truncated, no checkpoint, asks for calls that
-            could run code, or holds no tensors, or nothing under ``key``.
+        CheckpointError: the file is missing, empty, truncated or not a checkpoint, calls functions
+            that could run code, or has no tensors or nothing under ``key``.
         MissingExtra: it is a safetensors file and safetensors is not installed.
     """
     raw = read_file(path)
     part = raw if key is None else chosen(raw, key)
     found = find(part, expected_keys)
     if not found.tensors:
-        raise CheckpointError(f"{str(path)!r} holds no named tensors; its keys: {few(list(part))}")
+        raise CheckpointError(f"no named tensors in {str(path)!r}; its keys: {few(list(part))}")
     return found
 
 
 def load_checkpoint(model: nn.Module, path: Path, *, key: str | None = None) -> LoadReport:
-    """Load a file of weights into a model, and say what fitted.
+    """Load weights from a file into a model, in place, and report which tensors matched.
 
     Args:
-        model: takes the weights; must lie where they can be copied to.
+        model: the model to load into; not on the meta device.
         path: as in `read_state_dict`.
-        key: which weights of a file that holds several, such as ``"state_dict_ema"``.
+        key: which weights to load if the file holds several, such as ``"state_dict_ema"``.
 
     Raises:
-        CheckpointError: the file cannot be read (see `read_state_dict`), no name in it is the
-            model's, or a tensor has another shape; the model is then as it was.
+        CheckpointError: the file cannot be read (see `read_state_dict`), none of its names is in
+            the model, or the shape of a tensor differs; the model is then unchanged.
     """
     own = model.state_dict()
     found = read_state_dict(path, own.keys(), key=key)
     state = found.tensors
     _check_names(state, own, path)
     _check_shapes(state, own, path)
-    # Layers look there for the version of the format; a file that says nothing is taken as new.
+    # Layers read the version of their format from `_metadata`; without an entry in the file, the
+    # model's own, current, version is assumed.
     versions = {**getattr(own, "_metadata", {}), **getattr(state, "_metadata", {})}
     state._metadata = versions  # type: ignore[attr-defined]  # where torch keeps it
     try:
@@ -125,7 +127,7 @@ def _check_names(state: Mapping[str, Tensor], own: Mapping[str, Tensor], path: P
         return
     raise CheckpointError(
         f"{str(path)!r} does not fit: none of its {len(state)} names ({few(list(state), 2)}) "
-        f"is one of the model's {len(own)} ({few(list(own), 2)})"
+        f"is among the model's {len(own)} ({few(list(own), 2)})"
     )
 
 

@@ -1,4 +1,4 @@
-"""Builds the user's own model, named as ``package.module:callable``."""
+"""Build the user's own model, given as ``package.module:callable``."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from fmapboard.errors import ConfigurationError, UnknownModel, closest
 
 
 def call_factory(spec: str, arguments: Arguments) -> nn.Module:
-    """What the callable that ``spec`` names returns; a module in its place is taken as it is.
+    """Import the callable that ``spec`` names, call it with the arguments, and return its model.
 
-    The callable gets the keyword arguments.
-
-    The current folder is importable, as with ``python -m``.
+    ``spec`` may also name a `torch.nn.Module` instance. The current folder is importable, as with
+    ``python -m``.
 
     Raises:
         UnknownModel: there is no such module or attribute.
-        ConfigurationError: the module fails to import, or the callable fails or returns no module.
+        ConfigurationError: the module fails to import, or the callable fails or does not return a
+            `torch.nn.Module`.
     """
     module_name, _, attribute = spec.partition(":")
     if not module_name or not attribute:
@@ -45,10 +45,10 @@ def call_factory(spec: str, arguments: Arguments) -> nn.Module:
 def _import(name: str, spec: str) -> ModuleType:
     here = os.getcwd()
     if here not in sys.path:
-        sys.path.insert(0, here)  # stays: a model may import more of its package when it runs
+        sys.path.insert(0, here)  # not removed: the model may import more when it runs
     try:
         return importlib.import_module(name)
-    except (Exception, SystemExit) as error:  # a user's module may raise anything, or exit
+    except (Exception, SystemExit) as error:  # the user's module may raise anything, or exit
         absent = error.name if isinstance(error, ModuleNotFoundError) else None
         if absent is not None and f"{name}.".startswith(f"{absent}."):
             raise UnknownModel(
@@ -63,7 +63,7 @@ def _call(made: Any, spec: str, arguments: Arguments) -> nn.Module:
     if not isinstance(made, nn.Module):
         if not callable(made):
             raise UnknownModel(
-                f"{spec!r} is a {type(made).__name__}, neither callable nor a module"
+                f"{spec!r} is a {type(made).__name__}, neither callable nor a torch.nn.Module"
             )
         try:
             made = made(**arguments)
@@ -73,7 +73,7 @@ def _call(made: Any, spec: str, arguments: Arguments) -> nn.Module:
             ) from error
     elif arguments:
         raise ConfigurationError(
-            f"{spec!r} is a module already and takes no --model-arg; name its class or a function"
+            f"{spec!r} is already built and takes no --model-arg; name its class or a function"
         )
     if not isinstance(made, nn.Module):
         raise ConfigurationError(
@@ -83,10 +83,10 @@ def _call(made: Any, spec: str, arguments: Arguments) -> nn.Module:
 
 
 def _needs(made: Any, arguments: Arguments) -> str:
-    """Which arguments a callable takes, where those that were given do not suit it."""
+    """Text that lists a callable's arguments, if the given ones do not match its signature."""
     try:
         signature = inspect.signature(made)
-    except (TypeError, ValueError):  # of a type in C
+    except (TypeError, ValueError):  # a type in C without a signature
         return ""
     try:
         signature.bind(**arguments)

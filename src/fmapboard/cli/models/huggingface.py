@@ -1,4 +1,4 @@
-"""Builds models of Hugging Face's transformers, from the hub or from a folder."""
+"""Build models with Hugging Face transformers, from the hub or from a folder."""
 
 from __future__ import annotations
 
@@ -23,14 +23,17 @@ from fmapboard.errors import ConfigurationError, UnknownModel, closest, optional
 
 
 def build_huggingface(request: Request) -> tuple[nn.Module, Preprocessing, LoadReport | None]:
-    """What ``AutoModel`` makes of a name on the hub or of a folder, with its preprocessing.
+    """Build a model with ``AutoModel`` from a name on the hub or a folder.
 
-    Code that a repository brings along is not run (``trust_remote_code`` stays off).
+    Code in the model's repository is not run (``trust_remote_code`` stays off).
+
+    Returns:
+        The model, its preprocessing, and a report on the weights, None for random ones.
 
     Raises:
         MissingExtra: transformers is not installed.
         UnknownModel: there is no such folder.
-        ConfigurationError: the model takes no images, or needs code of its own.
+        ConfigurationError: the model does not take images, or needs code from its repository.
         DownloadError: the configuration or the weights could not be fetched or read.
     """
     transformers = optional("transformers", extra="transformers", why=f"{request.spec!r}")
@@ -46,8 +49,8 @@ def build_huggingface(request: Request) -> tuple[nn.Module, Preprocessing, LoadR
     taken = getattr(model, "main_input_name", "pixel_values")
     if taken != "pixel_values":
         raise ConfigurationError(
-            f"{request.spec!r} ({type(model).__name__}) takes {taken}, not images; for the part "
-            "that takes images, name its class: --model transformers:CLASS.from_pretrained "
+            f"{request.spec!r} ({type(model).__name__}) takes {taken}, not images; if part of it "
+            "takes images, name its class: --model transformers:CLASS.from_pretrained "
             f"--model-arg pretrained_model_name_or_path={name}"
         )
     if processor is None or not processor.get("image_mean"):
@@ -64,7 +67,8 @@ def _build(
         if not hasattr(config, argument):
             near = closest(argument, config.to_dict())
             raise ConfigurationError(
-                f"--model-arg {argument}: {type(config).__name__} has none; closest: {near}"
+                f"--model-arg {argument}: {type(config).__name__} has no such attribute; "
+                f"closest: {near}"
             )
     if not request.fetches:
         model: nn.Module = transformers.AutoModel.from_config(config)
@@ -78,17 +82,17 @@ def _build(
 
 
 def _processor(transformers: ModuleType, name: str) -> dict[str, Any] | None:
-    """The settings of the model's image processor; None where it has none."""
+    """The settings of the model's image processor, or None if it cannot be loaded."""
     try:
         found: dict[str, Any] = transformers.AutoImageProcessor.from_pretrained(name).to_dict()
-    except Exception:  # there is none, or its library is missing: ImageNet's numbers are assumed
+    except Exception:  # there is none, or its library is missing: ImageNet's values are assumed
         return None
     return found
 
 
 @contextlib.contextmanager
 def _quiet(transformers: ModuleType) -> Iterator[None]:
-    """Without the library's log and progress bars: what matters is in the report."""
+    """Silence the library's log and progress bars; the report has what matters."""
     logging: Any = transformers.utils.logging
     level = logging.get_verbosity()
     logging.set_verbosity_error()
@@ -109,7 +113,7 @@ def _plain_errors(request: Request) -> Iterator[None]:
     except (ValueError, TypeError) as error:
         if "trust_remote_code" in str(error):
             raise ConfigurationError(
-                f"{request.spec!r} needs code that its repository brings along, which is not run; "
+                f"{request.spec!r} needs code from its repository, which is not run; "
                 "build it in a module of your own: --model package.module:callable"
             ) from error
         raise ConfigurationError(f"{request.spec!r} cannot be built: {one_line(error)}") from error

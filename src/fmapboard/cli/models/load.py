@@ -1,4 +1,4 @@
-"""Finds a model by what was typed, and says what its input must look like."""
+"""Load the model that a command-line argument names, with its preprocessing."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from fmapboard.errors import CheckpointError, ConfigurationError
 __all__ = ["LoadedModel", "Preprocessing", "load_model"]
 
 _DEMO_SIDE = 128
-"""Side of the demo network's input, px; it trains on smaller crops, but takes any size."""
+"""Side of the demo network's input, px. It is trained on smaller crops but takes any size."""
 
 _WEIGHT_SUFFIXES = frozenset({".pt", ".pth", ".bin", ".ckpt", ".safetensors", ".tar"})
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedModel:
-    """A model in eval mode on the CPU, with what its input must look like."""
+    """A model in eval mode on the CPU, with its preprocessing."""
 
     model: nn.Module
     name: str
-    """What was asked for, such as ``"resnet34"`` or ``"timm:convnext_tiny"``."""
+    """As given on the command line, such as ``"resnet34"`` or ``"timm:convnext_tiny"``."""
     preprocessing: Preprocessing
     report: LoadReport | None = None
-    """How the file of weights fitted, if one was given."""
+    """Which tensors were loaded, for weights from a file or from transformers; else None."""
 
 
 def load_model(
@@ -47,28 +47,30 @@ def load_model(
     model_args: Sequence[str] = (),
     forward_args: Sequence[str] = (),
 ) -> LoadedModel:
-    """The model that ``spec`` names, in eval mode, with its preprocessing.
+    """Load the model that ``spec`` names, in eval mode, with its preprocessing.
 
     Args:
         spec: ``"demo"`` (the bundled network), a torchvision name (``"resnet34"``), a timm name
-            (``"timm:convnext_tiny"``), ``"hf:"`` and a name on the Hugging Face hub or a folder,
-            or ``"package.module:callable"``: a callable that returns a module, or a module. The
-            current folder is importable.
-        weights: ``"DEFAULT"`` (pretrained, fetched at need), ``"none"`` (random; a callable's
-            own are kept), a file, or a name of torchvision's such as ``"IMAGENET1K_V2"``.
-        checkpoint: a file of weights, or a folder or index of shards; with one, no weights are
-            fetched.
-        checkpoint_key: which weights of a file with several, such as ``"state_dict_ema"``.
-        input_size: the side of the square input, px; by default what the weights want.
+            (``"timm:convnext_tiny"``), ``"hf:"`` followed by a Hugging Face hub name or a folder,
+            or ``"package.module:callable"``, where the callable returns a `torch.nn.Module` or is
+            one. The current folder is importable.
+        weights: ``"DEFAULT"`` (pretrained, downloaded if needed), ``"none"`` (random; a callable's
+            model keeps the weights it has), a file, or a torchvision name such as
+            ``"IMAGENET1K_V2"``.
+        checkpoint: a file of weights, or a folder or index of shards; no weights are downloaded
+            then.
+        checkpoint_key: which weights to load if the file holds several, such as
+            ``"state_dict_ema"``.
+        input_size: the side of the square input, px; None for the size that the weights expect.
         model_args: ``NAME=VALUE``, keyword arguments of the constructor.
-        forward_args: ``NAME=VALUE``, keyword arguments that each forward pass gets besides images.
+        forward_args: ``NAME=VALUE``, keyword arguments passed to every ``forward``.
 
     Raises:
-        UnknownModel: nothing has that name.
-        ConfigurationError: the model cannot be built, or takes no photographs.
-        DownloadError: the pretrained weights could not be fetched.
-        CheckpointError: the file cannot be read or does not fit.
-        MissingExtra: a timm or Hugging Face name, and that library is not installed.
+        UnknownModel: no model has that name.
+        ConfigurationError: the model cannot be built, or does not take images.
+        DownloadError: the pretrained weights could not be downloaded.
+        CheckpointError: the file cannot be read, or does not fit the model.
+        MissingExtra: timm or transformers is needed and not installed.
     """
     file, weights = _weights_file(weights, checkpoint)
     if checkpoint_key is not None and file is None:
@@ -87,7 +89,7 @@ def load_model(
 
 
 def _build(request: Request) -> tuple[nn.Module, Preprocessing, LoadReport | None]:
-    """The model, its preprocessing, and what its library said of the weights it loaded."""
+    """Build the model; returns it, its preprocessing, and its library's report on the weights."""
     if ":" not in request.spec and request.spec != "demo":
         return *build_torchvision(request), None
     refuse_name(request)
@@ -102,7 +104,7 @@ def _build(request: Request) -> tuple[nn.Module, Preprocessing, LoadReport | Non
 
 
 def _weights_file(weights: str, checkpoint: Path | None) -> tuple[Path | None, str]:
-    """The file of weights, if one is meant, and ``DEFAULT``, ``none`` or a name besides."""
+    """Split ``--weights`` and ``--checkpoint`` into a file, or None, and a name of weights."""
     known = {"default": "DEFAULT", "none": "none"}.get(weights.lower())
     if known is not None:
         return checkpoint, known
@@ -131,7 +133,7 @@ def _build_demo(request: Request) -> tuple[nn.Module, Preprocessing]:
 
 
 def demo_preprocessing() -> Preprocessing:
-    """What the bundled network wants: its training mean and std, at a larger size."""
+    """The demo network's preprocessing: mean and std of its training crops, at a larger size."""
     network = importlib.import_module("fmapboard.demo.network")
     side = (_DEMO_SIDE, _DEMO_SIDE)
     mean, std = tuple(network.MEAN), tuple(network.STD)

@@ -1,4 +1,4 @@
-"""Turns a photograph into a network's input, as the network's weights want it."""
+"""Turn an image into a network's input, with the preprocessing that its weights expect."""
 
 from __future__ import annotations
 
@@ -18,59 +18,62 @@ IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
 IMAGENET_SIZE, IMAGENET_RESIZE = 224, 256
 
-_LONGEST = 20
-"""A picture longer than this many times its width is cut to its middle: enlarging a strip of one
-pixel's height to the network's size would fill the memory."""
+_MAX_ASPECT = 20
+"""Largest ratio of the longer to the shorter side; a longer image is cropped to its middle.
+Otherwise resizing a strip one pixel high would fill the memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Preprocessing:
-    """Resizes, crops and normalizes one picture.
+    """Resizes, crops and normalizes one image.
 
-    Called with a `PIL.Image.Image` of any size it returns float32 [C, H, W]: C is ``channels``,
-    and H, W are ``size`` where that is set. The picture is not changed.
+    Called with a `PIL.Image.Image` of any size, it returns float32 [C, H, W]: C is ``channels``,
+    and H, W are ``size`` if that is set. The image is not changed.
     """
 
     size: tuple[int, int] | None
-    """Height and width of the centre crop, px; None keeps the whole picture."""
+    """Height and width of the centre crop, px; None for no crop."""
     resize: int | tuple[int, int]
-    """What the shorter side becomes before the crop, px; two numbers: height and width, whatever
-    the picture's proportions."""
+    """Length of the shorter side before the crop, px; or height and width, px, which may change
+    the aspect ratio."""
     mean: tuple[float, ...]
-    """Subtracted, a channel, from values in 0 … 1."""
+    """Subtracted per channel from values in 0 to 1."""
     std: tuple[float, ...]
-    """Divided by, a channel, after that; ``input * std + mean`` is the picture again."""
+    """Divides each channel after that; ``input * std + mean`` restores the image."""
     source: str
-    """Where these numbers come from, for people."""
+    """Where these numbers come from, for people to read."""
     channels: int = 3
     """3 for colour, 1 for grey."""
     interpolation: str = "bilinear"
-    """As torchvision names it, such as ``"bicubic"``."""
+    """A value of torchvision's ``InterpolationMode``, such as ``"bicubic"``."""
 
     def __call__(self, image: Image.Image) -> Tensor:
         """The network's input, float32 [C, H, W]."""
         return self.normalize(self.fit(image))
 
     def fit(self, image: Image.Image) -> Tensor:
-        """The picture resized and cropped, u8 [C, H, W]; may run in any thread."""
+        """The image, resized and cropped, uint8 [C, H, W]; may run in any thread."""
         mode = "L" if self.channels == 1 else "RGB"
         image = _without_ends(image if image.mode == mode else image.convert(mode))
         edges = [self.resize] if isinstance(self.resize, int) else list(self.resize)
         image = functional.resize(image, edges, InterpolationMode(self.interpolation))
         if self.size is not None:
             image = functional.center_crop(image, list(self.size))
-        # Pillow's channels lie together; a network given them so would run in that layout.
+        # Pillow stores channels last; without `contiguous` the network would run in that layout.
         fitted: Tensor = functional.pil_to_tensor(image).contiguous()
         return fitted
 
     def normalize(self, fitted: Tensor) -> Tensor:
-        """One fitted picture or a batch of them, u8 [..., C, H, W], as float32 of that shape."""
+        """Normalize a fitted image or a batch, uint8 [..., C, H, W]; float32, same shape."""
         values = fitted.to(torch.float32) / 255
         normalized: Tensor = functional.normalize(values, list(self.mean), list(self.std))
         return normalized
 
     def with_input_size(self, side: int) -> Preprocessing:
-        """The same for a square input of ``side`` px, with as much of the picture cropped away."""
+        """A copy for a square input of ``side`` px that crops away the same fraction of an image.
+
+        Preprocessing that changes the aspect ratio resizes to the square without a crop.
+        """
         resize: int | tuple[int, int] = (side, side)
         if isinstance(self.resize, int):
             crop = min(self.size) if self.size else self.resize
@@ -79,10 +82,10 @@ class Preprocessing:
 
 
 def from_preset(preset: Any, source: str, *, whole: int) -> Preprocessing:
-    """What a torchvision weights' ``transforms()`` does.
+    """The preprocessing of ``transforms()`` of torchvision weights.
 
-    Presets that do not resize (detection) keep the whole picture at a shorter side of ``whole``
-    px, as those networks take any size; presets that do not normalize leave values in 0 … 1.
+    Presets without a size (detection) resize the shorter side to ``whole`` px and do not crop, as
+    those networks take any size. Presets that do not normalize leave values in 0 to 1.
     """
     crop = getattr(preset, "crop_size", None)
     resize = getattr(preset, "resize_size", None) or [whole]
@@ -97,7 +100,7 @@ def from_preset(preset: Any, source: str, *, whole: int) -> Preprocessing:
 
 
 def from_timm(config: Mapping[str, Any], source: str) -> Preprocessing:
-    """What timm's ``resolve_model_data_config`` says, as its own evaluation transform does it."""
+    """The preprocessing of timm's evaluation transform for a ``resolve_model_data_config``."""
     channels, height, width = config["input_size"]
     _check_channels(channels)
     exactly = config.get("crop_mode") == "squash" or height != width
@@ -114,10 +117,10 @@ def from_timm(config: Mapping[str, Any], source: str) -> Preprocessing:
 
 
 def from_huggingface(config: Mapping[str, Any], source: str, *, whole: int) -> Preprocessing:
-    """What an image processor of Hugging Face does, from its ``to_dict()``.
+    """The preprocessing of a Hugging Face image processor, given its ``to_dict()``.
 
-    Processors that bound both the shorter and the longer side (detection) keep the whole picture
-    at a shorter side of ``whole`` px; those that do not normalize leave values in 0 … 1.
+    Processors with limits for both the shorter and the longer side (detection) resize the shorter
+    side to ``whole`` px and do not crop. Those that do not normalize leave values in 0 to 1.
     """
     size, crop = config.get("size") or {}, config.get("crop_size") or {}
     shortest = size.get("shortest_edge")
@@ -126,7 +129,7 @@ def from_huggingface(config: Mapping[str, Any], source: str, *, whole: int) -> P
     resize: int | tuple[int, int] = exact or shortest or whole
     if "longest_edge" in size:
         side, resize = None, whole
-    elif config.get("crop_pct") and shortest:  # ConvNeXt's: small sizes are cropped, others not
+    elif config.get("crop_pct") and shortest:  # ConvNeXt: only sizes below 384 px are cropped
         side = (shortest, shortest)
         resize = int(shortest / config["crop_pct"]) if shortest < 384 else side
     normalizes = config.get("do_normalize", True)
@@ -141,16 +144,16 @@ def from_huggingface(config: Mapping[str, Any], source: str, *, whole: int) -> P
 
 
 def assumed(model: nn.Module) -> Preprocessing:
-    """ImageNet's size, mean and standard deviation, for a model that comes without any.
+    """ImageNet preprocessing, for a model that does not define its own.
 
-    A model whose first `torch.nn.Conv2d` has one input channel gets grey pictures.
+    If the model's first `torch.nn.Conv2d` has one input channel, images are converted to grey.
 
     Raises:
         ConfigurationError: that convolution has neither 1 nor 3 input channels.
     """
     convolutions = (layer for layer in model.modules() if isinstance(layer, nn.Conv2d))
     first = next(convolutions, None)
-    channels = (first.in_channels if first is not None else 0) or 3  # a lazy layer has 0
+    channels = (first.in_channels if first is not None else 0) or 3  # 0 in a lazy layer
     _check_channels(channels)
     return Preprocessing(
         size=(IMAGENET_SIZE, IMAGENET_SIZE),
@@ -170,7 +173,7 @@ def _check_channels(channels: int) -> None:
 
 
 def _fit(values: Sequence[float], channels: int) -> tuple[float, ...]:
-    """As many values as channels: one for grey is the mean over the colours."""
+    """One value per channel; for a different number of channels, the mean of the values."""
     if len(values) == channels:
         return tuple(values)
     return (sum(values) / len(values),) * channels
@@ -178,8 +181,8 @@ def _fit(values: Sequence[float], channels: int) -> tuple[float, ...]:
 
 def _without_ends(image: Image.Image) -> Image.Image:
     height, width = (
-        min(image.height, _LONGEST * image.width),
-        min(image.width, _LONGEST * image.height),
+        min(image.height, _MAX_ASPECT * image.width),
+        min(image.width, _MAX_ASPECT * image.height),
     )
     if (width, height) == image.size:
         return image

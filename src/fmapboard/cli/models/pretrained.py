@@ -1,4 +1,4 @@
-"""Builds torchvision's and timm's models, fetching their weights only when asked to."""
+"""Build torchvision and timm models; weights are downloaded only if the request asks for them."""
 
 from __future__ import annotations
 
@@ -31,54 +31,56 @@ from fmapboard.errors import (
 )
 
 WHOLE_SIDE = 320
-"""Shorter side of a detector's input, px: its own 800 take long and fill the disk."""
+"""Shorter side of a detector's input, px; the usual 800 would make runs slow and large."""
 
 _TIMEOUT = 20.0
-"""Seconds without an answer after which a download counts as failed."""
+"""Seconds without an answer after which a download fails."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to build: a name, and whose weights go into it."""
+    """Which model to build, and with which weights."""
 
     spec: str
     weights: str
-    """``"DEFAULT"``, ``"none"`` or the name of one of torchvision's weights."""
+    """``"DEFAULT"``, ``"none"`` or the name of torchvision weights."""
     file: Path | None
+    """A file of weights that is loaded afterwards, or None."""
     input_size: int | None
+    """Side of the input, px; None for the default."""
     arguments: Arguments = field(default_factory=dict)
     """Keyword arguments of the model's constructor."""
 
     @property
     def fetches(self) -> bool:
-        """Whether weights may be downloaded."""
+        """True if pretrained weights are to be loaded, from the cache or from the network."""
         return self.file is None and self.weights != "none"
 
 
 def build_torchvision(request: Request) -> tuple[nn.Module, Preprocessing]:
-    """A torchvision model with the weights asked for; those in a file are not loaded yet.
+    """A torchvision model with the requested weights, and its preprocessing.
 
-    Its preprocessing is that of the named weights, or of the default ones, whether they are
-    fetched or not. A detector resizes its input itself: it is set to ``input_size``, by default
-    a shorter side of 320 px.
+    Weights from a file are not loaded here. The preprocessing is that of the named weights, or of
+    the default ones, even if they are not loaded. Detectors resize their input themselves: their
+    shorter side is set to ``input_size``, by default 320 px.
 
     Raises:
         UnknownModel: torchvision has no such model.
-        ConfigurationError: it has no such weights, or takes no photographs.
-        DownloadError: the weights could not be fetched.
+        ConfigurationError: it has no such weights, or does not take single images.
+        DownloadError: the weights could not be downloaded.
     """
     name = request.spec.lower()
     if name not in torchvision.models.list_models():
         raise UnknownModel(_no_such(request.spec, [*torchvision.models.list_models(), "demo"]))
     if name.startswith("quantized_"):
         raise ConfigurationError(
-            f"{name!r} computes in 8-bit integers, which have no feature maps to normalize; "
+            f"{name!r} is a quantized model, whose 8-bit integer feature maps are not supported; "
             f"use {name.removeprefix('quantized_')!r}"
         )
     entry = _weights_entry(name, request)
     preset = entry.transforms()
     if type(preset).__name__ in ("VideoClassification", "OpticalFlow"):
-        raise ConfigurationError(f"{name!r} takes clips or pairs of frames, not a photograph")
+        raise ConfigurationError(f"{name!r} takes clips or pairs of frames, not single images")
     source = repr(entry) if request.fetches else f"{entry!r} (its preprocessing only)"
     model = _fetch_torchvision(name, entry, request) if request.fetches else _bare(name, request)
     _bound_detector(model, request.input_size or WHOLE_SIDE)
@@ -86,17 +88,17 @@ def build_torchvision(request: Request) -> tuple[nn.Module, Preprocessing]:
 
 
 def _weights_entry(name: str, request: Request) -> Any:
-    """The member of the model's weights enum that was asked for, or its default."""
+    """The requested member of the model's weights enum, or its default."""
     entries = torchvision.models.get_model_weights(name)
     if request.weights in ("DEFAULT", "none"):
         return entries.DEFAULT
-    wanted = request.weights.removeprefix(f"{entries.__name__}.")
-    if wanted not in entries.__members__:
+    member = request.weights.removeprefix(f"{entries.__name__}.")
+    if member not in entries.__members__:
         raise ConfigurationError(
             f"no weights {request.weights!r} for {name!r}: neither a file nor one of "
             f"{', '.join([*entries.__members__, 'none'])}"
         )
-    return entries[wanted]
+    return entries[member]
 
 
 def _fetch_torchvision(name: str, entry: Any, request: Request) -> nn.Module:
@@ -109,13 +111,13 @@ def _fetch_torchvision(name: str, entry: Any, request: Request) -> nn.Module:
 
 
 def _bare(name: str, request: Request) -> nn.Module:
-    """A torchvision model with random weights; never fetches."""
+    """A torchvision model with random weights; nothing is downloaded."""
     options: dict[str, Any] = {"weights": None}
     builder = torchvision.models.get_model_builder(name)
     if "weights_backbone" in inspect.signature(builder).parameters:
-        options["weights_backbone"] = None  # else the backbone's weights are fetched
+        options["weights_backbone"] = None  # else the backbone's weights are downloaded
     if name in ("googlenet", "inception_v3"):
-        # What their pretrained weights go with, and a warning less.
+        # As with their pretrained weights; an explicit `init_weights` also avoids a warning.
         options |= {"init_weights": request.file is None, "transform_input": True}
     with _accepting(request):
         model: nn.Module = torchvision.models.get_model(name, **{**options, **request.arguments})
@@ -123,20 +125,20 @@ def _bare(name: str, request: Request) -> nn.Module:
 
 
 def _bound_detector(model: nn.Module, side: int) -> None:
-    """Keep a detector from enlarging its input again to the 800 px it is used with."""
+    """Set the shorter side of a detector's input, which it would else resize to about 800 px."""
     resizer: Any = getattr(model, "transform", None)
     if hasattr(resizer, "min_size") and not getattr(resizer, "fixed_size", None):
         resizer.min_size = (side,)
 
 
 def build_timm(request: Request) -> tuple[nn.Module, Preprocessing]:
-    """A timm model with its pretrained or with random weights, and its own preprocessing.
+    """A timm model with pretrained or random weights, and its preprocessing.
 
     Raises:
         MissingExtra: timm is not installed.
         UnknownModel: timm has no such model.
-        ConfigurationError: it has no pretrained weights, or takes no photographs.
-        DownloadError: the weights could not be fetched.
+        ConfigurationError: it has no pretrained weights, or does not take images.
+        DownloadError: the weights could not be downloaded.
     """
     timm = optional("timm", extra="timm", why=f"the model {request.spec!r}")
     name = request.spec.removeprefix("timm:")
@@ -167,9 +169,9 @@ def _check_timm(timm: ModuleType, name: str, request: Request) -> None:
 
 @contextlib.contextmanager
 def hub_offline_if_unreachable() -> Iterator[None]:
-    """Let the Hugging Face hub use its cache at once when its host does not answer.
+    """Make the Hugging Face hub use its cache without retries if its host does not answer.
 
-    Otherwise it asks for every file six times, 45 s in all, before it looks into the cache.
+    By default it requests every file six times, 45 s in total, before it uses the cache.
     """
     constants: Any = importlib.import_module("huggingface_hub.constants")
     before = constants.HF_HUB_OFFLINE
@@ -183,7 +185,7 @@ def hub_offline_if_unreachable() -> Iterator[None]:
 def _answers(url: str) -> bool:
     parts = urlparse(url)
     if getproxies():
-        return True  # a proxy answers for the host
+        return True  # the host itself need not be reachable
     try:
         port = parts.port or (443 if parts.scheme == "https" else 80)
         socket.create_connection((parts.hostname or "", port), timeout=_TIMEOUT / 4).close()
@@ -194,21 +196,25 @@ def _answers(url: str) -> bool:
 
 @contextlib.contextmanager
 def _accepting(request: Request) -> Iterator[None]:
-    """Turn a constructor's complaint about ``--model-arg`` into a `ConfigurationError`."""
+    """Turn a constructor's error about a ``--model-arg`` into a `ConfigurationError`."""
     try:
         yield
     except (TypeError, ValueError, AssertionError) as error:
         if not request.arguments:
             raise
         given = ", ".join(f"{name}={value!r}" for name, value in request.arguments.items())
-        advice = "; pretrained weights may rule it out: try --weights none" * request.fetches
+        advice = "; pretrained weights may not allow it: try --weights none" * request.fetches
         raise ConfigurationError(
             f"{request.spec!r} cannot be built with {given}: {one_line(error)}{advice}"
         ) from error
 
 
 def refuse_name(request: Request) -> None:
-    """Only torchvision's models have weights with names of their own."""
+    """Refuse named weights, which only torchvision models have.
+
+    Raises:
+        ConfigurationError: ``weights`` is neither ``"DEFAULT"`` nor ``"none"``.
+    """
     if request.weights not in ("DEFAULT", "none"):
         raise ConfigurationError(
             f"no weights {request.weights!r} for {request.spec!r}: neither a file nor one of "
@@ -225,8 +231,12 @@ def _no_such(spec: str, known: Iterable[str]) -> str:
 
 @contextlib.contextmanager
 def fetching(name: str, cached: Path | None = None) -> Iterator[None]:
-    """Run what may download: it gives up on a silent host, prints to stderr alone, and fails as
-    one `DownloadError`."""
+    """Wrap code that may download: set a timeout, print to stderr, raise `DownloadError`.
+
+    Args:
+        name: the model, for the error.
+        cached: the file that torchvision caches the weights in; named in the error if it exists.
+    """
     before = socket.getdefaulttimeout()
     socket.setdefaulttimeout(_TIMEOUT)
     try:
@@ -234,14 +244,14 @@ def fetching(name: str, cached: Path | None = None) -> Iterator[None]:
             yield
     except ConfigurationError:
         raise
-    except Exception as error:  # OSError, RuntimeError, httpx's and pickle's errors alike
+    except Exception as error:  # OSError, RuntimeError, errors of httpx and pickle, and others
         if cached is not None and cached.exists():
             happened = f"could not load the weights of {name!r}; delete {str(cached)!r} to retry"
         else:
             happened = f"could not download the weights of {name!r}"
         raise DownloadError(
             f"{happened} ({one_line(error)}); use --weights FILE or --checkpoint FILE "
-            "for weights you have, or --weights none for random ones"
+            "for local weights, or --weights none for random ones"
         ) from error
     finally:
         socket.setdefaulttimeout(before)

@@ -1,8 +1,8 @@
-"""Reads files of ``torch.save`` that hold more than weights, without running any of their code.
+"""Read ``torch.save`` files that hold more than weights, without running any code in them.
 
-Training scripts store their settings beside the weights: ``argparse.Namespace``, paths, a
-configuration class. Each class that such a file names is replaced by an empty stand-in of that
-name; the class itself is never imported. The rest is left to torch's ``weights_only`` unpickler.
+Training scripts store their settings next to the weights: ``argparse.Namespace``, paths, a
+configuration class. Each class that such a file names is replaced by an empty stand-in class of
+the same name; the real class is never imported. torch's ``weights_only`` unpickler does the rest.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ _HARMLESS = re.compile(
     r"|copyreg\._reconstructor|functools\.partial|types\.SimpleNamespace"
     r"|builtins\.(?:bool|dict|float|frozenset|getattr|int|list|object|range|slice|str|tuple)"
 )
-"""What a file may ask to be called: not called either, the result is a stand-in."""
+"""Callables that a file may name; they are not called, the result is a stand-in."""
 
 _UNKNOWN = re.compile(r"Unsupported global: GLOBAL (?P<name>[\w.]+)")
 _CONTAINER = re.compile(r"Can only (?P<how>SETITEM|append|extend).*got <class '(?P<name>[\w.]+)'>")
 _NOT_BUILT = re.compile(
     r"GLOBAL (?P<name>[\w.]+)|TorchScript|Can only|unrecognized func|Only persistent_load"
 )
-"""What torch says of a file whose objects are not plain tensors, numbers, text and containers."""
+"""torch's errors for a file with objects that are not tensors, numbers, text or containers."""
 
 
 class CodeInFile(Exception):
-    """The file asks for a call that could run code; nothing was run.
+    """Loading the file would call a function that could run code; it was not called.
 
     Args:
-        name: what would be called, such as ``"os.system"``.
-        names: every class and function that the file names, as far as it was read.
+        name: the callable, such as ``"os.system"``.
+        names: the classes and functions that the file names, as far as it was read.
     """
 
     def __init__(self, name: str, names: Collection[str] = ()) -> None:
@@ -48,10 +48,10 @@ class CodeInFile(Exception):
 
 
 class _StandInType(type):
-    """Of a class that a file names; calling it makes no instance of the class itself."""
+    """Metaclass of stand-ins; calling one returns a stand-in or a plain container."""
 
     made: type = object
-    """What instances are: a stand-in (`object`), or a plain dictionary or list."""
+    """Type of the result: `object` for a stand-in, or a plain dictionary or list."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         name = f"{cls.__module__}.{cls.__qualname__}"
@@ -59,11 +59,11 @@ class _StandInType(type):
             raise CodeInFile(name)
         if name == "collections.defaultdict":
             return OrderedDict()
-        return cls.__new__(cls)  # type: ignore[call-overload]  # the stand-in's, not `type`'s
+        return cls.__new__(cls)  # type: ignore[call-overload]  # the stand-in's `__new__`
 
 
 class StandIn:
-    """Takes the place of an object in a file; holds its attributes where they have names."""
+    """Takes the place of an object in a file, and holds its attributes."""
 
     state: Mapping[str, Any]
 
@@ -71,26 +71,27 @@ class StandIn:
         self.state = state if isinstance(state, Mapping) else {}
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        """Items are dropped; torch before 2.7 does not ask for a plain dictionary."""
+        """Ignored; torch before 2.7 sets items on the stand-in of a dictionary subclass."""
 
     @property
     def is_module(self) -> bool:
-        """Whether it is a pickled `torch.nn.Module`."""
+        """True if the object is a pickled `torch.nn.Module`."""
         return {"_modules", "_parameters"} <= getattr(self, "state", {}).keys()
 
     @property
     def package(self) -> str:
-        """The package that the object's class comes from."""
+        """Top-level package of the object's class."""
         return type(self).__module__.partition(".")[0]
 
 
 def load_with_stand_ins(path: Path) -> Any:
-    """What ``torch.save`` wrote, on the CPU; other objects than tensors, numbers, text and their
-    containers are `StandIn`.
+    """Load a ``torch.save`` file on the CPU; all objects but plain data become a `StandIn`.
+
+    Plain data are tensors, numbers, text and containers of them.
 
     Raises:
-        CodeInFile: the file asks for a call that could run code.
-        Exception: of any type, where the file is damaged or something else.
+        CodeInFile: loading the file would call a function that could run code.
+        Exception: of any type, if the file is damaged or not a ``torch.save`` file.
     """
     types = {name: _stand_in(name) for name in _named_in(path)}
     while True:
@@ -108,19 +109,19 @@ def load_with_stand_ins(path: Path) -> Any:
 
 def _load(path: Path, types: Mapping[str, type]) -> Any:
     with warnings.catch_warnings(), safe_globals(list(types.values())):
-        warnings.simplefilter("ignore")  # of old formats, which the user cannot help
+        warnings.simplefilter("ignore")  # about old formats, which the user cannot change
         return torch.load(path, map_location="cpu", weights_only=True)
 
 
 def _named_in(path: Path) -> Collection[str]:
-    """The classes that a zip file names; of the older format they are learnt one at a time."""
-    with contextlib.suppress(Exception):  # where the file is damaged, loading it says so
+    """The classes that a file in zip format names; `_learnt` finds those of the older format."""
+    with contextlib.suppress(Exception):  # if the file is damaged, loading it raises as well
         return get_unsafe_globals_in_checkpoint(path)
     return ()
 
 
 def _learnt(text: str, types: dict[str, _StandInType]) -> bool:
-    """Add what torch could not load to the stand-ins; False where that is no help."""
+    """Add a stand-in for the class in torch's error; False if loading would fail again."""
     unknown, container = _UNKNOWN.search(text), _CONTAINER.search(text)
     if unknown is not None:
         names = {unknown["name"], f"builtins.{unknown['name']}"} - types.keys()
@@ -145,7 +146,7 @@ def _stand_in(name: str, made: type = object) -> _StandInType:
 
 
 def modules_in(raw: Any) -> Iterator[tuple[str, StandIn]]:
-    """Pickled modules at the top of a file, or one dictionary deep, each with its index."""
+    """Pickled modules at the top level of a file or one dictionary deep, each with its index."""
     if isinstance(raw, StandIn) and raw.is_module:
         yield "", raw
     for key, value in raw.items() if isinstance(raw, Mapping) else ():

@@ -1,4 +1,4 @@
-"""Finds the state dict inside a checkpoint, and frees its names from what wrappers add."""
+"""Find the state dict inside a checkpoint and strip the prefixes that wrappers add to names."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from fmapboard.cli.models.messages import few
 from fmapboard.errors import CheckpointError, closest
 
 _DEPTH = 3
-"""How many dictionaries deep a state dict may lie inside a checkpoint."""
+"""Maximum nesting depth of a state dict inside a checkpoint."""
 
 _NESTS = ("state_dict", "model_state_dict", "model", "net", "state_dict_ema", "model_ema", "ema")
-"""Where state dicts usually lie; of equally good ones, the one named first here is taken."""
+"""Common keys of state dicts, in order of preference among equally good ones."""
 
 _WRAPPERS = re.compile(
     r"(?<![^.])(?:module|_orig_mod|_fsdp_wrapped_module|_checkpoint_wrapped_module)\."
 )
-"""What DataParallel, torch.compile and others insert into a name, at the start or inside."""
+"""Parts that DataParallel, torch.compile and others insert into a name, anywhere in it."""
 
 _AVERAGED = re.compile(r"(?<![^._])(?:ema|averaged?|swa)(?![^._])", re.IGNORECASE)
-"""Words in the place of weights that are averages of the trained ones."""
+"""Words in a key that mark averages of the trained weights."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A state dict that was found inside a checkpoint."""
+    """A state dict found inside a checkpoint."""
 
     tensors: dict[str, Tensor]
     place: str = ""
-    """Where it lay, as `chosen` takes it: ``"state_dict_ema"``, ``"ema.ema_model"``; empty for
-    the checkpoint itself."""
+    """Its dotted key, such as ``"state_dict_ema"`` or ``"ema.ema_model"``; empty for the whole
+    checkpoint."""
     others: tuple[str, ...] = ()
-    """Where others lie that fit as well."""
+    """Dotted keys of state dicts that match the model equally well."""
 
 
 def chosen(raw: Mapping[str, Any], key: str) -> Mapping[str, Any]:
@@ -48,14 +48,14 @@ def chosen(raw: Mapping[str, Any], key: str) -> Mapping[str, Any]:
         {'weight': 1}
 
     Raises:
-        CheckpointError: there is none; the text lists what there is.
+        CheckpointError: there is no such part; the text lists the parts there are.
     """
     part = _under(raw, key)
     if part is None:
-        there = _places(raw)
+        places = _places(raw)
         raise CheckpointError(
-            f"the checkpoint has no {key!r}; closest: {closest(key, there)}; "
-            f"it holds {few(there, 6) or 'no named tensors'}"
+            f"the checkpoint has no {key!r}; closest: {closest(key, places)}; "
+            f"it holds {few(places, 6) or 'no named tensors'}"
         )
     return part
 
@@ -77,7 +77,7 @@ def _under(raw: Mapping[str, Any], key: str) -> Mapping[str, Any] | None:
 
 
 def _places(raw: Mapping[str, Any]) -> list[str]:
-    """Where a checkpoint has dictionaries of tensors, then the first parts of the names in them."""
+    """Keys for `chosen`: of every dictionary of tensors, then of the top-level names in them."""
     candidates = list(_candidates(raw, _DEPTH))
     starts = (
         _joined(place, start)
@@ -88,14 +88,15 @@ def _places(raw: Mapping[str, Any]) -> list[str]:
 
 
 def find(raw: Mapping[str, Any], expected_keys: Collection[str]) -> Found:
-    """The state dict inside a checkpoint, its names freed from what wrappers put before them.
+    """Find the state dict inside a checkpoint, with the names that the model expects.
 
     Every dictionary of tensors inside ``raw`` is a candidate (``{"state_dict": …}``,
-    ``{"model": …, "ema": …}``), read with and without the ``module.`` and ``_orig_mod.`` that
-    DataParallel and torch.compile insert, and without a common prefix such as Lightning's
-    ``model.``; where none of that fits, with a prefix that the expected names have. The reading
-    with the most names in ``expected_keys`` wins; on a tie trained weights before averaged ones,
-    then the plainest. Tensors alias those of ``raw``.
+    ``{"model": …, "ema": …}``). Each candidate is read in several ways: with and without the
+    ``module.`` and ``_orig_mod.`` that DataParallel and torch.compile insert, and without a common
+    prefix such as Lightning's ``model.``. If no name matches then, a prefix that the expected names
+    have in common is added. The reading with the most names in ``expected_keys`` wins. On a tie,
+    trained weights win over averaged ones, and then names with fewer changes. Tensors alias those
+    of ``raw``.
 
     Example:
         >>> list(find({"state_dict": {"module.weight": torch.ones(1)}}, {"weight"}).tensors)
@@ -123,7 +124,7 @@ def find(raw: Mapping[str, Any], expected_keys: Collection[str]) -> Found:
 def _candidates(
     state: Mapping[str, Any], depth: int, place: str = ""
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Every dictionary inside that holds named tensors, and its place, the outermost first."""
+    """Every dictionary with named tensors, preceded by its dotted key; outer ones first."""
     if any(isinstance(key, str) and isinstance(state[key], Tensor) for key in state):
         yield place, state
     known = {name: rank for rank, name in enumerate(_NESTS)}
@@ -133,7 +134,7 @@ def _candidates(
 
 
 def _readings(place: str, state: Mapping[str, Any], expected: frozenset[str]) -> Iterator[Found]:
-    """The tensors of one dictionary, named as they are and without wrappers, less a prefix."""
+    """Readings of one dictionary: with and without wrappers, and without a common prefix."""
     plain = [key for key in state if isinstance(key, str)]
     for wrappers, keys in ((False, plain), (True, [_WRAPPERS.sub("", key) for key in plain])):
         for prefix in _prefixes(keys, expected):
@@ -149,7 +150,7 @@ def _renamed(state: Mapping[str, Any], *, wrappers: bool, prefix: str) -> dict[s
         return (_WRAPPERS.sub("", key) if wrappers else key).removeprefix(prefix)
 
     tensors = {k: v for k, v in state.items() if isinstance(k, str) and isinstance(v, Tensor)}
-    # Those that carry the prefix come last, so that they win over a namesake without it.
+    # Renamed tensors come last, so that they replace one that already has the new name.
     order = sorted(tensors, key=lambda key: rename(key) != key)
     renamed = OrderedDict((rename(key), tensors[key]) for key in order)
     versions = getattr(state, "_metadata", {})
@@ -160,7 +161,7 @@ def _renamed(state: Mapping[str, Any], *, wrappers: bool, prefix: str) -> dict[s
 
 
 def _prefixes(keys: Collection[str], expected: frozenset[str]) -> list[str]:
-    """The prefixes whose removal makes the most keys expected ones, the shortest first."""
+    """The prefixes whose removal turns the most keys into expected ones, shortest first."""
     votes: Counter[str] = Counter()
     for key in dict.fromkeys(keys):
         ends = [0, *(dot.end() for dot in re.finditer(r"\.", key))]
@@ -170,8 +171,10 @@ def _prefixes(keys: Collection[str], expected: frozenset[str]) -> list[str]:
 
 
 def _missing_prefix(keys: Collection[str], expected: frozenset[str]) -> str:
-    """The one prefix that turns most of the keys into expected ones, as of a network inside the
-    module that is to be filled; empty where there is none, or more than one."""
+    """The prefix that turns most of the keys into expected ones; empty if none or several do.
+
+    The keys lack it if the file holds only a part of the model, such as its backbone.
+    """
     votes: Counter[str] = Counter()
     for name in expected:
         ends = (dot.end() for dot in re.finditer(r"\.", name))

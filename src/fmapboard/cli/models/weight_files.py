@@ -1,4 +1,4 @@
-"""Reads files of weights: of torch and safetensors, whole or in shards."""
+"""Read checkpoint files of torch and safetensors, whole or in shards."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from fmapboard.cli.models.stand_ins import CodeInFile, load_with_stand_ins, modu
 from fmapboard.errors import CheckpointError, closest, optional
 
 _SHARD = re.compile(r"(?P<stem>.+)-(?P<number>\d+)-of-(?P<count>\d+)(?P<suffix>\.\w+)")
-"""How Hugging Face names the parts of one checkpoint."""
+"""Hugging Face's file names for the shards of a checkpoint."""
 
 _IN_FOLDER = (
     *("model.safetensors.index.json", "model.safetensors"),
     *("diffusion_pytorch_model.safetensors.index.json", "diffusion_pytorch_model.safetensors"),
     *("pytorch_model.bin.index.json", "pytorch_model.bin"),
 )
-"""What a folder's weights are called, in this order."""
+"""File names of the weights in a folder, in order of preference."""
 
 _MODULE_CODE = re.compile(r"torch\.nn\.modules\.|(?:ultralytics|models)\.")
-"""Classes that only a file with a whole pickled model names."""
+"""Classes that occur only in files with a whole pickled model."""
 
 
 def read_file(path: Path) -> Mapping[str, Any]:
-    """What a checkpoint holds, on the CPU: named tensors, or dictionaries of them and other data.
+    """Read a checkpoint, on the CPU: named tensors, or dictionaries of them and other data.
 
     Args:
-        path: a file of ``torch.save`` or, if its name ends in ``.safetensors``, of safetensors; an
-            index of shards (``….index.json``); one shard, which stands for all of them; or a
-            folder as Hugging Face saves models.
+        path: a ``torch.save`` file; a safetensors file, whose name ends in ``.safetensors``; an
+            index of shards (``….index.json``); one of several shards, which are all read; or a
+            folder in which Hugging Face saved a model.
 
     Raises:
-        CheckpointError: the file is missing, empty, truncated, no checkpoint, holds a whole
-            model, or asks for calls that could run code.
+        CheckpointError: the file is missing, empty, truncated or not a checkpoint, holds a whole
+            model, or calls functions that could run code.
         MissingExtra: it is a safetensors file and safetensors is not installed.
     """
     parts = [
@@ -48,12 +48,12 @@ def read_file(path: Path) -> Mapping[str, Any]:
         for file in _files(path)
     ]
     if len(parts) == 1:
-        return parts[0]  # as it is, since torch keeps the layers' versions in an attribute
+        return parts[0]  # not copied: torch keeps the layers' versions in an attribute of it
     return {name: value for part in parts for name, value in part.items()}
 
 
 def _files(path: Path) -> list[Path]:
-    """The files that belong to a checkpoint."""
+    """The files of a checkpoint, all checked to exist."""
     _check_exists(path)
     if path.is_dir():
         path = _in_folder(path)
@@ -91,14 +91,14 @@ def _in_folder(folder: Path) -> Path:
 
 
 def _indexed(index: Path) -> list[Path]:
-    """The shards that an index lists; they lie beside it."""
+    """The shards that an index lists; they must be in the same folder."""
     _check_regular(index)
     try:
         names = set(json.loads(index.read_text("utf-8"))["weight_map"].values())
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise CheckpointError(f"{str(index)!r} is not an index of shards: no weight_map") from error
     if any(not isinstance(name, str) or Path(name).name != name for name in names):
-        raise CheckpointError(f"{str(index)!r} lists shards that do not lie beside it")
+        raise CheckpointError(f"{str(index)!r} lists shards outside of its folder")
     return [index.with_name(name) for name in sorted(names)]
 
 
@@ -134,9 +134,9 @@ def _read_torch(path: Path) -> Mapping[str, Any]:
             raise _whole_model(path, packages, None) from error
         raise CheckpointError(
             f"{str(path)!r} holds more than weights ({error.name}) and is not loaded, as that "
-            "could run code; make a file that does not with torch.save(model.state_dict(), file)"
+            "could run code; save only the weights: torch.save(model.state_dict(), file)"
         ) from error
-    except Exception as error:  # what random bytes make an unpickler raise
+    except Exception as error:  # an unpickler may raise anything for a damaged file
         raise _not_a_checkpoint(path, error) from error
     for index, module in modules_in(raw):
         if not _has_tensors(raw):
@@ -144,13 +144,13 @@ def _read_torch(path: Path) -> Mapping[str, Any]:
     if not isinstance(raw, Mapping):
         raise CheckpointError(
             f"{str(path)!r} holds a {type(raw).__name__}, not a state dict; "
-            "make one with torch.save(model.state_dict(), file)"
+            "save one with torch.save(model.state_dict(), file)"
         )
     return raw
 
 
 def _has_tensors(raw: Any) -> bool:
-    """Whether named tensors lie in a checkpoint, at its top or one dictionary deep."""
+    """True if a checkpoint has tensors at its top level or one dictionary deep."""
     if not isinstance(raw, Mapping):
         return False
     parts = [raw, *(value for value in raw.values() if isinstance(value, Mapping))]
@@ -162,12 +162,12 @@ def _is_module(name: str) -> bool:
 
 
 def _whole_model(path: Path, packages: Iterable[str], index: str | None) -> CheckpointError:
-    """A pickled model: loading it imports and runs its package's code.
+    """The error for a pickled model, whose loading would import and run its package's code.
 
     Args:
         path: the file.
-        packages: what the model's classes come from.
-        index: where in the file it lies, such as ``"['model']"``; None where that is not known.
+        packages: the packages of the model's classes.
+        index: the model's index in the file, such as ``"['model']"``; None if it is not known.
     """
     names = sorted(set(packages) - {"torch", "__main__"})
     target = path.with_name(f"{path.stem}_weights.pt")
@@ -187,9 +187,9 @@ def _whole_model(path: Path, packages: Iterable[str], index: str | None) -> Chec
 
 
 def _not_a_checkpoint(path: Path, error: Exception) -> CheckpointError:
-    # Of a stream that is no pickle, torch tells a page about trust, or a bare "KeyError: 101".
-    tells_little = isinstance(error, (pickle.UnpicklingError, LookupError, ValueError))
-    reason = "not a file of torch.save" if tells_little else one_line(error)
+    # If the file is not a pickle, torch raises a page about trust, or just "KeyError: 101".
+    unhelpful = isinstance(error, (pickle.UnpicklingError, LookupError, ValueError))
+    reason = "not a torch.save file" if unhelpful else one_line(error)
     return CheckpointError(
         f"{str(path)!r} is not a checkpoint, or is truncated or damaged ({reason})"
     )

@@ -11,7 +11,7 @@ import numpy as np
 from fmapboard import tags
 from fmapboard.plugin.data_source import Reader
 from fmapboard.plugin.http import Answer, Query
-from fmapboard.plugin.layer_series import Series, the_series
+from fmapboard.plugin.layer_series import Series, requested_series
 from fmapboard.plugin.stored_record import Header, read_header
 from fmapboard.plugin.tag_names import natural
 from fmapboard.tab_format import FormatError
@@ -19,13 +19,14 @@ from fmapboard.tab_format import FormatError
 _OF_LABEL = (tags.CONSTANT_CHANNELS, tags.NONFINITE, tags.DEAD_CHANNELS)
 _OF_TENSOR = tuple(tags.HISTOGRAM_OF.values())
 _OF_PARAMETER = (tags.WEIGHTS, tags.GRADIENTS)
-_MOST_HISTOGRAMS = 200
-"""The Python loader keeps 500 of a series, more than a chart has columns."""
+_MAX_HISTOGRAMS = 200
+"""Histograms per series that are sent; TensorBoard's Python loader keeps 500, more than the chart
+has columns."""
 
 
 def numbers(reader: Reader, query: Query) -> Answer:
-    """``data/numbers``: what the small charts show, by tag without the model's name."""
-    series = the_series(reader, query)
+    """``data/numbers``: scalars and histograms of a layer, by tag without the model's name."""
+    series = requested_series(reader, query)
     run, prefix = query.text("run"), series.layer.prefix
     header = _header(reader, series)
     layer = series.layer.label if header is None else header.layer
@@ -55,25 +56,25 @@ def _header(reader: Reader, series: Series) -> Header | None:
 def _of_parameters(
     tags: Iterable[str], prefix: str, groups: tuple[str, ...], layer: str
 ) -> list[str]:
-    """Tags, without prefix, of a layer's own parameters: not those of modules inside it."""
+    """Tags, without prefix, of a layer's own parameters, not those of its submodules."""
     found = [tag.removeprefix(prefix) for tag in tags if tag.startswith(prefix)]
     own = re.compile(rf"(?:{'|'.join(groups)})/{re.escape(layer)}\.[^.]+")
     return sorted(filter(own.fullmatch, found), key=natural)
 
 
-def _scalars(reader: Reader, run: str, prefix: str, wanted: list[str]) -> dict[str, Any]:
-    found = reader.scalars(run, [prefix + tag for tag in wanted])
+def _scalars(reader: Reader, run: str, prefix: str, requested: list[str]) -> dict[str, Any]:
+    found = reader.scalars(run, [prefix + tag for tag in requested])
     return {
         tag: {"steps": [d.step for d in data], "values": _short([d.value for d in data])}
-        for tag in wanted
+        for tag in requested
         if (data := found.get(prefix + tag))
     }
 
 
-def _histograms(reader: Reader, run: str, prefix: str, wanted: list[str]) -> dict[str, Any]:
-    found = reader.histograms(run, [prefix + tag for tag in wanted])
+def _histograms(reader: Reader, run: str, prefix: str, requested: list[str]) -> dict[str, Any]:
+    found = reader.histograms(run, [prefix + tag for tag in requested])
     charts: dict[str, Any] = {}
-    for tag in wanted:
+    for tag in requested:
         data = [d for d in found.get(prefix + tag, ()) if _is_histogram(d.numpy)]
         if data:
             data = _thinned(data)
@@ -86,20 +87,20 @@ def _histograms(reader: Reader, run: str, prefix: str, wanted: list[str]) -> dic
 
 
 def _short(values: Iterable[float]) -> list[float]:
-    """Seven digits, as a float32 has: half the bytes to send."""
+    """Values rounded to the seven digits of a float32, which halves the JSON."""
     return [float(f"{value:.7g}") for value in values]
 
 
 def _thinned(data: list[Any]) -> list[Any]:
-    """At most `_MOST_HISTOGRAMS`, evenly taken, the first and the last among them."""
-    if len(data) <= _MOST_HISTOGRAMS:
+    """At most `_MAX_HISTOGRAMS`, evenly spaced, including the first and the last."""
+    if len(data) <= _MAX_HISTOGRAMS:
         return data
-    places = np.linspace(0, len(data) - 1, _MOST_HISTOGRAMS).astype(int)
+    places = np.linspace(0, len(data) - 1, _MAX_HISTOGRAMS).astype(int)
     return [data[place] for place in places]
 
 
 def _is_histogram(rows: Any) -> bool:
-    """[K, 3] of left edge, right edge, count; the tag may be someone else's."""
+    """True for [K, 3] of left edge, right edge, count; another writer may use the same tag."""
     return (
         isinstance(rows, np.ndarray)
         and rows.dtype.kind == "f"

@@ -1,4 +1,4 @@
-"""A layer's channels over the kept steps."""
+"""Statistics of a layer's channels over the steps that TensorBoard keeps."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from fmapboard.plugin.data_source import Reader
 from fmapboard.plugin.http import Answer, Query, container, missing
-from fmapboard.plugin.layer_series import the_series
+from fmapboard.plugin.layer_series import requested_series
 from fmapboard.plugin.stored_record import Record, read_record, statistics
 from fmapboard.tab_format import Floats, FormatError
 
@@ -15,9 +15,9 @@ _SHOWN = ("minimum", "maximum", "mean", "std", "lo", "hi", "nonfinite", "constan
 
 
 def history(reader: Reader, query: Query) -> Answer:
-    """``data/history``: arrays [steps, drawn], packed float32, NaN where a step has no number."""
+    """``data/history``: float32 arrays [steps, drawn], NaN where a step has no value."""
     stamp = query.stamp()
-    points = the_series(reader, query).points
+    points = requested_series(reader, query).points
     blobs = iter(reader.blobs([(point, place) for point in points for place in (0, 1)]))
     records = [_read(next(blobs), next(blobs)) for _ in points]
     rows = [{} if record is None else _row(record) for record in records]
@@ -50,7 +50,7 @@ def _read(header: bytes | None, arrays: bytes | None) -> Record | None:
 
 
 def _row(record: Record) -> dict[str, Floats]:
-    """Name -> [drawn] of one step."""
+    """Name of a statistic -> its values at one step, [drawn]."""
     row: dict[str, Floats] = {}
     for role in _ROLES:
         for what, values in statistics(record, role).items():
@@ -63,7 +63,7 @@ def _row(record: Record) -> dict[str, Floats]:
 
 
 def _table(rows: list[Floats | None]) -> Floats:
-    """Rows one below the other, [steps, most drawn]; NaN where there is nothing."""
+    """Stack rows into a table [steps, max(drawn)], padded with NaN."""
     widest = max((len(row) for row in rows if row is not None), default=0)
     table = np.full((len(rows), widest), np.nan)
     for at, row in enumerate(rows):

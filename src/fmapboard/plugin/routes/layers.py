@@ -1,4 +1,4 @@
-"""Which layers a run has, and at which steps."""
+"""The layers of a run, and the steps at which each was logged."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from fmapboard.plugin.stored_record import ROLES, Header, read_header
 from fmapboard.plugin.tag_names import input_tag, natural
 from fmapboard.tab_format import FormatError
 
-_MOST_SAMPLES = 64
+_MAX_SAMPLES = 64
+"""Input images per model that are looked up."""
 
 
 def layers(reader: Reader, query: Query) -> Answer:
@@ -36,7 +37,7 @@ def layers(reader: Reader, query: Query) -> Answer:
 
 
 def _headers(reader: Reader, every: list[Series]) -> dict[str, list[Header | FormatError]]:
-    """Key -> the headers of the layer's last record and, if that is another, of its first."""
+    """Key -> the headers of the layer's last record and, if there are several, of its first."""
     ends = [(s.layer.key, point) for s in every for point in _ends(s.points)]
     blobs = reader.blobs([(point, 0) for _, point in ends])
     found: dict[str, list[Header | FormatError]] = {s.layer.key: [] for s in every}
@@ -66,7 +67,7 @@ def _layer(
         "label": series.layer.label,
         "steps": [point.step for point in points],
         "wall_times": [point.wall_time for point in points],
-        "step_from_first": series.is_first_from_first,
+        "step_from_first": series.first_step_is_restored,
         "error": str(last) if isinstance(last, FormatError) else None,
     }
     known = last if isinstance(last, Header) else first
@@ -86,7 +87,7 @@ def _layer(
         "samples": maps.samples if maps else 1,
         "roles": [role for role in ROLES if role in roles],
         "activation": known.activation,
-        # A run that was started again counts from 1 again.
+        # A restarted run starts counting at 1 again.
         "steps_written": max(known.steps_written, len(points)),
     }
 
@@ -98,16 +99,16 @@ _UNKNOWN: dict[str, Any] = {
 
 
 def _inputs(reader: Reader, run: str, listed: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The series of the network's inputs; their number is the number of samples drawn."""
+    """The series of the network's inputs, one per model and drawn sample."""
     samples: dict[str, int] = {}
     for layer in listed:
         samples[layer["name"]] = max(samples.get(layer["name"], 1), layer["samples"])
-    wanted = {
+    requested = {
         input_tag(name, sample): (name, sample)
         for name in samples
-        for sample in range(min(samples[name], _MOST_SAMPLES))
+        for sample in range(min(samples[name], _MAX_SAMPLES))
     }
-    found = reader.points(IMAGES, run, wanted)
+    found = reader.points(IMAGES, run, requested)
     return [
         {
             "name": name,
@@ -115,6 +116,6 @@ def _inputs(reader: Reader, run: str, listed: list[dict[str, Any]]) -> list[dict
             "steps": [point.step for point in found[tag]],
             "wall_times": [point.wall_time for point in found[tag]],
         }
-        for tag, (name, sample) in wanted.items()
+        for tag, (name, sample) in requested.items()
         if found.get(tag)
     ]

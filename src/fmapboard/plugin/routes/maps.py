@@ -1,4 +1,4 @@
-"""All pictures and arrays of one layer at one step, in one answer."""
+"""All pictures and arrays of one layer at one step, in one response."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from typing import Any
 
 from fmapboard.plugin.data_source import IMAGES, Point, Reader
 from fmapboard.plugin.http import Answer, Query, container, missing
-from fmapboard.plugin.layer_series import Series, nearest, the_series
+from fmapboard.plugin.layer_series import Series, nearest, requested_series
 from fmapboard.plugin.stored_record import Header, Record, read_record
 from fmapboard.plugin.tag_names import input_tag
 from fmapboard.tab_format import FormatError
 
-_BEFORE_IMAGES = 2
-"""Blobs that stand before the pictures: width and height in an Images series, header and arrays in
-a first step's record."""
+_FIRST_PICTURE = 2
+"""Index of the first picture: blobs 0 and 1 are width and height in an Images series, and header
+and arrays in a first-step record."""
 _PNG = b"\x89PNG\r\n\x1a\n"
 
 
 def maps(reader: Reader, query: Query) -> Answer:
     """``data/maps``: header, arrays and pictures of a layer at a step."""
     step, stamp = query.whole("step"), query.stamp()
-    series = the_series(reader, query)
+    series = requested_series(reader, query)
     point = next((point for point in series.points if point.step == step), None)
     if point is None:
-        raise missing(f"TensorBoard keeps no step {step} of {series.layer.key!r} (any more)")
+        raise missing(f"TensorBoard does not keep step {step} of {series.layer.key!r}")
     header, arrays = reader.blobs([(point, 0), (point, 1)])
     try:
         record = read_record(header, arrays)
     except FormatError as error:
         raise missing(str(error)) from error
-    assert arrays is not None  # `read_record` refuses that
+    assert arrays is not None  # else `read_record` has raised
     packed = _Packed()
     packed.add(arrays, kind="arrays", arrays=record.header.raw["arrays"])
     absent = _add_pictures(packed, reader, series, point, record)
@@ -47,7 +47,7 @@ def maps(reader: Reader, query: Query) -> Answer:
 
 @dataclass(slots=True)
 class _Packed:
-    """Parts laid one behind the other."""
+    """Concatenated blobs, and the offset and length of each."""
 
     parts: list[dict[str, Any]] = field(default_factory=list)
     blobs: list[bytes] = field(default_factory=list)
@@ -62,7 +62,7 @@ class _Packed:
 def _add_pictures(
     packed: _Packed, reader: Reader, series: Series, point: Point, record: Record
 ) -> list[str]:
-    """Add what pictures there are; the roles of those that are not."""
+    """Add the available pictures; returns the roles of the missing ones."""
     header = record.header
     stored = reader.points(IMAGES, point.run, {picture.tag for picture in header.pictures})
     first = next((first for first in series.firsts if first.step == point.step), None)
@@ -76,7 +76,7 @@ def _add_pictures(
             absent.append(picture.role)
             continue
         for sample, png in enumerate(pngs):
-            assert png is not None  # it has sides
+            assert png is not None  # `_sides` found its width and height
             facts = {"kind": "png", "role": picture.role, "sample": sample}
             packed.add(png, **facts, **sides[sample])
     return absent
@@ -85,14 +85,14 @@ def _add_pictures(
 def _places(
     header: Header, stored: dict[str, list[Point]], first: Point | None, step: int
 ) -> list[list[tuple[Point, int]]]:
-    """For each picture where its samples lie: in the Images series, else in the first record."""
-    places, behind = [], _BEFORE_IMAGES
+    """The blobs of each picture's samples, in the Images series or the first-step record."""
+    places, in_first_record = [], _FIRST_PICTURE
     for picture in header.pictures:
         point = next((p for p in stored.get(picture.tag, ()) if p.step == step), None)
-        start = _BEFORE_IMAGES
+        start = _FIRST_PICTURE
         if point is None and first is not None:
-            point, start = first, behind
-        behind += picture.samples
+            point, start = first, in_first_record
+        in_first_record += picture.samples
         places.append([] if point is None else list(_samples(point, start, picture.samples)))
     return places
 
@@ -103,7 +103,7 @@ def _samples(point: Point, start: int, samples: int) -> Iterator[tuple[Point, in
 
 
 def _sides(png: bytes | None) -> dict[str, int]:
-    """Width and height, px; nothing for what is no PNG."""
+    """Width and height of a PNG, px; empty for anything else."""
     if png is None or len(png) < 24 or not png.startswith(_PNG):
         return {}
     ends = {"width": png[16:20], "height": png[20:24]}
@@ -111,15 +111,15 @@ def _sides(png: bytes | None) -> dict[str, int]:
 
 
 def network_input(reader: Reader, query: Query) -> Answer:
-    """``data/input``: the PNG of the network's input at the kept step nearest before a step."""
+    """``data/input``: PNG of the network's input, at the step that `nearest` finds."""
     run, step, stamp = query.text("run"), query.whole("step"), query.stamp()
     tag = input_tag(query.text("name", ""), query.whole("sample", 0))
     points = reader.points(IMAGES, run, [tag]).get(tag)
     if not points:
-        raise missing(f"no {tag} in run {run!r}")
+        raise missing(f"no {tag!r} in run {run!r}")
     point = points[nearest(points, step)]
-    (png,) = reader.blobs([(point, _BEFORE_IMAGES)], keep=False)
+    (png,) = reader.blobs([(point, _FIRST_PICTURE)], keep=False)
     if not _sides(png):
-        raise missing(f"no picture of {tag} at step {point.step}")
+        raise missing(f"no picture of {tag!r} at step {point.step}")
     headers = (("X-Step", str(point.step)),)
     return Answer(png, "image/png", headers, lasting=stamp == point.wall_time)

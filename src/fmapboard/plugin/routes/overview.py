@@ -1,4 +1,4 @@
-"""How well every layer of a run is at a step: ranges, bad values, dead channels, change."""
+"""Health of every layer of a run at one step: ranges, bad values, dead channels, change."""
 
 from __future__ import annotations
 
@@ -17,25 +17,24 @@ from fmapboard.tab_format import Floats, FormatError
 
 
 def overview(reader: Reader, query: Query) -> Answer:
-    """``data/overview``: each layer at its kept step nearest before the one asked for."""
+    """``data/overview``: each layer at its last kept step up to the requested one, or its first."""
     run, step = query.text("run"), query.whole("step")
     every = sorted(series_of(reader, run), key=lambda series: natural(series.layer.key))
     if not every:
         raise missing(f"no feature maps in run {run!r}")
     pairs = [_now_and_before(series, step) for series in every]
-    wanted = [(point, place) for pair in pairs for point in pair for place in (0, 1)]
-    blobs = iter(reader.blobs(wanted))
+    blobs = iter(reader.blobs([(point, i) for pair in pairs for point in pair for i in (0, 1)]))
     listed = []
     for series, pair in zip(every, pairs, strict=True):
         read = [_read(next(blobs), next(blobs)) for _ in pair]
-        listed.append({"key": series.layer.key, "step": pair[0].step, **_said(*read)})
+        listed.append({"key": series.layer.key, "step": pair[0].step, **_health(*read)})
     return Answer({"step": step, "layers": listed})
 
 
 def _now_and_before(series: Series, step: int) -> list[Point]:
     points = series.points
-    place = nearest(points, step)
-    return [points[place], *points[max(0, place - 1) : place]]
+    index = nearest(points, step)
+    return [points[index], *points[max(0, index - 1) : index]]
 
 
 def _read(header: bytes | None, arrays: bytes | None) -> Record | FormatError:
@@ -45,7 +44,9 @@ def _read(header: bytes | None, arrays: bytes | None) -> Record | FormatError:
         return error
 
 
-def _said(now: Record | FormatError, before: Record | FormatError | None = None) -> dict[str, Any]:
+def _health(
+    now: Record | FormatError, before: Record | FormatError | None = None
+) -> dict[str, Any]:
     if isinstance(now, FormatError):
         return {**_UNKNOWN, "error": str(now)}
     arrays = statistics(now, "feature_maps")
@@ -73,7 +74,7 @@ _UNKNOWN: dict[str, Any] = {
 
 
 def _layer_wide(arrays: Mapping[str, Floats]) -> dict[str, float]:
-    """Extremes, mean and spread over all channels, which count alike; NaN without a number."""
+    """Minimum, maximum, mean and std over all channels, equally weighted; NaN if none is finite."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # no finite channel at all
         spread = np.nanmean(arrays["std"] ** 2) + np.nanvar(arrays["mean"])
@@ -86,7 +87,10 @@ def _layer_wide(arrays: Mapping[str, Floats]) -> dict[str, float]:
 
 
 def _change(now: Mapping[str, Floats], before: Mapping[str, Floats]) -> float | None:
-    """By how many of its former standard deviations a channel's mean moved, on average."""
+    """Change of the channel means since the previous step, averaged over channels.
+
+    The unit is the channel's previous standard deviation; if that is 0, its previous mean.
+    """
     shared = min(len(now["mean"]), len(before["mean"]))
     mean, std = before["mean"][:shared], before["std"][:shared]
     unit = np.where(std > 0, std, np.where(mean != 0, np.abs(mean), 1.0))

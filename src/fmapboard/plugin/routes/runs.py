@@ -1,4 +1,4 @@
-"""Which runs hold feature maps."""
+"""The runs with feature maps."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ from fmapboard.plugin.tag_names import layer_of, natural
 
 
 def runs(reader: Reader, query: Query, logdir: str, *, keeps_enough: bool) -> Answer:
-    """``data/runs``: the runs that have records of ours.
+    """``data/runs``: the runs with records of the plugin.
 
-    ``keeps_enough`` is False where TensorBoard keeps ten steps, its default, since there was no run
-    of ours when it started.
+    Args:
+        reader: reads the data.
+        query: not used.
+        logdir: the log directory, as given to TensorBoard.
+        keeps_enough: False if TensorBoard keeps its default of 10 steps, because there were no
+            records of the plugin when it started.
     """
     started, found = reader.started(), reader.tags()
     layers = {

@@ -59,7 +59,7 @@ def test_a_wrong_argument_is_answered_with_those_there_are() -> None:
 def test_a_module_that_is_there_already_takes_no_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.modules[__name__], "ready", nn.ReLU(), raising=False)
     monkeypatch.setitem(sys.modules, "models_here", sys.modules[__name__])
-    with pytest.raises(ConfigurationError, match=r"is a module already and takes no --model-arg"):
+    with pytest.raises(ConfigurationError, match=r"is already built and takes no --model-arg"):
         call_factory("models_here:ready", {"inplace": True})
 
 
@@ -88,9 +88,9 @@ def test_a_forward_that_needs_more_than_images_is_refused_with_the_way_out() -> 
     with pytest.raises(ConfigurationError) as caught:
         check_forward(Scaled())
     assert str(caught.value) == (
-        "Scaled.forward() needs t, shift besides images: give --forward-arg t=VALUE "
-        "--forward-arg shift=VALUE, or name a callable (package.module:callable) whose module "
-        "takes images alone"
+        "Scaled.forward() needs t, shift in addition to images: give --forward-arg t=VALUE "
+        "--forward-arg shift=VALUE, or name a callable (package.module:callable) that returns a "
+        "module that takes only images"
     )
 
 

@@ -58,7 +58,8 @@ def test_timms_own_checkpoint_is_loaded_and_names_its_averages(of_timm: Path) ->
     model = network()
     report = load_checkpoint(model, of_timm)
     assert str(report) == (
-        "7 of 7 tensors loaded from 'state_dict'; for others: --checkpoint-key state_dict_ema"
+        "7 of 7 tensors loaded from 'state_dict'; "
+        "to load other weights: --checkpoint-key state_dict_ema"
     )
     assert bias(model) == 0.25
 

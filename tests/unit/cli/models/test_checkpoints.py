@@ -151,7 +151,7 @@ def test_a_report_that_is_long_is_cut() -> None:
 def test_a_file_of_another_model_is_refused(tmp_path: Path) -> None:
     path = saved({"fc.kernel": torch.ones(1)}, tmp_path / "a.pt")
     text = (
-        r"a\.pt' does not fit: none of its 1 names \(fc\.kernel\) is one of the model's 7 "
+        r"a\.pt' does not fit: none of its 1 names \(fc\.kernel\) is among the model's 7 "
         r"\(0\.weight, 0\.bias and 5 more\)"
     )
     with pytest.raises(CheckpointError, match=text):

@@ -106,7 +106,7 @@ def test_a_callable_can_be_given_a_checkpoint(nets: str, tmp_path: Path) -> None
         ("nets_a.b:net", UnknownModel, r"no module 'nets_a\.b'"),
         ("nets_a:", UnknownModel, r"not written as package\.module:callable"),
         (":net", UnknownModel, r"not written as package\.module:callable"),
-        ("nets_a:table", UnknownModel, "is a dict, neither callable nor a module"),
+        ("nets_a:table", UnknownModel, "is a dict, neither callable nor a torch.nn.Module"),
         ("nets_a:number", ConfigurationError, r"returned a int, not a torch\.nn\.Module"),
         (
             "nets_a:needs",

@@ -66,7 +66,7 @@ def test_an_argument_changes_the_configuration(folder: Path) -> None:
 
 
 def test_an_argument_that_the_configuration_lacks_is_refused(folder: Path) -> None:
-    text = "--model-arg embeding_size: ResNetConfig has none; closest: embedding_size"
+    text = "--model-arg embeding_size: ResNetConfig has no such attribute; closest: embedding_size"
     with pytest.raises(ConfigurationError, match=text):
         load_model(f"hf:{folder}", model_args=["embeding_size=16"])
 
@@ -84,7 +84,7 @@ def test_code_that_a_folder_brings_along_does_not_run(tmp_path: Path) -> None:
     config = {"model_type": "mine", "auto_map": {"AutoConfig": "code.C", "AutoModel": "code.M"}}
     (tmp_path / "config.json").write_text(json.dumps(config))
     (tmp_path / "code.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
-    with pytest.raises(ConfigurationError, match="needs code that its repository brings along"):
+    with pytest.raises(ConfigurationError, match="needs code from its repository"):
         load_model(f"hf:{tmp_path}")
     assert not (tmp_path / "ran").exists()
 

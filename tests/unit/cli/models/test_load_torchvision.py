@@ -142,6 +142,6 @@ def test_a_constructors_argument_reaches_torchvision() -> None:
 
 
 def test_other_classes_than_the_pretrained_weights_have_are_refused_with_the_way_out() -> None:
-    text = "cannot be built with num_classes=7: .* may rule it out: try --weights none$"
+    text = "cannot be built with num_classes=7: .* may not allow it: try --weights none$"
     with pytest.raises(ConfigurationError, match=text):
         load_model("squeezenet1_1", model_args=["num_classes=7"])

@@ -68,7 +68,7 @@ def test_a_failed_download_says_the_ways_out(
         load_model("squeezenet1_1")
     assert str(caught.value) == (
         "could not download the weights of 'squeezenet1_1' (URLError: <urlopen error no network in "
-        "tests>); use --weights FILE or --checkpoint FILE for weights you have, or --weights none "
+        "tests>); use --weights FILE or --checkpoint FILE for local weights, or --weights none "
         "for random ones"
     )
     assert capsys.readouterr().out == ""  # torch.hub prints there

@@ -1,0 +1,99 @@
+"""The server prints the address of the Feature maps tab, and opens it in the user's browser."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import threading
+import webbrowser
+from pathlib import Path
+
+import pytest
+
+from fmapboard.cli import tab_server
+from fmapboard.cli.serve import server_command
+
+
+class FakeServer(tab_server.TabServer):
+    """The server without its socket."""
+
+    def __init__(self, url: str, shown: list[str]) -> None:
+        self._url, self._show = url, shown.append
+
+    def get_url(self) -> str:
+        return self._url
+
+    @property
+    def _flags(self) -> object:
+        return type("Flags", (), {"host": "localhost", "bind_all": False})
+
+
+def test_the_tabs_address_is_printed_and_shown_once_the_server_listens(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    shown: list[str] = []
+    FakeServer("http://localhost:6006/", shown).print_serving_message()
+    assert shown == ["http://localhost:6006/#feature_maps"]
+    said = capsys.readouterr()
+    assert said.out == "Feature maps: http://localhost:6006/#feature_maps\n"
+    assert "at http://localhost:6006/ (Press CTRL+C to quit)" in said.err
+
+
+def test_the_address_is_opened_in_the_users_browser(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened, done = [], threading.Event()
+
+    def fake_open(address: str) -> bool:
+        opened.append((address, threading.current_thread().daemon))
+        done.set()
+        return True
+
+    monkeypatch.setattr(webbrowser, "open", fake_open)
+    tab_server.open_in_browser("http://localhost:6006/#feature_maps")
+    assert done.wait(10)
+    assert opened == [("http://localhost:6006/#feature_maps", True)]
+
+
+def test_a_browser_that_cannot_be_started_does_not_reach_the_server(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(address: str) -> bool:
+        raise webbrowser.Error("no browser")
+
+    monkeypatch.setattr(webbrowser, "open", fail)
+    tab_server.open_in_browser("http://localhost:6006/")
+    (thread,) = [t for t in threading.enumerate() if t.name == "fmapboard-browser"] or [None]
+    if thread is not None:
+        thread.join(10)  # an exception in a thread fails the test
+
+
+@pytest.fixture
+def browser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A browser that prints the address that it is given."""
+    program = tmp_path / "browser"
+    program.write_text('#!/bin/sh\necho "opened $1"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("BROWSER", f"{program} %s")
+
+
+@pytest.mark.usefixtures("browser")
+@pytest.mark.parametrize("opens", [False, True], ids=["printed", "opened"])
+def test_a_real_server_prints_its_tabs_address_and_opens_it_if_asked(
+    opens: bool, tmp_path: Path
+) -> None:
+    command = server_command(tmp_path, 0, open_browser=opens)
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=subprocess.DEVNULL, text=True) as server:
+        assert server.stdout is not None
+        timer = threading.Timer(60, server.terminate)  # so that the test fails instead of hanging
+        timer.start()
+        try:
+            title, _, address = server.stdout.readline().strip().partition(": ")
+            if opens:
+                assert server.stdout.readline() == f"opened {address}\n"
+        finally:
+            timer.cancel()
+            server.terminate()
+        rest = server.stdout.read()
+    assert title == "Feature maps"
+    assert re.fullmatch(r"http://localhost:[1-9]\d*/#feature_maps", address)
+    assert rest == ""
