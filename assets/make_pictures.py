@@ -1,6 +1,6 @@
 """Makes the pictures of the README: ``python assets/make_pictures.py``.
 
-Needs Debian's chromium and ``pip install playwright`` for the screenshot of TensorBoard.
+Needs Debian's chromium and ``pip install playwright`` for the screenshots of TensorBoard.
 """
 
 from __future__ import annotations
@@ -39,6 +39,9 @@ CHROMIUM_FLAGS = [
     "--disable-sync",
 ]
 PORT = 6117
+VIEW = "p.feature_maps.layer=fmapboard/conv2&p.feature_maps.channel=5"
+DRAWN = """() => document.documentElement.dataset.ready === 'true'
+  && document.documentElement.dataset.busy === 'false'"""
 
 
 def marks() -> Image.Image:
@@ -68,8 +71,8 @@ def marks() -> Image.Image:
     return sheet
 
 
-def screenshot(run: Path, cwd: str, path: Path) -> None:
-    """TensorBoard's Images tab on a run, in headless Chromium."""
+def screenshots(run: Path, cwd: str) -> None:
+    """Save TensorBoard's Images tab and the Feature maps tab on a run, in headless Chromium."""
     from playwright.sync_api import sync_playwright
 
     command = server_command(run, PORT)
@@ -83,8 +86,17 @@ def screenshot(run: Path, cwd: str, path: Path) -> None:
                 page = browser.new_page(viewport={"width": 1280, "height": 900})
                 page.goto(f"http://127.0.0.1:{PORT}/#images")
                 page.wait_for_selector("tf-image-loader img")
-                page.wait_for_timeout(4000)  # the pictures come one by one
-                page.screenshot(path=str(path))
+                page.wait_for_timeout(4000)  # the pictures load one after the other
+                page.screenshot(path=str(HERE / "images_tab.png"))
+                page.close()
+
+                # Wide enough for TensorBoard to show the names of all dashboards.
+                page = browser.new_page(viewport={"width": 1500, "height": 780})
+                page.goto(f"http://127.0.0.1:{PORT}/#feature_maps&" + VIEW)
+                page.wait_for_selector("iframe")
+                page.frames[-1].wait_for_function(DRAWN)
+                page.wait_for_timeout(1500)  # the channel's history
+                page.screenshot(path=str(HERE / "tab_demo.png"))
                 browser.close()
         finally:
             server.terminate()
@@ -107,4 +119,4 @@ if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
         demo = [sys.executable, "-c", "from fmapboard.cli.main import run; run()", "demo"]
         subprocess.run(demo, check=True, cwd=folder)
-        screenshot(Path("runs/demo"), folder, HERE / "images_tab.png")
+        screenshots(Path("runs/demo"), folder)
