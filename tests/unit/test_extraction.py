@@ -50,7 +50,7 @@ def _record_forwards(model: nn.Module, x: Any) -> tuple[dict[str, Any], dict[str
         ("googlenet", 64, 57),
     ],
 )
-def test_outputs_and_inputs_are_bitwise_what_each_forward_returned_and_got(
+def test_outputs_and_inputs_are_bitwise_those_of_each_forward(
     name: str, size: int, convolutions: int
 ) -> None:
     model, x = untrained(name), random_images(size)
@@ -70,7 +70,7 @@ def test_in_train_mode_the_outputs_are_those_of_a_training_forward(name: str) ->
     assert_same_maps(extract(model, x), outputs)
 
 
-def test_an_inplace_relu_behind_a_convolution_does_not_change_its_output() -> None:
+def test_an_inplace_relu_after_a_convolution_does_not_change_its_output() -> None:
     model = untrained("alexnet")
     maps = extract(model, random_images())
     assert all(float(value.min()) < 0.0 for value in maps.values())
@@ -129,7 +129,7 @@ def _state(model: nn.Module) -> list[Any]:
 
 
 @pytest.mark.parametrize("what", ["extract", "extract_gradients"])
-def test_model_random_numbers_and_gradients_are_bitwise_as_before(what: str) -> None:
+def test_model_random_numbers_and_gradients_stay_bitwise_the_same(what: str) -> None:
     model = _Restless()
     model.frozen.train(False)
     for parameter in model.parameters():

@@ -83,7 +83,7 @@ class _Residual(nn.Module):
         return self.branch(x) + 10 * x  # type: ignore[no-any-return]
 
 
-def test_grad_input_is_the_layers_own_share_where_others_use_the_tensor_too() -> None:
+def test_grad_input_is_the_layers_own_share_if_other_layers_use_the_tensor_too() -> None:
     gradients = extract_gradients(_Residual(), torch.tensor([[[[1.0, -1.0]]]]), loss=Tensor.sum)
     assert gradients["branch"].grad_output[0].tolist() == [[[[1.0, 1.0]]]]
     assert gradients["branch"].grad_input[0].tolist() == [[[[3.0, 3.0]]]]
@@ -91,7 +91,7 @@ def test_grad_input_is_the_layers_own_share_where_others_use_the_tensor_too() ->
     assert gradients["stem"].grad_input[0].tolist() == [[[[26.0, 0.0]]]]
 
 
-def test_an_inplace_relu_has_the_gradients_of_one_that_is_not_in_place() -> None:
+def test_an_inplace_relu_has_the_gradients_of_an_out_of_place_one() -> None:
     model, x = _Residual(), torch.tensor([[[[1.0, -1.0]]]])
     for twin in (model, _not_inplace(model)):
         relu = extract_gradients(twin, x, loss=Tensor.sum, layers=nn.ReLU)["relu"]
@@ -134,7 +134,7 @@ def test_the_users_input_is_neither_changed_nor_made_to_require_a_gradient() -> 
     assert x.grad is None
 
 
-def test_gradients_are_to_be_had_inside_the_users_inference_mode() -> None:
+def test_gradients_are_available_inside_the_users_inference_mode() -> None:
     model = _Residual()
     with torch.inference_mode():
         gradients = extract_gradients(model, torch.tensor([[[[1.0, -1.0]]]]), loss=Tensor.sum)
@@ -150,6 +150,6 @@ def test_gradients_are_to_be_had_inside_the_users_inference_mode() -> None:
         (lambda out: out.detach().sum(), "the loss needs no gradient"),
     ],
 )
-def test_a_loss_that_is_no_single_differentiable_number_is_refused(loss: Any, said: str) -> None:
+def test_a_loss_that_is_not_a_single_differentiable_number_is_refused(loss: Any, said: str) -> None:
     with pytest.raises(ConfigurationError, match=said):
         extract_gradients(nn.Sequential(nn.Conv2d(3, 4, 3)), random_images(8), loss=loss)

@@ -16,7 +16,7 @@ from fmapboard import extract
 torch.set_num_threads(1)
 
 
-def test_a_layer_called_twice_stands_under_two_names() -> None:
+def test_a_layer_called_twice_is_listed_under_two_names() -> None:
     class Twice(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -78,7 +78,7 @@ class _Head(nn.Module):
     ],
     ids=["tuple", "dict", "defaultdict", "userdict", "dataclass", "structseq", "packed"],
 )
-def test_structures_of_any_kind_come_back_with_clones_of_their_tensors(build: Any) -> None:
+def test_structures_of_any_kind_are_returned_with_clones_of_their_tensors(build: Any) -> None:
     from fmapboard.model.tensors import tensors
 
     x = torch.rand(2, 3)
@@ -107,7 +107,7 @@ def test_recurrent_and_attention_layers_give_their_whole_output() -> None:
     assert [tuple(value.shape) for value in inputs["MultiheadAttention"]] == [(5, 1, 4)] * 3
 
 
-def test_a_layer_that_is_called_with_keywords_gives_them_as_its_input() -> None:
+def test_keyword_arguments_of_a_layer_are_part_of_its_input() -> None:
     class Calls(nn.Module):
         def __init__(self) -> None:
             super().__init__()

@@ -98,7 +98,7 @@ def over_the_batch() -> nn.Module:
         (Fixed, "a pass on 5 images failed: shape '[1, 4, 100]' is invalid"),
     ],
 )
-def test_a_network_that_mixes_images_runs_one_by_one_and_says_why(
+def test_a_network_that_mixes_images_runs_on_one_at_a_time_and_the_reason_is_reported(
     make: Callable[[], nn.Module], reason: str
 ) -> None:
     model, batch = Counting(make()).eval(), images()
@@ -109,7 +109,7 @@ def test_a_network_that_mixes_images_runs_one_by_one_and_says_why(
     assert_as_alone(model, batch, steps)
 
 
-def test_after_a_refusal_no_further_batch_is_tried() -> None:
+def test_after_one_failed_batch_no_further_batch_is_tried() -> None:
     model = Counting(Backwards()).eval()
     record = ImagePasses(model, reducer())
     assert len(list(record(images(3), 0))) == 3
@@ -119,6 +119,6 @@ def test_after_a_refusal_no_further_batch_is_tried() -> None:
 
 
 @pytest.mark.parametrize("make", [lambda: nn.Sequential(nn.Conv2d(3, 4, 3)), Backwards])
-def test_kernels_stand_at_step_0_alone(make: Callable[[], nn.Module]) -> None:
+def test_kernels_are_recorded_only_at_step_0(make: Callable[[], nn.Module]) -> None:
     steps, _ = recorded(make().eval(), images(3), kernels=True)
     assert [len(data.kernels) for data in steps] == [1, 0, 0]

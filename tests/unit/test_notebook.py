@@ -59,7 +59,7 @@ def test_names_are_escaped() -> None:
     assert "<b>&lt;b&gt;</b>" in page
 
 
-def test_layers_without_a_tensor_and_empty_batches_are_named_alone() -> None:
+def test_layers_without_a_tensor_and_empty_batches_are_listed_without_a_picture() -> None:
     from fmapboard.notebook import LayerMaps
 
     odd = LayerMaps(none=None, pair=(torch.rand(1, 2, 4, 4), 3), empty=torch.rand(0, 2, 4, 4))
@@ -99,7 +99,7 @@ def test_tokens_that_fill_a_square_are_drawn_as_patches() -> None:
     assert "4 channels" in repr(fmapboard.draw(torch.rand(1, 17, 4)))
 
 
-def test_a_sequence_is_drawn_as_rows_where_its_channel_axis_is_given() -> None:
+def test_a_sequence_is_drawn_as_rows_if_its_channel_axis_is_given() -> None:
     maps = torch.tensor([[[0.0, 1.0, 2.0], [9.0, 5.0, 7.0]]])  # [N, C, L]
     expected = [[0, 127, 255], [255, 0, 127]]
     for tensor, axis in ((maps, 1), (maps.transpose(1, 2), 2), (maps.transpose(1, 2), -1)):
@@ -109,7 +109,7 @@ def test_a_sequence_is_drawn_as_rows_where_its_channel_axis_is_given() -> None:
         assert "one row of pixels per channel" in repr(grid)
 
 
-def test_the_slice_of_a_volume_is_chosen() -> None:
+def test_the_slice_of_a_volume_can_be_chosen() -> None:
     maps = torch.arange(4.0)[:, None, None].expand(1, 1, 4, 40, 40) + torch.rand(40, 40)
     first, middle = fmapboard.draw(maps, depth=0), fmapboard.draw(maps)
     assert "depth slice 0 of 0…3" in repr(first)

@@ -62,19 +62,19 @@ def test_the_networks_input_image_is_kept_as_a_copy(x: Tensor, kept: tuple[int, 
     ],
     ids=["four channels", "vectors", "empty", "complex", "meta", "text"],
 )
-def test_an_input_that_is_no_image_is_passed_over(x: Any) -> None:
+def test_an_input_that_is_not_an_image_is_skipped(x: Any) -> None:
     seen = _collector()
     seen.begin((x,), {})
     assert seen.inputs == []
 
 
-def test_a_batch_of_three_sequences_is_not_taken_for_a_colour_image() -> None:
+def test_a_batch_of_three_sequences_is_not_mistaken_for_a_colour_image() -> None:
     seen = _collector(reduce=Reducer(channels_last_sequences=False))
     seen.begin((torch.rand(3, 2, 9),), {})
     assert seen.inputs == []
 
 
-def test_images_behind_labels_are_found_and_tokens_behind_latents_are_none() -> None:
+def test_images_after_labels_are_found_and_tokens_after_latents_are_not_images() -> None:
     images = torch.rand(2, 3, 8, 8)
     seen = _collector()
     seen.begin(({"labels": torch.rand(5), "img": images},), {})
@@ -84,7 +84,7 @@ def test_images_behind_labels_are_found_and_tokens_behind_latents_are_none() -> 
     assert seen.inputs == []
 
 
-def test_an_image_given_by_keyword_is_found() -> None:
+def test_an_image_passed_by_keyword_is_found() -> None:
     seen = _collector(inputs_drawn=2)
     seen.begin((), {"image": torch.rand(4, 3, 8, 8)})
     assert [image.sample for image in seen.inputs] == [0, 1]
@@ -93,13 +93,13 @@ def test_an_image_given_by_keyword_is_found() -> None:
 @pytest.mark.parametrize(
     "value", [None, "text", (), torch.zeros(0, 1, 3, 3), torch.ones(1, 1, 2, 2, dtype=torch.long)]
 )
-def test_an_output_without_numbers_is_passed_over(value: Any) -> None:
+def test_an_output_without_floating_point_values_is_skipped(value: Any) -> None:
     seen = _collector()
     seen.captured(CALL, "output", value, CONV)
     assert seen.pending == []
 
 
-def test_the_first_floating_tensor_of_a_structure_is_measured() -> None:
+def test_the_first_floating_point_tensor_in_a_structure_is_measured() -> None:
     seen = _collector()
     maps = torch.rand(1, 2, 4, 4)
     seen.captured(CALL, "output", {"index": torch.ones(3).long(), "maps": [maps]}, CONV)
@@ -113,7 +113,7 @@ def test_a_generator_is_not_consumed() -> None:
     assert len(list(value)) == 2
 
 
-def test_the_gradient_of_an_output_is_kept_once_and_with_its_sign() -> None:
+def test_the_gradient_of_an_output_is_recorded_once_and_with_its_sign() -> None:
     seen = _collector(gradients=True)
     maps = torch.rand(1, 1, 2, 2, requires_grad=True) * 1
     seen.begin((), {})
@@ -128,7 +128,7 @@ def test_the_gradient_of_an_output_is_kept_once_and_with_its_sign() -> None:
 
 
 @pytest.mark.parametrize("end", ["discard", "begin"])
-def test_a_backward_after_the_window_or_of_a_broken_pass_is_ignored(end: str) -> None:
+def test_a_backward_pass_after_the_step_or_of_an_aborted_forward_pass_is_ignored(end: str) -> None:
     seen = _collector(gradients=True)
     maps = torch.rand(1, 1, 2, 2, requires_grad=True) * 1
     seen.captured(CALL, "output", maps, CONV)
@@ -138,7 +138,7 @@ def test_a_backward_after_the_window_or_of_a_broken_pass_is_ignored(end: str) ->
     assert len(seen.pending) == before
 
 
-def test_an_error_names_its_layer_and_a_layer_that_fails_again_and_again_is_left_alone() -> None:
+def test_an_error_names_its_layer_and_a_layer_that_keeps_failing_is_disabled() -> None:
     failures: list[tuple[str, Exception]] = []
 
     def breaks(*args: Any, **kwargs: Any) -> Any:
@@ -153,7 +153,7 @@ def test_an_error_names_its_layer_and_a_layer_that_fails_again_and_again_is_left
     assert failures[-1][0] == "other"
 
 
-def test_capturing_inside_the_users_autocast_and_graph_leaves_both_alone() -> None:
+def test_capturing_inside_the_users_autocast_and_graph_changes_neither() -> None:
     seen = _collector(gradients=True)
     maps = torch.rand(1, 1, 2, 2, requires_grad=True) * 1
     version, graph = maps._version, maps.grad_fn
@@ -166,7 +166,7 @@ def test_capturing_inside_the_users_autocast_and_graph_leaves_both_alone() -> No
     assert not any(tensor.requires_grad for tensor in (seen.pending[0].drawn.maps,))  # type: ignore[union-attr]
 
 
-def test_time_is_added_up_once_where_timed_blocks_are_nested() -> None:
+def test_nested_timed_blocks_are_counted_once() -> None:
     watch = Stopwatch()
     with watch:
         time.sleep(0.02)
@@ -176,7 +176,7 @@ def test_time_is_added_up_once_where_timed_blocks_are_nested() -> None:
     assert watch.ms >= 20.0
 
 
-def test_the_time_of_a_layer_counts_even_where_it_fails() -> None:
+def test_the_time_spent_on_a_layer_counts_even_if_it_fails() -> None:
     failures: list[tuple[str, Exception]] = []
     seen = _collector(failures, reduce=None)
     seen.captured(CALL, "output", torch.rand(1, 1, 4, 4), CONV)
@@ -184,7 +184,7 @@ def test_the_time_of_a_layer_counts_even_where_it_fails() -> None:
     assert seen.guard.stopwatch.ms > 0.0
 
 
-def test_how_much_is_read_is_told_so_that_several_threads_may_read_it(
+def test_the_number_of_bytes_is_passed_on_so_that_several_threads_may_read_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     told = []

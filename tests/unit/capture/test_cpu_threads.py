@@ -30,18 +30,18 @@ def readers(nbytes: int, seconds: float = 0.0) -> int:
         return torch.get_num_threads()
 
 
-def test_a_large_output_is_read_by_as_many_threads_as_torch_has_and_a_small_one_by_one() -> None:
+def test_a_large_output_is_read_by_all_torch_threads_and_a_small_one_by_one_thread() -> None:
     assert readers(MANY_BYTES) == 3
     assert readers(MANY_BYTES - 1) == 1
     assert torch.get_num_threads() == 3
 
 
-def test_after_a_read_that_stalled_one_thread_reads_for_a_while() -> None:
+def test_after_a_stalled_read_one_thread_reads_for_a_while() -> None:
     assert readers(MANY_BYTES, seconds=0.05) == 3
     assert [readers(MANY_BYTES) for _ in range(17)] == [1] * 16 + [3]
 
 
-def test_every_further_stall_takes_longer_to_forget_up_to_a_bound() -> None:
+def test_each_further_stall_doubles_the_wait_up_to_a_bound() -> None:
     team, waits = Team(), []
     for _ in range(12):
         assert team.reads(MANY_BYTES)
@@ -51,7 +51,7 @@ def test_every_further_stall_takes_longer_to_forget_up_to_a_bound() -> None:
     assert waits == [min(16 * 2**n, 1 << 14) for n in range(12)]
 
 
-def test_reads_that_do_not_stall_let_the_stalls_be_forgotten_and_no_more_than_these() -> None:
+def test_reads_without_a_stall_shorten_the_next_wait_down_to_the_first_one() -> None:
     team, waits = Team(), []
     for good in (0, 0, 10, 100, 0):
         for _ in range(good):
@@ -63,7 +63,7 @@ def test_reads_that_do_not_stall_let_the_stalls_be_forgotten_and_no_more_than_th
     assert waits == [16, 32, 64 - 10, 16, 32]
 
 
-def test_much_memory_may_take_its_time() -> None:
+def test_a_long_read_of_many_bytes_is_not_a_stall() -> None:
     team = Team()
     team.took(0.1, 10**9)
     assert team.alone == 0
@@ -71,12 +71,12 @@ def test_much_memory_may_take_its_time() -> None:
     assert team.alone > 0
 
 
-def test_where_torch_has_one_thread_nothing_is_decided() -> None:
+def test_with_a_single_torch_thread_reads_are_not_timed() -> None:
     torch.set_num_threads(1)
     assert readers(MANY_BYTES, seconds=0.05) == 1
     assert isolation.team == Team()
 
 
-def test_reads_of_one_thread_are_not_timed() -> None:
+def test_reads_too_small_for_several_threads_are_not_timed() -> None:
     assert readers(100, seconds=0.05) == 1
     assert isolation.team == Team()

@@ -31,7 +31,7 @@ torch.set_num_threads(1)
 pytestmark = pytest.mark.usefixtures("_no_hook_stays")
 
 
-def test_a_step_while_armed_changes_the_parameters_as_one_that_is_not() -> None:
+def test_an_armed_reader_does_not_change_what_the_optimizer_step_does() -> None:
     model = small_network()
     twin = copy.deepcopy(model)
     for net in (model, twin):
@@ -95,7 +95,7 @@ def test_clipped_gradients_are_read_after_clipping() -> None:
 
 
 @pytest.mark.parametrize("fused", [False, True])
-def test_under_a_gradient_scaler_the_norm_is_of_the_unscaled_gradient(fused: bool) -> None:
+def test_under_a_gradient_scaler_the_norm_is_that_of_the_unscaled_gradient(fused: bool) -> None:
     model = small_network()
     twin = copy.deepcopy(model)
     backward(twin)
@@ -117,7 +117,7 @@ def test_under_a_gradient_scaler_the_norm_is_of_the_unscaled_gradient(fused: boo
     assert norm == pytest.approx(expected["0.weight"], rel=1e-5)
 
 
-def test_two_models_with_two_optimizers_stay_apart() -> None:
+def test_gradients_of_two_models_with_two_optimizers_are_kept_apart() -> None:
     first, second = small_network(), small_network()
     readers = [reader_of(net) for net in (first, second)]
     for reader in readers:
@@ -134,7 +134,7 @@ def test_two_models_with_two_optimizers_stay_apart() -> None:
         assert_close(norms_of(found_by(reader)), norms)
 
 
-def test_two_optimizers_of_one_model_are_each_read_when_they_step() -> None:
+def test_the_gradients_of_each_optimizer_of_a_model_are_read_when_it_steps() -> None:
     model = small_network()
     reader, acted = reader_of(model), []
     reader.arm(lambda: acted.append("about to step"))
@@ -147,7 +147,7 @@ def test_two_optimizers_of_one_model_are_each_read_when_they_step() -> None:
     assert acted == ["about to step"]
 
 
-def test_an_error_inside_is_told_and_never_reaches_the_optimizer(
+def test_our_errors_are_reported_and_never_reach_the_optimizer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     model, errors = small_network(), []
@@ -169,7 +169,7 @@ def test_an_error_inside_is_told_and_never_reaches_the_optimizer(
     assert not torch.equal(model[0].bias, before)
 
 
-def test_an_error_in_the_users_closure_stays_the_users() -> None:
+def test_an_error_in_the_users_closure_propagates_and_is_not_reported_as_ours() -> None:
     model, errors = small_network(), []
     reader = GradientReader(model, (), keeping_guard(errors))
     reader.arm()
@@ -207,7 +207,7 @@ def test_after_disarming_nothing_is_read_and_no_hook_is_left() -> None:
     assert (reader.stepped, found_by(reader)) == (False, ())
 
 
-def test_a_reader_that_is_collected_while_armed_takes_its_hook_with_it() -> None:
+def test_a_reader_that_is_garbage_collected_while_armed_removes_its_hook() -> None:
     reader = reader_of(small_network())
     reader.arm()
     assert len(torch_optimizer._global_optimizer_pre_hooks) == 1

@@ -44,7 +44,7 @@ def test_hooks_are_gone_after_an_exception_in_the_forward(error: type[BaseExcept
     assert hook_count(model) == 0
 
 
-def test_hooks_are_gone_when_the_registry_is_collected() -> None:
+def test_hooks_are_gone_when_the_registry_is_garbage_collected() -> None:
     model = two_convolutions()
     registry = HookRegistry(model)
     registry.arm(RecordingSink())
@@ -81,7 +81,7 @@ def test_arming_that_fails_leaves_no_hook(monkeypatch: pytest.MonkeyPatch) -> No
     assert (hook_count(model), registry.armed) == (0, False)
 
 
-def test_the_users_own_hooks_keep_their_order_and_stay() -> None:
+def test_the_users_own_hooks_stay_and_keep_their_order() -> None:
     model, calls = two_convolutions(), []
     for name in "ab":
         model[0].register_forward_hook(lambda *_, name=name: calls.append(name))
@@ -109,7 +109,7 @@ def test_an_armed_model_computes_bitwise_the_same() -> None:
     assert type(out.grad_fn) is type(expected.grad_fn)
 
 
-def test_two_registries_that_end_in_any_order_give_compiled_code_back() -> None:
+def test_compiled_code_runs_again_once_both_registries_are_disarmed() -> None:
     import torch._dynamo
 
     def stance() -> str:

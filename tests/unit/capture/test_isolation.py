@@ -23,7 +23,7 @@ class Seen(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-def test_the_users_dispatch_modes_see_nothing_of_ours_and_are_back_afterwards() -> None:
+def test_the_users_dispatch_modes_do_not_see_our_operations_and_are_restored_afterwards() -> None:
     x = torch.rand(3)
     with Seen() as seen:
         with aside("cpu"):
@@ -32,7 +32,7 @@ def test_the_users_dispatch_modes_see_nothing_of_ours_and_are_back_afterwards() 
     assert seen.operations == ["aten.amax.default"]
 
 
-def test_one_thread_reads_and_no_other_thread_is_told() -> None:
+def test_one_thread_reads_and_other_threads_keep_the_users_setting() -> None:
     before = torch.get_num_threads()
     torch.set_num_threads(3)
     seen: list[int] = []
@@ -47,7 +47,7 @@ def test_one_thread_reads_and_no_other_thread_is_told() -> None:
         torch.set_num_threads(before)
 
 
-def test_a_thread_that_has_done_nothing_yet_keeps_the_users_number_too() -> None:
+def test_a_new_thread_keeps_the_users_setting_too() -> None:
     before = torch.get_num_threads()
     torch.set_num_threads(3)
     seen: list[int] = []
@@ -67,7 +67,7 @@ def test_a_thread_that_has_done_nothing_yet_keeps_the_users_number_too() -> None
         torch.set_num_threads(before)
 
 
-def test_autocast_and_gradients_are_off_inside_and_back_afterwards() -> None:
+def test_autocast_and_gradients_are_off_inside_and_restored_afterwards() -> None:
     x = torch.rand(3, 3, requires_grad=True)
     with torch.autocast("cpu", torch.bfloat16):
         with aside("cpu"):

@@ -70,7 +70,7 @@ def test_a_probe_runs_in_eval_mode_without_gradients_and_changes_nothing() -> No
 
 
 @pytest.mark.parametrize("name", ["resnet18", "mobilenet_v3_small", "densenet121"])
-def test_a_real_network_in_training_is_as_before(name: str) -> None:
+def test_a_real_network_in_training_is_left_unchanged(name: str) -> None:
     model = getattr(torchvision.models, name)().train()
     x = torch.rand(1, 3, 32, 32)
     before = _state(model)
@@ -78,7 +78,7 @@ def test_a_real_network_in_training_is_as_before(name: str) -> None:
     _assert_same(before, _state(model))
 
 
-def test_a_probe_between_a_forward_and_its_backward_leaves_the_gradients_as_they_would_be() -> None:
+def test_a_probe_between_a_forward_and_its_backward_does_not_change_the_gradients() -> None:
     model, x = _net(), torch.rand(4, 3, 8, 8)
     model[2].p = 0.0
     model[4].eval()
@@ -94,7 +94,7 @@ def test_a_probe_between_a_forward_and_its_backward_leaves_the_gradients_as_they
     assert all(torch.equal(a, b) for a, b in zip(*gradients, strict=True))
 
 
-def test_a_probe_inside_the_users_autocast_runs_in_full_precision_and_spoils_no_gradient() -> None:
+def test_a_probe_inside_the_users_autocast_runs_in_full_precision_and_keeps_the_gradients() -> None:
     model, x = _net(), torch.rand(2, 3, 8, 8)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         run_side_pass(model, x)
@@ -106,7 +106,7 @@ def test_a_probe_inside_the_users_autocast_runs_in_full_precision_and_spoils_no_
 
 
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
-def test_a_probe_that_breaks_off_leaves_everything_as_it_was(error: type[BaseException]) -> None:
+def test_a_probe_that_fails_leaves_everything_unchanged(error: type[BaseException]) -> None:
     class Breaks(nn.Module):
         def forward(self, x: Tensor) -> Tensor:
             raise error
@@ -135,7 +135,7 @@ class _Counts(nn.Module):
         return x
 
 
-def test_buffers_come_back_whether_changed_in_place_replaced_or_made() -> None:
+def test_buffers_are_restored_whether_changed_in_place_replaced_or_created() -> None:
     model = _Counts()
     kept = model.inplace, model.replaced
     with untouched(model):
@@ -163,7 +163,7 @@ def test_a_spectral_norm_keeps_its_vectors() -> None:
     assert all(torch.equal(a, b) for a, b in zip(before, model.buffers(), strict=True))
 
 
-def test_untouched_keeps_each_modules_mode_unless_one_is_asked_for() -> None:
+def test_untouched_keeps_each_modules_mode_unless_one_is_requested() -> None:
     model = _net()
     model[4].eval()
     with untouched(model):
@@ -173,7 +173,7 @@ def test_untouched_keeps_each_modules_mode_unless_one_is_asked_for() -> None:
     assert not model[4].training
 
 
-def test_a_probe_is_moved_to_the_models_type_and_may_be_several_arguments() -> None:
+def test_a_probe_is_converted_to_the_models_dtype_and_may_be_several_arguments() -> None:
     class Two(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -186,7 +186,7 @@ def test_a_probe_is_moved_to_the_models_type_and_may_be_several_arguments() -> N
     assert (out.dtype, tuple(out.shape)) == (torch.float64, (1, 2, 4, 4))
 
 
-def test_a_wrapped_model_is_probed_from_within() -> None:
+def test_the_model_inside_a_wrapper_is_probed() -> None:
     def compiles(*args: Any) -> Any:
         raise AssertionError("a probe must not cost a compilation")
 

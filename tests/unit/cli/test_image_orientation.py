@@ -60,7 +60,7 @@ def test_a_turned_jpeg_is_read_upright(tmp_path: Path, orientation: int) -> None
         b"Exif\0\0II*\0" + struct.pack("<IHHHI4sI", 8, 1, 0x0112, 2, 4, b"abc\0", 0),
     ],
 )
-def test_damaged_exif_does_not_cost_the_picture(tmp_path: Path, exif: bytes) -> None:
+def test_an_image_with_damaged_exif_is_still_read(tmp_path: Path, exif: bytes) -> None:
     path = saved(Image.new("RGB", (8, 8), "white"), tmp_path / "a.jpg", exif=exif)
     assert pixels(path)[0] == (255, 255, 255)
 

@@ -36,7 +36,7 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_nothing_of_an_image_is_written_where_one_of_its_pngs_cannot_be_made(
+def test_nothing_of_an_image_is_written_if_one_of_its_pngs_cannot_be_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(picture: object) -> int:
@@ -85,7 +85,7 @@ def test_a_picture_is_encoded_once_for_both_places(
     assert names(tmp_path / "png") == ["network_input_sample_0.png"]
 
 
-def test_every_png_but_that_of_a_first_record_is_encoded_in_the_pool(
+def test_every_png_except_that_of_a_first_record_is_encoded_in_the_pool(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[str] = []

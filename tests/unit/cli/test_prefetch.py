@@ -21,7 +21,7 @@ def threads() -> set[str]:
     return {t.name for t in threading.enumerate() if t.name.startswith("fmapboard")}
 
 
-def test_results_come_in_order_though_calls_end_in_another() -> None:
+def test_results_come_in_order_even_if_calls_finish_out_of_order() -> None:
     second_done = threading.Event()
 
     def slow_first(number: int) -> int:
@@ -34,7 +34,7 @@ def test_results_come_in_order_though_calls_end_in_another() -> None:
     assert list(prefetched(slow_first, range(10), ahead=4, threads=2)) == [-n for n in range(10)]
 
 
-def test_no_more_calls_are_begun_than_allowed_ahead() -> None:
+def test_no_more_calls_are_started_than_allowed_ahead() -> None:
     asked: list[int] = []
 
     def items():  # type: ignore[no-untyped-def]
@@ -52,7 +52,7 @@ def test_no_more_calls_are_begun_than_allowed_ahead() -> None:
     assert threads() == set()
 
 
-def test_an_error_comes_in_its_place_and_ends_the_threads() -> None:
+def test_an_error_is_raised_in_its_place_and_ends_the_threads() -> None:
     def picky(number: int) -> int:
         if number == 2:
             raise ValueError("two")
@@ -89,7 +89,7 @@ def test_threads_that_read_at_once_leave_the_warnings_filters_as_they_were(tmp_p
     assert list(warnings.filters) == before
 
 
-def test_the_filters_come_back_when_the_last_of_several_is_done() -> None:
+def test_the_warning_filters_are_restored_when_the_last_of_several_decoders_is_done() -> None:
     before = list(warnings.filters)
     first, second = decoding(), decoding()
     first.__enter__()
@@ -102,7 +102,7 @@ def test_the_filters_come_back_when_the_last_of_several_is_done() -> None:
     assert list(warnings.filters) == before
 
 
-def test_while_decoders_are_quiet_other_warnings_are_not() -> None:
+def test_other_warnings_are_shown_while_those_of_decoders_are_not() -> None:
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         with decoding():

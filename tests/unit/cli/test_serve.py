@@ -41,7 +41,7 @@ def test_a_remote_directory_goes_to_tensorboard_as_it_was_typed() -> None:
         (["serve", "missing"], "fmapboard: no such directory: missing"),
     ],
 )
-def test_a_directory_that_cannot_be_used_is_said_and_none_is_made(
+def test_an_unusable_directory_is_reported_and_none_is_created(
     arguments: list[str],
     said: str,
     tmp_path: Path,

@@ -91,7 +91,7 @@ def test_images_are_written_with_the_priority_of_the_command() -> None:
     assert seen == [os.getpriority(os.PRIO_PROCESS, threading.get_native_id())]
 
 
-def test_no_more_bytes_wait_than_allowed_besides_the_image_being_written() -> None:
+def test_no_more_bytes_wait_than_allowed_in_addition_to_the_image_being_written() -> None:
     board = Slow()
     made: list[int] = []
 
@@ -124,7 +124,7 @@ def test_an_image_larger_than_the_bound_is_written_while_the_next_is_recorded() 
     written.close()
 
 
-def test_an_error_in_recording_comes_behind_what_was_recorded_before() -> None:
+def test_an_error_while_recording_is_raised_after_the_images_recorded_before() -> None:
     def images() -> Iterator[PendingStep]:
         yield image(0)
         yield image(1)
@@ -139,7 +139,7 @@ def test_an_error_in_recording_comes_behind_what_was_recorded_before() -> None:
     assert [step.step for step in board.steps] == [0, 1]
 
 
-def test_when_writing_fails_nothing_behind_it_is_written() -> None:
+def test_when_writing_fails_nothing_after_it_is_written() -> None:
     board = Broken(at=2)
     seen: list[int] = []
     writer = ImageWriter(SummaryBuilder(), board, [None] * 9)
@@ -150,7 +150,9 @@ def test_when_writing_fails_nothing_behind_it_is_written() -> None:
     assert threads() == set()
 
 
-def test_when_a_folder_cannot_be_made_it_is_said_and_nothing_follows(tmp_path: Path) -> None:
+def test_when_a_folder_cannot_be_created_an_error_is_raised_and_nothing_follows(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "file").write_text("")
     folders: list[Path | None] = [tmp_path / "file" / "maps", *[tmp_path / "later"] * 8]
     with pytest.raises(WriteError, match="cannot write to"):
@@ -159,7 +161,7 @@ def test_when_a_folder_cannot_be_made_it_is_said_and_nothing_follows(tmp_path: P
     assert threads() == set()
 
 
-def test_an_image_behind_a_broken_one_is_given_up_and_one_before_it_is_written(
+def test_an_image_after_a_broken_one_is_discarded_and_one_before_it_is_written(
     tmp_path: Path,
 ) -> None:
     def broken() -> StepData:
@@ -178,7 +180,7 @@ def test_an_image_behind_a_broken_one_is_given_up_and_one_before_it_is_written(
     assert threads() == set()
 
 
-def test_an_interruption_gives_up_what_waits_and_leaves_whole_files(tmp_path: Path) -> None:
+def test_an_interruption_discards_queued_images_and_leaves_complete_files(tmp_path: Path) -> None:
     folders: list[Path | None] = [tmp_path / str(step) for step in range(50)]
     board = MemoryWriter()
 
@@ -263,7 +265,7 @@ list(ImageWriter(SummaryBuilder(), Board(), [Path("maps")]).write(images()))
 """
 
 
-def test_ctrl_c_pressed_twice_leaves_the_image_being_written_whole_too(tmp_path: Path) -> None:
+def test_ctrl_c_pressed_twice_leaves_the_image_being_written_complete_too(tmp_path: Path) -> None:
     script = TWICE.format(module=Path(__file__).stem)
     path = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
     done = subprocess.run(

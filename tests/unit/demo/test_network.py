@@ -64,7 +64,7 @@ def test_the_first_weights_depend_on_the_seed_alone_and_disturb_no_random_number
     assert not torch.equal(DemoNetwork(seed=2).conv1.weight, first.conv1.weight)
 
 
-def test_the_bundled_network_names_held_out_crops_right() -> None:
+def test_the_bundled_network_classifies_held_out_crops_correctly() -> None:
     images, labels = Photographs.load().validation_crops()
     assert accuracy(load_trained(), images, labels) > 0.95
 
@@ -82,7 +82,7 @@ def test_missing_weights_name_the_script_that_makes_them(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("content", [b"", b"no weights at all", "bundled weights, cut short"])
-def test_a_file_that_holds_no_weights_is_refused_on_one_line(
+def test_a_file_that_holds_no_weights_is_refused_in_one_line(
     tmp_path: Path, content: bytes | str
 ) -> None:
     broken = tmp_path / "broken.pt"

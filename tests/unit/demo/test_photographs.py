@@ -70,7 +70,7 @@ def test_a_training_batch_depends_on_its_generator_alone(photographs: Photograph
     assert torch.equal(torch.random.get_rng_state(), before)
 
 
-def test_validation_crops_are_the_same_every_time_and_as_many_of_each_photograph(
+def test_validation_crops_are_always_the_same_and_equally_many_per_photograph(
     photographs: Photographs,
 ) -> None:
     images, labels = photographs.validation_crops()

@@ -59,7 +59,7 @@ def test_the_same_seed_gives_the_same_losses_and_uses_no_global_random_number(
     assert losses(1) != first
 
 
-def test_what_watches_is_open_exactly_around_the_steps(photographs: Photographs) -> None:
+def test_the_watch_context_is_open_exactly_around_the_steps(photographs: Photographs) -> None:
     events: list[str] = []
     network = tiny()
 
@@ -83,7 +83,7 @@ def test_what_watches_is_open_exactly_around_the_steps(photographs: Photographs)
     assert events == ["open", "optimizer step", "step 0", "optimizer step", "step 1", "closed"]
 
 
-def test_torch_computes_in_one_thread_while_it_trains_and_in_as_many_as_before_after(
+def test_training_uses_one_torch_thread_and_restores_the_number_afterwards(
     photographs: Photographs,
 ) -> None:
     seen: list[int] = []
@@ -102,7 +102,7 @@ def test_torch_computes_in_one_thread_while_it_trains_and_in_as_many_as_before_a
     assert seen == [1, 2]
 
 
-def test_what_watches_is_closed_when_the_loop_fails(photographs: Photographs) -> None:
+def test_the_watch_context_is_closed_when_the_loop_fails(photographs: Photographs) -> None:
     events: list[str] = []
 
     @contextmanager
@@ -121,7 +121,9 @@ def test_what_watches_is_closed_when_the_loop_fails(photographs: Photographs) ->
     assert events == ["closed by the interrupt"]
 
 
-def test_loss_and_validation_accuracy_are_told_with_their_steps(photographs: Photographs) -> None:
+def test_loss_and_validation_accuracy_are_reported_with_their_steps(
+    photographs: Photographs,
+) -> None:
     told: list[tuple[str, float, int]] = []
     result = train(
         tiny(),
@@ -149,7 +151,7 @@ def test_the_network_trains_in_training_mode_after_a_validation(photographs: Pho
     assert modes == [True] * 51
 
 
-def test_accuracy_is_the_fraction_of_right_answers_and_changes_nothing() -> None:
+def test_accuracy_is_the_fraction_of_correct_answers_and_changes_nothing() -> None:
     network = nn.Sequential(nn.BatchNorm2d(1), nn.Flatten())
     images = torch.tensor([[0.0, 1.0], [1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]).view(4, 1, 1, 2)
     assert accuracy(network, images, torch.tensor([1, 0, 1, 1])) == 0.75

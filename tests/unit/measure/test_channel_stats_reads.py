@@ -45,7 +45,7 @@ def test_small_planes_are_read_across_samples(value: float) -> None:
     assert_right(maps.to(memory_format=torch.channels_last))
 
 
-def test_no_large_batch_of_small_planes_is_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_batch_of_small_planes_is_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     across = count_calls(monkeypatch, "read_across")
     maps = torch.randn(16, 4, 5, 5)
     statistics(maps)
@@ -67,7 +67,7 @@ def test_small_planes_around_any_mean_have_numpys_statistics(
     assert assert_right(maps).constant.tolist()[:2] == [True, False]
 
 
-def test_any_number_of_threads_reads_the_same_bits() -> None:
+def test_statistics_are_bitwise_the_same_for_any_number_of_threads() -> None:
     maps = torch.randn(8, 16, 96, 96)
     alone = statistics(maps).parts
     torch.set_num_threads(2)
@@ -78,7 +78,7 @@ def test_any_number_of_threads_reads_the_same_bits() -> None:
     assert all(torch.equal(a, b) for a, b in zip(alone, together, strict=True))
 
 
-def test_layers_whose_planes_vary_are_judged_by_one_quick_look(
+def test_only_planes_that_hardly_vary_are_checked_for_cancellation(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     looks = count_calls(monkeypatch, "_cancels")
@@ -111,7 +111,7 @@ def _of_clamped(maps: Tensor, floor: float = 0.0) -> Statistics:
 
 @pytest.mark.parametrize("size", [(5, 5), (12, 12)])
 @pytest.mark.parametrize("raised", [0, 1, 5, 9])
-def test_a_clamped_activation_has_its_extremes_wherever_they_are(
+def test_the_extremes_of_a_clamped_activation_are_found_in_any_sample(
     raised: int, size: tuple[int, int]
 ) -> None:
     maps = torch.randn(5, 10, *size).relu()
@@ -126,7 +126,7 @@ def test_a_clamped_activation_has_its_extremes_wherever_they_are(
 
 
 @pytest.mark.parametrize(("raised", "reads"), [(0, []), (3, []), (8, [5])])
-def test_most_smallest_values_of_a_clamped_activation_are_known_from_its_first_sample(
+def test_minima_that_the_first_sample_of_a_clamped_activation_shows_are_not_read_again(
     raised: int, reads: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     maps = torch.randn(5, 10, 12, 12).relu()
@@ -136,7 +136,7 @@ def test_most_smallest_values_of_a_clamped_activation_are_known_from_its_first_s
     assert whole == reads
 
 
-def test_a_channel_that_is_dead_in_the_first_sample_alone_is_not_dead() -> None:
+def test_a_channel_that_is_dead_only_in_the_first_sample_is_not_dead() -> None:
     maps = torch.zeros(3, 2, 4, 4)
     maps[2, 1, 3, 3] = 1.0
     found = _of_clamped(maps)
@@ -147,7 +147,7 @@ def test_a_channel_that_is_dead_in_the_first_sample_alone_is_not_dead() -> None:
 
 @pytest.mark.parametrize("value", [torch.nan, torch.inf])
 @pytest.mark.parametrize("sample", [0, 4])
-def test_a_clamped_activation_hides_nothing_that_is_not_finite(value: float, sample: int) -> None:
+def test_non_finite_values_of_a_clamped_activation_are_found(value: float, sample: int) -> None:
     maps = torch.randn(5, 3, 6, 6).relu()
     maps[sample, 1, 2, 2] = value
     found = _of_clamped(maps)

@@ -37,7 +37,7 @@ def _of_every_kind() -> list[PendingStatistics]:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_the_numbers_of_many_tensors_at_once_are_those_of_each_alone(seed: int) -> None:
+def test_statistics_computed_together_equal_those_computed_alone(seed: int) -> None:
     pending = _of_every_kind()
     assert {len(one.parts) for one in pending} == {1, 2, 4, 7}
     order = np.random.default_rng(seed).permutation(len(pending))
@@ -64,7 +64,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return counts
 
 
-def test_tensors_that_were_read_alike_are_worked_out_in_one_go(asked: list[int]) -> None:
+def test_tensors_that_were_read_in_the_same_way_are_finalized_together(asked: list[int]) -> None:
     shapes = [(4, 3, 8, 9), (4, 5, 16, 16), (4, 1, 80, 80)]
     layer_call, module = LayerCall("conv", "Conv2d"), nn.Conv2d(1, 1, 1)
     levels = (0.0, 1e4, 0.0)
@@ -82,7 +82,7 @@ def test_tensors_that_were_read_alike_are_worked_out_in_one_go(asked: list[int])
 
 
 @pytest.mark.parametrize(("most", "wanted"), [(59, [1] * 5), (60, [2, 2, 1]), (90, [3, 2])])
-def test_no_more_planes_are_worked_out_in_one_go_than_the_bound_says(
+def test_no_more_planes_than_the_bound_are_finalized_together(
     most: int, wanted: list[int], asked: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fmapboard.measure.channel_stats, "MAX_PLANES", most)

@@ -82,7 +82,9 @@ KINDS = ["plain", "nan", "infinite", "far from zero", "constant", "huge", "faint
 
 @pytest.mark.parametrize("size", [(9, 9), (1, 1), (40, 30), (3,), ()])
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_convolutions_maps(kind: str, size: tuple[int, ...]) -> None:
+def test_maps_of_a_convolution_reduced_together_equal_those_reduced_alone(
+    kind: str, size: tuple[int, ...]
+) -> None:
     module = {2: nn.Conv2d, 1: nn.Conv1d, 0: nn.Conv2d}[len(size)](3, 6, 1)
     tensor = odd_maps(kind, 4, 6, *(size or (1, 1)))
     each, alone = together_and_alone(tensor, CONV, module)
@@ -94,7 +96,9 @@ def test_a_convolutions_maps(kind: str, size: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("size", [(9, 9), (1, 1), ()])
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_activations_numbers(kind: str, size: tuple[int, ...]) -> None:
+def test_statistics_of_an_activation_reduced_together_equal_those_reduced_alone(
+    kind: str, size: tuple[int, ...]
+) -> None:
     tensor = odd_maps(kind, 4, 6, *size).clamp(min=0.0)
     tensor[3, 4] = 0.0
     each, alone = together_and_alone(tensor, RELU, nn.ReLU())
@@ -108,13 +112,15 @@ def test_an_activations_numbers(kind: str, size: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.complex64])
-def test_other_types_of_number(dtype: torch.dtype) -> None:
+def test_maps_of_other_dtypes_reduced_together_equal_those_reduced_alone(
+    dtype: torch.dtype,
+) -> None:
     each, alone = together_and_alone(maps(4, 6, 9, 9).to(dtype), CONV, nn.Conv2d(3, 6, 1))
     for here, there in zip(each, alone, strict=True):
         assert_equal(here, there)
 
 
-def test_a_long_sample_is_the_one_of_the_image_alone() -> None:
+def test_the_histogram_sample_of_a_large_image_is_the_one_it_has_alone() -> None:
     tensor = maps(3, 6, 99, 98)
     each, alone = together_and_alone(tensor, CONV, nn.Conv2d(3, 6, 1))
     for here, there in zip(each, alone, strict=True):
@@ -124,7 +130,7 @@ def test_a_long_sample_is_the_one_of_the_image_alone() -> None:
 
 
 @pytest.mark.parametrize("moments", [True, False])
-def test_only_the_images_with_odd_values_are_read_once_more(moments: bool) -> None:
+def test_only_the_images_with_non_finite_values_are_read_again(moments: bool) -> None:
     tensor = maps(5, 6, 9, 9)
     tensor[1, 2, 0, 0], tensor[4, 0, 3, 3] = torch.nan, -torch.inf
     found = statistics_per_sample(tensor, moments=moments)
@@ -145,7 +151,7 @@ def test_nothing_that_is_kept_shares_memory_with_the_live_tensor(side: int) -> N
         assert_equal(here.to_host(), there)
 
 
-def test_limits_on_channels_hold_and_all_images_are_drawn() -> None:
+def test_limits_on_channels_apply_and_all_images_are_drawn() -> None:
     few = Reducer(samples=1, max_channels=2, max_tile=4)
     each, alone = together_and_alone(maps(4, 6, 9, 9), CONV, nn.Conv2d(3, 6, 1), few)
     for here, there in zip(each, alone, strict=True):
@@ -163,11 +169,11 @@ def test_limits_on_channels_hold_and_all_images_are_drawn() -> None:
     ],
     ids=["channels last", "strided", "large"],
 )
-def test_what_is_better_read_one_by_one_is_left_to_it(tensor: Tensor) -> None:
+def test_maps_that_are_faster_to_read_one_by_one_are_not_reduced_together(tensor: Tensor) -> None:
     assert reduce_images(reducer(), CONV, "feature_maps", tensor, nn.Conv2d(3, 6, 1)) is None
 
 
-def test_tokens_lie_in_another_order_and_are_read_one_by_one() -> None:
+def test_tokens_are_read_one_by_one() -> None:
     layer_call = LayerCall("norm", "LayerNorm")
     assert (
         reduce_images(reducer(), layer_call, "feature_maps", maps(4, 9, 6), nn.LayerNorm(6)) is None
@@ -175,7 +181,7 @@ def test_tokens_lie_in_another_order_and_are_read_one_by_one() -> None:
 
 
 @pytest.mark.parametrize("max_bytes", [0, per_image.MAX_BYTES])
-def test_a_network_leaves_the_same_either_way(
+def test_a_network_records_the_same_whether_or_not_images_are_reduced_together(
     max_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     torch.manual_seed(0)
@@ -200,7 +206,7 @@ def test_a_network_leaves_the_same_either_way(
     assert len(calls) == (alone if max_bytes else alone + 3 * len(batch))
 
 
-def test_what_is_no_picture_is_counted_and_not_drawn() -> None:
+def test_maps_that_cannot_be_drawn_have_statistics_and_no_picture() -> None:
     layer_call = LayerCall("odd", "Identity")
     each, alone = together_and_alone(maps(3, 2, 2, 2, 2, 2), layer_call, nn.Identity())
     for here, there in zip(each, alone, strict=True):
@@ -208,7 +214,7 @@ def test_what_is_no_picture_is_counted_and_not_drawn() -> None:
         assert_equal(here, there)
 
 
-def test_no_image_is_read_again_for_extremes_that_its_numbers_hold(
+def test_extremes_that_the_statistics_hold_are_not_read_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked: list[tuple[int, ...]] = []

@@ -25,7 +25,7 @@ def _pending(maps: Tensor, module: nn.Module = CONV, **options: Any) -> PendingM
 @pytest.mark.parametrize("scale", ["channel", "layer", "locked"])
 @pytest.mark.parametrize("max_tile", [None, 4])
 @pytest.mark.parametrize("shape", [(1, 5, 9, 8), (1, 5, 3, 3), (1, 70, 9, 8), (3, 5, 9, 8)])
-def test_extremes_that_are_known_already_change_no_plane(
+def test_reusing_known_extremes_does_not_change_the_planes(
     shape: tuple[int, ...], max_tile: int | None, scale: Any
 ) -> None:
     maps = torch.randn(shape)
@@ -58,7 +58,7 @@ def test_maps_of_one_sample_are_not_read_again_for_their_extremes(
     assert asked == [(1, 3, 8, 8), (1, 3, 4, 4)]
 
 
-def test_a_value_that_is_not_finite_is_marked_in_the_map_of_one_sample() -> None:
+def test_a_non_finite_value_is_marked_in_the_map_of_one_sample() -> None:
     maps = torch.randn(1, 3, 8, 8)
     maps[0, 1, 2, 3] = torch.nan
     maps[0, 2] = torch.inf
@@ -77,7 +77,7 @@ def test_a_value_that_is_not_finite_is_marked_in_the_map_of_one_sample() -> None
         (torch.randn(2, 3, 8, 8), CONV),
     ],
 )
-def test_where_less_is_drawn_than_counted_the_planes_have_extremes_of_their_own(
+def test_planes_have_their_own_extremes_if_only_a_part_of_the_maps_is_drawn(
     maps: Tensor, module: nn.Module
 ) -> None:
     pending = _pending(maps, module, tokens_are_patches=True)

@@ -14,7 +14,7 @@ from fmapboard.measure.subsample import SAMPLE_SIZE, sample
 torch.set_num_threads(1)
 
 
-def test_a_small_tensor_is_sampled_whole_and_as_a_copy() -> None:
+def test_a_small_tensor_is_sampled_completely_and_copied() -> None:
     tensor = torch.rand(4, 8, 16, 16)
     drawn = sample(tensor)
     tensor_before = tensor.clone()
@@ -26,7 +26,9 @@ def test_a_small_tensor_is_sampled_whole_and_as_a_copy() -> None:
 @pytest.mark.parametrize(
     "shape", [(8, 64, 32, 32), (1000, 300), (2, 3, 2**17), (1, 2048, 7, 7), (7, 1, 97, 101)]
 )
-def test_a_large_tensor_is_sampled_with_every_channel_in_its_share(shape: tuple[int, ...]) -> None:
+def test_a_sample_of_a_large_tensor_holds_every_channel_in_proportion(
+    shape: tuple[int, ...],
+) -> None:
     channel = torch.arange(shape[1]).view(1, -1, *[1] * (len(shape) - 2)).expand(shape).float()
     drawn = sample(channel.contiguous())
     assert drawn.total == channel.numel()
@@ -36,7 +38,7 @@ def test_a_large_tensor_is_sampled_with_every_channel_in_its_share(shape: tuple[
     assert (counts - share).abs().max() <= max(2, 0.2 * share)
 
 
-def test_sampling_is_deterministic_and_draws_no_random_number() -> None:
+def test_sampling_is_deterministic_and_draws_no_random_numbers() -> None:
     tensor = torch.rand(4, 16, 64, 64)
     states = (
         torch.get_rng_state(),
@@ -57,7 +59,7 @@ def test_a_sample_of_a_large_tensor_has_its_distribution() -> None:
     assert values.std().item() == pytest.approx(1.0, abs=0.02)
 
 
-def test_a_sample_of_a_complex_tensor_is_of_its_absolute_values() -> None:
+def test_a_sample_of_a_complex_tensor_holds_absolute_values() -> None:
     assert sample(torch.tensor([3 + 4j, 0j])).values.tolist() == [5.0, 0.0]
 
 

@@ -31,14 +31,14 @@ def test_an_input_between_0_and_1_is_shown_as_it_is() -> None:
     assert how == "values 0…1 as they are"
 
 
-def test_any_other_input_is_stretched_and_says_between_what() -> None:
+def test_any_other_input_is_stretched_between_its_extremes_and_says_so() -> None:
     raster, how = draw_input_image(InputImage(0, np.array([[[-2.0, 0.0, 2.0]]], np.float32)))
     assert raster.pixels.tolist() == [[0, 128, 255]]
     assert how == "stretched between its extremes -2 and 2"
 
 
 @pytest.mark.parametrize("channels", [1, 3])
-def test_bad_pixels_of_the_input_are_marked_and_spoil_no_other(channels: int) -> None:
+def test_non_finite_pixels_of_the_input_are_marked_and_change_no_others(channels: int) -> None:
     values = np.full((channels, 1, 5), 0.2, np.float32)
     values[0, 0, 1:4] = [NAN, INF, -INF]
     values[0, 0, 4] = 1.0

@@ -43,7 +43,7 @@ def test_deeper_kernels_are_a_matrix_of_inputs_by_outputs() -> None:
     assert picture[0, 0].tolist() == [0, 0, 32]
 
 
-def test_kernel_scales_are_centred_on_zero_and_one_for_the_layer() -> None:
+def test_the_scale_of_kernels_is_centred_on_zero_and_shared_by_the_layer() -> None:
     weight = np.array([[1.0, -1.0], [0.5, 0.0]])[:, :, None, None]
     raster, peak = draw_kernels(kernels_of(weight))
     assert peak == 1.0
@@ -53,7 +53,7 @@ def test_kernel_scales_are_centred_on_zero_and_one_for_the_layer() -> None:
 
 
 @pytest.mark.parametrize("inputs", [1, 3, 5])
-def test_bad_weights_are_marked_and_spoil_no_other(inputs: int) -> None:
+def test_non_finite_weights_are_marked_and_change_no_others(inputs: int) -> None:
     weight = np.full((2, inputs, 1, 2), 0.5)
     weight[0, 0, 0] = [NAN, INF]
     weight[1, 0, 0, 0] = -INF
@@ -69,13 +69,13 @@ def test_all_zero_kernels_are_neutral() -> None:
     assert set(draw_kernels(kernels_of(np.zeros((2, 2, 2, 2))))[0].pixels.flat) == {124, 250}
 
 
-def test_at_most_so_many_kernels_are_drawn() -> None:
+def test_no_more_kernels_than_the_limit_are_drawn() -> None:
     raster, _ = draw_kernels(kernels_of(np.ones((10, 8, 1, 1))), 4)
     assert raster.pixels.shape == (9, 9)
 
 
 @pytest.mark.parametrize("most", [2, 3, 64])
-def test_kernels_are_rgb_by_the_whole_weights_inputs_and_no_others(most: int) -> None:
+def test_kernels_are_rgb_only_if_the_whole_weight_has_three_inputs(most: int) -> None:
     matrix, _ = draw_kernels(kernels_of(np.ones((8, 16, 1, 1))).cut(most), most)
     assert matrix.palette is not None
     colours, _ = draw_kernels(kernels_of(np.ones((8, 3, 1, 1))).cut(most), most)
@@ -83,7 +83,7 @@ def test_kernels_are_rgb_by_the_whole_weights_inputs_and_no_others(most: int) ->
     assert colours.pixels.shape[2] == 3
 
 
-def test_the_kernels_of_a_real_first_layer_are_drawn_whole() -> None:
+def test_the_kernels_of_a_real_first_layer_are_all_drawn() -> None:
     weight = network(torchvision.models.alexnet).features[0].weight.detach().numpy()
     raster, peak = draw_kernels(kernels_of(weight))
     assert raster.pixels.shape == (8 * 12 + 1, 8 * 12 + 1, 3)

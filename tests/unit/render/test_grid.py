@@ -79,7 +79,7 @@ def test_a_palette_grid_shows_the_same_greys_within_one_level() -> None:
         assert np.abs(off).max() == 1
 
 
-def test_channels_stand_in_order_from_the_upper_left() -> None:
+def test_channels_are_arranged_in_order_from_the_upper_left() -> None:
     maps = torch.zeros(1, 9, 2, 2)
     maps[0, :, 0, 0] = torch.arange(9) / 8 + 1e-3
     raster = draw_maps(planes_of(maps, scale="layer"), 0, GREY)
@@ -101,7 +101,7 @@ def test_channels_with_a_range_of_a_hundred_millionth_are_still_visible() -> Non
 
 
 @pytest.mark.parametrize("batch", [2, 3, 4, 5])
-def test_a_batch_gives_one_grey_grid_a_sample_and_never_colour(batch: int) -> None:
+def test_a_batch_gives_one_grey_grid_per_sample_and_never_colour(batch: int) -> None:
     maps = torch.randn(batch, 6, 5, 4, generator=torch.Generator().manual_seed(3))
     planes = planes_of(maps)
     samples = [draw_maps(planes, sample, GREY) for sample in range(len(planes.pixels))]
@@ -132,5 +132,5 @@ def test_enlarging_keeps_palette_and_colour() -> None:
     assert enlarge(rgb).pixels.tolist() == [[[1, 2, 3]] * 2] * 2
 
 
-def test_a_photograph_is_never_enlarged() -> None:
+def test_a_picture_without_tiles_is_never_enlarged() -> None:
     assert enlarge(Picture(np.zeros((4, 4), np.uint8))).pixels.shape == (4, 4)

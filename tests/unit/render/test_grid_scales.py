@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("_one_thread")
 # -- what is not a value -------------------------------------------------------------------------
 
 
-def test_maps_of_one_pixel_are_scaled_over_the_layer_and_never_constant() -> None:
+def test_maps_of_one_pixel_are_scaled_across_the_layer_and_never_constant() -> None:
     maps = torch.tensor([0.0, 1.0, 2.0, 4.0])[None, :, None, None]
     raster = draw_maps(planes_of(maps), 0, GREY)
     assert raster.palette is None

@@ -67,7 +67,7 @@ def test_pictures_of_one_value_decode_bit_exactly(value: int) -> None:
     assert np.array_equal(np.array(decoded(png.encode(Picture(pixels)))), pixels)
 
 
-def test_views_that_are_not_contiguous_are_encoded_as_they_look() -> None:
+def test_non_contiguous_views_are_encoded_correctly() -> None:
     pixels = noise(40, 60)[::2, ::-3]
     assert np.array_equal(np.array(decoded(png.encode(Picture(pixels)))), pixels)
     colour = noise(3, 9, 11).transpose(1, 2, 0)
@@ -82,7 +82,7 @@ def _filter_of(raster: Picture) -> int:
     return zlib.decompress(data[at + 4 : at + 4 + length])[0]
 
 
-def test_the_filter_is_the_one_that_makes_such_a_picture_small() -> None:
+def test_each_kind_of_picture_gets_the_filter_that_makes_it_small() -> None:
     smooth = np.add.outer(np.arange(90) * 2, np.arange(70)).astype(np.uint8)
     spiky = np.where(noise(90, 70) > 230, noise(90, 70), 7).astype(np.uint8)
     photograph = np.stack([smooth, smooth, smooth], axis=-1)
@@ -103,7 +103,7 @@ def test_a_compact_picture_decodes_bit_exactly(size: tuple[int, ...]) -> None:
     assert np.array_equal(np.array(decoded(png.encode(Picture(mixed, table, compact=True)))), mixed)
 
 
-def test_each_row_of_a_compact_picture_has_the_filter_that_leaves_least() -> None:
+def test_each_row_of_a_compact_picture_has_the_filter_with_the_smallest_residual() -> None:
     rows = np.zeros((3000, 60), np.uint8)
     assert rows.size > png._PIECE
     rows[-3] = noise(60)  # far from the row above, and from one pixel to the next
@@ -139,7 +139,7 @@ def test_the_file_has_the_chunks_of_the_format_and_nothing_else() -> None:
     assert kinds == [b"IHDR", b"PLTE", b"IDAT", b"IEND"]
 
 
-def test_colour_by_palette_costs_no_bytes_but_its_table() -> None:
+def test_a_palette_costs_no_bytes_beyond_its_table() -> None:
     pixels = noise(100, 100) % 250
     grey, coloured = (
         len(png.encode(Picture(pixels, table))) for table in (None, palette("viridis").table)
@@ -147,7 +147,7 @@ def test_colour_by_palette_costs_no_bytes_but_its_table() -> None:
     assert coloured - grey == 12 + 3 * 256
 
 
-def test_noise_costs_about_one_byte_a_pixel_and_black_next_to_none() -> None:
+def test_noise_costs_about_one_byte_per_pixel_and_black_almost_none() -> None:
     assert len(png.encode(Picture(noise(200, 200)))) < 1.02 * 200 * 200
     assert len(png.encode(Picture(np.zeros((200, 200), np.uint8)))) < 500
 
@@ -167,7 +167,7 @@ def test_a_factor_repeats_every_pixel(shape: tuple[int, ...], factor: int) -> No
     assert np.array_equal(np.array(decoded(png.encode(Picture(pixels), factor))), repeated)
 
 
-def test_an_enlarged_picture_costs_less_than_its_pixels_do() -> None:
+def test_an_enlarged_picture_costs_fewer_bytes_than_its_repeated_pixels() -> None:
     raster = Picture(noise(100, 100))
     repeated = Picture(raster.pixels.repeat(3, axis=0).repeat(3, axis=1))
     assert len(png.encode(raster, 3)) < 0.75 * len(png.encode(repeated))

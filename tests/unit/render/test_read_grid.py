@@ -52,7 +52,7 @@ def random_maps(*shape: int, seed: int = 0) -> torch.Tensor:
 
 @pytest.mark.parametrize("colours", PALETTES)
 @pytest.mark.parametrize("channels", [1, 2, 5, 17])
-def test_values_come_back_within_2_of_255_of_the_range(colours: str, channels: int) -> None:
+def test_values_are_read_back_within_2_of_255_of_the_range(colours: str, channels: int) -> None:
     maps = random_maps(2, channels, 9, 14) * 3 - 1
     planes = planes_of(maps, zero_centered=palette(colours).zero_centered)
     for sample in range(2):
@@ -66,7 +66,7 @@ def test_values_come_back_within_2_of_255_of_the_range(colours: str, channels: i
 
 
 @pytest.mark.parametrize("colours", PALETTES)
-def test_marks_come_back_exactly_and_the_values_beside_them_too(colours: str) -> None:
+def test_marks_are_read_back_exactly_and_so_are_the_values_next_to_them(colours: str) -> None:
     maps = random_maps(1, 10, 6, 6, seed=1)
     maps[0, 0, 0, 0], maps[0, 1, 2, 3], maps[0, 2, 5, 5] = math.nan, math.inf, -math.inf
     maps[0, 3], maps[0, 4] = 0.3, 0.0
@@ -86,7 +86,7 @@ def test_marks_come_back_exactly_and_the_values_beside_them_too(colours: str) ->
 
 
 @pytest.mark.parametrize("colours", PALETTES)
-def test_every_level_of_a_palette_is_told_apart(colours: str) -> None:
+def test_all_levels_of_a_palette_are_distinguishable(colours: str) -> None:
     pixels = PIXEL_OF_LEVEL.reshape(1, 1, 10, 25)
     planes = Planes(
         pixels, None, np.zeros((1, 1), bool), np.zeros((1, 1)), np.full((1, 1), 255.0),

@@ -44,13 +44,13 @@ def test_pictures_are_grouped_by_kernel_shape_and_role(
     assert picture.layer_call is layer_call
 
 
-def test_kernels_and_the_networks_input_have_tags_of_their_own() -> None:
+def test_kernels_and_the_networks_input_have_their_own_tags() -> None:
     photograph = InputImage(1, np.zeros((3, 4, 5), np.float32))
     step = compose(kernels=(kernels_of(64, 3, 7, 7),), inputs=(photograph,))
     assert [p.tag for p in step.pictures] == ["kernels_64x3x7x7/conv1", "network_input/sample_1"]
 
 
-def test_histograms_and_scalars_are_tagged_by_what_they_count() -> None:
+def test_histograms_and_scalars_are_tagged_by_what_they_describe() -> None:
     sample = Sample(np.array([0.0, 1.0], np.float32), 2)
     parameters = (Parameter("conv1.weight", sample, sample, 3.0), Parameter("conv1.bias", norm=4.0))
     roles = ("feature_maps", "inputs", "gradients_of_maps")
@@ -71,7 +71,7 @@ def test_histograms_and_scalars_are_tagged_by_what_they_count() -> None:
     }  # fmt: skip
 
 
-def test_a_name_stands_in_front_of_every_tag() -> None:
+def test_every_tag_is_prefixed_with_the_name() -> None:
     step = compose(
         SummaryBuilder(name="critic"),
         measured=(measured(maps_of(1, 4, 6, 6)),),
@@ -90,7 +90,7 @@ def test_a_name_stands_in_front_of_every_tag() -> None:
 # -- numbers -------------------------------------------------------------------------------------
 
 
-def test_fractions_are_of_the_layers_channels() -> None:
+def test_fractions_are_relative_to_the_layers_channels() -> None:
     maps = maps_of(2, 4, 6, 6)
     maps[:, 0], maps[:, 1], maps[1, 2, 0, 0] = 0.0, 7.0, math.nan
     relu = LayerCall("relu", "ReLU", pictures=False, floor=0.0)
@@ -114,7 +114,7 @@ def test_no_gradient_gives_no_norm() -> None:
 # -- pictures ------------------------------------------------------------------------------------
 
 
-def test_each_sample_is_a_raster_of_its_own() -> None:
+def test_each_sample_is_a_separate_picture() -> None:
     (picture,) = compose(measured=(measured(maps_of(5, 4, 6, 6), samples=3),)).pictures
     assert [r.pixels.shape for r in picture.samples] == [(18, 18)] * 3
 

@@ -55,7 +55,7 @@ def test_a_description_says_how_other_shapes_were_read() -> None:
     assert said in compose(measured=(sequence,)).pictures[0].description
 
 
-def test_maps_of_one_pixel_are_said_to_be_scaled_over_the_layer_as_they_are() -> None:
+def test_a_description_says_that_maps_of_one_pixel_are_scaled_across_the_layer() -> None:
     pixels = Reducer()(CALL, "feature_maps", torch.tensor([[0.0, 1.0, 4.0]]), nn.Linear(1, 3))
     step = compose(measured=(pixels.to_host(),))
     assert "; one scale for all channels of the layer; " in step.pictures[0].description
@@ -76,14 +76,14 @@ def test_maps_of_one_pixel_are_said_to_be_scaled_over_the_layer_as_they_are() ->
          "at most 64 outputs of 96x3x5x5"),
     ],
 )  # fmt: skip
-def test_a_description_of_kernels_says_how_they_lie_and_what_was_left_out(
+def test_a_description_of_kernels_says_how_they_are_arranged_and_what_was_left_out(
     shape: tuple[int, ...], text: str
 ) -> None:
     (picture,) = compose(kernels=(kernels_of(*shape),)).pictures
     assert picture.description == text
 
 
-def test_three_inputs_are_never_left_out_and_not_said_to_be() -> None:
+def test_three_inputs_are_never_left_out_and_the_description_agrees() -> None:
     (picture,) = compose(SummaryBuilder(max_kernels=2), kernels=(kernels_of(2, 3, 5, 5),)).pictures
     assert picture.description.endswith("one scale for the layer")
 

@@ -40,13 +40,13 @@ def parsed(parts: list[bytes]) -> summary_pb2.Summary:
 
 
 @pytest.mark.parametrize("size", [0, 1, 127, 128, 16383, 16384, 2**21 - 1, 2**21])
-def test_a_field_of_any_length_is_what_protocol_buffers_write(size: int) -> None:
+def test_a_field_of_any_length_is_encoded_as_protocol_buffers_do(size: int) -> None:
     content = bytes(size)
     written = b"".join(field(8, content))
     assert written == tensor_pb2.TensorProto(string_val=[content]).SerializeToString()
 
 
-def test_a_field_of_a_high_number_and_of_many_parts() -> None:
+def test_a_field_with_a_two_byte_key_or_with_many_parts_is_encoded_correctly() -> None:
     parts = [bytes([n]) * n for n in (0, 70, 200)]
     number = tensor_pb2.TensorProto.UINT32_VAL_FIELD_NUMBER  # 16: its key has two bytes
     whole = tensor_pb2.TensorProto.FromString(b"".join(field(number, *parts[:2])))
@@ -73,7 +73,7 @@ def test_a_picture_parses_as_the_image_plugin_writes_it(side: int) -> None:
     )
 
 
-def test_a_tags_metadata_goes_with_its_first_value_only() -> None:
+def test_a_tags_metadata_is_written_only_with_its_first_value() -> None:
     encode = Encoder()
     old, new = picture_of(noise(4, 4)), picture_of(noise(4, 4), tag="feature_maps_1x1x1x1/late")
     first = parsed(encode(step_of(old)))
@@ -83,7 +83,7 @@ def test_a_tags_metadata_goes_with_its_first_value_only() -> None:
     assert [value.tag for value in second.value] == [old.tag, new.tag, "gradient_norm/total"]
 
 
-def test_an_event_in_parts_is_one_whole_event_with_its_checksums(tmp_path: Path) -> None:
+def test_an_event_written_in_parts_is_one_event_with_valid_checksums(tmp_path: Path) -> None:
     step = step_of(picture_of(noise(300, 300)), picture_of(noise(3, 3), tag="other"))
     parts = Encoder()(step)
     file = EventFile.open(tmp_path)
@@ -118,7 +118,7 @@ class Counted:
 
 
 @pytest.mark.parametrize("layers", [1, 50])
-def test_a_step_of_any_size_is_made_in_two_messages(
+def test_a_step_of_any_size_is_built_from_two_messages(
     layers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = [f"conv{n}" for n in range(layers)]
@@ -199,7 +199,7 @@ def test_histograms_are_those_of_tensorboards_plugin_at_every_step() -> None:
             np.testing.assert_array_equal(make_ndarray(here.tensor), make_ndarray(value.tensor))
 
 
-def test_numbers_of_known_tags_are_put_into_no_message() -> None:
+def test_values_of_known_tags_are_encoded_without_a_message() -> None:
     encode = Encoder()
     in_messages = [
         len(parsed(encode(_numbers(number, buckets))[-1:]).value)

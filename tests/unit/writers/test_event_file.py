@@ -24,7 +24,7 @@ from fmapboard.writers.tensorboard import TensorBoardWriter, default_log_dir
 # -- the file itself -----------------------------------------------------------------------------
 
 
-def test_tensorboards_event_accumulator_reads_every_kind_back(tmp_path: Path) -> None:
+def test_tensorboards_event_accumulator_reads_back_every_kind_of_value(tmp_path: Path) -> None:
     write(tmp_path, 0, 10, 20)
     accumulator = EventAccumulator(str(tmp_path), size_guidance={tag_types.TENSORS: 0}).Reload()
     assert set(accumulator.Tags()[tag_types.TENSORS]) == {
@@ -73,7 +73,7 @@ def test_a_step_is_readable_as_soon_as_write_returns(tmp_path: Path) -> None:
     writer.close()
 
 
-def test_metadata_stands_at_the_first_value_of_a_tag_only(tmp_path: Path) -> None:
+def test_metadata_is_written_only_with_the_first_value_of_a_tag(tmp_path: Path) -> None:
     path = write(tmp_path, 0, 1).path
     values = [
         (event.step, value.tag)
@@ -107,7 +107,7 @@ def test_the_comment_ends_the_default_directory() -> None:
 # -- things that go wrong ------------------------------------------------------------------------
 
 
-def test_a_step_of_thousands_of_parts_is_whole(tmp_path: Path) -> None:
+def test_a_step_of_thousands_of_parts_is_written_completely(tmp_path: Path) -> None:
     picture = raster_of(0)
     pictures = tuple(TaggedPictures(f"maps/{n}", "feature_maps", (picture,)) for n in range(1000))
     writer = TensorBoardWriter(tmp_path)

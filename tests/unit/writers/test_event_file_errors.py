@@ -57,7 +57,7 @@ def on_full_disk(
 
 
 @pytest.mark.parametrize("gathers", [True, False])
-def test_a_full_disk_costs_the_step_and_nothing_else(
+def test_a_full_disk_loses_only_the_step_being_written(
     gathers: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     writer = TensorBoardWriter(tmp_path)
@@ -75,7 +75,7 @@ def test_a_full_disk_costs_the_step_and_nothing_else(
     assert steps_in(writer.path) == [0, 2]
 
 
-def test_a_file_that_may_not_grow_ends_behind_its_last_whole_record(tmp_path: Path) -> None:
+def test_a_file_that_may_not_grow_ends_after_its_last_complete_record(tmp_path: Path) -> None:
     writer = TensorBoardWriter(tmp_path)
     writer.write(step_of(0))
     whole = writer.path.stat().st_size
@@ -92,7 +92,7 @@ def test_a_file_that_may_not_grow_ends_behind_its_last_whole_record(tmp_path: Pa
     assert steps_in(writer.path) == [0, 2]
 
 
-def test_what_a_short_write_left_over_is_written_behind_it(
+def test_the_rest_of_a_short_write_is_written_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write = os.write
@@ -104,7 +104,7 @@ def test_what_a_short_write_left_over_is_written_behind_it(
     assert steps_in(writer.path) == [0, 1]
 
 
-def test_tags_that_a_lost_first_step_described_are_described_by_the_next(
+def test_metadata_lost_with_a_first_step_is_written_with_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     writer = TensorBoardWriter(tmp_path)
@@ -131,7 +131,7 @@ def test_a_directory_that_cannot_be_written_to_is_an_error_at_once(tmp_path: Pat
         TensorBoardWriter(tmp_path / "file")
 
 
-def test_a_file_that_cannot_be_begun_is_let_go_and_taken_away(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_started_is_closed_and_removed(tmp_path: Path) -> None:
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (10, limits[1]))
     try:

@@ -22,7 +22,7 @@ from fmapboard.writers.pipeline import MAX_QUEUE_BYTES, Pipeline
 
 
 @pytest.mark.parametrize("max_bytes", [10**7, 9_000])
-def test_a_bound_on_bytes_compresses_each_picture_once(
+def test_with_a_bound_on_bytes_each_picture_is_compressed_once(
     max_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compressed: list[Picture] = []
@@ -47,7 +47,7 @@ def test_a_bound_on_bytes_compresses_each_picture_once(
     assert len({id(picture.pixels) for picture in compressed}) == len(compressed)
 
 
-def test_the_step_after_one_that_waited_for_the_queue_says_for_how_long(
+def test_the_step_after_a_wait_for_the_queue_records_its_duration(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     begun, go_on, clock, writer = threading.Event(), threading.Event(), Clock(), MemoryWriter()
@@ -77,7 +77,7 @@ def test_the_step_after_one_that_waited_for_the_queue_says_for_how_long(
     assert waited == [None, None, None, 1500.0, None]
 
 
-def test_writing_a_step_may_change_hands_before_it_is_composed_and_before_it_is_written() -> None:
+def test_writing_a_step_may_switch_threads_before_it_is_composed_and_before_it_is_written() -> None:
     writer, received = MemoryWriter(), []
 
     def receive() -> StepData:

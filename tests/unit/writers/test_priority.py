@@ -29,7 +29,7 @@ def own_priority() -> int:
 
 
 @pytest.mark.parametrize("low_priority", [True, False])
-def test_a_worker_has_the_lowest_priority_only_if_that_is_asked_for(low_priority: bool) -> None:
+def test_a_worker_has_the_lowest_priority_only_on_request(low_priority: bool) -> None:
     seen: SimpleQueue[int] = SimpleQueue()
     worker: Worker[None] = Worker(
         lambda _: seen.put(own_priority()), lambda error: None, low_priority=low_priority
@@ -39,7 +39,7 @@ def test_a_worker_has_the_lowest_priority_only_if_that_is_asked_for(low_priority
     worker.close()
 
 
-def test_the_steps_of_a_training_are_written_with_the_lowest_priority() -> None:
+def test_the_steps_of_a_training_run_are_written_with_the_lowest_priority() -> None:
     class Watching(MemoryWriter):
         def write(self, step: LoggedStep) -> None:
             seen.put(own_priority())
@@ -89,7 +89,7 @@ def noting() -> Iterator[Noting]:
     noting.worker.close()
 
 
-def test_at_the_bound_of_the_backlog_the_rest_of_an_item_is_worked_on_at_normal_priority(
+def test_at_the_bound_of_the_backlog_the_rest_of_an_item_is_processed_at_normal_priority(
     noting: Noting,
 ) -> None:
     go_on = noting.held[0, "begins"] = threading.Event()
@@ -115,7 +115,7 @@ def test_below_the_bound_of_the_backlog_the_priority_stays_the_lowest(
     assert {noting.next()[2] for _ in range(2 * steps)} == {19}
 
 
-def test_the_priority_is_the_lowest_again_after_eight_steps_in_a_row_that_waited_for_none(
+def test_the_priority_is_the_lowest_again_after_eight_steps_in_a_row_without_a_backlog(
     noting: Noting,
 ) -> None:
     go_on = noting.held[0, "begins"] = threading.Event()
@@ -151,7 +151,7 @@ def test_the_priority_is_normal_while_a_caller_waits(waiting: str, noting: Notin
         assert noting.next() == (2, "begins", 19)
 
 
-def test_the_priority_stays_the_lowest_where_no_second_thread_can_start(
+def test_the_priority_stays_the_lowest_if_no_second_thread_can_start(
     noting: Noting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def start(thread: threading.Thread) -> None:

@@ -117,7 +117,7 @@ def test_a_step_can_be_read_as_soon_as_write_returns(url: str) -> None:
     assert len(names(url)) == 1
 
 
-def test_a_real_training_is_read_back(url: str) -> None:
+def test_a_real_training_run_is_read_back(url: str) -> None:
     model = nn.Sequential(nn.Conv2d(3, 4, 3))
     with fmapboard.watch(model, url, every=1) as board:
         for number in range(3):
@@ -126,7 +126,7 @@ def test_a_real_training_is_read_back(url: str) -> None:
     assert read_steps(provider_of(url), "scalars", "nonfinite/0") == [0, 1, 2]
 
 
-def test_a_resumed_run_forgets_what_it_logged_from_there_on(url: str) -> None:
+def test_a_resumed_run_discards_the_steps_from_the_start_step_on(url: str) -> None:
     for numbers in ((0, 10, 20, 30), (20, 30)):
         writer = TensorBoardWriter(url, start_step=15 if numbers[0] else 0)
         for number in numbers:
@@ -136,9 +136,7 @@ def test_a_resumed_run_forgets_what_it_logged_from_there_on(url: str) -> None:
     assert read_steps(provider_of(url), "scalars", TAG) == [0, 10, 20, 30]
 
 
-def test_an_object_that_has_grown_large_is_followed_by_another(
-    url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_large_object_is_followed_by_another(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote, "_MOST_BYTES", 2000)
     writer = TensorBoardWriter(url)
     for number in range(20):
@@ -153,7 +151,7 @@ def test_an_object_that_has_grown_large_is_followed_by_another(
     assert [datum.step for datum in blobs["."]["feature_maps_1x1x1x1/conv"]] == list(range(20))
 
 
-def test_beside_another_writers_event_file_ours_is_a_run_of_its_own(url: str) -> None:
+def test_next_to_another_writers_event_file_ours_is_a_separate_run(url: str) -> None:
     with fsspec.open(f"{url}/events.out.tfevents.1.host", "wb") as file:
         file.write(b"")
     assert str(TensorBoardWriter(url).log_dir) == f"{url}/fmapboard"
@@ -179,7 +177,7 @@ def test_torchs_own_writer_reaches_the_same_memory(url: str) -> None:
 
 
 @pytest.mark.parametrize("url", ["objects"], indirect=True)
-def test_a_store_that_does_not_answer_costs_the_step_and_nothing_else(
+def test_a_store_that_does_not_answer_loses_only_the_step_being_written(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     writer = TensorBoardWriter(url)

@@ -15,7 +15,7 @@ def threads() -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if thread.name == "fmapboard"]
 
 
-def test_items_are_worked_on_in_order_in_a_thread_of_its_own(desk: Desk) -> None:
+def test_items_are_processed_in_order_in_a_separate_thread(desk: Desk) -> None:
     seen: list[tuple[int, str]] = []
     worker: Worker[int] = Worker(
         lambda item: seen.append((item, threading.current_thread().name)), desk.failures.append
@@ -35,7 +35,7 @@ def test_no_thread_is_started_before_the_first_item() -> None:
     assert len(threads()) == before
 
 
-def test_flush_returns_when_everything_is_worked_on(desk: Desk) -> None:
+def test_flush_returns_once_everything_is_processed(desk: Desk) -> None:
     worker = desk.worker()
     desk.hold_at_first(worker)
 
@@ -86,7 +86,7 @@ def test_a_full_queue_drops_the_oldest_waiting_items_and_counts_them(desk: Desk)
     assert desk.done == ["first", "b", "c"]
 
 
-def test_a_large_item_drops_as_many_as_it_needs_room_for(desk: Desk) -> None:
+def test_a_large_item_drops_as_many_as_it_needs_space_for(desk: Desk) -> None:
     worker = desk.worker(max_bytes=100, when_full="drop_oldest")
     desk.hold_at_first(worker)
     for name in ("a", "b", "c"):
@@ -98,7 +98,7 @@ def test_a_large_item_drops_as_many_as_it_needs_room_for(desk: Desk) -> None:
     assert desk.done == ["first", "c", "large"]
 
 
-def test_an_item_larger_than_the_bound_is_let_in_alone(desk: Desk) -> None:
+def test_an_item_larger_than_the_bound_is_accepted_alone(desk: Desk) -> None:
     worker = desk.worker(max_bytes=10)
     worker.put("huge", 1000)
     worker.flush()
@@ -106,7 +106,7 @@ def test_an_item_larger_than_the_bound_is_let_in_alone(desk: Desk) -> None:
     worker.close()
 
 
-def test_the_bytes_of_items_that_were_taken_out_are_free_again(desk: Desk) -> None:
+def test_the_bytes_of_processed_items_are_released(desk: Desk) -> None:
     worker = desk.worker(max_bytes=100, when_full="drop_oldest")
     for _ in range(50):
         worker.put("item", 100)
@@ -116,7 +116,7 @@ def test_the_bytes_of_items_that_were_taken_out_are_free_again(desk: Desk) -> No
     assert worker.dropped == 0
 
 
-def test_a_failure_is_reported_and_the_work_goes_on(desk: Desk) -> None:
+def test_a_failure_is_reported_and_the_work_continues(desk: Desk) -> None:
     worker = desk.worker()
     error = ValueError("no space")
     for item in ("a", error, "b"):
@@ -126,7 +126,7 @@ def test_a_failure_is_reported_and_the_work_goes_on(desk: Desk) -> None:
     assert desk.failures == [error]
 
 
-def test_close_works_off_what_waits_and_may_be_called_twice(desk: Desk) -> None:
+def test_close_processes_queued_items_and_may_be_called_twice(desk: Desk) -> None:
     worker = desk.worker()
     before = len(threads())
     for item in range(20):
@@ -138,7 +138,7 @@ def test_close_works_off_what_waits_and_may_be_called_twice(desk: Desk) -> None:
     worker.flush()
 
 
-def test_what_comes_after_close_is_ignored(desk: Desk) -> None:
+def test_items_put_after_close_are_ignored(desk: Desk) -> None:
     worker = desk.worker()
     worker.put("a", 1)
     worker.close()
@@ -148,7 +148,7 @@ def test_what_comes_after_close_is_ignored(desk: Desk) -> None:
     assert not worker._backlog
 
 
-def test_the_thread_of_an_owner_that_is_collected_ends(desk: Desk) -> None:
+def test_the_thread_ends_when_its_worker_is_garbage_collected(desk: Desk) -> None:
     worker = desk.worker()
     worker.put("a", 1)
     worker.flush()
@@ -160,7 +160,7 @@ def test_the_thread_of_an_owner_that_is_collected_ends(desk: Desk) -> None:
     assert not thread.is_alive()
 
 
-def test_an_item_is_not_kept_once_it_is_worked_on(desk: Desk) -> None:
+def test_an_item_is_not_kept_once_it_is_processed(desk: Desk) -> None:
     class Item:
         pass
 
@@ -173,7 +173,7 @@ def test_an_item_is_not_kept_once_it_is_worked_on(desk: Desk) -> None:
     assert gone() is None
 
 
-def test_closing_from_inside_the_work_neither_hangs_nor_loses_what_waits(desk: Desk) -> None:
+def test_closing_from_inside_the_work_neither_hangs_nor_loses_queued_items(desk: Desk) -> None:
     closed = threading.Event()
 
     def work(item: str) -> None:

@@ -42,7 +42,7 @@ def test_a_thread_that_ends_is_reported_once_and_later_items_are_discarded(
     assert not any(thread.is_alive() for thread in worker._threads.values())
 
 
-def test_a_caller_that_waits_for_a_thread_that_ends_goes_on(desk: Desk) -> None:
+def test_a_caller_that_waits_for_a_thread_that_ends_continues(desk: Desk) -> None:
     def work(item: object) -> None:
         desk.work(item)
         raise Ends
@@ -58,7 +58,7 @@ def test_a_caller_that_waits_for_a_thread_that_ends_goes_on(desk: Desk) -> None:
     assert desk.done == ["first"]
 
 
-def test_a_thread_whose_report_fails_keeps_nobody_waiting() -> None:
+def test_a_failing_error_report_blocks_no_caller() -> None:
     def failed(error: Exception) -> None:
         raise ValueError("cannot report")
 
@@ -72,7 +72,7 @@ def test_a_thread_whose_report_fails_keeps_nobody_waiting() -> None:
     assert not worker._backlog
 
 
-def test_a_thread_that_cannot_start_is_reported_once_and_training_goes_on(
+def test_a_thread_that_cannot_start_is_reported_once_and_training_continues(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def start(thread: threading.Thread) -> None:
@@ -112,7 +112,7 @@ def test_ctrl_c_while_waiting_for_the_queue_reaches_the_caller_and_leaves_the_wo
     assert desk.done == ["first", "fills", "kept"]
 
 
-def test_a_writer_that_exits_is_reported_once_and_training_goes_on(
+def test_a_writer_that_exits_is_reported_once_and_training_continues(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Exits(MemoryWriter):

@@ -11,7 +11,7 @@ from held_work import LIMIT, Desk
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 @pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
-def test_a_forked_child_neither_hangs_nor_works_on_its_parents_items(desk: Desk) -> None:
+def test_a_forked_child_neither_hangs_nor_processes_its_parents_items(desk: Desk) -> None:
     worker = desk.worker(max_bytes=10)
     worker.put("parent's", 5)
     worker.flush()

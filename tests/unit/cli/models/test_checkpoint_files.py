@@ -105,7 +105,7 @@ def test_truncated_safetensors_are_refused_in_one_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content", [b"hello, I am a text", b"\x89PNG\r\n\x1a\n", bytes(range(256))]
 )
-def test_other_files_are_no_checkpoints(tmp_path: Path, content: bytes) -> None:
+def test_other_files_are_not_checkpoints(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "a.pt"
     path.write_bytes(content)
     with pytest.raises(CheckpointError, match=r"a\.pt' is not a checkpoint") as caught:
@@ -114,13 +114,15 @@ def test_other_files_are_no_checkpoints(tmp_path: Path, content: bytes) -> None:
 
 
 @pytest.mark.parametrize("content", [b"hello, I am a text", b"\x80\x02\xff"])
-def test_what_torch_says_of_no_pickle_is_left_out(tmp_path: Path, content: bytes) -> None:
+def test_torchs_message_about_a_file_that_is_not_a_pickle_is_left_out(
+    tmp_path: Path, content: bytes
+) -> None:
     (tmp_path / "a.pt").write_bytes(content)
     with pytest.raises(CheckpointError, match=r"damaged \(not a file of torch\.save\)$"):
         read_state_dict(tmp_path / "a.pt")
 
 
-def test_an_empty_file_is_said_to_be_empty(tmp_path: Path) -> None:
+def test_an_empty_file_is_reported_as_empty(tmp_path: Path) -> None:
     (tmp_path / "a.pt").touch()
     with pytest.raises(CheckpointError, match=r"a\.pt' is empty: 0 bytes"):
         read_state_dict(tmp_path / "a.pt")
@@ -132,7 +134,7 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
         read_state_dict(tmp_path / "a.pt")
 
 
-def test_a_missing_file_is_said_with_its_neighbours(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported_with_similar_names(tmp_path: Path) -> None:
     (tmp_path / "last.ckpt").touch()
     with pytest.raises(
         CheckpointError, match=r"no such checkpoint: .*lst\.ckpt'; closest: last\.ck"
@@ -140,7 +142,7 @@ def test_a_missing_file_is_said_with_its_neighbours(tmp_path: Path) -> None:
         read_state_dict(tmp_path / "lst.ckpt")
 
 
-def test_a_folder_is_no_checkpoint(tmp_path: Path) -> None:
+def test_a_folder_is_not_a_checkpoint(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="is a folder, not a checkpoint file"):
         read_state_dict(tmp_path)
 

@@ -54,7 +54,7 @@ def of_timm(tmp_path: Path) -> Path:
     return tmp_path / "last.pth.tar"
 
 
-def test_timms_own_checkpoint_is_loaded_and_names_its_averages(of_timm: Path) -> None:
+def test_timms_own_checkpoint_is_loaded_and_its_averaged_weights_are_named(of_timm: Path) -> None:
     model = network()
     report = load_checkpoint(model, of_timm)
     assert str(report) == (
@@ -63,13 +63,13 @@ def test_timms_own_checkpoint_is_loaded_and_names_its_averages(of_timm: Path) ->
     assert bias(model) == 0.25
 
 
-def test_averages_are_loaded_by_their_name(of_timm: Path) -> None:
+def test_averaged_weights_are_loaded_by_their_name(of_timm: Path) -> None:
     model = network()
     assert str(load_checkpoint(model, of_timm, key="state_dict_ema")) == "7 of 7 tensors loaded"
     assert bias(model) == 0.75
 
 
-def test_a_name_that_the_file_lacks_is_refused_with_those_it_has(of_timm: Path) -> None:
+def test_a_name_that_the_file_lacks_is_refused_with_a_list_of_its_names(of_timm: Path) -> None:
     text = r"has no 'ema'; closest: .*state_dict_ema.*; it holds state_dict, state_dict_ema, "
     with pytest.raises(CheckpointError, match=text):
         load_checkpoint(network(), of_timm, key="ema")
@@ -101,7 +101,7 @@ def test_a_checkpoint_of_torchvisions_references_is_loaded(tmp_path: Path, zippe
     assert bias(model) == 0.75
 
 
-def test_averages_beside_the_weights_under_a_prefix_are_chosen_by_it(tmp_path: Path) -> None:
+def test_averaged_weights_under_a_prefix_are_chosen_by_it(tmp_path: Path) -> None:
     both = {f"online_model.{n}": t for n, t in state(1).items()}
     both |= {f"ema_model.{n}": t for n, t in state(2).items()}
     path, model = saved({"step": 3, "ema": both}, tmp_path / "a.pt"), network()
@@ -142,7 +142,7 @@ HOLDERS: dict[str, Any] = {
 
 @pytest.mark.parametrize("holder", HOLDERS)
 @pytest.mark.parametrize("zipped", [True, False])
-def test_plain_holders_beside_the_weights_do_no_harm(
+def test_plain_containers_next_to_the_weights_do_no_harm(
     tmp_path: Path, holder: str, zipped: bool
 ) -> None:
     path = tmp_path / "a.pt"
@@ -214,7 +214,7 @@ def test_compiled_and_parallel_models_state_dicts_are_loaded(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("wrapper", ["_fsdp_wrapped_module", "_checkpoint_wrapped_module"])
-def test_other_wrappers_names_are_taken_off(tmp_path: Path, wrapper: str) -> None:
+def test_the_names_of_other_wrappers_are_removed(tmp_path: Path, wrapper: str) -> None:
     wrapped = {name.replace(".", f".{wrapper}."): tensor for name, tensor in state().items()}
     assert load_checkpoint(network(), saved(wrapped, tmp_path / "a.pt")).matched == 7
 
@@ -234,7 +234,7 @@ def test_nan_in_loaded_weights_is_reported_with_its_count(tmp_path: Path) -> Non
     )
 
 
-def test_infinity_in_a_buffer_is_no_fault(tmp_path: Path) -> None:
+def test_infinity_in_a_buffer_is_not_reported(tmp_path: Path) -> None:
     masked = state()
     masked["1.running_mean"][1] = -torch.inf
     assert load_checkpoint(network(), saved(masked, tmp_path / "a.pt")).nonfinite == ()

@@ -103,7 +103,7 @@ def test_networks_for_clips_are_refused(name: str) -> None:
         load_model(name, weights="none")
 
 
-def test_quantized_networks_are_refused_with_the_float_one() -> None:
+def test_quantized_networks_are_refused_and_the_float_one_is_suggested() -> None:
     with pytest.raises(ConfigurationError, match="use 'resnet18'"):
         load_model("quantized_resnet18", weights="none")
 
@@ -115,7 +115,7 @@ def test_a_segmentation_model_takes_the_whole_picture_and_fetches_no_backbone() 
     assert square.preprocessing(photograph()).shape == (3, 64, 64)
 
 
-def test_a_detector_runs_on_a_small_picture() -> None:
+def test_a_detector_runs_on_a_small_image() -> None:
     name = "fasterrcnn_mobilenet_v3_large_fpn"
     loaded = load_model(name, weights="none")
     assert loaded.preprocessing(photograph(900, 600)).shape == (3, 320, 480)
@@ -131,7 +131,7 @@ def test_a_detector_runs_on_a_small_picture() -> None:
 
 
 @pytest.mark.parametrize("name", ["googlenet", "inception_v3"])
-def test_networks_with_a_warning_of_their_own_are_built_without_it(name: str) -> None:
+def test_networks_that_warn_when_built_are_built_without_a_warning(name: str) -> None:
     loaded = load_model(name, weights="none")
     assert loaded.model.transform_input is True
 
@@ -141,7 +141,7 @@ def test_a_constructors_argument_reaches_torchvision() -> None:
     assert loaded.model.num_classes == 7
 
 
-def test_other_classes_than_the_pretrained_weights_have_are_refused_with_the_way_out() -> None:
+def test_a_number_of_classes_that_pretrained_weights_rule_out_is_refused_with_a_fix() -> None:
     text = "cannot be built with num_classes=7: .* may rule it out: try --weights none$"
     with pytest.raises(ConfigurationError, match=text):
         load_model("squeezenet1_1", model_args=["num_classes=7"])
