@@ -1,4 +1,4 @@
-"""What every test relies on."""
+"""Settings that every test relies on, and the marker of the slow tests."""
 
 from __future__ import annotations
 
@@ -9,9 +9,29 @@ from pathlib import Path
 import pytest
 import torch
 
-# Helpers that hold asserts: their failures show values, as those of test modules do.
-for _helper in Path(__file__).with_name("helpers").glob("*.py"):
+TESTS = Path(__file__).parent
+SLOW_FOLDERS = ("e2e", "integrations", "plugin", "recipes", "same_records")
+"""Folders of which every test is slow: real training runs, servers and browsers."""
+
+# Helpers contain assertions: rewritten, their failures show values as those of test modules do.
+for _helper in (TESTS / "helpers").glob("*.py"):
     pytest.register_assert_rewrite(_helper.stem)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of the slow folders; `pytest -m "not slow"` leaves them out."""
+    for item in items:
+        if item.path.relative_to(TESTS).parts[0] in SLOW_FOLDERS:
+            item.add_marker(pytest.mark.slow)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_torch_thread() -> Iterator[None]:
+    """One torch thread: the tests' small tensors are faster with it, and forks are safe."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(autouse=True)
@@ -21,7 +41,7 @@ def _same_random_numbers() -> None:
 
 @pytest.fixture(autouse=True)
 def _errors_of_ours_are_raised(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests of what a user sees of an error take this away again."""
+    """Raise fmapboard's errors; tests of what a user sees use `errors_are_only_logged`."""
     monkeypatch.setenv("FMAPBOARD_ON_ERROR", "raise")
 
 
@@ -29,12 +49,13 @@ def _errors_of_ours_are_raised(monkeypatch: pytest.MonkeyPatch) -> None:
 def errors_are_only_logged(
     monkeypatch: pytest.MonkeyPatch, _errors_of_ours_are_raised: None
 ) -> None:
+    """Log fmapboard's errors, as for a user."""
     monkeypatch.delenv("FMAPBOARD_ON_ERROR")
 
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
-    """In CI a test that skips fails, but for those that need a GPU."""
+    """In CI a skipped test fails, unless it needs a GPU."""
     outcome = yield
     report = outcome.get_result()
     if report.skipped and os.environ.get("CI") and not item.get_closest_marker("cuda"):

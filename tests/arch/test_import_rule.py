@@ -18,7 +18,7 @@ ORDER = [
     *("session", "capture", "writers", "measure", "summary", "render", "model", "options"),
     *("schedule", "records", "tab_format", "tags", "errors"),
 ]
-"""Each may import what stands to its right."""
+"""Each may import the ones to its right."""
 
 PLUGIN_MAY_IMPORT = {"plugin", "tab_format", "tags", "errors"}
 WITHOUT_TORCH = {
@@ -53,26 +53,26 @@ def imports(path: Path) -> set[str]:
     return names
 
 
-def places(module: str) -> set[str]:
-    """The packages and top-level modules of fmapboard that a module imports."""
+def packages(module: str) -> set[str]:
+    """Packages and top-level modules of fmapboard that a module imports."""
     own = {n.split(".")[1] for n in imports(MODULES[module]) if n.startswith("fmapboard.")}
     return own & {name.split(".")[0] for name in INNER}
 
 
-def test_every_package_has_a_place_in_the_rule() -> None:
+def test_every_package_has_a_package_in_the_rule() -> None:
     assert {name.split(".")[0] for name in INNER} <= {*ORDER, "plugin"}
 
 
 @pytest.mark.parametrize("module", INNER)
 def test_a_module_imports_only_packages_to_its_right(module: str) -> None:
-    place = module.split(".")[0]
-    if place == "plugin":
-        assert places(module) <= PLUGIN_MAY_IMPORT
+    package = module.split(".")[0]
+    if package == "plugin":
+        assert packages(module) <= PLUGIN_MAY_IMPORT
         return
-    allowed = set(ORDER[ORDER.index(place) :])
+    allowed = set(ORDER[ORDER.index(package) :])
     if module == "cli.doctor_probe":
         allowed.add("plugin")  # it starts the tab to see whether it can be started
-    assert places(module) <= allowed
+    assert packages(module) <= allowed
 
 
 @pytest.mark.parametrize("module", INNER)

@@ -47,7 +47,7 @@ def write(directory: Path, *numbers: int, **options: Any) -> TensorBoardWriter:
 
 
 def steps_in(path: Path) -> list[int]:
-    """The steps of all readable summaries of a file; every checksum is verified on the way."""
+    """The steps of all readable summaries of a file; every checksum is verified."""
     return [event.step for event in EventFileLoader(str(path)).Load() if event.summary.value]
 
 

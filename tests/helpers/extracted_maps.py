@@ -20,6 +20,6 @@ def random_images(size: int = 64, batch: int = 2) -> Tensor:
 
 
 def assert_same_maps(found: dict[str, Any], expected: dict[str, Any]) -> None:
-    assert list(found) == list(expected)  # call order, and nothing lost
+    assert list(found) == list(expected)  # in call order, none missing
     for name, value in expected.items():
         assert torch.equal(found[name], value), name

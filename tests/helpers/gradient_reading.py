@@ -34,7 +34,7 @@ def backward(model: nn.Module, scale: float = 1.0) -> Tensor:
 
 
 def reference_norms(model: nn.Module) -> dict[str, float]:
-    """2-norms in float64, from the gradients as they stand now."""
+    """2-norms of the current gradients, in float64."""
     return {
         name: (p.grad.to_dense() if p.grad.is_sparse else p.grad).double().norm().item()
         for name, p in model.named_parameters()
@@ -53,7 +53,7 @@ def assert_close(found: dict[str, float], expected: dict[str, float]) -> None:
 
 
 def read_at_step(model: nn.Module, optimizer: Any, names: Any = ()) -> tuple[Parameter, ...]:
-    """One optimizer step while armed."""
+    """Take one optimizer step with an armed reader; what it read."""
     reader = reader_of(model, names)
     reader.arm()
     optimizer.step()

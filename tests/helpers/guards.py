@@ -1,4 +1,4 @@
-"""Guards for tests: errors of ours end the test, or are kept in a list."""
+"""Guards for tests: fmapboard's errors are raised, or collected in a list."""
 
 from __future__ import annotations
 

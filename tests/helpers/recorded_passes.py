@@ -31,16 +31,16 @@ class Counting(nn.Module):
 def recorded(
     model: nn.Module, images: Tensor, **options: object
 ) -> tuple[list[StepData], list[str]]:
-    said: list[str] = []
-    record = ImagePasses(model, reducer(), refused=said.append, **options)  # type: ignore[arg-type]
-    return [image.to_host() for image in record(images, 0)], said
+    reasons: list[str] = []
+    record = ImagePasses(model, reducer(), refused=reasons.append, **options)  # type: ignore[arg-type]
+    return [image.to_host() for image in record(images, 0)], reasons
 
 
 def images(count: int = 5, side: int = 12) -> Tensor:
     return torch.randn(count, 3, side, side)
 
 
-def assert_as_alone(model: nn.Module, batch: Tensor, steps: list[StepData]) -> None:
+def assert_as_if_alone(model: nn.Module, batch: Tensor, steps: list[StepData]) -> None:
     assert [data.step for data in steps] == list(range(len(batch)))
     for number, data in enumerate(steps):
         own = ImagePasses(model, reducer()).one(batch[number : number + 1], number)

@@ -1,4 +1,4 @@
-"""`extract_gradients` against what backward hooks really give."""
+"""`extract_gradients` returns what backward hooks receive."""
 
 from __future__ import annotations
 
@@ -13,10 +13,8 @@ from torch import Tensor, nn
 from fmapboard import ConfigurationError, extract_gradients
 from fmapboard.model.layers import named_layers
 
-torch.set_num_threads(1)
 
-
-def _not_inplace(model: nn.Module) -> nn.Module:
+def _out_of_place(model: nn.Module) -> nn.Module:
     twin = copy.deepcopy(model)
     for module in twin.modules():
         if hasattr(module, "inplace"):
@@ -56,8 +54,8 @@ def test_gradients_are_those_of_backward_hooks_on_the_same_net_without_inplace_o
     name: str, kind: type[nn.Module]
 ) -> None:
     model, x = untrained(name), random_images(32 if name == "resnet18" else 64, batch=1)
-    expected = _backward_hooks(_not_inplace(model), x, kind)
-    found = extract_gradients(_not_inplace(model), x, loss=_loss, layers=kind)
+    expected = _backward_hooks(_out_of_place(model), x, kind)
+    found = extract_gradients(_out_of_place(model), x, loss=_loss, layers=kind)
     assert found.keys() == expected.keys()
     for layer, (grad_output, grad_input) in expected.items():
         assert torch.equal(found[layer].grad_output[0], grad_output[0]), layer
@@ -93,7 +91,7 @@ def test_grad_input_is_the_layers_own_share_if_other_layers_use_the_tensor_too()
 
 def test_an_inplace_relu_has_the_gradients_of_an_out_of_place_one() -> None:
     model, x = _Residual(), torch.tensor([[[[1.0, -1.0]]]])
-    for twin in (model, _not_inplace(model)):
+    for twin in (model, _out_of_place(model)):
         relu = extract_gradients(twin, x, loss=Tensor.sum, layers=nn.ReLU)["relu"]
         assert relu.grad_output[0].tolist() == [[[[13.0, 13.0]]]]
         assert relu.grad_input[0].tolist() == [[[[13.0, 0.0]]]]

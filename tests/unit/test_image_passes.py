@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from module_hooks import hook_count
 from recorded_passes import (
     Counting,
-    assert_as_alone,
+    assert_as_if_alone,
     assert_same_statistics,
     images,
     recorded,
@@ -28,10 +29,10 @@ def network() -> Counting:
 
 def test_an_image_in_a_batch_is_recorded_as_if_run_alone() -> None:
     model, batch = network(), images()
-    steps, said = recorded(model, batch)
-    assert said == []
+    steps, reasons = recorded(model, batch)
+    assert reasons == []
     assert model.passes == [1, 5]
-    assert_as_alone(model, batch, steps)
+    assert_as_if_alone(model, batch, steps)
 
 
 def test_only_the_first_image_of_each_size_is_run_alone() -> None:
@@ -47,9 +48,9 @@ def test_non_finite_values_in_one_image_do_not_change_the_records_of_the_others(
     model, batch = network(), images()
     batch[2, 0, 5, 5] = torch.nan
     batch[3] = 0.25
-    steps, said = recorded(model, batch)
-    assert said == []
-    assert_as_alone(model, batch, steps)
+    steps, reasons = recorded(model, batch)
+    assert reasons == []
+    assert_as_if_alone(model, batch, steps)
     planes = [data.measured[0].planes for data in steps]
     assert [p is not None and p.marks is not None for p in planes] == [
         False, False, True, False, False,
@@ -71,7 +72,7 @@ def test_a_layer_scale_is_computed_per_image() -> None:
 
 
 class InPlace(nn.Module):
-    """Overwrites what it is given."""
+    """Overwrites its input."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -84,8 +85,8 @@ class InPlace(nn.Module):
 def test_a_network_that_overwrites_its_input_is_recorded_as_if_run_alone() -> None:
     model, batch = Counting(InPlace()).eval(), images()
     kept = batch.clone()
-    steps, said = recorded(model, batch)
-    assert said == []
+    steps, reasons = recorded(model, batch)
+    assert reasons == []
     assert torch.equal(batch, kept)
     for number, data in enumerate(steps):
         own = ImagePasses(model, reducer()).one(kept[number : number + 1].clone(), number)
@@ -123,7 +124,7 @@ def test_the_model_is_left_unchanged() -> None:
     recorded(model, images())
     assert model.training
     assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
-    assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
+    assert hook_count(model) == 0
 
 
 def test_consecutive_images_of_one_size_form_a_batch_and_keep_their_order() -> None:

@@ -1,4 +1,4 @@
-"""What shows itself in a notebook."""
+"""Feature maps as a notebook displays them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_extract_shows_a_grid_for_each_layer_that_has_maps() -> None:
 
 
 def test_names_are_escaped() -> None:
-    class Odd(nn.Module):
+    class Marked(nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.add_module("<b>", nn.Conv2d(1, 1, 1))
@@ -55,17 +55,17 @@ def test_names_are_escaped() -> None:
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return self.get_submodule("<b>")(x)
 
-    page = fmapboard.extract(Odd(), torch.rand(1, 1, 4, 4))._repr_html_()
+    page = fmapboard.extract(Marked(), torch.rand(1, 1, 4, 4))._repr_html_()
     assert "<b>&lt;b&gt;</b>" in page
 
 
 def test_layers_without_a_tensor_and_empty_batches_are_listed_without_a_picture() -> None:
     from fmapboard.notebook import LayerMaps
 
-    odd = LayerMaps(none=None, pair=(torch.rand(1, 2, 4, 4), 3), empty=torch.rand(0, 2, 4, 4))
-    assert "none: NoneType\n" in repr(odd)
-    assert "pair: tuple with float32 [1, 2, 4, 4]" in repr(odd)
-    assert len(images(odd._repr_html_())) == 1
+    mixed = LayerMaps(none=None, pair=(torch.rand(1, 2, 4, 4), 3), empty=torch.rand(0, 2, 4, 4))
+    assert "none: NoneType\n" in repr(mixed)
+    assert "pair: tuple with float32 [1, 2, 4, 4]" in repr(mixed)
+    assert len(images(mixed._repr_html_())) == 1
 
 
 def test_what_extract_returns_is_saved_and_loaded_as_plain_tensors(tmp_path: Path) -> None:
@@ -136,19 +136,19 @@ def test_extract_shows_sequences_as_watch_draws_them() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "options", "text"),
+    ("shape", "options", "text"),
     [
-        (torch.rand(2, 3, 4, 4), {"sample": 2}, "sample=2: there are 2"),
-        (torch.rand(2, 3, 5), {}, r"maps of shape \[2, 3, 5\] cannot be drawn"),
-        (torch.rand(2, 3, 5), {"channel_axis": 3}, r"channel_axis=3: .* one of the axes 1 to 2"),
-        (torch.rand(2, 3, 5), {"channel_axis": 0}, "channel_axis=0: .* axis 0 holds the samples"),
-        (torch.rand(1, 2, 3, 4, 4), {"depth": -1}, "depth=-1: expected the number of a depth"),
-        (torch.rand(2, 3, 4, 4), {"colormap": "jet"}, "no palette 'jet'"),
-        (torch.rand(2, 3, 4, 4), {"scale": "locked"}, "expected 'channel' or 'layer'"),
+        ((2, 3, 4, 4), {"sample": 2}, "sample=2: there are 2"),
+        ((2, 3, 5), {}, r"maps of shape \[2, 3, 5\] cannot be drawn"),
+        ((2, 3, 5), {"channel_axis": 3}, r"channel_axis=3: .* one of the axes 1 to 2"),
+        ((2, 3, 5), {"channel_axis": 0}, "channel_axis=0: .* axis 0 holds the samples"),
+        ((1, 2, 3, 4, 4), {"depth": -1}, "depth=-1: expected the number of a depth"),
+        ((2, 3, 4, 4), {"colormap": "jet"}, "no palette 'jet'"),
+        ((2, 3, 4, 4), {"scale": "locked"}, "expected 'channel' or 'layer'"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(
-    arguments: torch.Tensor, options: dict[str, object], text: str
+    shape: tuple[int, ...], options: dict[str, object], text: str
 ) -> None:
     with pytest.raises(fmapboard.ConfigurationError, match=text):
-        fmapboard.draw(arguments, **options)
+        fmapboard.draw(torch.rand(shape), **options)

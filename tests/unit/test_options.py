@@ -1,4 +1,4 @@
-"""Options stand once: what a user can pass, what is checked and what help() shows are the same."""
+"""Options are defined once: what a user can pass, what is validated and what help() shows agree."""
 
 from __future__ import annotations
 

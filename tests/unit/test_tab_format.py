@@ -1,4 +1,4 @@
-"""The stored format: what was written opens again, today's, yesterday's, and not tomorrow's."""
+"""The stored format: records of this and earlier versions open, those of later ones are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A check that a test leaves no optimizer hook behind."""
+"""A check that a test leaves no optimizer hook behind; torch has no public list of them."""
 
 from __future__ import annotations
 

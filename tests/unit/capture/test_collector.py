@@ -8,18 +8,13 @@ from typing import Any
 import pytest
 import torch
 from guards import keeping_guard, strict_guard
-from torch import Tensor, nn
+from reduced_maps import CALL, CONV
 
 from fmapboard.capture import collector
 from fmapboard.capture.collector import ActivationCollector
 from fmapboard.capture.guard import ERRORS_UNTIL_DISABLED, Stopwatch
 from fmapboard.measure.reducer import Reducer
 from fmapboard.records import LayerCall
-
-torch.set_num_threads(1)
-
-CALL = LayerCall("conv", "Conv2d")
-CONV = nn.Conv2d(1, 1, 1)
 
 
 def _collector(
@@ -30,16 +25,19 @@ def _collector(
 
 
 @pytest.mark.parametrize(
-    ("x", "kept"),
+    ("shape", "kept", "dtype"),
     [
-        (torch.rand(2, 3, 8, 9), (3, 8, 9)),
-        (torch.rand(2, 1, 8, 9), (1, 8, 9)),
-        (torch.rand(3, 8, 9), (3, 8, 9)),
-        (torch.randint(0, 255, (1, 3, 8, 9), dtype=torch.uint8), (3, 8, 9)),
-        (torch.rand(1, 3, 300, 512), (3, 150, 256)),
+        ((2, 3, 8, 9), (3, 8, 9), torch.float32),
+        ((2, 1, 8, 9), (1, 8, 9), torch.float32),
+        ((3, 8, 9), (3, 8, 9), torch.float32),
+        ((1, 3, 8, 9), (3, 8, 9), torch.uint8),
+        ((1, 3, 300, 512), (3, 150, 256), torch.float32),
     ],
 )
-def test_the_networks_input_image_is_kept_as_a_copy(x: Tensor, kept: tuple[int, ...]) -> None:
+def test_the_networks_input_image_is_kept_as_a_copy(
+    shape: tuple[int, ...], kept: tuple[int, ...], dtype: torch.dtype
+) -> None:
+    x = (torch.rand(shape) * (255 if dtype == torch.uint8 else 1)).to(dtype)
     seen = _collector()
     seen.begin((x,), {})
     expected = x.float().reshape(-1, *x.shape[-3:])[0].numpy().copy()
@@ -53,10 +51,10 @@ def test_the_networks_input_image_is_kept_as_a_copy(x: Tensor, kept: tuple[int, 
 @pytest.mark.parametrize(
     "x",
     [
-        torch.rand(2, 4, 8, 8),
-        torch.rand(2, 7),
+        torch.ones(2, 4, 8, 8),
+        torch.ones(2, 7),
         torch.zeros(0, 3, 8, 8),
-        torch.rand(1, 3, 4, 4) + 0j,
+        torch.ones(1, 3, 4, 4) + 0j,
         torch.zeros(1, 3, 8, 8, device="meta"),
         "text",
     ],
@@ -141,14 +139,14 @@ def test_a_backward_pass_after_the_step_or_of_an_aborted_forward_pass_is_ignored
 def test_an_error_names_its_layer_and_a_layer_that_keeps_failing_is_disabled() -> None:
     failures: list[tuple[str, Exception]] = []
 
-    def breaks(*args: Any, **kwargs: Any) -> Any:
+    def fails(*args: Any, **kwargs: Any) -> Any:
         raise RuntimeError("cannot reduce")
 
-    seen = _collector(failures, reduce=breaks)
+    seen = _collector(failures, reduce=fails)
     for _ in range(ERRORS_UNTIL_DISABLED + 2):
         seen.captured(CALL, "output", torch.rand(1, 1, 2, 2), CONV)
-    told = [(layer, str(error)) for layer, error in failures]
-    assert told == [("conv", "cannot reduce")] * ERRORS_UNTIL_DISABLED
+    reported = [(layer, str(error)) for layer, error in failures]
+    assert reported == [("conv", "cannot reduce")] * ERRORS_UNTIL_DISABLED
     seen.captured(LayerCall("other", "Conv2d"), "output", torch.rand(1, 1, 2, 2), CONV)
     assert failures[-1][0] == "other"
 
@@ -187,9 +185,9 @@ def test_the_time_spent_on_a_layer_counts_even_if_it_fails() -> None:
 def test_the_number_of_bytes_is_passed_on_so_that_several_threads_may_read_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    told = []
+    calls: list[tuple[object, ...]] = []
     real = collector.aside
-    monkeypatch.setattr(collector, "aside", lambda *args: told.append(args) or real(*args))
+    monkeypatch.setattr(collector, "aside", lambda *args: calls.append(args) or real(*args))
     maps = torch.rand(2, 3, 5, 7)
     _collector().captured(CALL, "output", maps, CONV)
-    assert told == [("cpu", maps.nbytes)]
+    assert calls == [("cpu", maps.nbytes)]

@@ -1,4 +1,4 @@
-"""Who reads: one thread, or several as long as that pays."""
+"""How many threads read an output: one, or several while that is faster."""
 
 from __future__ import annotations
 
@@ -7,24 +7,22 @@ from collections.abc import Iterator
 
 import pytest
 import torch
+from torch_threads import torch_threads
 
 from fmapboard.capture import isolation
 from fmapboard.capture.cpu_threads import MANY_BYTES, Team
 from fmapboard.capture.isolation import aside
 
-torch.set_num_threads(1)
-
 
 @pytest.fixture(autouse=True)
 def _several_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(isolation, "team", Team())
-    torch.set_num_threads(3)
-    yield
-    torch.set_num_threads(1)
+    with torch_threads(3):
+        yield
 
 
 def readers(nbytes: int, seconds: float = 0.0) -> int:
-    """How many threads would read so much, which takes so long."""
+    """Number of threads that read ``nbytes`` bytes in ``seconds`` seconds."""
     with aside("cpu", nbytes):
         time.sleep(seconds)
         return torch.get_num_threads()
@@ -72,8 +70,8 @@ def test_a_long_read_of_many_bytes_is_not_a_stall() -> None:
 
 
 def test_with_a_single_torch_thread_reads_are_not_timed() -> None:
-    torch.set_num_threads(1)
-    assert readers(MANY_BYTES, seconds=0.05) == 1
+    with torch_threads(1):
+        assert readers(MANY_BYTES, seconds=0.05) == 1
     assert isolation.team == Team()
 
 

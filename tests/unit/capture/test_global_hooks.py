@@ -23,7 +23,7 @@ def hooks_of_torch() -> Any:
 
 
 @pytest.fixture(autouse=True)
-def _as_before() -> Iterator[None]:
+def _hooks_are_restored() -> Iterator[None]:
     before, entries = hooks_of_torch(), dict(hooks_of_torch())
     yield
     assert hooks_of_torch() is before
@@ -44,7 +44,7 @@ def test_torchs_own_dictionary_is_never_modified() -> None:
 
 
 def test_hooks_may_be_added_and_removed_while_an_optimizer_calls_them() -> None:
-    """As when another thread opens and closes its logged step meanwhile."""
+    """As when another thread opens and closes a logged step at the same time."""
     removers: list[Any] = []
 
     def disturb(*given: object) -> None:

@@ -26,8 +26,6 @@ from torch.optim import optimizer as torch_optimizer
 from fmapboard.capture.gradients import GradientReader
 from fmapboard.measure.subsample import PendingSample
 
-torch.set_num_threads(1)
-
 pytestmark = pytest.mark.usefixtures("_no_hook_stays")
 
 
@@ -79,7 +77,7 @@ def test_accumulated_gradients_are_read_once_as_their_sum() -> None:
     optimizer.step()
     optimizer.zero_grad()
     backward(model, scale=100.0)
-    optimizer.step()  # a second step inside the window is not read
+    optimizer.step()  # a second optimizer step inside the logged step is not read
     reader.disarm()
     assert_close(norms_of(found_by(reader)), expected)
 
@@ -154,18 +152,18 @@ def test_our_errors_are_reported_and_never_reach_the_optimizer(
     before = model[0].bias.detach().clone()
     backward(model)
 
-    def broken(*args: Any) -> PendingSample:
-        raise RuntimeError("no histogram for you")
+    def fails(*args: Any) -> PendingSample:
+        raise RuntimeError("no histogram")
 
-    def refuses() -> None:
-        raise ValueError("no kernels for you")
+    def kernels_fail() -> None:
+        raise ValueError("no kernels")
 
-    monkeypatch.setattr("fmapboard.capture.gradients.sample", broken)
+    monkeypatch.setattr("fmapboard.capture.gradients.sample", fails)
     reader = GradientReader(model, ["0.weight"], keeping_guard(errors))
-    reader.arm(refuses)
+    reader.arm(kernels_fail)
     torch.optim.SGD(model.parameters(), lr=0.1).step()
     reader.disarm()
-    assert [str(error) for _, error in errors] == ["no kernels for you", "no histogram for you"]
+    assert [str(error) for _, error in errors] == ["no kernels", "no histogram"]
     assert not torch.equal(model[0].bias, before)
 
 

@@ -19,8 +19,6 @@ from torch import nn
 
 from fmapboard.capture import gradients
 
-torch.set_num_threads(1)
-
 pytestmark = pytest.mark.usefixtures("_no_hook_stays")
 
 
@@ -158,10 +156,10 @@ def test_parameter_names_contain_no_wrapper_prefixes() -> None:
 def test_the_number_of_bytes_is_passed_on_so_that_several_threads_may_read_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    told = []
+    calls: list[tuple[object, ...]] = []
     real = gradients.aside
-    monkeypatch.setattr(gradients, "aside", lambda *args: told.append(args) or real(*args))
+    monkeypatch.setattr(gradients, "aside", lambda *args: calls.append(args) or real(*args))
     model = small_network()
     backward(model)
     read_at_step(model, torch.optim.SGD(model.parameters(), lr=0.1))
-    assert told == [("cpu", sum(parameter.nbytes for parameter in model.parameters()))]
+    assert calls == [("cpu", sum(parameter.nbytes for parameter in model.parameters()))]

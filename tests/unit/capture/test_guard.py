@@ -1,4 +1,4 @@
-"""Errors of ours are reported under a name, and stay away from the user's code."""
+"""Our errors are reported under a name and never reach the user's code."""
 
 from __future__ import annotations
 

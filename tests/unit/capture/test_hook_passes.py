@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hooked_model import RecordingSink, X, two_convolutions
+from hooked_model import RecordingSink, X
+from networks import two_convolutions
 from torch import Tensor, nn
 
 from fmapboard import HookRegistry
-
-torch.set_num_threads(1)
 
 
 def test_a_second_forward_is_ignored_unless_the_sink_wants_to_start_over() -> None:
@@ -107,7 +106,7 @@ def test_tracing_and_a_checkpoints_second_forward_report_nothing() -> None:
     registry = HookRegistry(model)
     registry.arm(sink)
     torch.jit.trace(model, X, check_trace=False)
-    assert (sink.begun, sink.told) == (0, [])
+    assert (sink.begun, sink.reported) == (0, [])
     from torch.utils.checkpoint import checkpoint
 
     sink.start_over = True
@@ -125,7 +124,7 @@ def test_nothing_is_reported_while_a_cuda_graph_is_captured(
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
     model(X)
-    assert (sink.begun, sink.told) == (0, [])
+    assert (sink.begun, sink.reported) == (0, [])
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
     model(X)
     registry.disarm()

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import pytest
-import torch
-from hooked_model import RecordingSink, X, two_convolutions
+from hooked_model import RecordingSink, X
+from networks import two_convolutions
 from torch import Tensor, nn
 
 from fmapboard import HookRegistry, KernelShape, LayerNotFound
-
-torch.set_num_threads(1)
 
 
 def test_a_forward_reports_each_layer_once_in_call_order() -> None:
@@ -18,7 +16,7 @@ def test_a_forward_reports_each_layer_once_in_call_order() -> None:
     registry.arm(sink, sides=("output", "input"))
     model(X)
     registry.disarm()
-    assert sink.told == [("input", "0"), ("output", "0"), ("input", "2"), ("output", "2")]
+    assert sink.reported == [("input", "0"), ("output", "0"), ("input", "2"), ("output", "2")]
     assert [
         (layer_call.call, layer_call.position, str(layer_call.kernel_shape))
         for layer_call in sink.layer_calls
@@ -44,7 +42,7 @@ def test_a_layer_called_again_in_one_forward_is_numbered() -> None:
     registry.arm(sink, sides=("output", "input"))
     model(X)
     registry.disarm()
-    assert [label for side, label in sink.told if side == "output"] == [
+    assert [label for side, label in sink.reported if side == "output"] == [
         "conv",
         "conv.call2",
         "conv.call3",
@@ -81,7 +79,7 @@ def test_additional_layers_are_reported_for_numbers_only_and_without_their_input
     registry.arm(sink, sides=("output", "input"))
     model(X)
     registry.disarm()
-    assert sink.told == [("input", "0"), ("output", "0"), ("output", "1")]
+    assert sink.reported == [("input", "0"), ("output", "0"), ("output", "1")]
     assert [layer_call.pictures for layer_call in sink.layer_calls] == [True, True, False]
 
 
@@ -112,7 +110,7 @@ def test_only_the_output_of_an_activation_has_a_floor() -> None:
     registry.arm(sink, sides=("input", "output"))
     model(X)
     registry.disarm()
-    sides = [side for side, _ in sink.told]
+    sides = [side for side, _ in sink.reported]
     floors = [(side, s.layer, s.floor) for side, s in zip(sides, sink.layer_calls, strict=True)]
     assert floors == [
         ("input", "0", None),

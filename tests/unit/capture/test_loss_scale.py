@@ -11,7 +11,7 @@ from fmapboard.capture.loss_scale import LossScale
 
 
 class Scaler:
-    """Multiplies by what the test says."""
+    """A gradient scaler with the scale that the test sets."""
 
     scale = 8.0
 

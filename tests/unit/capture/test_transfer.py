@@ -1,4 +1,4 @@
-"""Everything of a step to the host: handed on as it is on the CPU, one copy from a device."""
+"""Transfer of a step to the host: CPU tensors pass through, device tensors come in one copy."""
 
 from __future__ import annotations
 

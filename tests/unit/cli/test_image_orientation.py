@@ -22,7 +22,7 @@ STORED = {
     7: lambda upright: np.rot90(upright, 2).transpose(1, 0, 2),
     8: lambda upright: np.rot90(upright, -1),
 }
-"""EXIF orientation -> how a camera that is held so stores the upright picture [H, W, 3]."""
+"""EXIF orientation -> the pixels that a camera held that way stores of an upright [H, W, 3]."""
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))

@@ -1,4 +1,4 @@
-"""Images are read ahead, in order, and never far ahead."""
+"""Images are prefetched in order, a bounded number ahead."""
 
 from __future__ import annotations
 
@@ -8,17 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from held_work import LIMIT
+from own_threads import own_threads
 from PIL import Image
 
 from fmapboard.cli.images import decoding, read_image
 from fmapboard.cli.prefetch import prefetched
 from fmapboard.errors import ImageError
-
-LIMIT = 20.0  # s; only broken code takes that long
-
-
-def threads() -> set[str]:
-    return {t.name for t in threading.enumerate() if t.name.startswith("fmapboard")}
 
 
 def test_results_come_in_order_even_if_calls_finish_out_of_order() -> None:
@@ -49,7 +45,7 @@ def test_no_more_calls_are_started_than_allowed_ahead() -> None:
     assert next(results) == 1
     assert asked == [0, 1, 2, 3, 4]
     results.close()
-    assert threads() == set()
+    assert own_threads() == []
 
 
 def test_an_error_is_raised_in_its_place_and_ends_the_threads() -> None:
@@ -62,7 +58,7 @@ def test_an_error_is_raised_in_its_place_and_ends_the_threads() -> None:
     assert [next(results), next(results)] == [0, 1]
     with pytest.raises(ValueError, match="two"):
         next(results)
-    assert threads() == set()
+    assert own_threads() == []
 
 
 def bomb(folder: Path) -> Path:

@@ -1,4 +1,4 @@
-"""``fmapboard serve`` starts the TensorBoard that shows a whole training."""
+"""``fmapboard serve`` starts TensorBoard so that it keeps enough steps of a whole run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Images are written in order, in a worker thread, and a bounded number of bytes waits for it."""
+"""Images are written in order in a worker thread, with a bound on the bytes that wait for it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from held_work import LIMIT
+from own_threads import own_priority, own_threads
 
 from fmapboard.capture.step_parts import PendingStep
 from fmapboard.cli.write_images import ImageWriter
@@ -18,8 +20,6 @@ from fmapboard.errors import ImageError, WriteError
 from fmapboard.records import InputImage, LoggedStep, StepData
 from fmapboard.summary.build import SummaryBuilder
 from fmapboard.writers.memory import MemoryWriter
-
-LIMIT = 20.0  # s; only broken code takes that long
 
 
 def data(step: int) -> StepData:
@@ -29,10 +29,6 @@ def data(step: int) -> StepData:
 
 def image(step: int, nbytes: int = 10) -> PendingStep:
     return PendingStep(step, nbytes, lambda: data(step))
-
-
-def threads() -> set[str]:
-    return {t.name for t in threading.enumerate() if t.name.startswith("fmapboard")}
 
 
 def files(folder: Path) -> list[str]:
@@ -65,7 +61,7 @@ class Slow(MemoryWriter):
         super().write(step)
 
     def go_on_soon(self) -> None:
-        """When whoever does not wait for this writer has long gone on."""
+        """Set `go_on` after a delay in which a caller that does not wait would continue."""
         threading.Timer(0.1, self.go_on.set).start()
 
 
@@ -77,18 +73,18 @@ def test_images_are_written_in_order_in_both_places(tmp_path: Path) -> None:
     assert steps == list(range(20))
     assert [step.step for step in board.steps] == list(range(20))
     assert files(tmp_path) == sorted(f"{step}/network_input_sample_0.png" for step in range(20))
-    assert threads() == set()
+    assert own_threads() == []
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a priority per thread")
 def test_images_are_written_with_the_priority_of_the_command() -> None:
     class Watching(MemoryWriter):
         def write(self, step: LoggedStep) -> None:
-            seen.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
+            seen.append(own_priority())
 
     seen: list[int] = []
     list(ImageWriter(SummaryBuilder(), Watching(), [None]).write([image(0)]))
-    assert seen == [os.getpriority(os.PRIO_PROCESS, threading.get_native_id())]
+    assert seen == [own_priority()]
 
 
 def test_no_more_bytes_wait_than_allowed_in_addition_to_the_image_being_written() -> None:
@@ -98,7 +94,7 @@ def test_no_more_bytes_wait_than_allowed_in_addition_to_the_image_being_written(
     def images() -> Iterator[PendingStep]:
         for step in range(9):
             made.append(step)
-            if step == 4:  # 0 is being written; with this one 40 bytes would wait, and 30 may
+            if step == 4:  # 0 is being written; with this one 40 bytes would wait; 30 are allowed
                 board.go_on_soon()
             yield image(step, 10)
 
@@ -147,7 +143,7 @@ def test_when_writing_fails_nothing_after_it_is_written() -> None:
         seen.extend(written.step.step for written in writer.write(map(image, range(9))))
     assert seen == [0, 1]
     assert [step.step for step in board.steps] == [0, 1]
-    assert threads() == set()
+    assert own_threads() == []
 
 
 def test_when_a_folder_cannot_be_created_an_error_is_raised_and_nothing_follows(
@@ -158,7 +154,7 @@ def test_when_a_folder_cannot_be_created_an_error_is_raised_and_nothing_follows(
     with pytest.raises(WriteError, match="cannot write to"):
         list(ImageWriter(SummaryBuilder(), None, folders).write(map(image, range(9))))
     assert not (tmp_path / "later").exists()
-    assert threads() == set()
+    assert own_threads() == []
 
 
 def test_an_image_after_a_broken_one_is_discarded_and_one_before_it_is_written(
@@ -177,7 +173,7 @@ def test_an_image_after_a_broken_one_is_discarded_and_one_before_it_is_written(
         next(written)
     assert [step.step for step in board.steps] == [0]
     assert [path.name for path in tmp_path.iterdir()] == ["0"]
-    assert threads() == set()
+    assert own_threads() == []
 
 
 def test_an_interruption_discards_queued_images_and_leaves_complete_files(tmp_path: Path) -> None:
@@ -194,7 +190,7 @@ def test_an_interruption_discards_queued_images_and_leaves_complete_files(tmp_pa
     written = [step.step for step in board.steps]
     assert written == list(range(len(written)))
     assert files(tmp_path) == sorted(f"{step}/network_input_sample_0.png" for step in written)
-    assert threads() == set()
+    assert own_threads() == []
 
 
 def test_an_interruption_waits_for_the_image_being_written_and_for_no_other(
@@ -214,7 +210,7 @@ def test_an_interruption_waits_for_the_image_being_written_and_for_no_other(
         list(ImageWriter(SummaryBuilder(), board, folders).write(images()))
     assert [step.step for step in board.steps] == [0]
     assert files(tmp_path) == ["0/network_input_sample_0.png"]
-    assert threads() == set()
+    assert own_threads() == []
 
 
 @pytest.mark.parametrize("runs", [True, False])
@@ -234,7 +230,7 @@ def test_ctrl_c_while_the_worker_thread_starts_leaves_no_thread_and_no_file(
         list(ImageWriter(SummaryBuilder(), board, [tmp_path]).write(iter([image(0)])))
     assert board.steps == []
     assert files(tmp_path) == []
-    assert threads() == set()
+    assert own_threads() == []
 
 
 TWICE = """

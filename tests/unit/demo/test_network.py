@@ -1,11 +1,12 @@
+"""The demo network: its layers, its bundled weights and files that are refused."""
+
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
+from pickles import CreatesFolder
 from torch import nn
 
 from fmapboard.demo.bundled import bundled
@@ -99,18 +100,8 @@ def test_weights_of_another_network_are_refused(tmp_path: Path) -> None:
         load_trained(tmp_path / "other.pt")
 
 
-class Trap:
-    """Makes a folder when it is unpickled."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def __reduce__(self) -> tuple[Callable[[str], None], tuple[str]]:
-        return os.mkdir, (str(self.folder),)
-
-
 def test_a_pickle_that_would_run_code_is_refused_and_not_run(tmp_path: Path) -> None:
-    torch.save(Trap(tmp_path / "sprung"), tmp_path / "trap.pt")
-    with pytest.raises(CheckpointError, match=r"trap\.pt is no state dict of a DemoNetwork"):
-        load_trained(tmp_path / "trap.pt")
-    assert not (tmp_path / "sprung").exists()
+    torch.save(CreatesFolder(tmp_path / "created"), tmp_path / "code.pt")
+    with pytest.raises(CheckpointError, match=r"code\.pt is no state dict of a DemoNetwork"):
+        load_trained(tmp_path / "code.pt")
+    assert not (tmp_path / "created").exists()

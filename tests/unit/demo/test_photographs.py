@@ -1,3 +1,5 @@
+"""Crops of the bundled photographs for training and validation."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -10,11 +12,6 @@ from fmapboard.demo.bundled import bundled
 from fmapboard.demo.network import CLASSES
 from fmapboard.demo.photographs import Photographs
 from fmapboard.errors import ImageError
-
-
-@pytest.fixture(scope="module")
-def photographs() -> Photographs:
-    return Photographs.load()
 
 
 def seeded(seed: int) -> torch.Generator:

@@ -1,3 +1,5 @@
+"""Training of the demo network."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -7,19 +9,15 @@ import pytest
 import torch
 from torch import nn
 from torch.optim import Optimizer
+from torch_threads import torch_threads
 
 from fmapboard.demo.network import DemoNetwork
 from fmapboard.demo.photographs import Photographs
 from fmapboard.demo.training import accuracy, train
 
 
-@pytest.fixture(scope="module")
-def photographs() -> Photographs:
-    return Photographs.load()
-
-
 def tiny() -> nn.Sequential:
-    """A network that takes no time to train: the colours of a 6 × 6 mosaic, and a linear map."""
+    """A network that trains in no time: the colours of a 6 × 6 mosaic and a linear layer."""
     return nn.Sequential(nn.AvgPool2d(8), nn.Flatten(), nn.Linear(108, 8))
 
 
@@ -87,9 +85,7 @@ def test_training_uses_one_torch_thread_and_restores_the_number_afterwards(
     photographs: Photographs,
 ) -> None:
     seen: list[int] = []
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    try:
+    with torch_threads(2):
         train(
             tiny(),
             photographs,
@@ -97,8 +93,6 @@ def test_training_uses_one_torch_thread_and_restores_the_number_afterwards(
             on_step=lambda step, loss: seen.append(torch.get_num_threads()),
         )
         seen.append(torch.get_num_threads())
-    finally:
-        torch.set_num_threads(before)
     assert seen == [1, 2]
 
 
@@ -124,15 +118,15 @@ def test_the_watch_context_is_closed_when_the_loop_fails(photographs: Photograph
 def test_loss_and_validation_accuracy_are_reported_with_their_steps(
     photographs: Photographs,
 ) -> None:
-    told: list[tuple[str, float, int]] = []
+    reported: list[tuple[str, float, int]] = []
     result = train(
         tiny(),
         photographs,
         steps=52,
-        scalars=lambda tag, value, step: told.append((tag, value, step)),
+        scalars=lambda tag, value, step: reported.append((tag, value, step)),
     )
-    losses = [(value, step) for tag, value, step in told if tag == "loss/training"]
-    measured = [(value, step) for tag, value, step in told if tag == "accuracy/validation"]
+    losses = [(value, step) for tag, value, step in reported if tag == "loss/training"]
+    measured = [(value, step) for tag, value, step in reported if tag == "accuracy/validation"]
     assert [step for _, step in losses] == list(range(52))
     assert losses[-1][0] == result.loss
     assert [step for _, step in measured] == [50, 52]

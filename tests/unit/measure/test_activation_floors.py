@@ -11,9 +11,6 @@ from fmapboard.measure.reducer import Reducer
 from fmapboard.model.activations import activations, floor_of, is_bounded
 from fmapboard.records import LayerCall
 
-torch.set_num_threads(1)
-
-
 # --- activations that clamp are read less often
 
 

@@ -9,8 +9,6 @@ from numpy_statistics import assert_right, measure
 
 from fmapboard.measure.channel_stats import statistics
 
-torch.set_num_threads(1)
-
 
 def test_ordinary_maps_have_numpys_statistics() -> None:
     found = assert_right(torch.randn(4, 8, 13, 17))

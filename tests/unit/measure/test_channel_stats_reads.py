@@ -9,15 +9,13 @@ import pytest
 import torch
 from numpy_statistics import assert_right
 from torch import Tensor
+from torch_threads import torch_threads
 
 from fmapboard.measure import plane_sums
 from fmapboard.measure.channel_stats import statistics
 from fmapboard.records import Statistics
 
-torch.set_num_threads(1)
-
-
-# --- how much is read at once changes nothing
+# --- the amount that is read at once does not change the result
 
 
 @pytest.mark.parametrize(("nbytes", "samples"), [(1, [1] * 5), (2400, [2, 2, 1]), (1 << 30, [5])])
@@ -70,36 +68,33 @@ def test_small_planes_around_any_mean_have_numpys_statistics(
 def test_statistics_are_bitwise_the_same_for_any_number_of_threads() -> None:
     maps = torch.randn(8, 16, 96, 96)
     alone = statistics(maps).parts
-    torch.set_num_threads(2)
-    try:
+    with torch_threads(2):
         together = statistics(maps).parts
-    finally:
-        torch.set_num_threads(1)
     assert all(torch.equal(a, b) for a, b in zip(alone, together, strict=True))
 
 
 def test_only_planes_that_hardly_vary_are_checked_for_cancellation(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    looks = count_calls(monkeypatch, "_cancels")
+    checks = count_calls(monkeypatch, "_cancels")
     for shape in ((8, 4, 7, 7), (2, 4, 100, 90), (1, 3, 5, 5)):
         statistics(torch.randn(shape))
-    assert looks == []
+    assert checks == []
     statistics(torch.zeros(8, 4, 7, 7))
-    assert looks == [49]
+    assert checks == [49]
 
 
 def count_calls(monkeypatch: pytest.MonkeyPatch, name: str) -> list[int]:
-    """The first side of what a function of the module is called with, in order."""
-    sides: list[int] = []
+    """First dimension of the first argument of each call of a function of `plane_sums`."""
+    sizes: list[int] = []
     real = getattr(plane_sums, name)
 
     def counted(first: Any, *others: Any) -> Any:
-        sides.append(first.shape[0])
+        sizes.append(first.shape[0])
         return real(first, *others)
 
     monkeypatch.setattr(plane_sums, name, counted)
-    return sides
+    return sizes
 
 
 # --- activations that clamp are read less often
@@ -115,7 +110,7 @@ def test_the_extremes_of_a_clamped_activation_are_found_in_any_sample(
     raised: int, size: tuple[int, int]
 ) -> None:
     maps = torch.randn(5, 10, *size).relu()
-    maps[0, :raised] += 0.5  # the first sample alone does not touch the floor there
+    maps[0, :raised] += 0.5  # there the first sample alone does not reach the floor
     maps[1:, 2] += 0.25
     maps[:, 9] = 0.0
     found = _of_clamped(maps)

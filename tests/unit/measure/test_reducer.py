@@ -17,8 +17,6 @@ from fmapboard.measure.channel_stats import PendingStatistics
 from fmapboard.measure.reducer import Reducer, joined
 from fmapboard.records import LayerCall, PixelMark
 
-torch.set_num_threads(1)
-
 
 def _make_grid_pixels(maps: Tensor) -> np.ndarray[Any, Any]:
     """u8 [C, H, W] of sample 0 as `make_grid(normalize=True, scale_each=True)` has them."""

@@ -10,8 +10,6 @@ from reduced_maps import planes_of
 from fmapboard.records import PixelMark
 from fmapboard.render.average import shrink
 
-torch.set_num_threads(1)
-
 
 def test_a_larger_map_is_averaged_over_whole_square_blocks() -> None:
     maps = torch.rand(1, 2, 12, 20)

@@ -10,8 +10,6 @@ from torch import nn
 
 from fmapboard.measure.reducer import Reducer
 
-torch.set_num_threads(1)
-
 ROWS = "one row of pixels per channel, a column per position"
 
 

@@ -1,17 +1,14 @@
-"""Histogram samples of a tensor: deterministic, every channel in proportion, all extremes."""
+"""Values drawn for a histogram: deterministic, channels in proportion, with the extremes."""
 
 from __future__ import annotations
-
-import random
 
 import numpy as np
 import pytest
 import torch
+from model_state import assert_unchanged, random_state
 from reduced_maps import reduced
 
 from fmapboard.measure.subsample import SAMPLE_SIZE, sample
-
-torch.set_num_threads(1)
 
 
 def test_a_small_tensor_is_sampled_completely_and_copied() -> None:
@@ -40,16 +37,10 @@ def test_a_sample_of_a_large_tensor_holds_every_channel_in_proportion(
 
 def test_sampling_is_deterministic_and_draws_no_random_numbers() -> None:
     tensor = torch.rand(4, 16, 64, 64)
-    states = (
-        torch.get_rng_state(),
-        random.getstate(),
-        [*np.random.get_state()[1], np.random.get_state()[2]],
-    )
+    before = random_state()
     first, second = sample(tensor).values, sample(tensor).values
     assert torch.equal(first, second)
-    assert torch.equal(torch.get_rng_state(), states[0])
-    assert random.getstate() == states[1]
-    assert [*np.random.get_state()[1], np.random.get_state()[2]] == states[2]
+    assert_unchanged(before, random_state())
 
 
 def test_a_sample_of_a_large_tensor_has_its_distribution() -> None:

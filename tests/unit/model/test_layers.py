@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-import torchvision
+from extracted_maps import untrained
 from torch import nn
 
 from fmapboard import ConfigurationError, KernelShape, LayerNotFound, kernel_groups
@@ -15,10 +15,9 @@ from fmapboard.model.layers import clean_name, kernel_shape, named_layers, selec
 
 
 def _meta(name: str) -> nn.Module:
-    extra = {"aux_logits": False, "init_weights": False} if name == "googlenet" else {}
+    """An untrained network without memory for its weights."""
     with torch.device("meta"):
-        model: nn.Module = getattr(torchvision.models, name)(weights=None, **extra)
-    return model
+        return untrained(name)
 
 
 @pytest.fixture(scope="module")
@@ -31,10 +30,10 @@ def _mixed() -> nn.Module:
         {
             "line": nn.Conv1d(2, 4, 3),
             "plane": nn.Conv2d(2, 4, (3, 5), groups=2),
-            "room": nn.Conv3d(2, 4, 3),
+            "volume": nn.Conv3d(2, 4, 3),
             "up_line": nn.ConvTranspose1d(2, 4, 3),
             "up_plane": nn.ConvTranspose2d(2, 4, 3, groups=2),
-            "up_room": nn.ConvTranspose3d(2, 4, 3),
+            "up_volume": nn.ConvTranspose3d(2, 4, 3),
             "head": nn.Linear(4, 2),
         }
     )
@@ -45,7 +44,7 @@ def test_by_default_every_convolution_at_any_depth_is_selected(resnet: nn.Module
     assert len(names) == 20
     assert names[:3] == ["conv1", "layer1.0.conv1", "layer1.0.conv2"]
     assert list(select(_mixed())) == [
-        "line", "plane", "room", "up_line", "up_plane", "up_room",
+        "line", "plane", "volume", "up_line", "up_plane", "up_volume",
     ]  # fmt: skip
 
 
@@ -99,9 +98,9 @@ def test_a_predicate_decides_alone(resnet: nn.Module) -> None:
 
 def test_convolutions_of_every_dimension_are_selected_by_name_or_type() -> None:
     assert list(select(_mixed(), "*")) == [
-        "line", "plane", "room", "up_line", "up_plane", "up_room",
+        "line", "plane", "volume", "up_line", "up_plane", "up_volume",
     ]  # fmt: skip
-    assert list(select(_mixed(), (nn.Conv1d, nn.ConvTranspose3d))) == ["line", "up_room"]
+    assert list(select(_mixed(), (nn.Conv1d, nn.ConvTranspose3d))) == ["line", "up_volume"]
 
 
 def test_a_model_that_is_one_layer_is_named_after_its_type() -> None:

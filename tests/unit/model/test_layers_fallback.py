@@ -1,4 +1,4 @@
-"""Models without convolutions: what is watched instead, and what is said about it."""
+"""Models without convolutions: the layers watched instead, and the messages about it."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_selecting_convolutions_of_a_model_without_any_lists_its_layer_types() -
     said = "no layer is a Conv2d: the model has no convolution; it has Linear, ReLU"
     with pytest.raises(NoConvolution, match=said):
         select(model, nn.Conv2d)
-    with pytest.raises(LayerNotFound):  # which it is, for whoever caught that before
+    with pytest.raises(LayerNotFound):  # NoConvolution is a LayerNotFound
         select(model, ["0", nn.ConvTranspose3d])
 
 

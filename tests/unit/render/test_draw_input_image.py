@@ -1,4 +1,4 @@
-"""Pictures of the network's input: de-normalized, as it is, or stretched."""
+"""Pictures of the network's input: de-normalized, unchanged or stretched."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from PIL import Image
 from fmapboard.demo.bundled import bundled
 from fmapboard.records import InputImage
 from fmapboard.render.grid import draw_input_image
-
-pytestmark = pytest.mark.usefixtures("_one_thread")
 
 
 def test_a_photograph_is_shown_as_it_was_before_normalization() -> None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torchvision
-from map_grids import INF, NAN, decoded, network
+from decoded_pictures import rgb_pixels
+from map_grids import INF, NAN, network
 
 from fmapboard.records import Kernels, KernelShape, LayerCall, PixelMark
 from fmapboard.render.grid import draw_kernels
-
-pytestmark = pytest.mark.usefixtures("_one_thread")
 
 
 def kernels_of(weight: np.ndarray) -> Kernels:
@@ -36,7 +35,7 @@ def test_deeper_kernels_are_a_matrix_of_inputs_by_outputs() -> None:
     weight = np.zeros((2, 4, 1, 1))
     weight[1, 3] = 1.0
     raster, _ = draw_kernels(kernels_of(weight))
-    picture = decoded(raster)
+    picture = rgb_pixels(raster)
     assert raster.pixels.shape == (4 * 2 + 1, 2 * 2 + 1)
     assert picture[1, 1].tolist() == [246, 247, 247], "zero is neutral"
     assert picture[7, 3].tolist() == [110, 0, 30], "input 3 is row 3, output 1 is column 1"
@@ -74,11 +73,11 @@ def test_no_more_kernels_than_the_limit_are_drawn() -> None:
     assert raster.pixels.shape == (9, 9)
 
 
-@pytest.mark.parametrize("most", [2, 3, 64])
-def test_kernels_are_rgb_only_if_the_whole_weight_has_three_inputs(most: int) -> None:
-    matrix, _ = draw_kernels(kernels_of(np.ones((8, 16, 1, 1))).cut(most), most)
+@pytest.mark.parametrize("limit", [2, 3, 64])
+def test_kernels_are_rgb_only_if_the_whole_weight_has_three_inputs(limit: int) -> None:
+    matrix, _ = draw_kernels(kernels_of(np.ones((8, 16, 1, 1))).cut(limit), limit)
     assert matrix.palette is not None
-    colours, _ = draw_kernels(kernels_of(np.ones((8, 3, 1, 1))).cut(most), most)
+    colours, _ = draw_kernels(kernels_of(np.ones((8, 3, 1, 1))).cut(limit), limit)
     assert colours.palette is None
     assert colours.pixels.shape[2] == 3
 

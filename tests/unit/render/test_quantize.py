@@ -1,4 +1,4 @@
-"""Values to planes of bytes: what the quantiser must not get wrong, whatever the values."""
+"""Quantization to 8-bit planes, for values of any offset and range."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from fmapboard.render.quantize import Quantizer, quantize
 
 
 def planes_of(maps: np.ndarray, **options: object) -> Planes:
-    quantiser = Quantizer(**{"max_tile": None, **options})  # type: ignore[arg-type]
-    return quantiser("conv", maps, maps.shape, maps.shape[1], "")
+    quantizer = Quantizer(**{"max_tile": None, **options})  # type: ignore[arg-type]
+    return quantizer("conv", maps, maps.shape, maps.shape[1], "")
 
 
 def test_the_given_maps_are_not_changed() -> None:
@@ -30,10 +30,10 @@ def test_blocks_at_the_border_are_means_of_their_existing_pixels(side: int) -> N
     means, block = shrink(maps, 4)
     for row in range(means.shape[2]):
         for column in range(means.shape[3]):
-            there = maps[
+            block_values = maps[
                 ..., row * block : (row + 1) * block, column * block : (column + 1) * block
             ]
-            expected = there.mean((2, 3), dtype=np.float64)
+            expected = block_values.mean((2, 3), dtype=np.float64)
             assert means[..., row, column] == pytest.approx(expected, abs=1e-6)
 
 
@@ -47,11 +47,11 @@ def test_the_largest_value_is_white_and_the_smallest_black_at_any_offset() -> No
 
 
 def test_values_outside_a_locked_scale_are_clipped_to_it() -> None:
-    quantiser = Quantizer(None, "locked")
+    quantizer = Quantizer(None, "locked")
 
     def pixels(*values: float) -> list[int]:
         maps = np.array(values, np.float32).reshape(1, 1, 1, -1)
-        planes = quantiser("conv", maps, maps.shape, 1, "")
+        planes = quantizer("conv", maps, maps.shape, 1, "")
         found: list[int] = planes.pixels[0, 0, 0].tolist()
         return found
 
@@ -60,12 +60,12 @@ def test_values_outside_a_locked_scale_are_clipped_to_it() -> None:
 
 
 def test_a_locked_scale_survives_a_batch_of_another_size() -> None:
-    quantiser = Quantizer(None, "locked")
+    quantizer = Quantizer(None, "locked")
     maps = np.random.default_rng(3).random((2, 3, 5, 5), np.float32)
-    first = quantiser("conv", maps, maps.shape, 3, "")
-    short = quantiser("conv", maps[:1], maps.shape, 3, "")
+    first = quantizer("conv", maps, maps.shape, 3, "")
+    short = quantizer("conv", maps[:1], maps.shape, 3, "")
     assert short.hi.shape == (1, 3)
-    later = quantiser("conv", maps * 50, maps.shape, 3, "")
+    later = quantizer("conv", maps * 50, maps.shape, 3, "")
     assert np.array_equal(later.hi, first.hi)
 
 

@@ -17,7 +17,7 @@ from fmapboard.summary.budget import Budget
 from fmapboard.summary.build import SummaryBuilder
 from fmapboard.tab_format import unpack
 
-CONV = nn.Conv1d(1, 1, 1)
+CONV = nn.Conv1d(1, 1, 1, device="meta")
 GREY = palette("grey")
 
 

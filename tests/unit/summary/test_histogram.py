@@ -31,9 +31,10 @@ def test_thirty_buckets_of_equal_width_span_the_extremes() -> None:
 def test_counts_equal_numpys_on_real_numbers() -> None:
     values = np.random.default_rng(0).normal(size=10_000).astype(np.float32)
     counted = histogram("a", Sample(values, values.size))
-    wanted, edges = np.histogram(values.astype(np.float64), BUCKETS)
+    expected, edges = np.histogram(values.astype(np.float64), BUCKETS)
     assert np.allclose(counted.edges, edges)
-    assert np.abs(counted.counts - wanted).sum() <= 2, "a value on an edge may fall to either side"
+    difference = np.abs(counted.counts - expected).sum()
+    assert difference <= 2, "a value on an edge may fall on either side"
     assert counted.counts.sum() == 10_000
 
 
@@ -112,7 +113,7 @@ def test_the_shares_of_a_large_tensors_buckets_are_within_the_stated_error() -> 
     assert counted.counts.sum() == pytest.approx(values.numel())
     edges = counted.edges
     true = np.histogram(values.double().numpy(), edges)[0] / values.numel()
-    told = counted.counts / counted.counts.sum()
+    found = counted.counts / counted.counts.sum()
     likely = true > 1e-3
     error = np.sqrt((1 - true[likely]) / (pending.values.numel() * true[likely]))
-    assert (np.abs(told - true)[likely] / true[likely] < 5 * error).all()
+    assert (np.abs(found - true)[likely] / true[likely] < 5 * error).all()

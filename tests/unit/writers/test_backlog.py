@@ -8,7 +8,7 @@ from fmapboard.writers.backlog import Backlog
 
 
 def filled(count: int, seconds: float, *, in_steps: bool = True) -> tuple[Backlog[int], list[bool]]:
-    """A backlog of steps that came so many seconds apart, and whether each reached the bound."""
+    """A backlog of steps added ``seconds`` apart, and whether each addition reached the bound."""
     backlog: Backlog[int] = Backlog(10**9, in_steps=in_steps)
     return backlog, [backlog.add(item, 1, item * seconds) for item in range(count)]
 

@@ -1,4 +1,4 @@
-"""CRC-32C in C and in numpy agree, and the one in C is used where there is one."""
+"""CRC-32C in C and in NumPy agree, and the one in C is used if it is installed."""
 
 from __future__ import annotations
 

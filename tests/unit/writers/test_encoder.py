@@ -99,17 +99,17 @@ def test_an_event_written_in_parts_is_one_event_with_valid_checksums(tmp_path: P
     assert file.path.read_bytes().endswith(data + masked.to_bytes(4, "little"))
 
 
-class Counted:
-    """A module of protocol buffers that counts the messages made on their own."""
+class Recorded:
+    """A module of protocol buffers that records each message constructed through it."""
 
     def __init__(self, module: Any, made: list[str]) -> None:
         self._module, self._made = module, made
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._module, name)
-        return self._counting(found) if isinstance(found, type) else found
+        return self._recording(found) if isinstance(found, type) else found
 
-    def _counting(self, kind: type) -> Any:
+    def _recording(self, kind: type) -> Any:
         def make(*args: Any, **fields: Any) -> Any:
             self._made.append(kind.__name__)
             return kind(*args, **fields)
@@ -136,7 +136,7 @@ def test_a_step_of_any_size_is_built_from_two_messages(
     encode(step)
     made: list[str] = []
     for name in ("summary_pb2", "tensor_pb2"):
-        monkeypatch.setattr(encoder, name, Counted(getattr(encoder, name), made))
+        monkeypatch.setattr(encoder, name, Recorded(getattr(encoder, name), made))
     assert len(parsed(encode(step)).value) == 5 * layers
     assert made == ["Summary", "Summary"]
 
@@ -152,7 +152,7 @@ def _numbers(step: int, buckets: int) -> LoggedStep:
 
 
 def histogram_pb(tag: str, rows: np.ndarray[Any, Any]) -> summary_pb2.Summary:
-    """As `tensorboard.plugins.histogram.summary` has it, of counts that are made already."""
+    """A histogram as `tensorboard.plugins.histogram.summary` makes it, from given buckets."""
     metadata = histogram_metadata.create_summary_metadata(display_name="", description="")
     tensor = make_tensor_proto(rows, dtype=np.float64)
     value = summary_pb2.Summary.Value(tag=tag, metadata=metadata, tensor=tensor)
@@ -187,9 +187,9 @@ def test_histograms_are_those_of_tensorboards_plugin_at_every_step() -> None:
     for number, buckets in enumerate((30, 30, 30, 1, 0, 1, 30)):
         step = _numbers(number, buckets)
         values = parsed(encode(step)).value
-        wanted = _as_the_plugins_write(step, first=number == 0)
+        expected = _as_the_plugins_write(step, first=number == 0)
         found = {value.tag: value for value in values if value.HasField("tensor")}
-        for value in wanted:
+        for value in expected:
             here = found[value.tag]
             assert here.HasField("metadata") == (number == 0)
             assert here.metadata.plugin_data == value.metadata.plugin_data
@@ -205,7 +205,14 @@ def test_values_of_known_tags_are_encoded_without_a_message() -> None:
         len(parsed(encode(_numbers(number, buckets))[-1:]).value)
         for number, buckets in enumerate((30, 30, 30, 1, 1, 30))
     ]
-    assert in_messages == [2, 1, 0, 1, 0, 0]  # with the layout of charts; a frame is made; known
+    assert in_messages == [
+        2,
+        1,
+        0,
+        1,
+        0,
+        0,
+    ]  # 2: with the layout of charts; 1: a frame is built; 0: it is known
 
 
 def test_a_text_is_the_tensor_of_rank_0_that_tensorboard_makes() -> None:

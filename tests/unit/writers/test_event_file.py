@@ -21,7 +21,7 @@ from fmapboard.render import png
 from fmapboard.tab_format import unpack
 from fmapboard.writers.tensorboard import TensorBoardWriter, default_log_dir
 
-# -- the file itself -----------------------------------------------------------------------------
+# -- reading back --------------------------------------------------------------------------------
 
 
 def test_tensorboards_event_accumulator_reads_back_every_kind_of_value(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_the_comment_ends_the_default_directory() -> None:
     assert directory.name.endswith("_lr0.1")
 
 
-# -- things that go wrong ------------------------------------------------------------------------
+# -- unusual input -------------------------------------------------------------------------------
 
 
 def test_a_step_of_thousands_of_parts_is_written_completely(tmp_path: Path) -> None:
@@ -131,5 +131,5 @@ def test_a_scalar_of_any_size_is_written(tmp_path: Path, number: float) -> None:
     writer.write(LoggedStep(0, 0.0, scalars={"gradient_norm/total": number}))
     writer.close()
     (event,) = EventAccumulator(str(tmp_path)).Reload().Scalars("gradient_norm/total")
-    wanted = np.sign(number) * np.inf if abs(number) > 1e38 else number
-    assert np.array_equal(event.value, wanted, equal_nan=True)
+    expected = np.sign(number) * np.inf if abs(number) > 1e38 else number
+    assert np.array_equal(event.value, expected, equal_nan=True)

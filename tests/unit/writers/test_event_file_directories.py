@@ -117,7 +117,7 @@ def test_a_directory_that_vanishes_during_a_run_is_created_again(
         f"fmapboard: {old} was deleted or moved during the run, with all steps logged so far; the "
         f"steps from here on are written to {path}"
     )
-    with provider_of(tmp_path, "python") as provider:  # it knows the tags only if described again
+    with provider_of(tmp_path, "python") as provider:  # needs the tags' metadata again
         listed = provider.list_blob_sequences(
             RequestContext(), experiment_id="", plugin_name="images"
         )

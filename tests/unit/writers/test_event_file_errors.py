@@ -15,12 +15,11 @@ from event_files import event_files, step_of, steps_in, write
 from tensorboard.context import RequestContext
 
 from fmapboard.errors import WriteError
-from fmapboard.writers.local_file import LocalFile
 from fmapboard.writers.tensorboard import TensorBoardWriter
 
 
 class HalfWriter:
-    """A raw file whose disk is full: takes half of what it gets, then nothing."""
+    """An unbuffered file; once its disk is ``full``, a write stores half its bytes, the next none."""
 
     def __init__(self, raw: Any) -> None:
         self._raw, self.full, self._half_done = raw, False, False
@@ -42,32 +41,40 @@ class HalfWriter:
 
 
 def on_full_disk(
-    writer: TensorBoardWriter, monkeypatch: pytest.MonkeyPatch, *, gathers: bool
-) -> HalfWriter:
-    """The disk that the writer now has; ``gathers``: the system writes many parts at once."""
-    assert writer._file is not None
-    assert isinstance(writer._file._file, LocalFile)
-    disk = HalfWriter(writer._file._file._file)
-    writer._file._file._file = disk  # type: ignore[assignment]
+    directory: Path, monkeypatch: pytest.MonkeyPatch, *, gathers: bool
+) -> tuple[TensorBoardWriter, HalfWriter]:
+    """A writer and its file; ``gathers``: the system has a call that writes many parts."""
+    opened: list[HalfWriter] = []
+    real = Path.open
+
+    def half_open(path: Path, mode: str = "r", *args: Any, **options: Any) -> Any:
+        file = real(path, mode, *args, **options)
+        if mode != "xb":
+            return file
+        opened.append(HalfWriter(file))
+        return opened[0]
+
+    monkeypatch.setattr(Path, "open", half_open)
     if gathers:
-        monkeypatch.setattr(os, "writev", disk.writev)
+        monkeypatch.setattr(os, "writev", lambda handle, parts: opened[0].writev(handle, parts))
     else:
         monkeypatch.delattr(os, "writev")
-    return disk
+    writer = TensorBoardWriter(directory)
+    (file,) = opened
+    return writer, file
 
 
 @pytest.mark.parametrize("gathers", [True, False])
 def test_a_full_disk_loses_only_the_step_being_written(
     gathers: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    writer = TensorBoardWriter(tmp_path)
-    disk = on_full_disk(writer, monkeypatch, gathers=gathers)
+    writer, disk = on_full_disk(tmp_path, monkeypatch, gathers=gathers)
     writer.write(step_of(0))
     whole = writer.path.stat().st_size
     disk.full = True
     with pytest.raises(WriteError, match=r"cannot write .*tfevents.*: No space left on device"):
         writer.write(step_of(1))
-    assert writer.path.stat().st_size == whole, "the file ends behind the last whole record"
+    assert writer.path.stat().st_size == whole, "the file ends after the last complete record"
     assert steps_in(writer.path) == [0]
     disk.full = False
     writer.write(step_of(2))
@@ -107,8 +114,7 @@ def test_the_rest_of_a_short_write_is_written_next(
 def test_metadata_lost_with_a_first_step_is_written_with_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    writer = TensorBoardWriter(tmp_path)
-    disk = on_full_disk(writer, monkeypatch, gathers=True)
+    writer, disk = on_full_disk(tmp_path, monkeypatch, gathers=True)
     disk.full = True
     with pytest.raises(WriteError):
         writer.write(step_of(0))

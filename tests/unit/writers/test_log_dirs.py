@@ -13,7 +13,7 @@ from fmapboard.writers.remote import RemoteDirectory
 
 
 @pytest.mark.parametrize(
-    ("given", "meant"),
+    ("given", "expected"),
     [
         ("runs/exp1", Path("runs/exp1")),
         (Path("runs"), Path("runs")),
@@ -26,8 +26,8 @@ from fmapboard.writers.remote import RemoteDirectory
         ("memory://run", RemoteDirectory("memory://run")),
     ],
 )
-def test_a_log_directory_is_read_as_a_path_or_a_url(given: Any, meant: Any) -> None:
-    assert log_directory(given) == meant
+def test_a_log_directory_is_read_as_a_path_or_a_url(given: Any, expected: Any) -> None:
+    assert log_directory(given) == expected
 
 
 @pytest.mark.parametrize(

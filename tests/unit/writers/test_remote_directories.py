@@ -83,7 +83,7 @@ class _Upload(io.BytesIO):
 def url(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Iterator[str]:
-    """A new directory; nothing local may be made on the way."""
+    """A new directory; nothing local may be created meanwhile."""
     fsspec.register_implementation("objects", ObjectStore, clobber=True)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(ObjectStore, "objects", {})
@@ -99,7 +99,7 @@ def provider_of(url: str) -> Any:
     return MultiplexerDataProvider(multiplexer.AddRunsFromDirectory(url).Reload(), url)
 
 
-def names(url: str) -> list[str]:
+def file_names(url: str) -> list[str]:
     file_system, path = fsspec.core.url_to_fs(url)
     return sorted(name.rpartition("/")[2] for name in file_system.find(path))
 
@@ -114,7 +114,7 @@ def test_a_step_can_be_read_as_soon_as_write_returns(url: str) -> None:
     writer.close()
     assert str(writer.log_dir) == f"{url}/exp1"
     assert str(writer.path).startswith(f"{url}/exp1/events.out.tfevents.")
-    assert len(names(url)) == 1
+    assert len(file_names(url)) == 1
 
 
 def test_a_real_training_run_is_read_back(url: str) -> None:
@@ -132,7 +132,7 @@ def test_a_resumed_run_discards_the_steps_from_the_start_step_on(url: str) -> No
         for number in numbers:
             writer.write(step_of(number))
         writer.close()
-    assert len(names(url)) == 2
+    assert len(file_names(url)) == 2
     assert read_steps(provider_of(url), "scalars", TAG) == [0, 10, 20, 30]
 
 
@@ -142,7 +142,7 @@ def test_a_large_object_is_followed_by_another(url: str, monkeypatch: pytest.Mon
     for number in range(20):
         writer.write(step_of(number))
     writer.close()
-    files = names(url)
+    files = file_names(url)
     assert 2 < len(files) < 20
     assert read_steps(provider_of(url), "scalars", TAG) == list(range(20))
     blobs = provider_of(url).read_blob_sequences(
@@ -163,7 +163,7 @@ def test_two_writers_of_one_url_share_one_file(url: str) -> None:
     second.write(step_of(1))
     first.close()
     second.close()
-    assert len(names(url)) == 1
+    assert len(file_names(url)) == 1
     assert read_steps(provider_of(url), "scalars", TAG) == [0, 1]
 
 

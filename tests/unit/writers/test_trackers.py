@@ -1,4 +1,4 @@
-"""Trackers that follow torch's event files see ours; each fake hooks in as its library does."""
+"""Trackers that follow torch's event files see ours; each fake patches what its library does."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ from fmapboard.writers.trackers import TrackerFeed, begun_for_trackers
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, list[str]]]:
-    """What wandb is told: directories, with the event files in them once the file is begun.
+def notified(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, list[str]]]:
+    """What wandb is notified of: directories, with the event files in them at that moment.
 
     `wandb.tensorboard.patch` puts a subclass of EventFileWriter into torch's module.
     """
-    told: list[tuple[str, list[str]]] = []
+    notified: list[tuple[str, list[str]]] = []
 
     class TBXEventFileWriter(torchs.EventFileWriter):  # type: ignore[misc]  # no types
         def __init__(self, logdir: str, *args: Any, **kwargs: Any) -> None:
             super().__init__(logdir, *args, **kwargs)
-            told.append((logdir, [path.name for path in event_files(Path(logdir))]))
+            notified.append((logdir, [path.name for path in event_files(Path(logdir))]))
 
     monkeypatch.setattr(torchs, "EventFileWriter", TBXEventFileWriter)
-    return told
+    return notified
 
 
 def test_wandb_is_notified_of_the_directory_and_only_of_our_file(
-    told: list[tuple[str, list[str]]], tmp_path: Path
+    notified: list[tuple[str, list[str]]], tmp_path: Path
 ) -> None:
     path = write(tmp_path / "run", 0, 1).path
     assert event_files(tmp_path) == [path]
-    assert told == [(str(tmp_path / "run"), [path.name])]
+    assert notified == [(str(tmp_path / "run"), [path.name])]
     assert steps_in(path) == [0, 1]
     assert path.name.endswith(".fmapboard")
     again = write(tmp_path / "run", 2, start_step=2, filename_suffix=".more").path
@@ -54,12 +54,12 @@ def test_wandb_is_notified_of_the_directory_and_only_of_our_file(
 
 
 def test_two_loggers_with_one_directory_are_one_file_for_wandb(
-    told: list[tuple[str, list[str]]], tmp_path: Path
+    notified: list[tuple[str, list[str]]], tmp_path: Path
 ) -> None:
     first, second = TensorBoardWriter(tmp_path), TensorBoardWriter(tmp_path)
     first.close()
     second.close()
-    assert len(told) == len(event_files(tmp_path)) == 1
+    assert len(notified) == len(event_files(tmp_path)) == 1
 
 
 def test_a_failing_tracker_loses_only_its_own_copy(

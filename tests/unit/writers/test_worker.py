@@ -1,4 +1,4 @@
-"""The worker thread: in order, bounded, and never in the way."""
+"""The worker thread: ordered, bounded, and it blocks nothing and keeps nothing alive."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ import threading
 import weakref
 
 from held_work import LIMIT, Desk
+from own_threads import own_threads
 
 from fmapboard.writers.worker import Worker
 
 
-def threads() -> list[threading.Thread]:
-    return [thread for thread in threading.enumerate() if thread.name == "fmapboard"]
+class Item:
+    """Something to queue that can be referred to weakly."""
 
 
 def test_items_are_processed_in_order_in_a_separate_thread(desk: Desk) -> None:
@@ -28,11 +29,11 @@ def test_items_are_processed_in_order_in_a_separate_thread(desk: Desk) -> None:
 
 
 def test_no_thread_is_started_before_the_first_item() -> None:
-    before = len(threads())
+    before = len(own_threads())
     worker: Worker[int] = Worker(lambda item: None, lambda error: None)
     worker.flush()
     worker.close()
-    assert len(threads()) == before
+    assert len(own_threads()) == before
 
 
 def test_flush_returns_once_everything_is_processed(desk: Desk) -> None:
@@ -128,31 +129,34 @@ def test_a_failure_is_reported_and_the_work_continues(desk: Desk) -> None:
 
 def test_close_processes_queued_items_and_may_be_called_twice(desk: Desk) -> None:
     worker = desk.worker()
-    before = len(threads())
+    before = len(own_threads())
     for item in range(20):
         worker.put(item, 1)
     worker.close()
     assert desk.done == list(range(20))
-    assert len(threads()) == before
+    assert len(own_threads()) == before
     worker.close()
     worker.flush()
 
 
 def test_items_put_after_close_are_ignored(desk: Desk) -> None:
-    worker = desk.worker()
+    worker, late = desk.worker(), Item()
     worker.put("a", 1)
     worker.close()
-    worker.put("b", 1)
+    worker.put(late, 1)
     worker.flush()
     assert desk.done == ["a"]
-    assert not worker._backlog
+    gone = weakref.ref(late)
+    del late
+    assert gone() is None  # it is not kept either
 
 
 def test_the_thread_ends_when_its_worker_is_garbage_collected(desk: Desk) -> None:
+    before = set(own_threads())
     worker = desk.worker()
     worker.put("a", 1)
     worker.flush()
-    (thread,), gone = worker._threads.values(), weakref.ref(worker)
+    (thread,), gone = set(own_threads()) - before, weakref.ref(worker)
     del worker
     gc.collect()
     assert gone() is None
@@ -161,9 +165,6 @@ def test_the_thread_ends_when_its_worker_is_garbage_collected(desk: Desk) -> Non
 
 
 def test_an_item_is_not_kept_once_it_is_processed(desk: Desk) -> None:
-    class Item:
-        pass
-
     worker: Worker[Item] = Worker(lambda item: None, desk.failures.append)
     item = Item()
     gone = weakref.ref(item)
@@ -174,7 +175,7 @@ def test_an_item_is_not_kept_once_it_is_processed(desk: Desk) -> None:
 
 
 def test_closing_from_inside_the_work_neither_hangs_nor_loses_queued_items(desk: Desk) -> None:
-    closed = threading.Event()
+    closed, before = threading.Event(), set(own_threads())
 
     def work(item: str) -> None:
         desk.work(item)
@@ -189,7 +190,7 @@ def test_closing_from_inside_the_work_neither_hangs_nor_loses_queued_items(desk:
     worker.put("last", 1)
     desk.let_go()
     assert closed.wait(LIMIT)
-    for thread in worker._threads.values():
+    for thread in set(own_threads()) - before:
         thread.join(LIMIT)
     assert desk.done == ["first", "closes", "last"]
     assert desk.failures == []

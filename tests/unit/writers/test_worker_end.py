@@ -1,13 +1,15 @@
-"""A worker thread that ends with an error, or that cannot start: nobody waits for it."""
+"""A worker thread that ends with an error, or that cannot start, never blocks a caller."""
 
 from __future__ import annotations
 
 import logging
 import threading
+import weakref
 
 import pytest
 import torch
 from held_work import Clock, Desk
+from own_threads import own_threads
 from torch import nn
 
 import fmapboard
@@ -17,8 +19,12 @@ from fmapboard.writers.memory import MemoryWriter
 from fmapboard.writers.worker import Worker
 
 
+class Item:
+    """Something to queue that can be referred to weakly."""
+
+
 class Ends(BaseException):
-    """As SystemExit, but also noticed where a thread ends with it."""
+    """Ends a thread as SystemExit does, but `threading` does not ignore it silently."""
 
 
 @pytest.mark.parametrize("low_priority", [True, False])
@@ -29,6 +35,7 @@ def test_a_thread_that_ends_is_reported_once_and_later_items_are_discarded(
         desk.work(item)
         raise Ends("for good")
 
+    before = set(own_threads())
     worker: Worker[object] = Worker(work, desk.failures.append, low_priority=low_priority)
     for item in range(5):
         worker.put(item, 1)
@@ -39,7 +46,7 @@ def test_a_thread_that_ends_is_reported_once_and_later_items_are_discarded(
     (failure,) = desk.failures
     assert isinstance(failure, WorkerEnded)
     assert str(failure) == "the worker thread ended (Ends: for good)"
-    assert not any(thread.is_alive() for thread in worker._threads.values())
+    assert set(own_threads()) <= before
 
 
 def test_a_caller_that_waits_for_a_thread_that_ends_continues(desk: Desk) -> None:
@@ -66,10 +73,12 @@ def test_a_failing_error_report_blocks_no_caller() -> None:
         raise OSError("disk")
 
     worker: Worker[object] = Worker(work, failed)
-    worker.put("a", 1)
-    worker.put("b", 1)
+    items = [Item(), Item()]
+    gone = [weakref.ref(item) for item in items]
+    while items:
+        worker.put(items.pop(), 1)
     worker.close()
-    assert not worker._backlog
+    assert [one() for one in gone] == [None, None]
 
 
 def test_a_thread_that_cannot_start_is_reported_once_and_training_continues(
@@ -79,15 +88,17 @@ def test_a_thread_that_cannot_start_is_reported_once_and_training_continues(
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(threading.Thread, "start", start)
-    worker = desk.worker()
+    worker, lost = desk.worker(), Item()
     for _ in range(3):
-        worker.put("lost", 1)
+        worker.put(lost, 1)
     worker.flush()
     worker.close()
     assert [str(failure) for failure in desk.failures] == [
         "the worker thread cannot start (RuntimeError: can't start new thread)"
     ]
-    assert not worker._backlog
+    gone = weakref.ref(lost)
+    del lost
+    assert gone() is None  # the queue does not keep it
 
 
 def test_ctrl_c_while_waiting_for_the_queue_reaches_the_caller_and_leaves_the_worker_usable(
@@ -130,8 +141,10 @@ def test_a_writer_that_exits_is_reported_once_and_training_continues(
                 model(torch.rand(1, 3, 8, 8)).sum().backward()
                 optimizer.step()
         board.close()
-    (said,) = [record.getMessage() for record in caplog.records if "writing" in record.getMessage()]
-    assert said.endswith(
+    (message,) = [
+        record.getMessage() for record in caplog.records if "writing" in record.getMessage()
+    ]
+    assert message.endswith(
         "writing: WorkerEnded: the worker thread ended (SystemExit: 3); all later steps are lost, "
         "training goes on"
     )

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 from checkpoint_states import network, saved, state
+from pickles import CreatesFolder
 from safetensors.torch import save_file
 
 from fmapboard.cli.models.checkpoints import load_checkpoint, read_state_dict
@@ -45,18 +46,10 @@ def test_both_formats_of_torch_are_read(tmp_path: Path, zipped: bool) -> None:
 # -- files that are refused ----------------------------------------------------------------------
 
 
-class Exploit:
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __reduce__(self) -> tuple[Any, tuple[str]]:
-        return os.mkdir, (str(self.path),)
-
-
 @pytest.mark.parametrize("zipped", [True, False])
 def test_code_in_a_checkpoint_does_not_run(tmp_path: Path, zipped: bool) -> None:
     path = tmp_path / "evil.pt"
-    content = {"state_dict": state(), "extra": Exploit(tmp_path / "owned")}
+    content = {"state_dict": state(), "extra": CreatesFolder(tmp_path / "owned")}
     torch.save(content, path, _use_new_zipfile_serialization=zipped)
     with pytest.raises(CheckpointError) as caught:
         read_state_dict(path)

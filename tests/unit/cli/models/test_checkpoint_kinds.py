@@ -1,4 +1,4 @@
-"""Checkpoints as training programs write them: settings beside weights, averages, shards."""
+"""Checkpoints as training programs write them: with settings, averaged weights and wrappers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from fmapboard.cli.models.load import load_model
 from fmapboard.cli.models.weight_files import read_file
 from fmapboard.errors import CheckpointError, ConfigurationError
 
-# -- settings beside the weights -----------------------------------------------------------------
+# -- settings next to the weights ----------------------------------------------------------------
 
 
 def bias(model: nn.Module) -> float:
@@ -117,7 +117,7 @@ class Settings:
 
 
 class Attributes(dict[str, Any]):
-    """A dictionary whose items may be attributes, as many configuration libraries have one."""
+    """A dictionary subclass, as configuration libraries have them."""
 
 
 class Named(list[Any]):
@@ -152,7 +152,7 @@ def test_plain_containers_next_to_the_weights_do_no_harm(
 
 
 class Setter:
-    """Its class, if it were used, would end the test."""
+    """Ends the test if its class is used."""
 
     def __setstate__(self, given: Any) -> None:
         raise SystemExit("the class of the file was used")

@@ -1,4 +1,4 @@
-"""Shards of one checkpoint are put together; pickled models are refused with the way out."""
+"""Shards of a checkpoint are joined; pickled models are refused with a command to convert them."""
 
 from __future__ import annotations
 

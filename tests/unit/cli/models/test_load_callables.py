@@ -1,4 +1,4 @@
-"""A model of the user's own, named as `package.module:callable`."""
+"""A user's own model, given as `package.module:callable`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from fmapboard.errors import (
 
 @pytest.fixture
 def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
-    """The current folder, importable afterwards by nobody else."""
+    """The current folder, whose modules are unloaded after the test."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", sys.path.copy())
     before = set(sys.modules)

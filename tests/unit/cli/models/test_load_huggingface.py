@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 import transformers
-from loaded_model import first_convolution, photograph
+from loaded_model import first_convolution, input_image
 
 from fmapboard.cli.models.load import load_model
 from fmapboard.cli.models.preprocessing import from_huggingface
@@ -124,7 +124,7 @@ PROCESSORS: dict[str, Any] = {
 def test_the_input_is_what_the_image_processor_makes(case: str, size: tuple[int, int]) -> None:
     name, options = PROCESSORS[case]
     processor = getattr(transformers, name)(**options)
-    image = photograph(*size)
+    image = input_image(*size)
     theirs = torch.as_tensor(processor(image, return_tensors="pt")["pixel_values"][0])
     ours = from_huggingface(processor.to_dict(), "x", whole=320)(image)
     assert ours.shape == theirs.shape
@@ -134,4 +134,4 @@ def test_the_input_is_what_the_image_processor_makes(case: str, size: tuple[int,
 def test_a_detectors_image_is_not_cropped() -> None:
     size = {"shortest_edge": 800, "longest_edge": 1333}
     config = {"size": size, "image_mean": [0.5] * 3, "image_std": [0.5] * 3}
-    assert from_huggingface(config, "x", whole=320)(photograph(90, 70)).shape == (3, 320, 411)
+    assert from_huggingface(config, "x", whole=320)(input_image(90, 70)).shape == (3, 320, 411)

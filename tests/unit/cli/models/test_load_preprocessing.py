@@ -1,10 +1,10 @@
-"""Preprocessing of the demo network and of models that bring none, at any input size."""
+"""Preprocessing of the demo network and of models without their own, at any input size."""
 
 from __future__ import annotations
 
 import pytest
 import torch
-from loaded_model import photograph
+from loaded_model import input_image
 from PIL import Image
 from torch import nn
 
@@ -21,7 +21,7 @@ from fmapboard.errors import (
 def test_the_demo_network_gets_images_of_128_pixels(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(network, "load_trained", lambda: nn.Conv2d(3, 4, 3))
     loaded = load_model("demo")
-    assert loaded.preprocessing(photograph()).shape == (3, 128, 128)
+    assert loaded.preprocessing(input_image()).shape == (3, 128, 128)
     assert loaded.preprocessing.mean == network.MEAN
     assert loaded.preprocessing.source == "the demo network's own"
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 import torchvision.models
-from loaded_model import first_convolution, photograph
+from loaded_model import first_convolution, input_image
 from PIL import Image
 
 from fmapboard.cli.models.load import Preprocessing, load_model
@@ -49,7 +49,7 @@ def test_a_torchvision_model_comes_in_eval_mode_with_its_preprocessing() -> None
 def test_the_input_is_what_the_weights_own_transforms_make(
     entry: Any, size: tuple[int, int]
 ) -> None:
-    image = photograph(*size)
+    image = input_image(*size)
     ours = from_preset(entry.transforms(), "x", whole=320)(image)
     assert torch.equal(ours, entry.transforms()(image))
 
@@ -110,15 +110,15 @@ def test_quantized_networks_are_refused_and_the_float_one_is_suggested() -> None
 
 def test_a_segmentation_model_takes_the_whole_picture_and_fetches_no_backbone() -> None:
     loaded = load_model("lraspp_mobilenet_v3_large", weights="none")
-    assert loaded.preprocessing(photograph(104, 52)).shape == (3, 520, 1040)
+    assert loaded.preprocessing(input_image(104, 52)).shape == (3, 520, 1040)
     square = load_model("lraspp_mobilenet_v3_large", weights="none", input_size=64)
-    assert square.preprocessing(photograph()).shape == (3, 64, 64)
+    assert square.preprocessing(input_image()).shape == (3, 64, 64)
 
 
 def test_a_detector_runs_on_a_small_image() -> None:
     name = "fasterrcnn_mobilenet_v3_large_fpn"
     loaded = load_model(name, weights="none")
-    assert loaded.preprocessing(photograph(900, 600)).shape == (3, 320, 480)
+    assert loaded.preprocessing(input_image(900, 600)).shape == (3, 320, 480)
     # Not normalized: the network does that itself.
     assert loaded.preprocessing(Image.new("RGB", (9, 9), "white")).unique().tolist() == [1]
     assert loaded.model.transform.min_size == (320,)
@@ -126,7 +126,7 @@ def test_a_detector_runs_on_a_small_image() -> None:
     seen: list[torch.Size] = []
     first_convolution(small).register_forward_pre_hook(lambda _, args: seen.append(args[0].shape))
     with torch.no_grad():
-        small.model(small.preprocessing(photograph())[None])
+        small.model(small.preprocessing(input_image())[None])
     assert seen == [(1, 3, 64, 64)]
 
 
