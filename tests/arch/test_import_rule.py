@@ -59,7 +59,7 @@ def packages(module: str) -> set[str]:
     return own & {name.split(".")[0] for name in INNER}
 
 
-def test_every_package_has_a_package_in_the_rule() -> None:
+def test_every_package_is_part_of_the_rule() -> None:
     assert {name.split(".")[0] for name in INNER} <= {*ORDER, "plugin"}
 
 

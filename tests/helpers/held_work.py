@@ -13,7 +13,7 @@ LIMIT = 20.0  # s; only broken code takes that long
 
 
 class Clock:
-    """A clock that advances ``tick`` s per reading; ``at_reading``: reading's number -> callback."""
+    """A clock that advances ``tick`` s per reading; ``at_reading``: its number -> callback."""
 
     def __init__(self, tick: float = 0.0) -> None:
         self.now, self.tick, self.readings = 0.0, tick, 0

@@ -15,7 +15,7 @@ def measure(maps: Tensor, floor: float | None = None) -> Statistics:
 
 
 def assert_right(maps: Tensor, *, relative: float = 2e-6) -> Statistics:
-    """Compare with NumPy in float64: extremes and counts exactly, mean and std within a tolerance."""
+    """Compare with NumPy in float64: extremes and counts exactly, moments within a tolerance."""
     found = measure(maps)
     planes = maps.double().numpy().reshape(maps.shape[0], maps.shape[1], -1).swapaxes(0, 1)
     for channel, values in enumerate(planes.reshape(maps.shape[1], -1)):

@@ -26,14 +26,8 @@ def _of_every_kind() -> list[PendingStatistics]:
     relu = torch.randn(4, 6, 8, 9).relu()
     relu[:, 3:5] = 0.0
     single = torch.full((1, 2, 1, 1), 3.0)
-    maps = [
-        level,
-        nonfinite,
-        torch.randn(4, 2, 40, 40),
-        torch.randn(16, 7, 3, 3),
-        single,
-        level + 1e4,
-    ]
+    randoms = [torch.randn(4, 2, 40, 40), torch.randn(16, 7, 3, 3)]
+    maps = [level, gaps, *randoms, single, level + 1e4]
     read = [statistics(one) for one in (*maps, torch.randn(4, 3, 8, 8, dtype=torch.float64) * 1e9)]
     few = relu[:2]
     read += [statistics(one, 0.0, moments=False, bounded=True) for one in (relu, few)]

@@ -92,9 +92,8 @@ def test_a_compact_picture_decodes_bit_exactly(size: tuple[int, ...]) -> None:
     smooth = np.cumsum(pixels % 3, axis=1, dtype=np.uint8)
     mixed = np.where(np.arange(size[0]).reshape(-1, *[1] * (len(size) - 1)) % 7 > 2, smooth, pixels)
     table = palette("magma").table if mixed.ndim == 2 else None
-    assert np.array_equal(
-        np.array(decode_png(png.encode(Picture(mixed, table, compact=True)))), mixed
-    )
+    image = decode_png(png.encode(Picture(mixed, table, compact=True)))
+    assert np.array_equal(np.array(image), mixed)
 
 
 def test_each_row_of_a_compact_picture_has_the_filter_with_the_smallest_residual() -> None:

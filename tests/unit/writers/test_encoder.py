@@ -205,14 +205,8 @@ def test_values_of_known_tags_are_encoded_without_a_message() -> None:
         len(parsed(encode(_numbers(number, buckets))[-1:]).value)
         for number, buckets in enumerate((30, 30, 30, 1, 1, 30))
     ]
-    assert in_messages == [
-        2,
-        1,
-        0,
-        1,
-        0,
-        0,
-    ]  # 2: with the layout of charts; 1: a frame is built; 0: it is known
+    # 2: with the layout of charts; 1: a frame is built; 0: it is known
+    assert in_messages == [2, 1, 0, 1, 0, 0]
 
 
 def test_a_text_is_the_tensor_of_rank_0_that_tensorboard_makes() -> None:

@@ -19,7 +19,7 @@ from fmapboard.writers.tensorboard import TensorBoardWriter
 
 
 class HalfWriter:
-    """An unbuffered file; once its disk is ``full``, a write stores half its bytes, the next none."""
+    """An unbuffered file; once its disk is ``full``, a write stores half its bytes, the next 0."""
 
     def __init__(self, raw: Any) -> None:
         self._raw, self.full, self._half_done = raw, False, False

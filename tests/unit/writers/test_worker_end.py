@@ -141,9 +141,8 @@ def test_a_writer_that_exits_is_reported_once_and_training_continues(
                 model(torch.rand(1, 3, 8, 8)).sum().backward()
                 optimizer.step()
         board.close()
-    (message,) = [
-        record.getMessage() for record in caplog.records if "writing" in record.getMessage()
-    ]
+    messages = [record.getMessage() for record in caplog.records]
+    (message,) = [message for message in messages if "writing" in message]
     assert message.endswith(
         "writing: WorkerEnded: the worker thread ended (SystemExit: 3); all later steps are lost, "
         "training goes on"
