@@ -141,13 +141,15 @@ def test_gradients_are_available_inside_the_users_inference_mode() -> None:
 
 
 @pytest.mark.parametrize(
-    ("loss", "said"),
+    ("loss", "message"),
     [
         (lambda out: out, r"loss returned \(2, 4, 6, 6\): expected a tensor of one element"),
         (lambda out: 3.0, "loss returned float: expected a tensor of one element"),
         (lambda out: out.detach().sum(), "the loss needs no gradient"),
     ],
 )
-def test_a_loss_that_is_not_a_single_differentiable_number_is_refused(loss: Any, said: str) -> None:
-    with pytest.raises(ConfigurationError, match=said):
+def test_a_loss_that_is_not_a_single_differentiable_number_is_refused(
+    loss: Any, message: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=message):
         extract_gradients(nn.Sequential(nn.Conv2d(3, 4, 3)), random_images(8), loss=loss)

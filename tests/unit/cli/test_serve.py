@@ -31,7 +31,7 @@ def test_a_remote_directory_goes_to_tensorboard_as_it_was_typed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (
             ["demo", "--logdir", "gs://bucket/runs"],
@@ -43,7 +43,7 @@ def test_a_remote_directory_goes_to_tensorboard_as_it_was_typed() -> None:
 )
 def test_an_unusable_directory_is_reported_and_none_is_created(
     arguments: list[str],
-    said: str,
+    message: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -51,7 +51,7 @@ def test_an_unusable_directory_is_reported_and_none_is_created(
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit):
         run(arguments)
-    assert capsys.readouterr().err.strip() == said
+    assert capsys.readouterr().err.strip() == message
     assert list(tmp_path.iterdir()) == []
 
 

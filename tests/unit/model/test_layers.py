@@ -108,7 +108,7 @@ def test_a_model_that_is_one_layer_is_named_after_its_type() -> None:
 
 
 @pytest.mark.parametrize(
-    ("layers", "error", "said"),
+    ("layers", "error", "message"),
     [
         ("layer1.0.conv3", LayerNotFound, "'layer1.0.conv3' among 68; closest: layer1.0.conv"),
         (re.compile("^stem"), LayerNotFound, r"no layer matches re.compile\('\^stem'\) among 68"),
@@ -122,9 +122,9 @@ def test_a_model_that_is_one_layer_is_named_after_its_type() -> None:
     ],
 )  # fmt: skip
 def test_a_selection_that_matches_nothing_is_refused_and_quotes_the_users_input(
-    resnet: nn.Module, layers: Any, error: type[Exception], said: str
+    resnet: nn.Module, layers: Any, error: type[Exception], message: str
 ) -> None:
-    with pytest.raises(error, match=said):
+    with pytest.raises(error, match=message):
         select(resnet, layers)
 
 

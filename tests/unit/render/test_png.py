@@ -77,11 +77,11 @@ def _filter_of(raster: Picture) -> int:
 def test_each_kind_of_picture_gets_the_filter_that_makes_it_small() -> None:
     smooth = np.add.outer(np.arange(90) * 2, np.arange(70)).astype(np.uint8)
     spiky = np.where(noise(90, 70) > 230, noise(90, 70), 7).astype(np.uint8)
-    photograph = np.stack([smooth, smooth, smooth], axis=-1)
+    colour = np.stack([smooth, smooth, smooth], axis=-1)
     assert _filter_of(Picture(smooth)) == 2
     assert _filter_of(Picture(spiky)) == 0
-    assert _filter_of(Picture(photograph)) == 4
-    for pixels in (smooth, spiky, photograph):
+    assert _filter_of(Picture(colour)) == 4
+    for pixels in (smooth, spiky, colour):
         assert np.array_equal(np.array(decode_png(png.encode(Picture(pixels)))), pixels)
 
 

@@ -1,4 +1,4 @@
-"""The worker thread has the lowest priority beside training, and else normal priority."""
+"""The worker thread has the lowest priority during training, and otherwise normal priority."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Event files behind a URL: in fsspec's memory, and in a store that takes whole objects only."""
+"""Event files at a URL: in fsspec's memory, and in a store that takes only whole objects."""
 
 from __future__ import annotations
 

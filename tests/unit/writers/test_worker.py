@@ -65,14 +65,14 @@ def test_a_full_queue_makes_the_caller_wait_and_loses_nothing(desk: Desk) -> Non
 
     caller = threading.Thread(target=put_third)
     caller.start()
-    worker.put("fits beside", 40)
+    worker.put("fits too", 40)
     assert not entered.is_set()
     assert worker._backlog.nbytes == 100
     desk.let_go()
     assert entered.wait(LIMIT)
     caller.join(LIMIT)
     worker.close()
-    assert sorted(map(str, desk.done)) == ["first", "fits beside", "second", "third"]
+    assert sorted(map(str, desk.done)) == ["first", "fits too", "second", "third"]
     assert worker.dropped == 0
 
 
