@@ -10,12 +10,14 @@ from torch import Tensor, nn
 
 
 def untrained(name: str, **options: Any) -> nn.Module:
+    """A torchvision model with random weights, in eval mode."""
     extra = {"aux_logits": False, "init_weights": False} if name == "googlenet" else {}
     model: nn.Module = getattr(torchvision.models, name)(weights=None, **extra, **options)
     return model.eval()
 
 
 def random_images(size: int = 64, batch: int = 2) -> Tensor:
+    """Uniform random images [batch, 3, size, size]."""
     return torch.rand(batch, 3, size, size)
 
 

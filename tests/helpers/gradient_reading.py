@@ -14,18 +14,22 @@ from fmapboard.records import Parameter
 
 
 def reader_of(model: nn.Module, names: Any = ()) -> GradientReader:
+    """A reader that raises its errors; ``names``: parameters that get histograms."""
     return GradientReader(model, names, strict_guard())
 
 
 def found_by(reader: GradientReader) -> tuple[Parameter, ...]:
+    """What the reader has read."""
     return reader.pending().to_host()
 
 
 def small_network() -> nn.Sequential:
+    """Images [N, 3, 8, 8] -> [N, 4]."""
     return nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(inplace=True), nn.Flatten(), nn.Linear(288, 4))
 
 
 def backward(model: nn.Module, scale: float = 1.0) -> Tensor:
+    """Run a forward and a backward pass on fixed images; the loss times ``scale``."""
     torch.manual_seed(1)
     x = torch.rand(4, 3, 8, 8).to(next(model.parameters()).dtype)
     loss: Tensor = model(x).float().square().sum() * scale

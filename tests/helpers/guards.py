@@ -21,8 +21,10 @@ class _Keeps(WarnOnce):
 
 
 def strict_guard() -> Guard:
+    """A guard that raises."""
     return Guard(_Raises())
 
 
 def keeping_guard(errors: list[tuple[str, Exception]]) -> Guard:
+    """A guard that appends (name, error) to a list."""
     return Guard(_Keeps(errors))

@@ -10,6 +10,7 @@ from fmapboard.cli.models.load import LoadedModel
 
 
 def input_image(width: int = 90, height: int = 70) -> Image.Image:
+    """Random pixels as an input image."""
     return noise(height, width)
 
 

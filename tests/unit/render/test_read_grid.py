@@ -104,7 +104,7 @@ def test_a_plain_grey_grid_that_a_browser_decodes_to_rgb_reads_back_too() -> Non
 
 def test_a_colour_that_is_not_in_the_palette_is_refused() -> None:
     pixels = np.full((4, 4, 3), 255, np.uint8)
-    with pytest.raises(ValueError, match=r"not of the palette 'viridis'"):
+    with pytest.raises(ValueError, match=r"not in the palette 'viridis'"):
         read_maps(pixels, np.zeros(1), np.ones(1), (4, 4), palette("viridis"))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from event_files import raster_of, step_of, steps_in, write
+from event_files import noise_picture, step_of, steps_in, write
 from tensorboard.backend.event_processing import tag_types
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.backend.event_processing.event_file_loader import (
@@ -39,7 +39,7 @@ def test_tensorboards_event_accumulator_reads_back_every_kind_of_value(tmp_path:
         make_ndarray(e.tensor_proto) for e in accumulator.Tensors("feature_maps_1x1x1x1/conv")
     ]
     assert [list(image[:2]) for image in images] == [[b"8", b"8"]] * 3
-    assert [image[2] for image in images] == [png.encode(raster_of(n)) for n in (0, 10, 20)]
+    assert [image[2] for image in images] == [png.encode(noise_picture(n)) for n in (0, 10, 20)]
     rows = make_ndarray(accumulator.Tensors("activations/conv")[0].tensor_proto)
     assert rows.tolist() == [[0.0, 1.0, 3.0], [1.0, 2.0, 4.0]]
     records = [make_ndarray(e.tensor_proto) for e in accumulator.Tensors("fmapboard/conv")]
@@ -108,7 +108,7 @@ def test_the_comment_ends_the_default_directory() -> None:
 
 
 def test_a_step_of_thousands_of_parts_is_written_completely(tmp_path: Path) -> None:
-    picture = raster_of(0)
+    picture = noise_picture(0)
     pictures = tuple(TaggedPictures(f"maps/{n}", "feature_maps", (picture,)) for n in range(1000))
     writer = TensorBoardWriter(tmp_path)
     writer.write(LoggedStep(0, 1000.0, pictures=pictures))
