@@ -18,6 +18,13 @@ for _helper in (TESTS / "helpers").glob("*.py"):
     pytest.register_assert_rewrite(_helper.stem)
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """With `-m "not slow"` do not even import the slow folders, which takes seconds."""
+    if config.option.markexpr == "not slow" and collection_path.parent == TESTS:
+        return collection_path.name in SLOW_FOLDERS or None
+    return None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests of the slow folders; `pytest -m "not slow"` leaves them out."""
     for item in items:

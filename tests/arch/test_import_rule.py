@@ -129,6 +129,7 @@ def test_importing_fmapboard_does_not_import_torch() -> None:
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.slow
 def test_every_public_name_is_the_same_at_the_first_and_at_the_second_access() -> None:
     """The first access imports a module, which a module of the same name would then shadow."""
     code = (

@@ -38,6 +38,7 @@ def _record_forwards(model: nn.Module, x: Any) -> tuple[dict[str, Any], dict[str
     return outputs, inputs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "size", "convolutions"),
     [

@@ -145,6 +145,7 @@ def test_half_precision_gradients_of_a_fused_optimizer_are_unscaled_in_float32()
     assert found.norm == pytest.approx(5**0.5 * 1e-4 / 65536, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_parameter_names_contain_no_wrapper_prefixes() -> None:
     model = small_network()
     wrapped = torch.compile(model)

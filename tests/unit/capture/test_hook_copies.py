@@ -85,6 +85,7 @@ assert "fmapboard" not in sys.modules
 """
 
 
+@pytest.mark.slow
 def test_a_model_saved_while_armed_loads_and_runs_where_fmapboard_is_not_installed(
     tmp_path: Path,
 ) -> None:

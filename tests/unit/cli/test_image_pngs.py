@@ -90,6 +90,6 @@ def test_every_png_except_that_of_a_first_record_is_encoded_in_the_pool(
     folders: list[Path | None] = [tmp_path / "0", tmp_path / "1"]
     list(ImageWriter(SummaryBuilder(), board, folders).write(passes(torch.rand(2, 3, 12, 12))))
     board.close()
-    in_pool = [one for one in compressed if one.thread.startswith("fmapboard-png")]
+    in_pool = [thread for thread in compressed if thread.startswith("fmapboard-png")]
     assert len(in_pool) == 2 * 3  # the input once; the maps of 10 px as they are, and enlarged
     assert len(compressed) == len(in_pool) + 1  # the first step's record holds the maps again

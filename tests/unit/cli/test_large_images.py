@@ -66,6 +66,7 @@ print(peak() - before)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_a_picture_of_20_million_pixels_takes_at_most_11_bytes_per_pixel(tmp_path: Path) -> None:
     Image.new("RGBA", (5000, 4000), (9, 8, 7, 6)).save(tmp_path / "a.png", compress_level=1)

@@ -261,6 +261,7 @@ list(ImageWriter(SummaryBuilder(), Board(), [Path("maps")]).write(images()))
 """
 
 
+@pytest.mark.slow
 def test_ctrl_c_pressed_twice_leaves_the_image_being_written_complete_too(tmp_path: Path) -> None:
     script = TWICE.format(module=Path(__file__).stem)
     path = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])

@@ -21,6 +21,7 @@ def tiny() -> nn.Sequential:
     return nn.Sequential(nn.AvgPool2d(8), nn.Flatten(), nn.Linear(108, 8))
 
 
+@pytest.mark.slow
 def test_forty_steps_beat_chance_by_far(photographs: Photographs) -> None:
     network = DemoNetwork()
     result = train(network, photographs, steps=40)
@@ -33,6 +34,7 @@ def test_forty_steps_beat_chance_by_far(photographs: Photographs) -> None:
     assert not network.training
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_losses_and_uses_no_global_random_number(
     photographs: Photographs,
 ) -> None:

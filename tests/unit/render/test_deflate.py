@@ -60,6 +60,7 @@ run_visualize(sys.argv[1:])
 """
 
 
+@pytest.mark.slow
 def test_without_compiled_libraries_the_command_draws_the_same_pixels(tmp_path: Path) -> None:
     for name, program in (
         ("with", "from fmapboard.cli.main import run_visualize; run_visualize()"),

@@ -20,6 +20,7 @@ from fmapboard.render.grid import draw_maps, enlarge
 # -- equal to make_grid --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("build", "layers"),
     [

@@ -49,6 +49,7 @@ PURE = (
 ABSENT = "import sys; sys.modules['google_crc32c'] = None;"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("before", "modules"),
     [

@@ -168,6 +168,7 @@ def test_the_priority_stays_the_lowest_if_no_second_thread_can_start(
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 @pytest.mark.skipif(sys.platform != "linux" or os.getuid() != 0, reason="gives up being root")
 def test_a_user_without_privileges_gets_the_same_priorities() -> None:

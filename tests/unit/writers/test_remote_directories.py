@@ -216,6 +216,7 @@ def test_an_unknown_kind_of_url_is_refused(tmp_path: Path, monkeypatch: pytest.M
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_visualize_writes_to_a_url(url: str, tmp_path: Path) -> None:
     with pytest.raises(SystemExit) as ended:
         run_visualize(["--logdir", f"{url}/drawn"])

@@ -11,13 +11,11 @@ import types
 from pathlib import Path
 from typing import Any
 
-import lightning
 import numpy as np
 import pytest
 import timm.utils
 import torch
 from checkpoint_states import network, saved, state
-from lightning.pytorch import callbacks
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
@@ -166,22 +164,25 @@ def test_no_method_of_a_class_in_the_file_runs(tmp_path: Path) -> None:
     assert type(read_file(path)["args"]) is not Setter
 
 
-class Lit(lightning.LightningModule):
-    def __init__(self, settings: Settings, loss: nn.Module, folder: Path) -> None:
-        super().__init__()
-        self.save_hyperparameters()
-        self.model = network()
-
-    def training_step(self, batch: Tensor, _: int) -> Tensor:
-        loss: Tensor = self.model(batch).square().mean()
-        return loss
-
-    def configure_optimizers(self) -> torch.optim.Optimizer:
-        return torch.optim.SGD(self.parameters(), 0.1)
-
-
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # Lightning's, of a run this small
 def test_a_checkpoint_of_lightnings_trainer_is_loaded(tmp_path: Path) -> None:
+    import lightning  # takes seconds, and only this test needs it
+    from lightning.pytorch import callbacks
+
+    class Lit(lightning.LightningModule):
+        def __init__(self, settings: Settings, loss: nn.Module, folder: Path) -> None:
+            super().__init__()
+            self.save_hyperparameters()
+            self.model = network()
+
+        def training_step(self, batch: Tensor, _: int) -> Tensor:
+            loss: Tensor = self.model(batch).square().mean()
+            return loss
+
+        def configure_optimizers(self) -> torch.optim.Optimizer:
+            return torch.optim.SGD(self.parameters(), 0.1)
+
     # Averages of the weights are new in lightning 2.6.
     averaging = [callbacks.EMAWeightAveraging()] if hasattr(callbacks, "EMAWeightAveraging") else []
     trainer = lightning.Trainer(
@@ -203,6 +204,7 @@ def test_a_checkpoint_of_lightnings_trainer_is_loaded(tmp_path: Path) -> None:
 # -- wrappers ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_compiled_and_parallel_models_state_dicts_are_loaded(tmp_path: Path) -> None:
     compiled = torch.compile(filled(2))
     parallel = [nn.DataParallel(model) for model in (filled(2), compiled)]

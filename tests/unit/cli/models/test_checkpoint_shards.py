@@ -80,6 +80,7 @@ class DetectionModel(nn.Sequential):
 """
 
 
+@pytest.mark.slow
 def test_ultralytics_checkpoint_is_refused_with_the_line_that_converts_it(tmp_path: Path) -> None:
     (tmp_path / "ultralytics").mkdir()
     (tmp_path / "ultralytics" / "tasks.py").write_text(ABSENT)
@@ -101,6 +102,7 @@ def test_ultralytics_checkpoint_is_refused_with_the_line_that_converts_it(tmp_pa
     assert load_checkpoint(network(), tmp_path / "yolo_weights.pt").matched == 7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("zipped", [True, False])
 def test_a_pickled_model_is_refused_with_the_line_that_converts_it(
     tmp_path: Path, zipped: bool
