@@ -12,6 +12,10 @@ from fmapboard.writers.worker import Worker
 LIMIT = 20.0  # s; only broken code takes that long
 
 
+class Item:
+    """Something to queue that can be referred to weakly."""
+
+
 class Clock:
     """A clock that advances ``tick`` s per reading; ``at_reading``: its number -> callback."""
 

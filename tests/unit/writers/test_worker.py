@@ -6,14 +6,10 @@ import gc
 import threading
 import weakref
 
-from held_work import LIMIT, Desk
+from held_work import LIMIT, Desk, Item
 from own_threads import own_threads
 
 from fmapboard.writers.worker import Worker
-
-
-class Item:
-    """Something to queue that can be referred to weakly."""
 
 
 def test_items_are_processed_in_order_in_a_separate_thread(desk: Desk) -> None:

@@ -8,7 +8,7 @@ import weakref
 
 import pytest
 import torch
-from held_work import Clock, Desk
+from held_work import Clock, Desk, Item
 from own_threads import own_threads
 from torch import nn
 
@@ -17,10 +17,6 @@ from fmapboard.errors import WorkerEnded
 from fmapboard.records import LoggedStep
 from fmapboard.writers.memory import MemoryWriter
 from fmapboard.writers.worker import Worker
-
-
-class Item:
-    """Something to queue that can be referred to weakly."""
 
 
 class Ends(BaseException):
