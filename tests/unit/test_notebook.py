@@ -136,19 +136,19 @@ def test_extract_shows_sequences_as_watch_draws_them() -> None:
 
 
 @pytest.mark.parametrize(
-    ("shape", "options", "text"),
+    ("arguments", "options", "text"),
     [
-        ((2, 3, 4, 4), {"sample": 2}, "sample=2: there are 2"),
-        ((2, 3, 5), {}, r"maps of shape \[2, 3, 5\] cannot be drawn"),
-        ((2, 3, 5), {"channel_axis": 3}, r"channel_axis=3: .* one of the axes 1 to 2"),
-        ((2, 3, 5), {"channel_axis": 0}, "channel_axis=0: .* axis 0 holds the samples"),
-        ((1, 2, 3, 4, 4), {"depth": -1}, "depth=-1: expected the number of a depth"),
-        ((2, 3, 4, 4), {"colormap": "jet"}, "no palette 'jet'"),
-        ((2, 3, 4, 4), {"scale": "locked"}, "expected 'channel' or 'layer'"),
+        (torch.rand(2, 3, 4, 4), {"sample": 2}, "sample=2: there are 2"),
+        (torch.rand(2, 3, 5), {}, r"maps of shape \[2, 3, 5\] cannot be drawn"),
+        (torch.rand(2, 3, 5), {"channel_axis": 3}, r"channel_axis=3: .* one of the axes 1 to 2"),
+        (torch.rand(2, 3, 5), {"channel_axis": 0}, "channel_axis=0: .* axis 0 holds the samples"),
+        (torch.rand(1, 2, 3, 4, 4), {"depth": -1}, "depth=-1: expected the number of a depth"),
+        (torch.rand(2, 3, 4, 4), {"colormap": "jet"}, "no palette 'jet'"),
+        (torch.rand(2, 3, 4, 4), {"scale": "locked"}, "expected 'channel' or 'layer'"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(
-    shape: tuple[int, ...], options: dict[str, object], text: str
+    arguments: torch.Tensor, options: dict[str, object], text: str
 ) -> None:
     with pytest.raises(fmapboard.ConfigurationError, match=text):
-        fmapboard.draw(torch.rand(shape), **options)
+        fmapboard.draw(arguments, **options)

@@ -1,4 +1,4 @@
-"""How many threads read an output: one, or several while that is faster."""
+"""Who reads: one thread, or several as long as that pays."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _several_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def readers(nbytes: int, seconds: float = 0.0) -> int:
-    """Number of threads that read ``nbytes`` bytes in ``seconds`` seconds."""
+    """How many threads would read so much, which takes so long."""
     with aside("cpu", nbytes):
         time.sleep(seconds)
         return torch.get_num_threads()

@@ -1,4 +1,4 @@
-"""Which forward pass of a logged step is recorded, and how its calls are numbered."""
+"""Which pass of a window is recorded, and how its calls are numbered."""
 
 from __future__ import annotations
 

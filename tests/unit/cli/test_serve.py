@@ -1,4 +1,4 @@
-"""``fmapboard serve`` starts TensorBoard so that it keeps enough steps of a whole run."""
+"""``fmapboard serve`` starts the TensorBoard that shows a whole training."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def test_weights_of_another_network_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_pickle_that_would_run_code_is_refused_and_not_run(tmp_path: Path) -> None:
-    torch.save(CreatesFolder(tmp_path / "created"), tmp_path / "code.pt")
-    with pytest.raises(CheckpointError, match=r"code\.pt is no state dict of a DemoNetwork"):
-        load_trained(tmp_path / "code.pt")
+    torch.save(CreatesFolder(tmp_path / "created"), tmp_path / "trap.pt")
+    with pytest.raises(CheckpointError, match=r"trap\.pt is no state dict of a DemoNetwork"):
+        load_trained(tmp_path / "trap.pt")
     assert not (tmp_path / "created").exists()

@@ -34,10 +34,10 @@ def test_a_description_says_what_is_drawn_and_what_the_colours_mean() -> None:
 
 
 def test_a_description_says_what_was_left_out() -> None:
-    text = description(random_maps(1, 100, 130, 66))
-    assert "shape [1, 100, 130, 66], channels 0…63, 8 in a row" in text
-    assert "; 36 of 100 channels left out; " in text
-    assert "; averaged down: a pixel is the mean of 3×3, a tile 44×22; " in text
+    said = description(random_maps(1, 100, 130, 66))
+    assert "shape [1, 100, 130, 66], channels 0…63, 8 in a row" in said
+    assert "; 36 of 100 channels left out; " in said
+    assert "; averaged down: a pixel is the mean of 3×3, a tile 44×22; " in said
 
 
 def test_a_description_says_the_scale() -> None:
@@ -52,8 +52,8 @@ def test_a_description_says_the_scale() -> None:
 
 def test_a_description_says_how_other_shapes_were_read() -> None:
     sequence = Reducer()(CALL, "feature_maps", random_maps(1, 4, 9), nn.Conv1d(3, 4, 1)).to_host()
-    text = "; one row of pixels per channel, a column per position; "
-    assert text in compose(measured=(sequence,)).pictures[0].description
+    said = "; one row of pixels per channel, a column per position; "
+    assert said in compose(measured=(sequence,)).pictures[0].description
 
 
 def test_a_description_says_that_maps_of_one_pixel_are_scaled_across_the_layer() -> None:

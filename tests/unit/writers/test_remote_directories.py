@@ -136,7 +136,9 @@ def test_a_resumed_run_discards_the_steps_from_the_start_step_on(url: str) -> No
     assert read_steps(provider_of(url), "scalars", TAG) == [0, 10, 20, 30]
 
 
-def test_a_large_object_is_followed_by_another(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_object_that_becomes_too_large_is_followed_by_another(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(remote, "_MOST_BYTES", 2000)
     writer = TensorBoardWriter(url)
     for number in range(20):
