@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import subprocess
 import sys
 from pathlib import Path
@@ -42,7 +43,8 @@ MODULES = modules()
 INNER = sorted(set(MODULES) - {""})
 
 
-def imports(path: Path) -> set[str]:
+@functools.cache
+def imports(path: Path) -> frozenset[str]:
     """Full names of what a module imports at any depth, type-checking blocks included."""
     names: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text())):
@@ -50,7 +52,7 @@ def imports(path: Path) -> set[str]:
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
             names |= {f"{node.module}.{alias.name}" for alias in node.names} | {node.module}
-    return names
+    return frozenset(names)
 
 
 def packages(module: str) -> set[str]:
