@@ -10,8 +10,15 @@ import pytest
 import torch
 
 TESTS = Path(__file__).parent
-SLOW_FOLDERS = ("e2e", "integrations", "plugin", "recipes", "same_records")
-"""Folders of which every test is slow: real training runs, servers and browsers."""
+SLOW = {
+    *("e2e", "integrations", "plugin", "recipes", "same_records"),
+    "contract/test_tensorboard_server.py",
+    *(
+        f"unit/cli/models/test_load_{library}.py"
+        for library in ("huggingface", "timm", "torchvision")
+    ),
+}
+"""Folders and modules of slow tests: real training runs, servers, browsers, large libraries."""
 
 # Helpers contain assertions: rewritten, their failures show values as those of test modules do.
 for _helper in (TESTS / "helpers").glob("*.py"):
@@ -19,16 +26,17 @@ for _helper in (TESTS / "helpers").glob("*.py"):
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """With `-m "not slow"` do not even import the slow folders, which takes seconds."""
-    if config.option.markexpr == "not slow" and collection_path.parent == TESTS:
-        return collection_path.name in SLOW_FOLDERS or None
+    """With `-m "not slow"` do not even import the slow modules, which takes seconds."""
+    if config.option.markexpr == "not slow" and collection_path.is_relative_to(TESTS):
+        return collection_path.relative_to(TESTS).as_posix() in SLOW or None
     return None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of the slow folders; `pytest -m "not slow"` leaves them out."""
+    """Mark the tests of slow folders and modules; `pytest -m "not slow"` leaves them out."""
     for item in items:
-        if item.path.relative_to(TESTS).parts[0] in SLOW_FOLDERS:
+        path = item.path.relative_to(TESTS)
+        if SLOW & {path.parts[0], path.as_posix()}:
             item.add_marker(pytest.mark.slow)
 
 

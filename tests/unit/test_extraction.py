@@ -61,6 +61,7 @@ def test_outputs_and_inputs_are_bitwise_those_of_each_forward(
     assert_same_maps(extract(model, x, side="input"), inputs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["resnet18", "mobilenet_v3_small", "googlenet"])
 def test_in_train_mode_the_outputs_are_those_of_a_training_forward(name: str) -> None:
     model, x = untrained(name).train(), random_images()

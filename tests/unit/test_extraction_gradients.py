@@ -42,6 +42,7 @@ def _backward_hooks(
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "kind"),
     [

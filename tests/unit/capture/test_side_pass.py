@@ -55,6 +55,7 @@ def test_a_probe_runs_in_eval_mode_without_gradients_and_changes_nothing() -> No
         assert torch.equal(out, model(x))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["resnet18", "mobilenet_v3_small", "densenet121"])
 def test_a_real_network_in_training_is_left_unchanged(name: str) -> None:
     model = getattr(torchvision.models, name)().train()

@@ -28,6 +28,7 @@ def _make_grid_pixels(maps: Tensor) -> np.ndarray[Any, Any]:
     return pixels
 
 
+@pytest.mark.slow
 def test_pixels_equal_make_grids_within_one_on_the_maps_of_a_real_network() -> None:
     model = torchvision.models.resnet18().eval()
     maps = extract(model, torch.rand(1, 3, 64, 64))

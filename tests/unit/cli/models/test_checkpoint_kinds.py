@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import timm.utils
 import torch
 from checkpoint_states import network, saved, state
 from torch import Tensor, nn
@@ -41,6 +40,8 @@ def filled(value: float) -> nn.Sequential:
 @pytest.fixture
 def of_timm(tmp_path: Path) -> Path:
     """What timm's train.py saves with --model-ema: weights of 0.25, averages of 0.75."""
+    import timm.utils  # takes a second
+
     model, args = filled(0.25), argparse.Namespace(model="net", lr=0.1, data_dir=Path("/data"))
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
     average = timm.utils.ModelEmaV3(filled(0.75))

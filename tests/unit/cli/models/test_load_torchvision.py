@@ -130,7 +130,6 @@ def test_a_detector_runs_on_a_small_image() -> None:
     assert seen == [(1, 3, 64, 64)]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["googlenet", "inception_v3"])
 def test_networks_that_warn_when_built_are_built_without_a_warning(name: str) -> None:
     loaded = load_model(name, weights="none")
