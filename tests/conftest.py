@@ -1,4 +1,4 @@
-"""What every test relies on."""
+"""Settings that every test relies on, and the marker of the slow tests."""
 
 from __future__ import annotations
 
@@ -9,9 +9,44 @@ from pathlib import Path
 import pytest
 import torch
 
-# Helpers that hold asserts: their failures show values, as those of test modules do.
-for _helper in Path(__file__).with_name("helpers").glob("*.py"):
+TESTS = Path(__file__).parent
+SLOW = {
+    *("e2e", "integrations", "plugin", "recipes", "same_records"),
+    "contract/test_tensorboard_server.py",
+    *(
+        f"unit/cli/models/test_load_{library}.py"
+        for library in ("huggingface", "timm", "torchvision")
+    ),
+}
+"""Folders and modules of slow tests: real training runs, servers, browsers, large libraries."""
+
+# Helpers contain assertions: rewritten, their failures show values as those of test modules do.
+for _helper in (TESTS / "helpers").glob("*.py"):
     pytest.register_assert_rewrite(_helper.stem)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """With `-m "not slow"` do not even import the slow modules, which takes seconds."""
+    if config.option.markexpr == "not slow" and collection_path.is_relative_to(TESTS):
+        return collection_path.relative_to(TESTS).as_posix() in SLOW or None
+    return None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of slow folders and modules; `pytest -m "not slow"` leaves them out."""
+    for item in items:
+        path = item.path.relative_to(TESTS)
+        if SLOW & {path.parts[0], path.as_posix()}:
+            item.add_marker(pytest.mark.slow)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_torch_thread() -> Iterator[None]:
+    """One torch thread: the tests' small tensors are faster with it, and forks are safe."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(autouse=True)
@@ -21,7 +56,7 @@ def _same_random_numbers() -> None:
 
 @pytest.fixture(autouse=True)
 def _errors_of_ours_are_raised(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests of what a user sees of an error take this away again."""
+    """Raise fmapboard's errors; tests of what a user sees use `errors_are_only_logged`."""
     monkeypatch.setenv("FMAPBOARD_ON_ERROR", "raise")
 
 
@@ -29,12 +64,13 @@ def _errors_of_ours_are_raised(monkeypatch: pytest.MonkeyPatch) -> None:
 def errors_are_only_logged(
     monkeypatch: pytest.MonkeyPatch, _errors_of_ours_are_raised: None
 ) -> None:
+    """Log fmapboard's errors, as for a user."""
     monkeypatch.delenv("FMAPBOARD_ON_ERROR")
 
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
-    """In CI a test that skips fails, but for those that need a GPU."""
+    """In CI a skipped test fails, unless it needs a GPU."""
     outcome = yield
     report = outcome.get_result()
     if report.skipped and os.environ.get("CI") and not item.get_closest_marker("cuda"):

@@ -1,4 +1,4 @@
-"""A small network's state dict, and how checkpoints of it are written."""
+"""The state dict of a small network, and files that hold it."""
 
 from __future__ import annotations
 

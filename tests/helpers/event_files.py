@@ -6,16 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tensorboard.backend.event_processing.event_file_loader import (
-    EventFileLoader,
-)
+from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
 
 from fmapboard.records import Histogram, LoggedStep, Picture, TabRecord, TaggedPictures
 from fmapboard.tab_format import pack
 from fmapboard.writers.tensorboard import TensorBoardWriter
 
 
-def raster_of(step: int, side: int = 8) -> Picture:
+def noise_picture(step: int, side: int = 8) -> Picture:
+    """A square picture of random pixels, the same for the same step."""
     noise = np.random.default_rng(step).integers(0, 256, (side, side), np.uint8)
     return Picture(noise, tile=(side, side))
 
@@ -23,7 +22,7 @@ def raster_of(step: int, side: int = 8) -> Picture:
 def step_of(number: int, prefix: str = "", side: int = 8) -> LoggedStep:
     """A small logged step with one value of each kind."""
     picture = TaggedPictures(
-        f"{prefix}feature_maps_1x1x1x1/conv", "feature_maps", (raster_of(number, side),),
+        f"{prefix}feature_maps_1x1x1x1/conv", "feature_maps", (noise_picture(number, side),),
         description="maps",
     )  # fmt: skip
     counts = Histogram(f"{prefix}activations/conv", np.array([0.0, 1.0, 2.0]), np.array([3.0, 4.0]))
@@ -39,6 +38,7 @@ def step_of(number: int, prefix: str = "", side: int = 8) -> LoggedStep:
 
 
 def write(directory: Path, *numbers: int, **options: Any) -> TensorBoardWriter:
+    """Write steps and close the writer."""
     writer = TensorBoardWriter(directory, **options)
     for number in numbers:
         writer.write(step_of(number))
@@ -47,7 +47,7 @@ def write(directory: Path, *numbers: int, **options: Any) -> TensorBoardWriter:
 
 
 def steps_in(path: Path) -> list[int]:
-    """The steps of all readable summaries of a file; every checksum is verified on the way."""
+    """The steps of all readable summaries of a file; every checksum is verified."""
     return [event.step for event in EventFileLoader(str(path)).Load() if event.summary.value]
 
 

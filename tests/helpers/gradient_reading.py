@@ -14,18 +14,22 @@ from fmapboard.records import Parameter
 
 
 def reader_of(model: nn.Module, names: Any = ()) -> GradientReader:
+    """A reader that raises its errors; ``names``: parameters that get histograms."""
     return GradientReader(model, names, strict_guard())
 
 
 def found_by(reader: GradientReader) -> tuple[Parameter, ...]:
+    """What the reader has read."""
     return reader.pending().to_host()
 
 
 def small_network() -> nn.Sequential:
+    """Images [N, 3, 8, 8] -> [N, 4]."""
     return nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(inplace=True), nn.Flatten(), nn.Linear(288, 4))
 
 
 def backward(model: nn.Module, scale: float = 1.0) -> Tensor:
+    """Run a forward and a backward pass on fixed images; the loss times ``scale``."""
     torch.manual_seed(1)
     x = torch.rand(4, 3, 8, 8).to(next(model.parameters()).dtype)
     loss: Tensor = model(x).float().square().sum() * scale
@@ -34,7 +38,7 @@ def backward(model: nn.Module, scale: float = 1.0) -> Tensor:
 
 
 def reference_norms(model: nn.Module) -> dict[str, float]:
-    """2-norms in float64, from the gradients as they stand now."""
+    """2-norms of the current gradients, in float64."""
     return {
         name: (p.grad.to_dense() if p.grad.is_sparse else p.grad).double().norm().item()
         for name, p in model.named_parameters()
@@ -53,7 +57,7 @@ def assert_close(found: dict[str, float], expected: dict[str, float]) -> None:
 
 
 def read_at_step(model: nn.Module, optimizer: Any, names: Any = ()) -> tuple[Parameter, ...]:
-    """One optimizer step while armed."""
+    """Take one optimizer step with an armed reader; what it read."""
     reader = reader_of(model, names)
     reader.arm()
     optimizer.step()

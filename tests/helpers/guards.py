@@ -1,4 +1,4 @@
-"""Guards for tests: errors of ours end the test, or are kept in a list."""
+"""Guards for tests: fmapboard's errors are raised, or collected in a list."""
 
 from __future__ import annotations
 
@@ -21,8 +21,10 @@ class _Keeps(WarnOnce):
 
 
 def strict_guard() -> Guard:
+    """A guard that raises."""
     return Guard(_Raises())
 
 
 def keeping_guard(errors: list[tuple[str, Exception]]) -> Guard:
+    """A guard that appends (name, error) to a list."""
     return Guard(_Keeps(errors))

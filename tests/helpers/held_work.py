@@ -1,4 +1,4 @@
-"""Work of a `writers.worker.Worker` that goes on when the test lets it."""
+"""Work of a `writers.worker.Worker` that waits for the test, and a clock that the test sets."""
 
 from __future__ import annotations
 
@@ -9,11 +9,15 @@ from collections.abc import Callable
 from fmapboard.options import WhenFull
 from fmapboard.writers.worker import Worker
 
-LIMIT = 20.0  # s; only a broken worker takes that long
+LIMIT = 20.0  # s; only broken code takes that long
+
+
+class Item:
+    """Something to queue that can be referred to weakly."""
 
 
 class Clock:
-    """Seconds that go on by ``tick`` at each reading; ``at_reading``: number -> what to do then."""
+    """A clock that advances ``tick`` s per reading; ``at_reading``: its number -> callback."""
 
     def __init__(self, tick: float = 0.0) -> None:
         self.now, self.tick, self.readings = 0.0, tick, 0
@@ -27,7 +31,7 @@ class Clock:
 
 
 class Desk:
-    """Work that goes on when it is told to, and keeps what it was given."""
+    """Work that the test can hold, and the items it was given."""
 
     def __init__(self) -> None:
         self.done: list[object] = []
@@ -61,7 +65,7 @@ class Desk:
         )
 
     def hold_at_first(self, worker: Worker[object], nbytes: int = 10) -> None:
-        """Give it "first", and return when it is at work on it and stays there."""
+        """Put "first", and return once the worker is held while it processes it."""
         self.held = True
         worker.put("first", nbytes)
         assert self.begun.acquire(timeout=LIMIT)

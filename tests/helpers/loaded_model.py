@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import numpy as np
+from image_files import noise
 from PIL import Image
 from torch import nn
 
 from fmapboard.cli.models.load import LoadedModel
 
 
-def photograph(width: int = 90, height: int = 70) -> Image.Image:
-    values = np.random.default_rng(0).integers(0, 256, (height, width, 3), np.uint8)
-    return Image.fromarray(values)
+def input_image(width: int = 90, height: int = 70) -> Image.Image:
+    """Random pixels as an input image."""
+    return noise(height, width)
 
 
 def first_convolution(loaded: LoadedModel) -> nn.Conv2d:

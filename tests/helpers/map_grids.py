@@ -13,7 +13,7 @@ from torchvision.utils import make_grid
 
 from fmapboard.demo.bundled import bundled
 from fmapboard.measure.reducer import Reducer
-from fmapboard.records import LayerCall, Picture, Planes
+from fmapboard.records import LayerCall, Planes
 from fmapboard.render.palettes import palette
 
 GREY = palette("grey")
@@ -21,9 +21,9 @@ NAN, INF = math.nan, math.inf
 
 
 def planes_of(maps: Tensor, **options: object) -> Planes:
-    """Planes of maps [N, C, H, W], every limit lifted unless given."""
-    lifted: dict[str, object] = {"samples": None, "max_channels": None, "max_tile": None}
-    reducer = Reducer(**{**lifted, **options})  # type: ignore[arg-type]
+    """Planes of maps [N, C, H, W], without any limit that is not given."""
+    unlimited: dict[str, object] = {"samples": None, "max_channels": None, "max_tile": None}
+    reducer = Reducer(**{**unlimited, **options})  # type: ignore[arg-type]
     pending = reducer(LayerCall("conv", "Conv2d"), "feature_maps", maps, nn.Conv2d(1, 1, 1))
     planes = pending.to_host().planes
     assert planes is not None
@@ -37,15 +37,6 @@ def classic(maps: Tensor) -> np.ndarray:
     return (grid.numpy() * 255).clip(0, 255).astype(np.uint8)[0]
 
 
-def decoded(raster: Picture) -> np.ndarray:
-    """What one sees: u8 [H, W, 3]."""
-    if raster.palette is not None:
-        return raster.palette[raster.pixels]
-    if raster.pixels.ndim == 3:
-        return raster.pixels
-    return np.repeat(raster.pixels[..., None], 3, axis=2)
-
-
 def tile_of(picture: np.ndarray, channel: int, maps: Tensor) -> np.ndarray:
     """One channel's tile of a grid."""
     per_row, (height, width) = int(math.sqrt(maps.shape[1])), maps.shape[2:]
@@ -55,7 +46,7 @@ def tile_of(picture: np.ndarray, channel: int, maps: Tensor) -> np.ndarray:
 
 
 def chelsea(height: int, width: int) -> Tensor:
-    """A real photograph as a network gets it: f32 [1, 3, height, width]."""
+    """A real image as a network gets it, normalized: f32 [1, 3, height, width]."""
     with Image.open(bundled("photographs/chelsea.jpg")) as image:
         small = image.convert("RGB").resize((width, height))
     values = torch.from_numpy(np.array(small)).permute(2, 0, 1)[None] / 255
@@ -64,6 +55,6 @@ def chelsea(height: int, width: int) -> Tensor:
 
 
 def network(build: Callable[..., nn.Module]) -> nn.Module:
-    """Random weights; BatchNorm normalizes by the batch, or deep maps shrink to nothing."""
+    """An untrained network in training mode: with BatchNorm in eval mode deep maps shrink to 0."""
     torch.manual_seed(0)
     return build(weights=None).train()

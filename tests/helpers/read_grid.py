@@ -1,4 +1,4 @@
-"""Stored grids back to values: the inverse of `grid.draw_maps`."""
+"""Values read back from stored grids: the inverse of `grid.draw_maps`."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def read_maps(
         lo: [C], the value of pixel 0 of each channel.
         hi: [C], the value of pixel 255.
         tile: (height, width) of one map.
-        colours: the palette it was drawn with.
+        colours: the palette that it was drawn with.
 
     Returns:
         values f64 [C, h, w], NaN where there is a mark, each within 2 of 255 of the channel's
         range below the true value; marks u8 [C, h, w], a `PixelMark` or 0.
 
     Raises:
-        ValueError: a colour is none of the palette's.
+        ValueError: a colour is not in the palette.
     """
     levels, marks = _levels(pixels, colours)
     cut_levels, cut_marks = (_cut(plane, len(lo), tile) for plane in (levels, marks))
@@ -54,14 +54,14 @@ def _levels(pixels: Bytes8, colours: Palette) -> tuple[Bytes8, Bytes8]:
         # A plain grey picture holds all 256 greys, six more than the palette.
         if colours.name != "grey" or np.ptp(pixels[unknown], axis=-1).any():
             raise ValueError(
-                f"the picture holds colours that are not of the palette {colours.name!r}"
+                f"the picture holds colours that are not in the palette {colours.name!r}"
             )
         level[unknown], is_mark[unknown] = pixels[unknown, 0], False
     return level, np.where(is_mark, index, 0).astype(np.uint8)
 
 
 def _packed(colours: Bytes8) -> npt.NDArray[np.uint32]:
-    """Colours [..., 3] as one number each."""
+    """Colours [..., 3] packed into one number each."""
     packed: npt.NDArray[np.uint32] = (colours.astype(np.uint32) << _SHIFTS).sum(-1, dtype=np.uint32)
     return packed
 

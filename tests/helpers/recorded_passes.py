@@ -12,11 +12,12 @@ from fmapboard.records import StepData
 
 
 def reducer(**options: object) -> Reducer:
+    """A reducer without limits on channels and tiles."""
     return Reducer(max_channels=None, max_tile=None, **options)  # type: ignore[arg-type]
 
 
 class Counting(nn.Module):
-    """Counts the images of each forward pass of a network."""
+    """Records the number of images in each forward pass of a network."""
 
     def __init__(self, inner: nn.Module) -> None:
         super().__init__()
@@ -31,16 +32,19 @@ class Counting(nn.Module):
 def recorded(
     model: nn.Module, images: Tensor, **options: object
 ) -> tuple[list[StepData], list[str]]:
-    said: list[str] = []
-    record = ImagePasses(model, reducer(), refused=said.append, **options)  # type: ignore[arg-type]
-    return [image.to_host() for image in record(images, 0)], said
+    """The recorded steps of a batch, and the reasons given for running images one by one."""
+    reasons: list[str] = []
+    record = ImagePasses(model, reducer(), refused=reasons.append, **options)  # type: ignore[arg-type]
+    return [image.to_host() for image in record(images, 0)], reasons
 
 
 def images(count: int = 5, side: int = 12) -> Tensor:
+    """Random images [count, 3, side, side]."""
     return torch.randn(count, 3, side, side)
 
 
-def assert_as_alone(model: nn.Module, batch: Tensor, steps: list[StepData]) -> None:
+def assert_as_if_alone(model: nn.Module, batch: Tensor, steps: list[StepData]) -> None:
+    """Assert that each step holds what a pass on its image alone records, up to rounding."""
     assert [data.step for data in steps] == list(range(len(batch)))
     for number, data in enumerate(steps):
         own = ImagePasses(model, reducer()).one(batch[number : number + 1], number)

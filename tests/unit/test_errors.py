@@ -1,4 +1,4 @@
-"""What is logged says who speaks."""
+"""Log messages name the library."""
 
 from __future__ import annotations
 

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 import torch
 from extracted_maps import assert_same_maps, random_images, untrained
+from model_state import assert_unchanged, state_of
+from module_hooks import hook_count
 from torch import Tensor, nn
 
 from fmapboard import ConfigurationError, LayerNotFound, extract, extract_gradients
-
-torch.set_num_threads(1)
 
 
 def _record_forwards(model: nn.Module, x: Any) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -38,6 +38,7 @@ def _record_forwards(model: nn.Module, x: Any) -> tuple[dict[str, Any], dict[str
     return outputs, inputs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "size", "convolutions"),
     [
@@ -50,7 +51,7 @@ def _record_forwards(model: nn.Module, x: Any) -> tuple[dict[str, Any], dict[str
         ("googlenet", 64, 57),
     ],
 )
-def test_outputs_and_inputs_are_bitwise_what_each_forward_returned_and_got(
+def test_outputs_and_inputs_are_bitwise_those_of_each_forward(
     name: str, size: int, convolutions: int
 ) -> None:
     model, x = untrained(name), random_images(size)
@@ -60,6 +61,7 @@ def test_outputs_and_inputs_are_bitwise_what_each_forward_returned_and_got(
     assert_same_maps(extract(model, x, side="input"), inputs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["resnet18", "mobilenet_v3_small", "googlenet"])
 def test_in_train_mode_the_outputs_are_those_of_a_training_forward(name: str) -> None:
     model, x = untrained(name).train(), random_images()
@@ -70,7 +72,7 @@ def test_in_train_mode_the_outputs_are_those_of_a_training_forward(name: str) ->
     assert_same_maps(extract(model, x), outputs)
 
 
-def test_an_inplace_relu_behind_a_convolution_does_not_change_its_output() -> None:
+def test_an_inplace_relu_after_a_convolution_does_not_change_its_output() -> None:
     model = untrained("alexnet")
     maps = extract(model, random_images())
     assert all(float(value.min()) < 0.0 for value in maps.values())
@@ -97,8 +99,8 @@ def test_a_returned_map_is_a_clone_that_shares_no_memory_with_the_model() -> Non
     assert not out.requires_grad
 
 
-class _Restless(nn.Module):
-    """BatchNorm, Dropout, a buffer put in place of another, and all random generators."""
+class _Stateful(nn.Module):
+    """BatchNorm, Dropout, a buffer that is replaced, and draws from all random generators."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -116,35 +118,22 @@ class _Restless(nn.Module):
         return out.sum()
 
 
-def _state(model: nn.Module) -> list[Any]:
-    return [
-        *(p.detach().clone() for p in model.parameters()),
-        *(b.clone() for b in model.buffers()),
-        *(torch.zeros(0) if p.grad is None else p.grad.clone() for p in model.parameters()),
-        torch.get_rng_state(),
-        torch.tensor([m.training for m in model.modules()]),
-        torch.tensor([*np.random.get_state()[1].tolist(), np.random.get_state()[2]]),
-        torch.tensor(list(random.getstate()[1]), dtype=torch.int64),
-    ]
-
-
 @pytest.mark.parametrize("what", ["extract", "extract_gradients"])
-def test_model_random_numbers_and_gradients_are_bitwise_as_before(what: str) -> None:
-    model = _Restless()
+def test_model_random_numbers_and_gradients_stay_bitwise_the_same(what: str) -> None:
+    model = _Stateful()
     model.frozen.train(False)
     for parameter in model.parameters():
         parameter.grad = torch.randn_like(parameter)
     x, seen, versions = random_images(8), model.seen, [p._version for p in model.parameters()]
-    before = _state(model)
+    before = state_of(model)
     if what == "extract":
         extract(model, x)
     else:
         extract_gradients(model, x, loss=lambda out: out)
-    for now, then in zip(_state(model), before, strict=True):
-        assert torch.equal(now, then)
+    assert_unchanged(before, state_of(model))
     assert model.seen is seen
     assert [p._version for p in model.parameters()] == versions
-    assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
+    assert hook_count(model) == 0
 
 
 def test_extracting_leaves_no_hook_behind_when_the_forward_raises() -> None:
@@ -152,7 +141,7 @@ def test_extracting_leaves_no_hook_behind_when_the_forward_raises() -> None:
     for run in (extract, lambda m, x: extract_gradients(m, x, loss=Tensor.sum)):
         with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
             run(model, random_images(8))
-        assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
+        assert hook_count(model) == 0
 
 
 def test_weights_cast_by_autocast_inside_do_not_stay_in_the_users_cache() -> None:
@@ -180,4 +169,4 @@ def test_a_lazy_network_is_extracted_as_its_first_forward_pass() -> None:
     model = nn.Sequential(nn.LazyConv2d(4, 3), nn.LazyBatchNorm2d())
     maps = extract(model, random_images(8))
     assert maps["0"].shape == (2, 4, 6, 6)
-    assert not any(module._forward_hooks for module in model)
+    assert hook_count(model) == 0

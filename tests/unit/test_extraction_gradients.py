@@ -1,4 +1,4 @@
-"""`extract_gradients` against what backward hooks really give."""
+"""`extract_gradients` returns what backward hooks receive."""
 
 from __future__ import annotations
 
@@ -13,10 +13,8 @@ from torch import Tensor, nn
 from fmapboard import ConfigurationError, extract_gradients
 from fmapboard.model.layers import named_layers
 
-torch.set_num_threads(1)
 
-
-def _not_inplace(model: nn.Module) -> nn.Module:
+def _out_of_place(model: nn.Module) -> nn.Module:
     twin = copy.deepcopy(model)
     for module in twin.modules():
         if hasattr(module, "inplace"):
@@ -44,6 +42,7 @@ def _backward_hooks(
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
@@ -56,8 +55,8 @@ def test_gradients_are_those_of_backward_hooks_on_the_same_net_without_inplace_o
     name: str, kind: type[nn.Module]
 ) -> None:
     model, x = untrained(name), random_images(32 if name == "resnet18" else 64, batch=1)
-    expected = _backward_hooks(_not_inplace(model), x, kind)
-    found = extract_gradients(_not_inplace(model), x, loss=_loss, layers=kind)
+    expected = _backward_hooks(_out_of_place(model), x, kind)
+    found = extract_gradients(_out_of_place(model), x, loss=_loss, layers=kind)
     assert found.keys() == expected.keys()
     for layer, (grad_output, grad_input) in expected.items():
         assert torch.equal(found[layer].grad_output[0], grad_output[0]), layer
@@ -83,7 +82,7 @@ class _Residual(nn.Module):
         return self.branch(x) + 10 * x  # type: ignore[no-any-return]
 
 
-def test_grad_input_is_the_layers_own_share_where_others_use_the_tensor_too() -> None:
+def test_grad_input_is_the_layers_own_share_if_other_layers_use_the_tensor_too() -> None:
     gradients = extract_gradients(_Residual(), torch.tensor([[[[1.0, -1.0]]]]), loss=Tensor.sum)
     assert gradients["branch"].grad_output[0].tolist() == [[[[1.0, 1.0]]]]
     assert gradients["branch"].grad_input[0].tolist() == [[[[3.0, 3.0]]]]
@@ -91,9 +90,9 @@ def test_grad_input_is_the_layers_own_share_where_others_use_the_tensor_too() ->
     assert gradients["stem"].grad_input[0].tolist() == [[[[26.0, 0.0]]]]
 
 
-def test_an_inplace_relu_has_the_gradients_of_one_that_is_not_in_place() -> None:
+def test_an_inplace_relu_has_the_gradients_of_an_out_of_place_one() -> None:
     model, x = _Residual(), torch.tensor([[[[1.0, -1.0]]]])
-    for twin in (model, _not_inplace(model)):
+    for twin in (model, _out_of_place(model)):
         relu = extract_gradients(twin, x, loss=Tensor.sum, layers=nn.ReLU)["relu"]
         assert relu.grad_output[0].tolist() == [[[[13.0, 13.0]]]]
         assert relu.grad_input[0].tolist() == [[[[13.0, 0.0]]]]
@@ -134,7 +133,7 @@ def test_the_users_input_is_neither_changed_nor_made_to_require_a_gradient() -> 
     assert x.grad is None
 
 
-def test_gradients_are_to_be_had_inside_the_users_inference_mode() -> None:
+def test_gradients_are_available_inside_the_users_inference_mode() -> None:
     model = _Residual()
     with torch.inference_mode():
         gradients = extract_gradients(model, torch.tensor([[[[1.0, -1.0]]]]), loss=Tensor.sum)
@@ -143,13 +142,15 @@ def test_gradients_are_to_be_had_inside_the_users_inference_mode() -> None:
 
 
 @pytest.mark.parametrize(
-    ("loss", "said"),
+    ("loss", "message"),
     [
         (lambda out: out, r"loss returned \(2, 4, 6, 6\): expected a tensor of one element"),
         (lambda out: 3.0, "loss returned float: expected a tensor of one element"),
         (lambda out: out.detach().sum(), "the loss needs no gradient"),
     ],
 )
-def test_a_loss_that_is_no_single_differentiable_number_is_refused(loss: Any, said: str) -> None:
-    with pytest.raises(ConfigurationError, match=said):
+def test_a_loss_that_is_not_a_single_differentiable_number_is_refused(
+    loss: Any, message: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=message):
         extract_gradients(nn.Sequential(nn.Conv2d(3, 4, 3)), random_images(8), loss=loss)

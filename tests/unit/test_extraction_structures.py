@@ -1,4 +1,4 @@
-"""`extract` on repeated calls, and on outputs and inputs that are no single tensor."""
+"""`extract` on repeated calls, and on outputs and inputs that are not a single tensor."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from extracted_maps import assert_same_maps, random_images
 from torch import Tensor, nn
 
 from fmapboard import extract
+from fmapboard.model.tensors import tensors
 
-torch.set_num_threads(1)
 
-
-def test_a_layer_called_twice_stands_under_two_names() -> None:
+def test_a_layer_called_twice_is_listed_under_two_names() -> None:
     class Twice(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -58,8 +57,6 @@ class _Head(nn.Module):
         self.inner = inner
 
     def forward(self, x: Tensor) -> Tensor:
-        from fmapboard.model.tensors import tensors
-
         for tensor in tensors(self.inner(x)):
             tensor.zero_()
         return x
@@ -78,36 +75,34 @@ class _Head(nn.Module):
     ],
     ids=["tuple", "dict", "defaultdict", "userdict", "dataclass", "structseq", "packed"],
 )
-def test_structures_of_any_kind_come_back_with_clones_of_their_tensors(build: Any) -> None:
-    from fmapboard.model.tensors import tensors
-
+def test_structures_of_any_kind_are_returned_with_clones_of_their_tensors(build: Any) -> None:
     x = torch.rand(2, 3)
     out = extract(_Head(_Returns(build)), x, layers=_Returns)["inner"]
     expected = build(x + 1)
     assert isinstance(out, (type(expected), dict))
     pairs = list(zip(tensors(out), tensors(expected), strict=True))
     assert pairs
-    assert all(torch.equal(found, wanted) for found, wanted in pairs)
+    assert all(torch.equal(found, expected) for found, expected in pairs)
 
 
 def test_recurrent_and_attention_layers_give_their_whole_output() -> None:
     lstm, x = nn.LSTM(3, 5), torch.rand(7, 2, 3)
     out, (h, c) = extract(nn.Sequential(lstm), x, layers=nn.LSTM)["0"]
     with torch.no_grad():
-        wanted, (wanted_h, wanted_c) = lstm(x)
-    assert all(torch.equal(a, b) for a, b in ((out, wanted), (h, wanted_h), (c, wanted_c)))
+        expected, (expected_h, expected_c) = lstm(x)
+    assert all(torch.equal(a, b) for a, b in ((out, expected), (h, expected_h), (c, expected_c)))
 
     attention, q = nn.MultiheadAttention(4, 2), torch.rand(5, 1, 4)
     out, weights = extract(attention, (q, q, q), layers=nn.MultiheadAttention)["MultiheadAttention"]
     with torch.no_grad():
-        wanted, wanted_weights = attention(q, q, q)
-    assert torch.equal(out, wanted)
-    assert torch.equal(weights, wanted_weights)
+        expected, expected_weights = attention(q, q, q)
+    assert torch.equal(out, expected)
+    assert torch.equal(weights, expected_weights)
     inputs = extract(attention, (q, q, q), layers=nn.MultiheadAttention, side="input")
     assert [tuple(value.shape) for value in inputs["MultiheadAttention"]] == [(5, 1, 4)] * 3
 
 
-def test_a_layer_that_is_called_with_keywords_gives_them_as_its_input() -> None:
+def test_keyword_arguments_of_a_layer_are_part_of_its_input() -> None:
     class Calls(nn.Module):
         def __init__(self) -> None:
             super().__init__()

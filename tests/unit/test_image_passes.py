@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from module_hooks import hook_count
 from recorded_passes import (
     Counting,
-    assert_as_alone,
+    assert_as_if_alone,
     assert_same_statistics,
     images,
     recorded,
@@ -26,15 +27,15 @@ def network() -> Counting:
     return Counting(nn.Sequential(*layers, nn.Flatten(), nn.LazyLinear(5))).eval()
 
 
-def test_an_image_in_a_batch_is_recorded_as_alone() -> None:
+def test_an_image_in_a_batch_is_recorded_as_if_run_alone() -> None:
     model, batch = network(), images()
-    steps, said = recorded(model, batch)
-    assert said == []
+    steps, reasons = recorded(model, batch)
+    assert reasons == []
     assert model.passes == [1, 5]
-    assert_as_alone(model, batch, steps)
+    assert_as_if_alone(model, batch, steps)
 
 
-def test_only_the_first_image_of_a_size_goes_through_alone() -> None:
+def test_only_the_first_image_of_each_size_is_run_alone() -> None:
     model = Counting(nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU())).eval()
     record = ImagePasses(model, reducer())
     for first, batch in ((0, images(4)), (4, images(4)), (8, images(3, side=9)), (11, images(2))):
@@ -43,13 +44,13 @@ def test_only_the_first_image_of_a_size_goes_through_alone() -> None:
     assert model.passes == [1, 4, 4, 1, 3, 2]
 
 
-def test_one_bad_image_does_not_change_what_is_said_of_the_others() -> None:
+def test_non_finite_values_in_one_image_do_not_change_the_records_of_the_others() -> None:
     model, batch = network(), images()
     batch[2, 0, 5, 5] = torch.nan
     batch[3] = 0.25
-    steps, said = recorded(model, batch)
-    assert said == []
-    assert_as_alone(model, batch, steps)
+    steps, reasons = recorded(model, batch)
+    assert reasons == []
+    assert_as_if_alone(model, batch, steps)
     planes = [data.measured[0].planes for data in steps]
     assert [p is not None and p.marks is not None for p in planes] == [
         False, False, True, False, False,
@@ -57,7 +58,7 @@ def test_one_bad_image_does_not_change_what_is_said_of_the_others() -> None:
     assert [int(data.measured[0].statistics.nan.sum()) for data in steps] == [0, 0, 72, 0, 0]  # type: ignore[union-attr]
 
 
-def test_scales_of_a_whole_layer_are_of_one_image() -> None:
+def test_a_layer_scale_is_computed_per_image() -> None:
     model = nn.Sequential(nn.Conv2d(3, 8, 3)).eval()
     batch = images(3) * torch.tensor([1.0, 10.0, 100.0])[:, None, None, None]
     record = ImagePasses(model, reducer(scale="layer"))
@@ -71,7 +72,7 @@ def test_scales_of_a_whole_layer_are_of_one_image() -> None:
 
 
 class InPlace(nn.Module):
-    """Overwrites what it is given."""
+    """Overwrites its input."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -81,11 +82,11 @@ class InPlace(nn.Module):
         return self.convolution(x.mul_(2.0).sub_(1.0))  # type: ignore[no-any-return]
 
 
-def test_a_network_that_overwrites_its_input_is_recorded_as_alone() -> None:
+def test_a_network_that_overwrites_its_input_is_recorded_as_if_run_alone() -> None:
     model, batch = Counting(InPlace()).eval(), images()
     kept = batch.clone()
-    steps, said = recorded(model, batch)
-    assert said == []
+    steps, reasons = recorded(model, batch)
+    assert reasons == []
     assert torch.equal(batch, kept)
     for number, data in enumerate(steps):
         own = ImagePasses(model, reducer()).one(kept[number : number + 1].clone(), number)
@@ -94,7 +95,7 @@ def test_a_network_that_overwrites_its_input_is_recorded_as_alone() -> None:
         assert np.array_equal(data.inputs[0].values, kept[number].numpy())
 
 
-def test_a_batch_is_cut_to_the_bytes_that_one_pass_may_hold(
+def test_a_batch_is_split_to_stay_within_the_bytes_of_one_pass(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     model = Counting(nn.Sequential(nn.Conv2d(3, 4, 3))).eval()
@@ -104,29 +105,29 @@ def test_a_batch_is_cut_to_the_bytes_that_one_pass_may_hold(
     assert model.passes == [1, 3, 3, 2]
 
 
-def test_what_one_image_holds_is_its_maps_its_sample_and_its_pixels() -> None:
+def test_the_bytes_of_an_image_are_those_of_its_maps_its_sample_and_its_pixels() -> None:
     model = nn.Sequential(nn.Conv2d(3, 4, 3)).eval()
     _, second, _ = ImagePasses(model, reducer())(images(3), 0)
     assert second.nbytes == 4 * 10 * 10 * 4 * 2 + 3 * 12 * 12 * 4
 
 
-def test_a_model_that_cannot_run_at_all_is_an_error_of_its_own() -> None:
+def test_a_model_that_cannot_run_at_all_raises_a_capture_error() -> None:
     model = nn.Sequential(nn.Conv2d(1, 4, 3)).eval()
     with pytest.raises(CaptureError, match="the model cannot run on this input"):
         recorded(model, images())
 
 
-def test_the_model_is_left_as_it_was() -> None:
+def test_the_model_is_left_unchanged() -> None:
     model = network().train()
     model(images(2))
     before = {name: value.clone() for name, value in model.state_dict().items()}
     recorded(model, images())
     assert model.training
     assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
-    assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
+    assert hook_count(model) == 0
 
 
-def test_neighbours_of_one_size_stand_in_one_batch_and_the_order_is_kept() -> None:
+def test_consecutive_images_of_one_size_form_a_batch_and_keep_their_order() -> None:
     sizes = [4, 4, 4, 4, 4, 6, 4, 4]
     pictures = [torch.full((3, side, side), number) for number, side in enumerate(sizes)]
     found = list(batched(iter(pictures), 3))

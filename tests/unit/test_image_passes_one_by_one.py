@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from recorded_passes import Counting, assert_as_alone, images, recorded, reducer
+from recorded_passes import Counting, assert_as_if_alone, images, recorded, reducer
 from torch import Tensor, nn
 
 from fmapboard.image_passes import ImagePasses
 
 
 class Loop(nn.Module):
-    """Calls its layer once an image."""
+    """Calls its layer once per image."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -24,7 +24,7 @@ class Loop(nn.Module):
 
 
 class Fixed(nn.Module):
-    """Works on one image at a time."""
+    """Accepts one image at a time."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -35,7 +35,7 @@ class Fixed(nn.Module):
 
 
 class Pieces(nn.Module):
-    """Cuts each image into four and lays the pieces along the batch."""
+    """Cuts each image into four and stacks the pieces along the batch."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class Pieces(nn.Module):
 
 
 class Backwards(nn.Module):
-    """Turns the batch round."""
+    """Reverses the batch."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ class Backwards(nn.Module):
 
 
 class Skipping(nn.Module):
-    """Leaves a layer out where there are several images."""
+    """Skips a layer if there are several images."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -69,7 +69,7 @@ class Skipping(nn.Module):
 
 
 class Own(nn.Module):
-    """Works on five pictures of its own, whatever it is given."""
+    """Runs its layer on five images of its own, whatever its input is."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -98,18 +98,18 @@ def over_the_batch() -> nn.Module:
         (Fixed, "a pass on 5 images failed: shape '[1, 4, 100]' is invalid"),
     ],
 )
-def test_a_network_that_mixes_images_runs_one_by_one_and_says_why(
+def test_a_network_that_mixes_images_runs_on_one_at_a_time_and_the_reason_is_reported(
     make: Callable[[], nn.Module], reason: str
 ) -> None:
     model, batch = Counting(make()).eval(), images()
-    steps, said = recorded(model, batch)
-    assert len(said) == 1
-    assert reason in said[0]
+    steps, reasons = recorded(model, batch)
+    assert len(reasons) == 1
+    assert reason in reasons[0]
     assert model.passes[-4:] == [1, 1, 1, 1]
-    assert_as_alone(model, batch, steps)
+    assert_as_if_alone(model, batch, steps)
 
 
-def test_after_a_refusal_no_further_batch_is_tried() -> None:
+def test_after_one_failed_batch_no_further_batch_is_tried() -> None:
     model = Counting(Backwards()).eval()
     record = ImagePasses(model, reducer())
     assert len(list(record(images(3), 0))) == 3
@@ -119,6 +119,6 @@ def test_after_a_refusal_no_further_batch_is_tried() -> None:
 
 
 @pytest.mark.parametrize("make", [lambda: nn.Sequential(nn.Conv2d(3, 4, 3)), Backwards])
-def test_kernels_stand_at_step_0_alone(make: Callable[[], nn.Module]) -> None:
+def test_kernels_are_recorded_only_at_step_0(make: Callable[[], nn.Module]) -> None:
     steps, _ = recorded(make().eval(), images(3), kernels=True)
     assert [len(data.kernels) for data in steps] == [1, 0, 0]

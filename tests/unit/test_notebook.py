@@ -1,4 +1,4 @@
-"""What shows itself in a notebook."""
+"""Feature maps as a notebook displays them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_extract_shows_a_grid_for_each_layer_that_has_maps() -> None:
 
 
 def test_names_are_escaped() -> None:
-    class Odd(nn.Module):
+    class Marked(nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.add_module("<b>", nn.Conv2d(1, 1, 1))
@@ -55,17 +55,17 @@ def test_names_are_escaped() -> None:
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return self.get_submodule("<b>")(x)
 
-    page = fmapboard.extract(Odd(), torch.rand(1, 1, 4, 4))._repr_html_()
+    page = fmapboard.extract(Marked(), torch.rand(1, 1, 4, 4))._repr_html_()
     assert "<b>&lt;b&gt;</b>" in page
 
 
-def test_layers_without_a_tensor_and_empty_batches_are_named_alone() -> None:
+def test_layers_without_a_tensor_and_empty_batches_are_listed_without_a_picture() -> None:
     from fmapboard.notebook import LayerMaps
 
-    odd = LayerMaps(none=None, pair=(torch.rand(1, 2, 4, 4), 3), empty=torch.rand(0, 2, 4, 4))
-    assert "none: NoneType\n" in repr(odd)
-    assert "pair: tuple with float32 [1, 2, 4, 4]" in repr(odd)
-    assert len(images(odd._repr_html_())) == 1
+    mixed = LayerMaps(none=None, pair=(torch.rand(1, 2, 4, 4), 3), empty=torch.rand(0, 2, 4, 4))
+    assert "none: NoneType\n" in repr(mixed)
+    assert "pair: tuple with float32 [1, 2, 4, 4]" in repr(mixed)
+    assert len(images(mixed._repr_html_())) == 1
 
 
 def test_what_extract_returns_is_saved_and_loaded_as_plain_tensors(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_tokens_that_fill_a_square_are_drawn_as_patches() -> None:
     assert "4 channels" in repr(fmapboard.draw(torch.rand(1, 17, 4)))
 
 
-def test_a_sequence_is_drawn_as_rows_where_its_channel_axis_is_given() -> None:
+def test_a_sequence_is_drawn_as_rows_if_its_channel_axis_is_given() -> None:
     maps = torch.tensor([[[0.0, 1.0, 2.0], [9.0, 5.0, 7.0]]])  # [N, C, L]
     expected = [[0, 127, 255], [255, 0, 127]]
     for tensor, axis in ((maps, 1), (maps.transpose(1, 2), 2), (maps.transpose(1, 2), -1)):
@@ -109,7 +109,7 @@ def test_a_sequence_is_drawn_as_rows_where_its_channel_axis_is_given() -> None:
         assert "one row of pixels per channel" in repr(grid)
 
 
-def test_the_slice_of_a_volume_is_chosen() -> None:
+def test_the_slice_of_a_volume_can_be_chosen() -> None:
     maps = torch.arange(4.0)[:, None, None].expand(1, 1, 4, 40, 40) + torch.rand(40, 40)
     first, middle = fmapboard.draw(maps, depth=0), fmapboard.draw(maps)
     assert "depth slice 0 of 0…3" in repr(first)

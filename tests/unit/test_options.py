@@ -1,4 +1,4 @@
-"""Options stand once: what a user can pass, what is checked and what help() shows are the same."""
+"""Options are defined once: what a user can pass, what is validated and what help() shows agree."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fmapboard.render.palettes import palette
 NAMES = [field.name for field in fields(Options)]
 
 
-def test_what_watch_takes_by_name_is_what_is_checked() -> None:
+def test_the_keyword_options_of_watch_are_those_that_are_validated() -> None:
     assert sorted(get_type_hints(WatchOptions)) == sorted(NAMES)
 
 
@@ -36,12 +36,12 @@ def test_every_parameter_of_watch_is_documented() -> None:
         assert f"\n    {name}: " in text, name
 
 
-def test_the_integrations_pass_on_every_option_but_those_that_they_set() -> None:
+def test_the_integrations_pass_on_every_option_except_those_that_they_set() -> None:
     own = {"share_writer", "log_dir", "layers", "validation"}
     assert set(RunOptions.__annotations__) - own == set(NAMES) - {"every", "start_step"}
 
 
-def test_an_option_that_does_not_exist_is_refused_with_the_closest() -> None:
+def test_an_unknown_option_is_refused_with_the_closest_name() -> None:
     with pytest.raises(ConfigurationError, match="no option 'smaples'; closest: samples"):
         Options.of(smaples=3)  # type: ignore[call-arg]
 
@@ -54,11 +54,11 @@ def test_a_normalization_is_a_mean_and_a_deviation_per_channel(given: Any) -> No
 
 
 @pytest.mark.parametrize("given", [(0.5, 0.5), ((0.5,), (0.5, 0.5)), ((), ()), "ab", ((0.5,),)])
-def test_a_normalization_that_is_no_pair_is_refused(given: Any) -> None:
+def test_a_normalization_that_is_not_a_pair_is_refused(given: Any) -> None:
     with pytest.raises(ConfigurationError, match=r"expected \(mean, std\), each a sequence"):
         Options.of(normalization=given)
 
 
-def test_gray_is_grey() -> None:
+def test_gray_means_grey() -> None:
     assert Options.of(colormap="gray") == Options.of(colormap="grey")
     assert palette("gray").name == "grey"

@@ -11,7 +11,7 @@ from fmapboard.errors import ConfigurationError
 from fmapboard.schedule import Every, as_schedule, never, next_due
 
 
-def test_every_step_whose_number_it_divides_is_logged_and_so_is_step_0() -> None:
+def test_multiples_of_the_interval_are_logged_including_step_0() -> None:
     assert [step for step in range(31) if Every(10)(step)] == [0, 10, 20, 30]
     assert all(Every(1)(step) for step in range(5))
 
@@ -26,7 +26,7 @@ def test_anything_but_a_whole_number_above_0_is_refused(every: Any) -> None:
     )
 
 
-def test_a_number_names_a_schedule_and_a_function_is_one() -> None:
+def test_a_number_or_a_function_is_a_schedule() -> None:
     def powers(step: int) -> bool:
         return step & (step - 1) == 0
 
@@ -37,7 +37,7 @@ def test_a_number_names_a_schedule_and_a_function_is_one() -> None:
         as_schedule(0)
 
 
-def test_the_next_due_step_of_a_number_is_known_and_of_a_function_is_not() -> None:
+def test_the_next_due_step_is_known_for_a_number_and_not_for_a_function() -> None:
     assert [next_due(Every(10), step) for step in (0, 1, 9, 10, 25)] == [10, 10, 10, 20, 30]
     assert next_due(Every(1), 7) == 8
     assert next_due(lambda step: step == 500, 3) == 4

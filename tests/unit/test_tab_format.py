@@ -1,4 +1,4 @@
-"""The stored format: what was written opens again, today's, yesterday's, and not tomorrow's."""
+"""The stored format: records of this and earlier versions open, those of later ones are refused."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def arrays() -> dict[str, np.ndarray]:
     }
 
 
-def test_header_and_arrays_come_back_as_they_went_in() -> None:
+def test_header_and_arrays_are_read_back_unchanged() -> None:
     header, back = unpack(pack(HEADER, arrays()))
     assert {key: header[key] for key in HEADER} == HEADER
     assert header["format"] == 1
@@ -39,7 +39,7 @@ def test_header_and_arrays_come_back_as_they_went_in() -> None:
         assert np.array_equal(back[name], array.astype(np.float32), equal_nan=True)
 
 
-def test_more_blobs_follow_as_they_are() -> None:
+def test_additional_blobs_follow_unchanged() -> None:
     blobs = pack(HEADER, arrays(), [b"png 0", b"png 1"])
     assert blobs[2:] == (b"png 0", b"png 1")
     assert unpack(blobs)[0]["layer"] == "layer1.0.conv1"
@@ -50,17 +50,17 @@ def test_numbers_that_float32_cannot_hold_become_infinite_without_a_warning() ->
     assert back["a"].tolist() == [np.inf, -np.inf]
 
 
-def test_a_header_with_nan_is_refused_since_json_has_no_word_for_it() -> None:
+def test_a_header_with_nan_is_refused_since_json_cannot_represent_it() -> None:
     with pytest.raises(ValueError, match="JSON"):
         pack({"peak": float("nan")}, {})
 
 
-def test_keys_that_this_version_does_not_know_are_passed_over() -> None:
+def test_unknown_keys_are_ignored() -> None:
     header, _ = unpack(pack({"tomorrow": {"deep": [1]}, **HEADER}, arrays()))
     assert header["tomorrow"] == {"deep": [1]}
 
 
-def test_a_newer_format_is_refused_and_says_to_upgrade() -> None:
+def test_a_newer_format_is_refused_with_the_advice_to_upgrade() -> None:
     blob = json.dumps({"format": 3, "arrays": []}).encode()
     with pytest.raises(FormatError) as error:
         unpack([blob, b""])
@@ -108,12 +108,12 @@ def test_only_a_record_with_rows_has_format_2_and_a_reader_of_format_1_says_it_i
     ],
     ids=lambda blobs: repr(blobs)[:60],
 )
-def test_a_broken_record_is_a_format_error_and_nothing_else(blobs: list[bytes]) -> None:
+def test_a_broken_record_raises_only_a_format_error(blobs: list[bytes]) -> None:
     with pytest.raises(FormatError, match="a record that is not in fmapboard's format"):
         unpack(blobs)
 
 
-def test_a_cut_off_record_is_a_format_error() -> None:
+def test_a_truncated_record_raises_a_format_error() -> None:
     header, numbers = pack(HEADER, arrays())
     for cut in range(len(numbers)):
         with pytest.raises(FormatError):
@@ -158,7 +158,7 @@ def _wrapped(name: str, module: nn.Module) -> nn.Module:
     return holder
 
 
-def test_a_record_of_version_1_that_was_stored_once_keeps_opening() -> None:
+def test_a_stored_record_of_version_1_still_opens() -> None:
     header, stored = unpack([(GOLDEN / n).read_bytes() for n in ("header.json", "arrays.bin")])
     assert header["format"] == 1
     assert header["layer"] == "features.0"

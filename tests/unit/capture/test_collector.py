@@ -8,18 +8,13 @@ from typing import Any
 import pytest
 import torch
 from guards import keeping_guard, strict_guard
-from torch import Tensor, nn
+from reduced_maps import CALL, CONV
 
 from fmapboard.capture import collector
 from fmapboard.capture.collector import ActivationCollector
 from fmapboard.capture.guard import ERRORS_UNTIL_DISABLED, Stopwatch
 from fmapboard.measure.reducer import Reducer
 from fmapboard.records import LayerCall
-
-torch.set_num_threads(1)
-
-CALL = LayerCall("conv", "Conv2d")
-CONV = nn.Conv2d(1, 1, 1)
 
 
 def _collector(
@@ -30,16 +25,19 @@ def _collector(
 
 
 @pytest.mark.parametrize(
-    ("x", "kept"),
+    ("shape", "kept", "dtype"),
     [
-        (torch.rand(2, 3, 8, 9), (3, 8, 9)),
-        (torch.rand(2, 1, 8, 9), (1, 8, 9)),
-        (torch.rand(3, 8, 9), (3, 8, 9)),
-        (torch.randint(0, 255, (1, 3, 8, 9), dtype=torch.uint8), (3, 8, 9)),
-        (torch.rand(1, 3, 300, 512), (3, 150, 256)),
+        ((2, 3, 8, 9), (3, 8, 9), torch.float32),
+        ((2, 1, 8, 9), (1, 8, 9), torch.float32),
+        ((3, 8, 9), (3, 8, 9), torch.float32),
+        ((1, 3, 8, 9), (3, 8, 9), torch.uint8),
+        ((1, 3, 300, 512), (3, 150, 256), torch.float32),
     ],
 )
-def test_the_networks_input_image_is_kept_as_a_copy(x: Tensor, kept: tuple[int, ...]) -> None:
+def test_the_networks_input_image_is_kept_as_a_copy(
+    shape: tuple[int, ...], kept: tuple[int, ...], dtype: torch.dtype
+) -> None:
+    x = (torch.rand(shape) * (255 if dtype == torch.uint8 else 1)).to(dtype)
     seen = _collector()
     seen.begin((x,), {})
     expected = x.float().reshape(-1, *x.shape[-3:])[0].numpy().copy()
@@ -53,28 +51,28 @@ def test_the_networks_input_image_is_kept_as_a_copy(x: Tensor, kept: tuple[int, 
 @pytest.mark.parametrize(
     "x",
     [
-        torch.rand(2, 4, 8, 8),
-        torch.rand(2, 7),
+        torch.ones(2, 4, 8, 8),
+        torch.ones(2, 7),
         torch.zeros(0, 3, 8, 8),
-        torch.rand(1, 3, 4, 4) + 0j,
+        torch.ones(1, 3, 4, 4) + 0j,
         torch.zeros(1, 3, 8, 8, device="meta"),
         "text",
     ],
     ids=["four channels", "vectors", "empty", "complex", "meta", "text"],
 )
-def test_an_input_that_is_no_image_is_passed_over(x: Any) -> None:
+def test_an_input_that_is_not_an_image_is_skipped(x: Any) -> None:
     seen = _collector()
     seen.begin((x,), {})
     assert seen.inputs == []
 
 
-def test_a_batch_of_three_sequences_is_not_taken_for_a_colour_image() -> None:
+def test_a_batch_of_three_sequences_is_not_mistaken_for_a_colour_image() -> None:
     seen = _collector(reduce=Reducer(channels_last_sequences=False))
     seen.begin((torch.rand(3, 2, 9),), {})
     assert seen.inputs == []
 
 
-def test_images_behind_labels_are_found_and_tokens_behind_latents_are_none() -> None:
+def test_images_after_labels_are_found_and_tokens_after_latents_are_not_images() -> None:
     images = torch.rand(2, 3, 8, 8)
     seen = _collector()
     seen.begin(({"labels": torch.rand(5), "img": images},), {})
@@ -84,7 +82,7 @@ def test_images_behind_labels_are_found_and_tokens_behind_latents_are_none() -> 
     assert seen.inputs == []
 
 
-def test_an_image_given_by_keyword_is_found() -> None:
+def test_an_image_passed_by_keyword_is_found() -> None:
     seen = _collector(inputs_drawn=2)
     seen.begin((), {"image": torch.rand(4, 3, 8, 8)})
     assert [image.sample for image in seen.inputs] == [0, 1]
@@ -93,13 +91,13 @@ def test_an_image_given_by_keyword_is_found() -> None:
 @pytest.mark.parametrize(
     "value", [None, "text", (), torch.zeros(0, 1, 3, 3), torch.ones(1, 1, 2, 2, dtype=torch.long)]
 )
-def test_an_output_without_numbers_is_passed_over(value: Any) -> None:
+def test_an_output_without_floating_point_values_is_skipped(value: Any) -> None:
     seen = _collector()
     seen.captured(CALL, "output", value, CONV)
     assert seen.pending == []
 
 
-def test_the_first_floating_tensor_of_a_structure_is_measured() -> None:
+def test_the_first_floating_point_tensor_in_a_structure_is_measured() -> None:
     seen = _collector()
     maps = torch.rand(1, 2, 4, 4)
     seen.captured(CALL, "output", {"index": torch.ones(3).long(), "maps": [maps]}, CONV)
@@ -113,7 +111,7 @@ def test_a_generator_is_not_consumed() -> None:
     assert len(list(value)) == 2
 
 
-def test_the_gradient_of_an_output_is_kept_once_and_with_its_sign() -> None:
+def test_the_gradient_of_an_output_is_recorded_once_and_with_its_sign() -> None:
     seen = _collector(gradients=True)
     maps = torch.rand(1, 1, 2, 2, requires_grad=True) * 1
     seen.begin((), {})
@@ -128,7 +126,7 @@ def test_the_gradient_of_an_output_is_kept_once_and_with_its_sign() -> None:
 
 
 @pytest.mark.parametrize("end", ["discard", "begin"])
-def test_a_backward_after_the_window_or_of_a_broken_pass_is_ignored(end: str) -> None:
+def test_a_backward_pass_after_the_step_or_of_an_aborted_forward_pass_is_ignored(end: str) -> None:
     seen = _collector(gradients=True)
     maps = torch.rand(1, 1, 2, 2, requires_grad=True) * 1
     seen.captured(CALL, "output", maps, CONV)
@@ -138,22 +136,22 @@ def test_a_backward_after_the_window_or_of_a_broken_pass_is_ignored(end: str) ->
     assert len(seen.pending) == before
 
 
-def test_an_error_names_its_layer_and_a_layer_that_fails_again_and_again_is_left_alone() -> None:
+def test_an_error_names_its_layer_and_a_layer_that_keeps_failing_is_disabled() -> None:
     failures: list[tuple[str, Exception]] = []
 
-    def breaks(*args: Any, **kwargs: Any) -> Any:
+    def fails(*args: Any, **kwargs: Any) -> Any:
         raise RuntimeError("cannot reduce")
 
-    seen = _collector(failures, reduce=breaks)
+    seen = _collector(failures, reduce=fails)
     for _ in range(ERRORS_UNTIL_DISABLED + 2):
         seen.captured(CALL, "output", torch.rand(1, 1, 2, 2), CONV)
-    told = [(layer, str(error)) for layer, error in failures]
-    assert told == [("conv", "cannot reduce")] * ERRORS_UNTIL_DISABLED
+    reported = [(layer, str(error)) for layer, error in failures]
+    assert reported == [("conv", "cannot reduce")] * ERRORS_UNTIL_DISABLED
     seen.captured(LayerCall("other", "Conv2d"), "output", torch.rand(1, 1, 2, 2), CONV)
     assert failures[-1][0] == "other"
 
 
-def test_capturing_inside_the_users_autocast_and_graph_leaves_both_alone() -> None:
+def test_capturing_inside_the_users_autocast_and_graph_changes_neither() -> None:
     seen = _collector(gradients=True)
     maps = torch.rand(1, 1, 2, 2, requires_grad=True) * 1
     version, graph = maps._version, maps.grad_fn
@@ -166,7 +164,7 @@ def test_capturing_inside_the_users_autocast_and_graph_leaves_both_alone() -> No
     assert not any(tensor.requires_grad for tensor in (seen.pending[0].drawn.maps,))  # type: ignore[union-attr]
 
 
-def test_time_is_added_up_once_where_timed_blocks_are_nested() -> None:
+def test_nested_timed_blocks_are_counted_once() -> None:
     watch = Stopwatch()
     with watch:
         time.sleep(0.02)
@@ -176,7 +174,7 @@ def test_time_is_added_up_once_where_timed_blocks_are_nested() -> None:
     assert watch.ms >= 20.0
 
 
-def test_the_time_of_a_layer_counts_even_where_it_fails() -> None:
+def test_the_time_spent_on_a_layer_counts_even_if_it_fails() -> None:
     failures: list[tuple[str, Exception]] = []
     seen = _collector(failures, reduce=None)
     seen.captured(CALL, "output", torch.rand(1, 1, 4, 4), CONV)
@@ -184,12 +182,12 @@ def test_the_time_of_a_layer_counts_even_where_it_fails() -> None:
     assert seen.guard.stopwatch.ms > 0.0
 
 
-def test_how_much_is_read_is_told_so_that_several_threads_may_read_it(
+def test_the_number_of_bytes_is_passed_on_so_that_several_threads_may_read_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    told = []
+    calls: list[tuple[object, ...]] = []
     real = collector.aside
-    monkeypatch.setattr(collector, "aside", lambda *args: told.append(args) or real(*args))
+    monkeypatch.setattr(collector, "aside", lambda *args: calls.append(args) or real(*args))
     maps = torch.rand(2, 3, 5, 7)
     _collector().captured(CALL, "output", maps, CONV)
-    assert told == [("cpu", maps.nbytes)]
+    assert calls == [("cpu", maps.nbytes)]

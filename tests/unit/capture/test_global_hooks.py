@@ -23,14 +23,14 @@ def hooks_of_torch() -> Any:
 
 
 @pytest.fixture(autouse=True)
-def _as_before() -> Iterator[None]:
+def _hooks_are_restored() -> Iterator[None]:
     before, entries = hooks_of_torch(), dict(hooks_of_torch())
     yield
     assert hooks_of_torch() is before
     assert dict(before) == entries
 
 
-def test_the_dictionary_of_torch_is_never_changed() -> None:
+def test_torchs_own_dictionary_is_never_modified() -> None:
     torchs, seen = hooks_of_torch(), []
     remove = before_each_optimizer_step(lambda *given: seen.append(given[0]))
     assert len(torchs) == 0
@@ -43,8 +43,8 @@ def test_the_dictionary_of_torch_is_never_changed() -> None:
     assert len(seen) == 1
 
 
-def test_hooks_may_come_and_go_while_an_optimizer_calls_them() -> None:
-    """As when another thread opens and closes its logged step meanwhile."""
+def test_hooks_may_be_added_and_removed_while_an_optimizer_calls_them() -> None:
+    """As when another thread opens and closes a logged step at the same time."""
     removers: list[Any] = []
 
     def disturb(*given: object) -> None:
@@ -60,7 +60,7 @@ def test_hooks_may_come_and_go_while_an_optimizer_calls_them() -> None:
         last()
 
 
-def test_hooks_of_others_are_called_and_can_be_removed_whenever_they_came() -> None:
+def test_other_hooks_are_called_and_can_be_removed_no_matter_when_they_were_added() -> None:
     seen: list[str] = []
     before = register_optimizer_step_pre_hook(lambda *given: seen.append("before"))
     remove = before_each_optimizer_step(lambda *given: seen.append("ours"))
@@ -77,7 +77,7 @@ def test_hooks_of_others_are_called_and_can_be_removed_whenever_they_came() -> N
     assert seen == ["during"]
 
 
-def test_two_of_ours_end_in_any_order_and_removing_twice_does_nothing() -> None:
+def test_our_hooks_are_removed_in_any_order_and_removing_twice_does_nothing() -> None:
     seen: list[int] = []
     first, second = (
         before_each_optimizer_step(lambda *given, number=number: seen.append(number))
@@ -90,7 +90,7 @@ def test_two_of_ours_end_in_any_order_and_removing_twice_does_nothing() -> None:
     second()
 
 
-def test_without_the_dictionary_torchs_own_function_is_used(
+def test_without_that_dictionary_torchs_public_function_is_used(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("fmapboard.capture.global_hooks._NAME", "_not_there")

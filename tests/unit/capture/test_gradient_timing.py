@@ -26,12 +26,10 @@ from torch.optim import optimizer as torch_optimizer
 from fmapboard.capture.gradients import GradientReader
 from fmapboard.measure.subsample import PendingSample
 
-torch.set_num_threads(1)
-
 pytestmark = pytest.mark.usefixtures("_no_hook_stays")
 
 
-def test_a_step_while_armed_changes_the_parameters_as_one_that_is_not() -> None:
+def test_an_armed_reader_does_not_change_what_the_optimizer_step_does() -> None:
     model = small_network()
     twin = copy.deepcopy(model)
     for net in (model, twin):
@@ -79,7 +77,7 @@ def test_accumulated_gradients_are_read_once_as_their_sum() -> None:
     optimizer.step()
     optimizer.zero_grad()
     backward(model, scale=100.0)
-    optimizer.step()  # a second step inside the window is not read
+    optimizer.step()  # a second optimizer step inside the logged step is not read
     reader.disarm()
     assert_close(norms_of(found_by(reader)), expected)
 
@@ -95,7 +93,7 @@ def test_clipped_gradients_are_read_after_clipping() -> None:
 
 
 @pytest.mark.parametrize("fused", [False, True])
-def test_under_a_gradient_scaler_the_norm_is_of_the_unscaled_gradient(fused: bool) -> None:
+def test_under_a_gradient_scaler_the_norm_is_that_of_the_unscaled_gradient(fused: bool) -> None:
     model = small_network()
     twin = copy.deepcopy(model)
     backward(twin)
@@ -117,7 +115,7 @@ def test_under_a_gradient_scaler_the_norm_is_of_the_unscaled_gradient(fused: boo
     assert norm == pytest.approx(expected["0.weight"], rel=1e-5)
 
 
-def test_two_models_with_two_optimizers_stay_apart() -> None:
+def test_gradients_of_two_models_with_two_optimizers_are_kept_apart() -> None:
     first, second = small_network(), small_network()
     readers = [reader_of(net) for net in (first, second)]
     for reader in readers:
@@ -134,7 +132,7 @@ def test_two_models_with_two_optimizers_stay_apart() -> None:
         assert_close(norms_of(found_by(reader)), norms)
 
 
-def test_two_optimizers_of_one_model_are_each_read_when_they_step() -> None:
+def test_the_gradients_of_each_optimizer_of_a_model_are_read_when_it_steps() -> None:
     model = small_network()
     reader, acted = reader_of(model), []
     reader.arm(lambda: acted.append("about to step"))
@@ -147,29 +145,29 @@ def test_two_optimizers_of_one_model_are_each_read_when_they_step() -> None:
     assert acted == ["about to step"]
 
 
-def test_an_error_inside_is_told_and_never_reaches_the_optimizer(
+def test_our_errors_are_reported_and_never_reach_the_optimizer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     model, errors = small_network(), []
     before = model[0].bias.detach().clone()
     backward(model)
 
-    def broken(*args: Any) -> PendingSample:
-        raise RuntimeError("no histogram for you")
+    def fails(*args: Any) -> PendingSample:
+        raise RuntimeError("no histogram")
 
-    def refuses() -> None:
-        raise ValueError("no kernels for you")
+    def kernels_fail() -> None:
+        raise ValueError("no kernels")
 
-    monkeypatch.setattr("fmapboard.capture.gradients.sample", broken)
+    monkeypatch.setattr("fmapboard.capture.gradients.sample", fails)
     reader = GradientReader(model, ["0.weight"], keeping_guard(errors))
-    reader.arm(refuses)
+    reader.arm(kernels_fail)
     torch.optim.SGD(model.parameters(), lr=0.1).step()
     reader.disarm()
-    assert [str(error) for _, error in errors] == ["no kernels for you", "no histogram for you"]
+    assert [str(error) for _, error in errors] == ["no kernels", "no histogram"]
     assert not torch.equal(model[0].bias, before)
 
 
-def test_an_error_in_the_users_closure_stays_the_users() -> None:
+def test_an_error_in_the_users_closure_propagates_and_is_not_reported_as_ours() -> None:
     model, errors = small_network(), []
     reader = GradientReader(model, (), keeping_guard(errors))
     reader.arm()
@@ -207,7 +205,7 @@ def test_after_disarming_nothing_is_read_and_no_hook_is_left() -> None:
     assert (reader.stepped, found_by(reader)) == (False, ())
 
 
-def test_a_reader_that_is_collected_while_armed_takes_its_hook_with_it() -> None:
+def test_a_reader_that_is_garbage_collected_while_armed_removes_its_hook() -> None:
     reader = reader_of(small_network())
     reader.arm()
     assert len(torch_optimizer._global_optimizer_pre_hooks) == 1

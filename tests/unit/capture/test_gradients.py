@@ -19,8 +19,6 @@ from torch import nn
 
 from fmapboard.capture import gradients
 
-torch.set_num_threads(1)
-
 pytestmark = pytest.mark.usefixtures("_no_hook_stays")
 
 
@@ -49,7 +47,7 @@ def test_norms_are_those_of_the_gradients_that_the_optimizer_uses(
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
-def test_norms_of_other_types_are_summed_wide(dtype: torch.dtype) -> None:
+def test_norms_of_other_dtypes_are_accumulated_without_overflow(dtype: torch.dtype) -> None:
     parameter = nn.Parameter(torch.zeros(100, 100, dtype=dtype))
     model = nn.ParameterDict({"weight": parameter})
     parameter.grad = (torch.randn(100, 100) * 300).to(dtype)  # fp16 squares would overflow
@@ -80,7 +78,7 @@ def test_the_norm_of_a_parameter_of_any_size_is_exact(numel: int) -> None:
     assert found[0].norm == pytest.approx(expected, rel=1e-6)
 
 
-def test_a_gradient_with_nan_has_a_norm_of_nan() -> None:
+def test_a_gradient_with_nan_has_a_nan_norm() -> None:
     model = small_network()
     backward(model)
     assert model[3].bias.grad is not None
@@ -112,7 +110,7 @@ def test_complex_parameters_have_a_norm_and_histograms_of_absolute_values() -> N
     assert found.gradient.values.tolist() == [0.0, 10.0]
 
 
-def test_frozen_and_unused_parameters_have_no_norm_but_a_histogram_of_their_weight() -> None:
+def test_frozen_and_unused_parameters_have_no_norm_but_a_histogram_of_their_weights() -> None:
     model = small_network()
     model[0].requires_grad_(False)
     model.unused = nn.Linear(2, 2)
@@ -147,7 +145,8 @@ def test_half_precision_gradients_of_a_fused_optimizer_are_unscaled_in_float32()
     assert found.norm == pytest.approx(5**0.5 * 1e-4 / 65536, rel=1e-3)
 
 
-def test_names_are_clean_of_wrappers() -> None:
+@pytest.mark.slow
+def test_parameter_names_contain_no_wrapper_prefixes() -> None:
     model = small_network()
     wrapped = torch.compile(model)
     backward(model)
@@ -155,13 +154,13 @@ def test_names_are_clean_of_wrappers() -> None:
     assert list(norms) == ["0.weight", "0.bias", "3.weight", "3.bias"]
 
 
-def test_how_much_is_read_is_told_so_that_several_threads_may_read_it(
+def test_the_number_of_bytes_is_passed_on_so_that_several_threads_may_read_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    told = []
+    calls: list[tuple[object, ...]] = []
     real = gradients.aside
-    monkeypatch.setattr(gradients, "aside", lambda *args: told.append(args) or real(*args))
+    monkeypatch.setattr(gradients, "aside", lambda *args: calls.append(args) or real(*args))
     model = small_network()
     backward(model)
     read_at_step(model, torch.optim.SGD(model.parameters(), lr=0.1))
-    assert told == [("cpu", sum(parameter.nbytes for parameter in model.parameters()))]
+    assert calls == [("cpu", sum(parameter.nbytes for parameter in model.parameters()))]

@@ -1,4 +1,4 @@
-"""Errors of ours are reported under a name, and stay away from the user's code."""
+"""Our errors are reported under a name and never reach the user's code."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from guards import keeping_guard
 from fmapboard.capture.guard import ERRORS_UNTIL_DISABLED
 
 
-def test_an_error_inside_is_reported_under_its_name_and_swallowed() -> None:
+def test_an_error_inside_a_guard_is_reported_under_its_name_and_suppressed() -> None:
     errors: list[tuple[str, Exception]] = []
     guard = keeping_guard(errors)
     with guard("conv1"):
@@ -17,14 +17,14 @@ def test_an_error_inside_is_reported_under_its_name_and_swallowed() -> None:
     assert guard.has_failed
 
 
-def test_an_interrupt_passes_through() -> None:
+def test_a_keyboard_interrupt_propagates() -> None:
     errors: list[tuple[str, Exception]] = []
     with pytest.raises(KeyboardInterrupt), keeping_guard(errors)("conv1"):
         raise KeyboardInterrupt
     assert errors == []
 
 
-def test_what_fails_again_and_again_is_disabled_under_its_own_name_alone() -> None:
+def test_repeated_failures_disable_only_their_own_name() -> None:
     guard = keeping_guard([])
     for number in range(ERRORS_UNTIL_DISABLED):
         assert not guard.is_disabled("conv1"), number

@@ -12,12 +12,11 @@ from typing import Any
 
 import pytest
 import torch
-from hooked_model import RecordingSink, X, two_convolutions
+from hooked_model import RecordingSink, X
+from networks import two_convolutions
 from torch import nn
 
 from fmapboard import HookRegistry
-
-torch.set_num_threads(1)
 
 
 def _saved(model: nn.Module) -> bytes:
@@ -47,7 +46,7 @@ def test_a_copy_made_while_armed_captures_nothing_and_computes_the_same(twin: An
     registry.arm(sink, sides=("output", "input"))
     copied = twin(model)
     out = copied(X)
-    assert (sink.begun, sink.told) == (0, [])
+    assert (sink.begun, sink.reported) == (0, [])
     expected = model(X)
     registry.disarm()
     assert torch.equal(out, expected)
@@ -62,10 +61,10 @@ def test_a_shallow_copy_of_a_layers_hook_is_inert() -> None:
     registry.arm(sink)
     own = next(iter(model[0]._forward_hooks.values()))
     assert copy.copy(own)(model[0], (X,), {}, X) is None
-    assert sink.told == []
+    assert sink.reported == []
     assert own(model[0], (X,), {}, X) is None
     registry.disarm()
-    assert sink.told == [("output", "0")]
+    assert sink.reported == [("output", "0")]
 
 
 _WITHOUT_FMAPBOARD = """
@@ -86,6 +85,7 @@ assert "fmapboard" not in sys.modules
 """
 
 
+@pytest.mark.slow
 def test_a_model_saved_while_armed_loads_and_runs_where_fmapboard_is_not_installed(
     tmp_path: Path,
 ) -> None:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hooked_model import RecordingSink, X, two_convolutions
+from hooked_model import RecordingSink, X
+from networks import two_convolutions
 from torch import Tensor, nn
 
 from fmapboard import HookRegistry
-
-torch.set_num_threads(1)
 
 
 def test_a_second_forward_is_ignored_unless_the_sink_wants_to_start_over() -> None:
@@ -51,7 +50,7 @@ def test_a_forward_that_raised_does_not_count_and_the_next_is_recorded_from_the_
     assert (sink.begun, sink.labels) == (2, ["conv", "last"])
 
 
-def test_a_refused_forward_tells_nothing_even_after_one_that_raised() -> None:
+def test_a_refused_forward_reports_nothing_even_after_one_that_raised() -> None:
     model, sink = _BreaksOnce(), RecordingSink()
     registry = HookRegistry(model)
     registry.arm(sink, accept=lambda: model.training)
@@ -65,7 +64,7 @@ def test_a_refused_forward_tells_nothing_even_after_one_that_raised() -> None:
     assert (sink.begun, sink.labels) == (2, ["conv", "last"])
 
 
-def test_an_evaluating_forward_between_is_refused() -> None:
+def test_a_forward_in_eval_mode_in_between_is_refused() -> None:
     model, sink = two_convolutions(), RecordingSink()
     registry = HookRegistry(model)
     registry.arm(sink, accept=lambda: model.training)
@@ -77,7 +76,7 @@ def test_an_evaluating_forward_between_is_refused() -> None:
     assert (sink.begun, sink.labels) == (1, ["0", "2"])
 
 
-def test_where_the_roots_forward_is_bypassed_each_layers_first_call_is_told() -> None:
+def test_if_the_roots_forward_is_bypassed_each_layers_first_call_is_reported() -> None:
     model, sink = two_convolutions(), RecordingSink()
     registry = HookRegistry(model)
     registry.arm(sink)
@@ -89,7 +88,7 @@ def test_where_the_roots_forward_is_bypassed_each_layers_first_call_is_told() ->
     assert (sink.begun, sink.labels) == (0, ["0", "2"])
 
 
-def test_while_paused_nothing_is_told() -> None:
+def test_nothing_is_reported_while_paused() -> None:
     model, sink = two_convolutions(), RecordingSink()
     registry = HookRegistry(model)
     registry.arm(sink)
@@ -102,12 +101,12 @@ def test_while_paused_nothing_is_told() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit.trace")
-def test_tracing_and_a_checkpoints_second_forward_tell_nothing() -> None:
+def test_tracing_and_a_checkpoints_second_forward_report_nothing() -> None:
     model, sink = two_convolutions(), RecordingSink()
     registry = HookRegistry(model)
     registry.arm(sink)
     torch.jit.trace(model, X, check_trace=False)
-    assert (sink.begun, sink.told) == (0, [])
+    assert (sink.begun, sink.reported) == (0, [])
     from torch.utils.checkpoint import checkpoint
 
     sink.start_over = True
@@ -116,14 +115,16 @@ def test_tracing_and_a_checkpoints_second_forward_tell_nothing() -> None:
     assert sink.begun == 1
 
 
-def test_nothing_is_told_while_a_cuda_graph_is_captured(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_reported_while_a_cuda_graph_is_captured(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     model, sink = two_convolutions(), RecordingSink()
     registry = HookRegistry(model)
     registry.arm(sink)
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
     model(X)
-    assert (sink.begun, sink.told) == (0, [])
+    assert (sink.begun, sink.reported) == (0, [])
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
     model(X)
     registry.disarm()

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import pytest
-import torch
-from hooked_model import RecordingSink, X, two_convolutions
+from hooked_model import RecordingSink, X
+from networks import two_convolutions
 from torch import Tensor, nn
 
 from fmapboard import HookRegistry, KernelShape, LayerNotFound
 
-torch.set_num_threads(1)
 
-
-def test_a_forward_tells_each_layer_once_in_call_order() -> None:
+def test_a_forward_reports_each_layer_once_in_call_order() -> None:
     model, sink = two_convolutions(), RecordingSink()
     registry = HookRegistry(model)
     registry.arm(sink, sides=("output", "input"))
     model(X)
     registry.disarm()
-    assert sink.told == [("input", "0"), ("output", "0"), ("input", "2"), ("output", "2")]
+    assert sink.reported == [("input", "0"), ("output", "0"), ("input", "2"), ("output", "2")]
     assert [
         (layer_call.call, layer_call.position, str(layer_call.kernel_shape))
         for layer_call in sink.layer_calls
@@ -44,7 +42,7 @@ def test_a_layer_called_again_in_one_forward_is_numbered() -> None:
     registry.arm(sink, sides=("output", "input"))
     model(X)
     registry.disarm()
-    assert [label for side, label in sink.told if side == "output"] == [
+    assert [label for side, label in sink.reported if side == "output"] == [
         "conv",
         "conv.call2",
         "conv.call3",
@@ -52,7 +50,7 @@ def test_a_layer_called_again_in_one_forward_is_numbered() -> None:
     assert [layer_call.position for layer_call in sink.layer_calls] == [0, 0, 1, 1, 2, 2]
 
 
-def test_hooks_tell_what_forward_itself_returned_and_got() -> None:
+def test_hooks_report_the_arguments_and_the_result_of_forward_itself() -> None:
     model, sink = nn.Sequential(nn.Conv2d(1, 1, 1, bias=False)), RecordingSink()
     nn.init.ones_(model[0].weight)
     model[0].register_forward_pre_hook(lambda module, args: (args[0] * 3,))
@@ -75,17 +73,17 @@ def test_groups_hold_the_watched_convolutions_by_kernel_shape() -> None:
         HookRegistry(model, "conv1")
 
 
-def test_layers_watched_besides_are_told_for_numbers_alone_and_without_their_input() -> None:
+def test_additional_layers_are_reported_for_numbers_only_and_without_their_input() -> None:
     model, sink = two_convolutions(), RecordingSink()
     registry = HookRegistry(model, "0", also={"0": model[0], "1": model[1]})
     registry.arm(sink, sides=("output", "input"))
     model(X)
     registry.disarm()
-    assert sink.told == [("input", "0"), ("output", "0"), ("output", "1")]
+    assert sink.reported == [("input", "0"), ("output", "0"), ("output", "1")]
     assert [layer_call.pictures for layer_call in sink.layer_calls] == [True, True, False]
 
 
-def test_a_layer_that_changes_its_place_between_passes_is_told_of_at_its_new_one() -> None:
+def test_a_layer_that_moves_between_passes_is_reported_at_its_new_position() -> None:
     class Turning(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -106,13 +104,13 @@ def test_a_layer_that_changes_its_place_between_passes_is_told_of_at_its_new_one
     assert places == [{"a": 0, "b": 1}, {"a": 1, "b": 0}, {"a": 0, "b": 1}]
 
 
-def test_only_what_an_activation_returns_has_its_floor() -> None:
+def test_only_the_output_of_an_activation_has_a_floor() -> None:
     model, sink = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU()), RecordingSink()
     registry = HookRegistry(model, (nn.Conv2d, nn.ReLU))
     registry.arm(sink, sides=("input", "output"))
     model(X)
     registry.disarm()
-    sides = [side for side, _ in sink.told]
+    sides = [side for side, _ in sink.reported]
     floors = [(side, s.layer, s.floor) for side, s in zip(sides, sink.layer_calls, strict=True)]
     assert floors == [
         ("input", "0", None),

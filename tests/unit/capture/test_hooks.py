@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 import torch
 import torchvision
-from hooked_model import RecordingSink, X, hook_count, two_convolutions
-from torch import Tensor, nn
+from hooked_model import RecordingSink, X
+from module_hooks import hook_count
+from networks import Raises, two_convolutions
+from torch import nn
 
 from fmapboard import HookRegistry
-
-torch.set_num_threads(1)
 
 
 def test_hooks_are_present_only_while_armed() -> None:
@@ -31,11 +31,7 @@ def test_hooks_are_present_only_while_armed() -> None:
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
 def test_hooks_are_gone_after_an_exception_in_the_forward(error: type[BaseException]) -> None:
-    class Breaks(nn.Module):
-        def forward(self, x: Tensor) -> Tensor:
-            raise error
-
-    model = nn.Sequential(nn.Conv2d(1, 1, 1), Breaks())
+    model = nn.Sequential(nn.Conv2d(1, 1, 1), Raises(error()))
     registry = HookRegistry(model)
     registry.arm(RecordingSink())
     with pytest.raises(error):
@@ -44,7 +40,7 @@ def test_hooks_are_gone_after_an_exception_in_the_forward(error: type[BaseExcept
     assert hook_count(model) == 0
 
 
-def test_hooks_are_gone_when_the_registry_is_collected() -> None:
+def test_hooks_are_gone_when_the_registry_is_garbage_collected() -> None:
     model = two_convolutions()
     registry = HookRegistry(model)
     registry.arm(RecordingSink())
@@ -73,15 +69,15 @@ def test_arming_that_fails_leaves_no_hook(monkeypatch: pytest.MonkeyPatch) -> No
     registry = HookRegistry(model)
 
     def broken(*args: Any, **kwargs: Any) -> Any:
-        raise RuntimeError("no hook for you")
+        raise RuntimeError("registration failed")
 
     monkeypatch.setattr(model[2], "register_forward_hook", broken)
-    with pytest.raises(RuntimeError, match="no hook for you"):
+    with pytest.raises(RuntimeError, match="registration failed"):
         registry.arm(RecordingSink())
     assert (hook_count(model), registry.armed) == (0, False)
 
 
-def test_the_users_own_hooks_keep_their_order_and_stay() -> None:
+def test_the_users_own_hooks_stay_and_keep_their_order() -> None:
     model, calls = two_convolutions(), []
     for name in "ab":
         model[0].register_forward_hook(lambda *_, name=name: calls.append(name))
@@ -109,7 +105,7 @@ def test_an_armed_model_computes_bitwise_the_same() -> None:
     assert type(out.grad_fn) is type(expected.grad_fn)
 
 
-def test_two_registries_that_end_in_any_order_give_compiled_code_back() -> None:
+def test_compiled_code_runs_again_once_both_registries_are_disarmed() -> None:
     import torch._dynamo
 
     def stance() -> str:

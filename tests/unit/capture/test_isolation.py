@@ -1,4 +1,4 @@
-"""A place beside the user's pass: nothing of theirs reaches in, nothing of ours gets out."""
+"""Side computations inside a user's forward pass: neither affects the other."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch_threads import torch_threads
 
 from fmapboard.capture.isolation import aside
 
 
-class Seen(TorchDispatchMode):
-    """Notes every operation, as selective checkpointing does."""
+class Operations(TorchDispatchMode):
+    """Records every operation, as selective checkpointing does."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -23,33 +24,27 @@ class Seen(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-def test_the_users_dispatch_modes_see_nothing_of_ours_and_are_back_afterwards() -> None:
+def test_the_users_dispatch_modes_do_not_see_our_operations_and_are_restored_afterwards() -> None:
     x = torch.rand(3)
-    with Seen() as seen:
+    with Operations() as seen:
         with aside("cpu"):
             x.sum()
         x.amax()
     assert seen.operations == ["aten.amax.default"]
 
 
-def test_one_thread_reads_and_no_other_thread_is_told() -> None:
-    before = torch.get_num_threads()
-    torch.set_num_threads(3)
+def test_one_thread_reads_and_other_threads_keep_the_users_setting() -> None:
     seen: list[int] = []
     other = threading.Thread(target=lambda: seen.append(torch.get_num_threads()))
-    try:
+    with torch_threads(3):
         with aside("cpu"):
             assert torch.get_num_threads() == 1
             other.start()
             other.join()
         assert (torch.get_num_threads(), seen) == (3, [3])
-    finally:
-        torch.set_num_threads(before)
 
 
-def test_a_thread_that_has_done_nothing_yet_keeps_the_users_number_too() -> None:
-    before = torch.get_num_threads()
-    torch.set_num_threads(3)
+def test_a_new_thread_keeps_the_users_setting_too() -> None:
     seen: list[int] = []
 
     def act() -> None:
@@ -59,15 +54,13 @@ def test_a_thread_that_has_done_nothing_yet_keeps_the_users_number_too() -> None
         seen.append(torch.get_num_threads())
 
     thread = threading.Thread(target=act)
-    try:
+    with torch_threads(3):
         thread.start()
         thread.join()
-        assert seen == [1, 3]
-    finally:
-        torch.set_num_threads(before)
+    assert seen == [1, 3]
 
 
-def test_autocast_and_gradients_are_off_inside_and_back_afterwards() -> None:
+def test_autocast_and_gradients_are_off_inside_and_restored_afterwards() -> None:
     x = torch.rand(3, 3, requires_grad=True)
     with torch.autocast("cpu", torch.bfloat16):
         with aside("cpu"):

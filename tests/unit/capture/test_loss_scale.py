@@ -11,7 +11,7 @@ from fmapboard.capture.loss_scale import LossScale
 
 
 class Scaler:
-    """Multiplies by what the test says."""
+    """A gradient scaler with the scale that the test sets."""
 
     scale = 8.0
 
@@ -56,7 +56,7 @@ def test_a_fused_optimizer_that_found_infinities_has_skipped_one_step() -> None:
     assert loss_scale.scalars() == {"fmapboard/skipped_steps": 1.0}
 
 
-def test_a_new_step_knows_nothing_of_the_one_before() -> None:
+def test_a_new_step_starts_without_the_state_of_the_previous_one() -> None:
     loss_scale = LossScale(Scaler())
     loss_scale.pass_begins()
     loss_scale.skips(stepped(1.0))

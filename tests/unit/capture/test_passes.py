@@ -9,14 +9,14 @@ def tracker(*, accepted: bool = True, restarts: bool = False) -> PassTracker:
     return PassTracker(lambda: accepted, lambda: restarts)
 
 
-def test_calls_of_a_layer_are_numbered_and_placed_among_all_calls() -> None:
+def test_calls_are_numbered_per_layer_and_ordered_among_all_calls() -> None:
     passes = tracker()
     assert passes.root_begins()
     calls = [passes.call(layer, "output") for layer in ("a", "b", "a")]
     assert calls == [(1, 0), (1, 1), (2, 2)]
 
 
-def test_the_two_sides_of_a_call_have_one_place() -> None:
+def test_input_and_output_of_a_call_share_one_position() -> None:
     passes = tracker()
     passes.root_begins()
     assert [passes.call("a", side) for side in ("input", "output")] == [(1, 0), (1, 0)]
@@ -39,7 +39,7 @@ def test_a_restart_records_the_later_pass_from_its_first_call() -> None:
     assert passes.call("a", "output") == (1, 0)
 
 
-def test_a_pass_that_broke_off_does_not_count() -> None:
+def test_an_aborted_pass_does_not_count() -> None:
     passes = tracker()
     passes.root_begins()
     passes.call("a", "output")
@@ -47,7 +47,7 @@ def test_a_pass_that_broke_off_does_not_count() -> None:
     assert passes.call("a", "output") == (1, 0)
 
 
-def test_where_the_root_is_bypassed_the_first_call_of_each_layer_is_recorded() -> None:
+def test_if_the_root_is_bypassed_the_first_call_of_each_layer_is_recorded() -> None:
     passes = tracker()
     assert [passes.call(layer, "output") for layer in ("a", "a", "b")] == [(1, 0), None, (1, 1)]
 

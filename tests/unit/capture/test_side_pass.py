@@ -1,4 +1,4 @@
-"""A forward pass on fixed images that leaves everything as it was."""
+"""A forward pass on fixed images that leaves the model and the process unchanged."""
 
 from __future__ import annotations
 
@@ -9,48 +9,34 @@ import numpy as np
 import pytest
 import torch
 import torchvision
+from model_state import assert_unchanged, state_of
+from networks import Raises
 from torch import Tensor, nn
 
 from fmapboard.capture.side_pass import run_side_pass, untouched
 
-torch.set_num_threads(1)
 
-
-class _Notes(nn.Module):
-    """Passes on, and notes what it ran in; draws from every generator."""
+class _RecordsModes(nn.Module):
+    """An identity that records the modes it ran in and draws from every random generator."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.notes: list[Any] = []
+        self.records: list[Any] = []
 
     def forward(self, x: Tensor) -> Tensor:
         random.random()
         np.random.rand()
         noise = torch.rand(1)
         autocast = torch.is_autocast_enabled("cpu")
-        self.notes.append((self.training, torch.is_grad_enabled(), autocast, x.dtype, noise.item()))
+        self.records.append(
+            (self.training, torch.is_grad_enabled(), autocast, x.dtype, noise.item())
+        )
         return x
-
-
-def _state(model: nn.Module) -> list[Tensor]:
-    return [
-        *(p.detach().clone() for p in model.parameters()),
-        *(torch.zeros(0) if p.grad is None else p.grad.clone() for p in model.parameters()),
-        *(b.clone() for b in model.buffers()),
-        torch.tensor([m.training for m in model.modules()]),
-        torch.get_rng_state(),
-        torch.tensor([*np.random.get_state()[1].tolist(), np.random.get_state()[2]]),
-        torch.tensor(list(random.getstate()[1])),
-    ]
-
-
-def _assert_same(before: list[Tensor], after: list[Tensor]) -> None:
-    assert all(torch.equal(a, b) for a, b in zip(before, after, strict=True))
 
 
 def _net() -> nn.Sequential:
     return nn.Sequential(
-        nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Dropout(0.5), _Notes(), nn.BatchNorm2d(4)
+        nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Dropout(0.5), _RecordsModes(), nn.BatchNorm2d(4)
     )
 
 
@@ -58,10 +44,10 @@ def test_a_probe_runs_in_eval_mode_without_gradients_and_changes_nothing() -> No
     model, x = _net(), torch.rand(2, 3, 8, 8)
     model(x).sum().backward()
     model[4].eval()  # frozen by the user
-    before = _state(model)
+    before = state_of(model)
     out = run_side_pass(model, x)
-    _assert_same(before, _state(model))
-    assert model[3].notes[-1][:4] == (False, False, False, torch.float32)
+    assert_unchanged(before, state_of(model))
+    assert model[3].records[-1][:4] == (False, False, False, torch.float32)
     assert not out.requires_grad
     assert [m.training for m in model] == [True, True, True, True, False]
     model.eval()
@@ -69,16 +55,17 @@ def test_a_probe_runs_in_eval_mode_without_gradients_and_changes_nothing() -> No
         assert torch.equal(out, model(x))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["resnet18", "mobilenet_v3_small", "densenet121"])
-def test_a_real_network_in_training_is_as_before(name: str) -> None:
+def test_a_real_network_in_training_is_left_unchanged(name: str) -> None:
     model = getattr(torchvision.models, name)().train()
     x = torch.rand(1, 3, 32, 32)
-    before = _state(model)
+    before = state_of(model)
     run_side_pass(model, x)
-    _assert_same(before, _state(model))
+    assert_unchanged(before, state_of(model))
 
 
-def test_a_probe_between_a_forward_and_its_backward_leaves_the_gradients_as_they_would_be() -> None:
+def test_a_probe_between_a_forward_and_its_backward_does_not_change_the_gradients() -> None:
     model, x = _net(), torch.rand(4, 3, 8, 8)
     model[2].p = 0.0
     model[4].eval()
@@ -94,33 +81,29 @@ def test_a_probe_between_a_forward_and_its_backward_leaves_the_gradients_as_they
     assert all(torch.equal(a, b) for a, b in zip(*gradients, strict=True))
 
 
-def test_a_probe_inside_the_users_autocast_runs_in_full_precision_and_spoils_no_gradient() -> None:
+def test_a_probe_inside_the_users_autocast_runs_in_full_precision_and_keeps_the_gradients() -> None:
     model, x = _net(), torch.rand(2, 3, 8, 8)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         run_side_pass(model, x)
         assert torch.is_autocast_enabled("cpu")
         assert torch.is_autocast_cache_enabled()
-        assert model[3].notes[-1][2:4] == (False, torch.float32)
+        assert model[3].records[-1][2:4] == (False, torch.float32)
         model(x).float().sum().backward()
     assert model[0].weight.grad is not None
 
 
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
-def test_a_probe_that_breaks_off_leaves_everything_as_it_was(error: type[BaseException]) -> None:
-    class Breaks(nn.Module):
-        def forward(self, x: Tensor) -> Tensor:
-            raise error
-
-    model = nn.Sequential(*_net(), Breaks())
+def test_a_probe_that_fails_leaves_everything_unchanged(error: type[BaseException]) -> None:
+    model = nn.Sequential(*_net(), Raises(error()))
     x = torch.rand(1, 3, 8, 8)
-    before = _state(model)
+    before = state_of(model)
     with pytest.raises(error):
         run_side_pass(model, x)
-    _assert_same(before, _state(model))
+    assert_unchanged(before, state_of(model))
 
 
-class _Counts(nn.Module):
-    """One buffer is changed in place, one is replaced, one comes into being."""
+class _ChangesBuffers(nn.Module):
+    """One buffer is changed in place, one is replaced, one is created."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -135,8 +118,8 @@ class _Counts(nn.Module):
         return x
 
 
-def test_buffers_come_back_whether_changed_in_place_replaced_or_made() -> None:
-    model = _Counts()
+def test_buffers_are_restored_whether_changed_in_place_replaced_or_created() -> None:
+    model = _ChangesBuffers()
     kept = model.inplace, model.replaced
     with untouched(model):
         model(torch.zeros(1))
@@ -163,7 +146,7 @@ def test_a_spectral_norm_keeps_its_vectors() -> None:
     assert all(torch.equal(a, b) for a, b in zip(before, model.buffers(), strict=True))
 
 
-def test_untouched_keeps_each_modules_mode_unless_one_is_asked_for() -> None:
+def test_untouched_keeps_each_modules_mode_unless_one_is_requested() -> None:
     model = _net()
     model[4].eval()
     with untouched(model):
@@ -173,7 +156,7 @@ def test_untouched_keeps_each_modules_mode_unless_one_is_asked_for() -> None:
     assert not model[4].training
 
 
-def test_a_probe_is_moved_to_the_models_type_and_may_be_several_arguments() -> None:
+def test_a_probe_is_converted_to_the_models_dtype_and_may_be_several_arguments() -> None:
     class Two(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -186,11 +169,11 @@ def test_a_probe_is_moved_to_the_models_type_and_may_be_several_arguments() -> N
     assert (out.dtype, tuple(out.shape)) == (torch.float64, (1, 2, 4, 4))
 
 
-def test_a_wrapped_model_is_probed_from_within() -> None:
+def test_the_model_inside_a_wrapper_is_probed() -> None:
     def compiles(*args: Any) -> Any:
         raise AssertionError("a probe must not cost a compilation")
 
     model = _net()
     wrapped = torch.compile(model, backend=compiles)
     assert run_side_pass(wrapped, torch.rand(1, 3, 8, 8)).shape == (1, 4, 6, 6)
-    assert len(model[3].notes) == 1
+    assert len(model[3].records) == 1

@@ -1,4 +1,4 @@
-"""Everything of a step to the host: handed on as it is on the CPU, one copy from a device."""
+"""Transfer of a step to the host: CPU tensors pass through, device tensors come in one copy."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ class Holder:
     more: tuple[Tensor, ...] = ()
 
 
-def test_tensors_on_the_cpu_are_handed_on_as_they_are() -> None:
+def test_tensors_on_the_cpu_are_passed_through_unchanged() -> None:
     holder = Holder("a", torch.rand(3), (torch.zeros(1),))
     assert send(holder, [holder.values, *holder.more])() is holder
 
 
-def test_a_parcel_gives_back_every_tensor_with_its_shape_and_type() -> None:
+def test_a_parcel_returns_every_tensor_with_its_shape_and_dtype() -> None:
     contents = [
         torch.arange(3, dtype=torch.uint8),
         torch.rand(2, 5),
@@ -39,7 +39,7 @@ def test_a_parcel_gives_back_every_tensor_with_its_shape_and_type() -> None:
 
 @pytest.mark.cuda
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-def test_tensors_of_a_device_arrive_without_the_sender_waiting() -> None:
+def test_tensors_on_a_device_arrive_without_blocking_the_sender() -> None:
     holder = Holder("a", torch.rand(3, device="cuda"), (torch.zeros(1), torch.ones(2).cuda()))
     torch.cuda.set_sync_debug_mode("error")
     try:

@@ -29,19 +29,19 @@ def test_a_truncated_file_is_an_error_that_names_it(
     assert "\n" not in str(caught.value)
 
 
-def test_a_file_of_no_bytes_is_said_to_be_empty(tmp_path: Path) -> None:
+def test_a_file_of_zero_bytes_is_reported_as_empty(tmp_path: Path) -> None:
     (tmp_path / "a.png").touch()
     with pytest.raises(ImageError, match=r"a\.png' is empty: 0 bytes"):
         read_image(tmp_path / "a.png")
 
 
-def test_a_text_file_is_no_image(tmp_path: Path) -> None:
+def test_a_text_file_is_not_an_image(tmp_path: Path) -> None:
     (tmp_path / "a.jpg").write_text("not a photograph")
     with pytest.raises(ImageError, match=r"a\.jpg' is not an image that Pillow can read"):
         read_image(tmp_path / "a.jpg")
 
 
-def test_a_missing_file_is_said_with_its_neighbours(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported_with_similar_names(tmp_path: Path) -> None:
     (tmp_path / "photo.jpg").touch()
     with pytest.raises(ImageError, match=r"no such file .*/poto\.jpg'; closest: photo\.jpg"):
         read_image(tmp_path / "poto.jpg")
@@ -52,7 +52,7 @@ def test_a_file_in_a_missing_folder_is_missing(tmp_path: Path) -> None:
         read_image(tmp_path / "nowhere" / "a.png")
 
 
-def test_a_folder_is_no_image(tmp_path: Path) -> None:
+def test_a_folder_is_not_an_image(tmp_path: Path) -> None:
     with pytest.raises(ImageError, match="is a folder, not an image"):
         read_image(tmp_path)
 
@@ -65,7 +65,7 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
         read_fitted(tmp_path / "a.png", lambda image: image)
 
 
-def test_a_drawing_is_not_run_through_another_program(tmp_path: Path) -> None:
+def test_an_eps_drawing_is_not_passed_to_another_program(tmp_path: Path) -> None:
     path = saved(Image.new("RGB", (4, 4)), tmp_path / "a.eps")
     with pytest.raises(ImageError, match=r"is a vector drawing \(EPS\); save it as PNG first"):
         read_image(path)
@@ -98,7 +98,7 @@ def test_a_picture_without_pixels_is_refused(tmp_path: Path, width: int, height:
         read_image(path)
 
 
-def test_a_name_with_a_line_break_still_makes_one_line(tmp_path: Path) -> None:
+def test_an_error_about_a_name_with_a_line_break_is_one_line(tmp_path: Path) -> None:
     path = tmp_path / "a\nb.png"
     path.write_bytes(b"nothing")
     with pytest.raises(ImageError) as caught:
@@ -106,7 +106,7 @@ def test_a_name_with_a_line_break_still_makes_one_line(tmp_path: Path) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_what_a_decoder_says_in_lines_becomes_one(
+def test_a_decoders_message_of_several_lines_becomes_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*args: object) -> None:

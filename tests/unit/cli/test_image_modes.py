@@ -29,13 +29,13 @@ def test_a_one_bit_picture_is_black_and_white(tmp_path: Path) -> None:
     assert pixels(path) == [(0, 0, 0), (255, 255, 255)]
 
 
-def test_transparency_is_laid_on_white(tmp_path: Path) -> None:
+def test_transparency_is_blended_onto_white(tmp_path: Path) -> None:
     rgba = Image.frombytes("RGBA", (3, 1), bytes([255, 0, 0, 255, 255, 0, 0, 0, 0, 0, 0, 127]))
     path = saved(rgba, tmp_path / "a.png")
     assert pixels(path) == [(255, 0, 0), (255, 255, 255), (128, 128, 128)]
 
 
-def test_transparent_grey_is_laid_on_white(tmp_path: Path) -> None:
+def test_transparent_grey_is_blended_onto_white(tmp_path: Path) -> None:
     path = saved(Image.frombytes("LA", (2, 1), bytes([50, 255, 50, 0])), tmp_path / "a.png")
     assert pixels(path) == [(50, 50, 50), (255, 255, 255)]
 
@@ -56,7 +56,7 @@ def test_a_transparent_palette_entry_is_white(tmp_path: Path) -> None:
     assert pixels(path) == [(10, 20, 30), (255, 255, 255)]
 
 
-def test_a_colour_that_stands_for_transparent_is_white(tmp_path: Path) -> None:
+def test_a_colour_declared_transparent_is_white(tmp_path: Path) -> None:
     rgb = Image.frombytes("RGB", (2, 1), bytes([1, 2, 3, 4, 5, 6]))
     path = saved(rgb, tmp_path / "a.png", transparency=(1, 2, 3))
     assert pixels(path) == [(255, 255, 255), (4, 5, 6)]
@@ -121,7 +121,7 @@ def test_cmyk_inks_become_colours(tmp_path: Path, suffix: str) -> None:
         assert np.abs(difference).max() <= 2
 
 
-def test_a_cmyk_jpeg_of_adobes_is_stored_inverted_and_read_right(tmp_path: Path) -> None:
+def test_an_adobe_cmyk_jpeg_is_stored_inverted_and_read_correctly(tmp_path: Path) -> None:
     path = saved(Image.new("CMYK", (8, 8), (0, 0, 0, 255)), tmp_path / "a.jpg")
     assert b"Adobe" in path.read_bytes()
     assert pixels(path)[0] == (0, 0, 0)
@@ -140,7 +140,7 @@ def test_hsv_is_converted() -> None:
     assert to_rgb(Image.new("HSV", (1, 1), (0, 255, 255))).getpixel((0, 0)) == (255, 0, 0)
 
 
-def test_of_an_animation_the_first_frame_is_read(tmp_path: Path) -> None:
+def test_the_first_frame_of_an_animation_is_read(tmp_path: Path) -> None:
     frames = [Image.new("RGB", (4, 4), colour) for colour in ("red", "blue")]
     for name in ("a.gif", "a.tif", "a.png"):
         path = saved(frames[0], tmp_path / name, save_all=True, append_images=frames[1:])

@@ -22,7 +22,7 @@ STORED = {
     7: lambda upright: np.rot90(upright, 2).transpose(1, 0, 2),
     8: lambda upright: np.rot90(upright, -1),
 }
-"""EXIF orientation -> how a camera that is held so stores the upright picture [H, W, 3]."""
+"""EXIF orientation -> the pixels that a camera held that way stores of an upright [H, W, 3]."""
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
@@ -60,7 +60,7 @@ def test_a_turned_jpeg_is_read_upright(tmp_path: Path, orientation: int) -> None
         b"Exif\0\0II*\0" + struct.pack("<IHHHI4sI", 8, 1, 0x0112, 2, 4, b"abc\0", 0),
     ],
 )
-def test_damaged_exif_does_not_cost_the_picture(tmp_path: Path, exif: bytes) -> None:
+def test_an_image_with_damaged_exif_is_still_read(tmp_path: Path, exif: bytes) -> None:
     path = saved(Image.new("RGB", (8, 8), "white"), tmp_path / "a.jpg", exif=exif)
     assert pixels(path)[0] == (255, 255, 255)
 

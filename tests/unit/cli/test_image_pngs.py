@@ -1,13 +1,13 @@
-"""The PNGs of an image: encoded once, before anything is written, the same as in other folders."""
+"""The PNGs of an image: encoded once, before anything is written, as a folder writer makes them."""
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from compressed_pictures import record_compressions
 from torch import nn
 
 from fmapboard.capture.step_parts import PendingStep
@@ -16,7 +16,6 @@ from fmapboard.cli.write_images import ImageWriter
 from fmapboard.image_passes import ImagePasses
 from fmapboard.measure.reducer import Reducer
 from fmapboard.records import InputImage, StepData
-from fmapboard.render import png
 from fmapboard.summary.build import SummaryBuilder
 from fmapboard.writers.folder import FolderWriter
 from fmapboard.writers.memory import MemoryWriter
@@ -36,7 +35,7 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_nothing_of_an_image_is_written_where_one_of_its_pngs_cannot_be_made(
+def test_nothing_of_an_image_is_written_if_one_of_its_pngs_cannot_be_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(picture: object) -> int:
@@ -73,11 +72,7 @@ def test_files_hold_the_bytes_that_a_folder_writer_alone_makes(
 def test_a_picture_is_encoded_once_for_both_places(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    compressed: list[int] = []
-    real = png._filtered
-    monkeypatch.setattr(
-        png, "_filtered", lambda pixels, factor: compressed.append(1) or real(pixels, factor)
-    )
+    compressed = record_compressions(monkeypatch)
     board = TensorBoardWriter(tmp_path / "run")
     list(ImageWriter(SummaryBuilder(), board, [tmp_path / "png"]).write([image()]))
     board.close()
@@ -85,22 +80,16 @@ def test_a_picture_is_encoded_once_for_both_places(
     assert names(tmp_path / "png") == ["network_input_sample_0.png"]
 
 
-def test_every_png_but_that_of_a_first_record_is_encoded_in_the_pool(
+def test_every_png_except_that_of_a_first_record_is_encoded_in_the_pool(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen: list[str] = []
-    real = png._filtered
-    monkeypatch.setattr(
-        png,
-        "_filtered",
-        lambda pixels, factor: seen.append(threading.current_thread().name) or real(pixels, factor),
-    )
+    compressed = record_compressions(monkeypatch)
     network = nn.Conv2d(3, 4, 3)
     passes = ImagePasses(network, Reducer.for_model(network, max_channels=None, max_tile=None))
     board = TensorBoardWriter(tmp_path / "run")
     folders: list[Path | None] = [tmp_path / "0", tmp_path / "1"]
     list(ImageWriter(SummaryBuilder(), board, folders).write(passes(torch.rand(2, 3, 12, 12))))
     board.close()
-    of_pool = [name for name in seen if name.startswith("fmapboard-png")]
-    assert len(of_pool) == 2 * 3  # the input once; the maps of 10 px as they are, and enlarged
-    assert len(seen) == len(of_pool) + 1  # the first step's record holds the maps again
+    in_pool = [thread for thread in compressed if thread.startswith("fmapboard-png")]
+    assert len(in_pool) == 2 * 3  # the input once; the maps of 10 px as they are, and enlarged
+    assert len(compressed) == len(in_pool) + 1  # the first step's record holds the maps again

@@ -26,7 +26,7 @@ def picture(mode: str) -> Image.Image:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_strips_make_the_same_picture_as_the_whole(
+def test_converting_in_strips_gives_the_same_picture_as_converting_at_once(
     mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = to_rgb(picture(mode))
@@ -45,7 +45,7 @@ def test_a_transparent_colour_of_a_palette_holds_in_every_strip(
 
 
 @pytest.mark.parametrize(("limit", "alone"), [(10, True), (10**9, False)])
-def test_a_large_picture_is_held_while_no_other_can_be_read(
+def test_no_other_large_image_is_read_while_one_is_in_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int, alone: bool
 ) -> None:
     monkeypatch.setattr(images, "_LARGE", limit)
@@ -66,8 +66,9 @@ print(peak() - before)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_a_picture_of_20_million_pixels_takes_at_most_11_bytes_a_pixel(tmp_path: Path) -> None:
+def test_a_picture_of_20_million_pixels_takes_at_most_11_bytes_per_pixel(tmp_path: Path) -> None:
     Image.new("RGBA", (5000, 4000), (9, 8, 7, 6)).save(tmp_path / "a.png", compress_level=1)
     done = subprocess.run(
         [sys.executable, "-c", MEASURED, str(tmp_path / "a.png")],

@@ -58,13 +58,14 @@ def test_help_and_version_do_not_import_torch(option: str) -> None:
     assert imported & {"torch", "numpy", "tensorboard", "PIL"} == set()
 
 
-def test_an_error_of_the_module_is_one_line_and_the_command_s_exit_code(tmp_path: Path) -> None:
+def test_an_error_of_the_module_is_one_line_with_the_commands_exit_code(tmp_path: Path) -> None:
     done = run(*MODULE, "serve", "nowhere", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (1, "fmapboard: no such directory: nowhere\n")
     done = run(*MODULE, "serv", cwd=tmp_path)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
 
 
+@pytest.mark.slow
 def test_the_module_names_itself_in_the_commands_to_paste(tmp_path: Path) -> None:
     done = run(*MODULE, "visualize", "--layers", "conv4", "--logdir", "runs/x", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""Images are read ahead, in order, and never far ahead."""
+"""Images are prefetched in order, a bounded number ahead."""
 
 from __future__ import annotations
 
@@ -8,20 +8,16 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from held_work import LIMIT
+from own_threads import own_threads
 from PIL import Image
 
 from fmapboard.cli.images import decoding, read_image
 from fmapboard.cli.prefetch import prefetched
 from fmapboard.errors import ImageError
 
-LIMIT = 20.0  # s; only broken code takes that long
 
-
-def threads() -> set[str]:
-    return {t.name for t in threading.enumerate() if t.name.startswith("fmapboard")}
-
-
-def test_results_come_in_order_though_calls_end_in_another() -> None:
+def test_results_come_in_order_even_if_calls_finish_out_of_order() -> None:
     second_done = threading.Event()
 
     def slow_first(number: int) -> int:
@@ -34,7 +30,7 @@ def test_results_come_in_order_though_calls_end_in_another() -> None:
     assert list(prefetched(slow_first, range(10), ahead=4, threads=2)) == [-n for n in range(10)]
 
 
-def test_no_more_calls_are_begun_than_allowed_ahead() -> None:
+def test_no_more_calls_are_started_than_allowed_ahead() -> None:
     asked: list[int] = []
 
     def items():  # type: ignore[no-untyped-def]
@@ -49,10 +45,10 @@ def test_no_more_calls_are_begun_than_allowed_ahead() -> None:
     assert next(results) == 1
     assert asked == [0, 1, 2, 3, 4]
     results.close()
-    assert threads() == set()
+    assert own_threads() == []
 
 
-def test_an_error_comes_in_its_place_and_ends_the_threads() -> None:
+def test_an_error_is_raised_in_its_place_and_ends_the_threads() -> None:
     def picky(number: int) -> int:
         if number == 2:
             raise ValueError("two")
@@ -62,7 +58,7 @@ def test_an_error_comes_in_its_place_and_ends_the_threads() -> None:
     assert [next(results), next(results)] == [0, 1]
     with pytest.raises(ValueError, match="two"):
         next(results)
-    assert threads() == set()
+    assert own_threads() == []
 
 
 def bomb(folder: Path) -> Path:
@@ -89,7 +85,7 @@ def test_threads_that_read_at_once_leave_the_warnings_filters_as_they_were(tmp_p
     assert list(warnings.filters) == before
 
 
-def test_the_filters_come_back_when_the_last_of_several_is_done() -> None:
+def test_the_warning_filters_are_restored_when_the_last_of_several_decoders_is_done() -> None:
     before = list(warnings.filters)
     first, second = decoding(), decoding()
     first.__enter__()
@@ -102,7 +98,7 @@ def test_the_filters_come_back_when_the_last_of_several_is_done() -> None:
     assert list(warnings.filters) == before
 
 
-def test_while_decoders_are_quiet_other_warnings_are_not() -> None:
+def test_other_warnings_are_shown_while_those_of_decoders_are_not() -> None:
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         with decoding():

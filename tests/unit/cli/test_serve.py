@@ -32,7 +32,7 @@ def test_a_remote_directory_goes_to_tensorboard_as_it_was_typed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (
             ["demo", "--logdir", "gs://bucket/runs"],
@@ -42,9 +42,9 @@ def test_a_remote_directory_goes_to_tensorboard_as_it_was_typed() -> None:
         (["serve", "missing"], "fmapboard: no such directory: missing"),
     ],
 )
-def test_a_directory_that_cannot_be_used_is_said_and_none_is_made(
+def test_an_unusable_directory_is_reported_and_none_is_created(
     arguments: list[str],
-    said: str,
+    message: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -52,7 +52,7 @@ def test_a_directory_that_cannot_be_used_is_said_and_none_is_made(
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit):
         run(arguments)
-    assert capsys.readouterr().err.strip() == said
+    assert capsys.readouterr().err.strip() == message
     assert list(tmp_path.iterdir()) == []
 
 

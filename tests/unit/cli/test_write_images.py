@@ -1,4 +1,4 @@
-"""Images are written in order, in a worker thread, and a bounded number of bytes waits for it."""
+"""Images are written in order in a worker thread, with a bound on the bytes that wait for it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from held_work import LIMIT
+from own_threads import own_priority, own_threads
 
 from fmapboard.capture.step_parts import PendingStep
 from fmapboard.cli.write_images import ImageWriter
@@ -18,8 +20,6 @@ from fmapboard.errors import ImageError, WriteError
 from fmapboard.records import InputImage, LoggedStep, StepData
 from fmapboard.summary.build import SummaryBuilder
 from fmapboard.writers.memory import MemoryWriter
-
-LIMIT = 20.0  # s; only broken code takes that long
 
 
 def data(step: int) -> StepData:
@@ -29,10 +29,6 @@ def data(step: int) -> StepData:
 
 def image(step: int, nbytes: int = 10) -> PendingStep:
     return PendingStep(step, nbytes, lambda: data(step))
-
-
-def threads() -> set[str]:
-    return {t.name for t in threading.enumerate() if t.name.startswith("fmapboard")}
 
 
 def files(folder: Path) -> list[str]:
@@ -65,7 +61,7 @@ class Slow(MemoryWriter):
         super().write(step)
 
     def go_on_soon(self) -> None:
-        """When whoever does not wait for this writer has long gone on."""
+        """Set `go_on` after a delay in which a caller that does not wait would continue."""
         threading.Timer(0.1, self.go_on.set).start()
 
 
@@ -77,28 +73,28 @@ def test_images_are_written_in_order_in_both_places(tmp_path: Path) -> None:
     assert steps == list(range(20))
     assert [step.step for step in board.steps] == list(range(20))
     assert files(tmp_path) == sorted(f"{step}/network_input_sample_0.png" for step in range(20))
-    assert threads() == set()
+    assert own_threads() == []
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a priority per thread")
 def test_images_are_written_with_the_priority_of_the_command() -> None:
     class Watching(MemoryWriter):
         def write(self, step: LoggedStep) -> None:
-            seen.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
+            seen.append(own_priority())
 
     seen: list[int] = []
     list(ImageWriter(SummaryBuilder(), Watching(), [None]).write([image(0)]))
-    assert seen == [os.getpriority(os.PRIO_PROCESS, threading.get_native_id())]
+    assert seen == [own_priority()]
 
 
-def test_no_more_bytes_wait_than_allowed_besides_the_image_being_written() -> None:
+def test_no_more_bytes_wait_than_allowed_in_addition_to_the_image_being_written() -> None:
     board = Slow()
     made: list[int] = []
 
     def images() -> Iterator[PendingStep]:
         for step in range(9):
             made.append(step)
-            if step == 4:  # 0 is being written; with this one 40 bytes would wait, and 30 may
+            if step == 4:  # 0 is being written; with this one 40 bytes would wait; 30 are allowed
                 board.go_on_soon()
             yield image(step, 10)
 
@@ -124,7 +120,7 @@ def test_an_image_larger_than_the_bound_is_written_while_the_next_is_recorded() 
     written.close()
 
 
-def test_an_error_in_recording_comes_behind_what_was_recorded_before() -> None:
+def test_an_error_while_recording_is_raised_after_the_images_recorded_before() -> None:
     def images() -> Iterator[PendingStep]:
         yield image(0)
         yield image(1)
@@ -139,7 +135,7 @@ def test_an_error_in_recording_comes_behind_what_was_recorded_before() -> None:
     assert [step.step for step in board.steps] == [0, 1]
 
 
-def test_when_writing_fails_nothing_behind_it_is_written() -> None:
+def test_when_writing_fails_nothing_after_it_is_written() -> None:
     board = Broken(at=2)
     seen: list[int] = []
     writer = ImageWriter(SummaryBuilder(), board, [None] * 9)
@@ -147,19 +143,21 @@ def test_when_writing_fails_nothing_behind_it_is_written() -> None:
         seen.extend(written.step.step for written in writer.write(map(image, range(9))))
     assert seen == [0, 1]
     assert [step.step for step in board.steps] == [0, 1]
-    assert threads() == set()
+    assert own_threads() == []
 
 
-def test_when_a_folder_cannot_be_made_it_is_said_and_nothing_follows(tmp_path: Path) -> None:
+def test_when_a_folder_cannot_be_created_an_error_is_raised_and_nothing_follows(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "file").write_text("")
     folders: list[Path | None] = [tmp_path / "file" / "maps", *[tmp_path / "later"] * 8]
     with pytest.raises(WriteError, match="cannot write to"):
         list(ImageWriter(SummaryBuilder(), None, folders).write(map(image, range(9))))
     assert not (tmp_path / "later").exists()
-    assert threads() == set()
+    assert own_threads() == []
 
 
-def test_an_image_behind_a_broken_one_is_given_up_and_one_before_it_is_written(
+def test_an_image_after_a_broken_one_is_discarded_and_one_before_it_is_written(
     tmp_path: Path,
 ) -> None:
     def broken() -> StepData:
@@ -175,10 +173,10 @@ def test_an_image_behind_a_broken_one_is_given_up_and_one_before_it_is_written(
         next(written)
     assert [step.step for step in board.steps] == [0]
     assert [path.name for path in tmp_path.iterdir()] == ["0"]
-    assert threads() == set()
+    assert own_threads() == []
 
 
-def test_an_interruption_gives_up_what_waits_and_leaves_whole_files(tmp_path: Path) -> None:
+def test_an_interruption_discards_queued_images_and_leaves_complete_files(tmp_path: Path) -> None:
     folders: list[Path | None] = [tmp_path / str(step) for step in range(50)]
     board = MemoryWriter()
 
@@ -192,7 +190,7 @@ def test_an_interruption_gives_up_what_waits_and_leaves_whole_files(tmp_path: Pa
     written = [step.step for step in board.steps]
     assert written == list(range(len(written)))
     assert files(tmp_path) == sorted(f"{step}/network_input_sample_0.png" for step in written)
-    assert threads() == set()
+    assert own_threads() == []
 
 
 def test_an_interruption_waits_for_the_image_being_written_and_for_no_other(
@@ -212,7 +210,7 @@ def test_an_interruption_waits_for_the_image_being_written_and_for_no_other(
         list(ImageWriter(SummaryBuilder(), board, folders).write(images()))
     assert [step.step for step in board.steps] == [0]
     assert files(tmp_path) == ["0/network_input_sample_0.png"]
-    assert threads() == set()
+    assert own_threads() == []
 
 
 @pytest.mark.parametrize("runs", [True, False])
@@ -232,7 +230,7 @@ def test_ctrl_c_while_the_worker_thread_starts_leaves_no_thread_and_no_file(
         list(ImageWriter(SummaryBuilder(), board, [tmp_path]).write(iter([image(0)])))
     assert board.steps == []
     assert files(tmp_path) == []
-    assert threads() == set()
+    assert own_threads() == []
 
 
 TWICE = """
@@ -263,7 +261,8 @@ list(ImageWriter(SummaryBuilder(), Board(), [Path("maps")]).write(images()))
 """
 
 
-def test_ctrl_c_pressed_twice_leaves_the_image_being_written_whole_too(tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_ctrl_c_pressed_twice_leaves_the_image_being_written_complete_too(tmp_path: Path) -> None:
     script = TWICE.format(module=Path(__file__).stem)
     path = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
     done = subprocess.run(

@@ -1,11 +1,12 @@
+"""The demo network: its layers, its bundled weights and files that are refused."""
+
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
+from pickles import CreatesFolder
 from torch import nn
 
 from fmapboard.demo.bundled import bundled
@@ -64,7 +65,7 @@ def test_the_first_weights_depend_on_the_seed_alone_and_disturb_no_random_number
     assert not torch.equal(DemoNetwork(seed=2).conv1.weight, first.conv1.weight)
 
 
-def test_the_bundled_network_names_held_out_crops_right() -> None:
+def test_the_bundled_network_classifies_held_out_crops_correctly() -> None:
     images, labels = Photographs.load().validation_crops()
     assert accuracy(load_trained(), images, labels) > 0.95
 
@@ -82,7 +83,7 @@ def test_missing_weights_name_the_script_that_makes_them(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("content", [b"", b"no weights at all", "bundled weights, cut short"])
-def test_a_file_that_holds_no_weights_is_refused_on_one_line(
+def test_a_file_that_holds_no_weights_is_refused_in_one_line(
     tmp_path: Path, content: bytes | str
 ) -> None:
     broken = tmp_path / "broken.pt"
@@ -101,18 +102,8 @@ def test_weights_of_another_network_are_refused(tmp_path: Path) -> None:
         load_trained(tmp_path / "other.pt")
 
 
-class Trap:
-    """Makes a folder when it is unpickled."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def __reduce__(self) -> tuple[Callable[[str], None], tuple[str]]:
-        return os.mkdir, (str(self.folder),)
-
-
 def test_a_pickle_that_would_run_code_is_refused_and_not_run(tmp_path: Path) -> None:
-    torch.save(Trap(tmp_path / "sprung"), tmp_path / "trap.pt")
+    torch.save(CreatesFolder(tmp_path / "created"), tmp_path / "trap.pt")
     with pytest.raises(CheckpointError, match=r"trap\.pt is not a state dict of a DemoNetwork"):
         load_trained(tmp_path / "trap.pt")
-    assert not (tmp_path / "sprung").exists()
+    assert not (tmp_path / "created").exists()

@@ -1,3 +1,5 @@
+"""Crops of the bundled photographs for training and validation."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -10,11 +12,6 @@ from fmapboard.demo.bundled import bundled
 from fmapboard.demo.network import CLASSES
 from fmapboard.demo.photographs import Photographs
 from fmapboard.errors import ImageError
-
-
-@pytest.fixture(scope="module")
-def photographs() -> Photographs:
-    return Photographs.load()
 
 
 def seeded(seed: int) -> torch.Generator:
@@ -70,7 +67,7 @@ def test_a_training_batch_depends_on_its_generator_alone(photographs: Photograph
     assert torch.equal(torch.random.get_rng_state(), before)
 
 
-def test_validation_crops_are_the_same_every_time_and_as_many_of_each_photograph(
+def test_validation_crops_are_always_the_same_and_equally_many_per_photograph(
     photographs: Photographs,
 ) -> None:
     images, labels = photographs.validation_crops()

@@ -1,3 +1,5 @@
+"""Training of the demo network."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -7,22 +9,19 @@ import pytest
 import torch
 from torch import nn
 from torch.optim import Optimizer
+from torch_threads import torch_threads
 
 from fmapboard.demo.network import DemoNetwork
 from fmapboard.demo.photographs import Photographs
 from fmapboard.demo.training import accuracy, train
 
 
-@pytest.fixture(scope="module")
-def photographs() -> Photographs:
-    return Photographs.load()
-
-
 def tiny() -> nn.Sequential:
-    """A network that takes no time to train: the colours of a 6 × 6 mosaic, and a linear map."""
+    """A network that trains in no time: the colours of a 6 × 6 mosaic and a linear layer."""
     return nn.Sequential(nn.AvgPool2d(8), nn.Flatten(), nn.Linear(108, 8))
 
 
+@pytest.mark.slow
 def test_forty_steps_beat_chance_by_far(photographs: Photographs) -> None:
     network = DemoNetwork()
     result = train(network, photographs, steps=40)
@@ -35,6 +34,7 @@ def test_forty_steps_beat_chance_by_far(photographs: Photographs) -> None:
     assert not network.training
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_losses_and_uses_no_global_random_number(
     photographs: Photographs,
 ) -> None:
@@ -59,7 +59,7 @@ def test_the_same_seed_gives_the_same_losses_and_uses_no_global_random_number(
     assert losses(1) != first
 
 
-def test_what_watches_is_open_exactly_around_the_steps(photographs: Photographs) -> None:
+def test_the_watch_context_is_open_exactly_around_the_steps(photographs: Photographs) -> None:
     events: list[str] = []
     network = tiny()
 
@@ -83,13 +83,11 @@ def test_what_watches_is_open_exactly_around_the_steps(photographs: Photographs)
     assert events == ["open", "optimizer step", "step 0", "optimizer step", "step 1", "closed"]
 
 
-def test_torch_computes_in_one_thread_while_it_trains_and_in_as_many_as_before_after(
+def test_training_uses_one_torch_thread_and_restores_the_number_afterwards(
     photographs: Photographs,
 ) -> None:
     seen: list[int] = []
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    try:
+    with torch_threads(2):
         train(
             tiny(),
             photographs,
@@ -97,12 +95,10 @@ def test_torch_computes_in_one_thread_while_it_trains_and_in_as_many_as_before_a
             on_step=lambda step, loss: seen.append(torch.get_num_threads()),
         )
         seen.append(torch.get_num_threads())
-    finally:
-        torch.set_num_threads(before)
     assert seen == [1, 2]
 
 
-def test_what_watches_is_closed_when_the_loop_fails(photographs: Photographs) -> None:
+def test_the_watch_context_is_closed_when_the_loop_fails(photographs: Photographs) -> None:
     events: list[str] = []
 
     @contextmanager
@@ -121,16 +117,18 @@ def test_what_watches_is_closed_when_the_loop_fails(photographs: Photographs) ->
     assert events == ["closed by the interrupt"]
 
 
-def test_loss_and_validation_accuracy_are_told_with_their_steps(photographs: Photographs) -> None:
-    told: list[tuple[str, float, int]] = []
+def test_loss_and_validation_accuracy_are_reported_with_their_steps(
+    photographs: Photographs,
+) -> None:
+    reported: list[tuple[str, float, int]] = []
     result = train(
         tiny(),
         photographs,
         steps=52,
-        scalars=lambda tag, value, step: told.append((tag, value, step)),
+        scalars=lambda tag, value, step: reported.append((tag, value, step)),
     )
-    losses = [(value, step) for tag, value, step in told if tag == "loss/training"]
-    measured = [(value, step) for tag, value, step in told if tag == "accuracy/validation"]
+    losses = [(value, step) for tag, value, step in reported if tag == "loss/training"]
+    measured = [(value, step) for tag, value, step in reported if tag == "accuracy/validation"]
     assert [step for _, step in losses] == list(range(52))
     assert losses[-1][0] == result.loss
     assert [step for _, step in measured] == [50, 52]
@@ -149,7 +147,7 @@ def test_the_network_trains_in_training_mode_after_a_validation(photographs: Pho
     assert modes == [True] * 51
 
 
-def test_accuracy_is_the_fraction_of_right_answers_and_changes_nothing() -> None:
+def test_accuracy_is_the_fraction_of_correct_answers_and_changes_nothing() -> None:
     network = nn.Sequential(nn.BatchNorm2d(1), nn.Flatten())
     images = torch.tensor([[0.0, 1.0], [1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]).view(4, 1, 1, 2)
     assert accuracy(network, images, torch.tensor([1, 0, 1, 1])) == 0.75

@@ -11,9 +11,6 @@ from fmapboard.measure.reducer import Reducer
 from fmapboard.model.activations import activations, floor_of, is_bounded
 from fmapboard.records import LayerCall
 
-torch.set_num_threads(1)
-
-
 # --- activations that clamp are read less often
 
 
@@ -52,7 +49,7 @@ _ACTIVATIONS: list[tuple[nn.Module, float]] = [
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize(("module", "floor"), _ACTIVATIONS, ids=lambda value: str(value))
-def test_a_channel_at_the_floor_of_its_activation_is_dead_in_every_type(
+def test_a_channel_at_the_floor_of_its_activation_is_dead_in_every_dtype(
     module: nn.Module, floor: float, dtype: torch.dtype
 ) -> None:
     x = torch.full((2, 3, 4, 4), -1e4, dtype=dtype)
@@ -74,7 +71,7 @@ def test_a_channel_at_the_floor_of_its_activation_is_dead_in_every_type(
     [(nn.Hardswish(), -1.0), (nn.Threshold(1.0, 5.0), 2.0), (nn.ELU(), -1.0)],
     ids=["Hardswish", "Threshold", "ELU"],
 )
-def test_a_constant_channel_beside_the_floor_is_not_dead(module: nn.Module, x: float) -> None:
+def test_a_constant_channel_away_from_the_floor_is_not_dead(module: nn.Module, x: float) -> None:
     found = measure(module(torch.full((2, 1, 3, 3), x)), floor_of(module))
     assert found.constant.tolist() == [True]
     assert found.dead is not None
@@ -84,7 +81,7 @@ def test_a_constant_channel_beside_the_floor_is_not_dead(module: nn.Module, x: f
 @pytest.mark.parametrize(
     "module", [nn.LeakyReLU(), nn.PReLU(), nn.GELU(), nn.SiLU(), nn.Sigmoid(), nn.Conv2d(1, 1, 1)]
 )
-def test_a_module_that_passes_something_on_everywhere_has_no_floor(module: nn.Module) -> None:
+def test_a_module_without_a_constant_lower_region_has_no_floor(module: nn.Module) -> None:
     assert floor_of(module) is None
 
 

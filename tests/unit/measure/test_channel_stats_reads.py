@@ -9,15 +9,13 @@ import pytest
 import torch
 from numpy_statistics import assert_right
 from torch import Tensor
+from torch_threads import torch_threads
 
 from fmapboard.measure import plane_sums
 from fmapboard.measure.channel_stats import statistics
 from fmapboard.records import Statistics
 
-torch.set_num_threads(1)
-
-
-# --- how much is read at once changes nothing
+# --- the amount that is read at once does not change the result
 
 
 @pytest.mark.parametrize(("nbytes", "samples"), [(1, [1] * 5), (2400, [2, 2, 1]), (1 << 30, [5])])
@@ -45,7 +43,7 @@ def test_small_planes_are_read_across_samples(value: float) -> None:
     assert_right(maps.to(memory_format=torch.channels_last))
 
 
-def test_no_large_batch_of_small_planes_is_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_batch_of_small_planes_is_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     across = count_calls(monkeypatch, "read_across")
     maps = torch.randn(16, 4, 5, 5)
     statistics(maps)
@@ -67,39 +65,36 @@ def test_small_planes_around_any_mean_have_numpys_statistics(
     assert assert_right(maps).constant.tolist()[:2] == [True, False]
 
 
-def test_any_number_of_threads_reads_the_same_bits() -> None:
+def test_statistics_are_bitwise_the_same_for_any_number_of_threads() -> None:
     maps = torch.randn(8, 16, 96, 96)
     alone = statistics(maps).parts
-    torch.set_num_threads(2)
-    try:
+    with torch_threads(2):
         together = statistics(maps).parts
-    finally:
-        torch.set_num_threads(1)
     assert all(torch.equal(a, b) for a, b in zip(alone, together, strict=True))
 
 
-def test_layers_whose_planes_vary_are_judged_by_one_quick_look(
+def test_only_planes_that_hardly_vary_are_checked_for_cancellation(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    looks = count_calls(monkeypatch, "_cancels")
+    checks = count_calls(monkeypatch, "_cancels")
     for shape in ((8, 4, 7, 7), (2, 4, 100, 90), (1, 3, 5, 5)):
         statistics(torch.randn(shape))
-    assert looks == []
+    assert checks == []
     statistics(torch.zeros(8, 4, 7, 7))
-    assert looks == [49]
+    assert checks == [49]
 
 
 def count_calls(monkeypatch: pytest.MonkeyPatch, name: str) -> list[int]:
-    """The first side of what a function of the module is called with, in order."""
-    sides: list[int] = []
+    """First dimension of the first argument of each call of a function of `plane_sums`."""
+    sizes: list[int] = []
     real = getattr(plane_sums, name)
 
     def counted(first: Any, *others: Any) -> Any:
-        sides.append(first.shape[0])
+        sizes.append(first.shape[0])
         return real(first, *others)
 
     monkeypatch.setattr(plane_sums, name, counted)
-    return sides
+    return sizes
 
 
 # --- activations that clamp are read less often
@@ -111,11 +106,11 @@ def _of_clamped(maps: Tensor, floor: float = 0.0) -> Statistics:
 
 @pytest.mark.parametrize("size", [(5, 5), (12, 12)])
 @pytest.mark.parametrize("raised", [0, 1, 5, 9])
-def test_a_clamped_activation_has_its_extremes_wherever_they_are(
+def test_the_extremes_of_a_clamped_activation_are_found_in_any_sample(
     raised: int, size: tuple[int, int]
 ) -> None:
     maps = torch.randn(5, 10, *size).relu()
-    maps[0, :raised] += 0.5  # the first sample alone does not touch the floor there
+    maps[0, :raised] += 0.5  # there the first sample alone does not reach the floor
     maps[1:, 2] += 0.25
     maps[:, 9] = 0.0
     found = _of_clamped(maps)
@@ -126,7 +121,7 @@ def test_a_clamped_activation_has_its_extremes_wherever_they_are(
 
 
 @pytest.mark.parametrize(("raised", "reads"), [(0, []), (3, []), (8, [5])])
-def test_most_smallest_values_of_a_clamped_activation_are_known_from_its_first_sample(
+def test_minima_that_the_first_sample_of_a_clamped_activation_shows_are_not_read_again(
     raised: int, reads: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     maps = torch.randn(5, 10, 12, 12).relu()
@@ -136,7 +131,7 @@ def test_most_smallest_values_of_a_clamped_activation_are_known_from_its_first_s
     assert whole == reads
 
 
-def test_a_channel_that_is_dead_in_the_first_sample_alone_is_not_dead() -> None:
+def test_a_channel_that_is_dead_only_in_the_first_sample_is_not_dead() -> None:
     maps = torch.zeros(3, 2, 4, 4)
     maps[2, 1, 3, 3] = 1.0
     found = _of_clamped(maps)
@@ -147,7 +142,7 @@ def test_a_channel_that_is_dead_in_the_first_sample_alone_is_not_dead() -> None:
 
 @pytest.mark.parametrize("value", [torch.nan, torch.inf])
 @pytest.mark.parametrize("sample", [0, 4])
-def test_a_clamped_activation_hides_nothing_that_is_not_finite(value: float, sample: int) -> None:
+def test_non_finite_values_of_a_clamped_activation_are_found(value: float, sample: int) -> None:
     maps = torch.randn(5, 3, 6, 6).relu()
     maps[sample, 1, 2, 2] = value
     found = _of_clamped(maps)

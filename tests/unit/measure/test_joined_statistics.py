@@ -15,29 +15,28 @@ from fmapboard.measure.channel_stats import PendingStatistics, finalize, statist
 from fmapboard.measure.reducer import Reducer, joined
 from fmapboard.records import LayerCall, Statistics
 
-torch.set_num_threads(1)
-
 
 def _of_every_kind() -> list[PendingStatistics]:
     torch.manual_seed(0)
-    odd = torch.randn(4, 3, 8, 9)
-    odd[1, 2, 0, 0], odd[3, 1, 2, 2] = torch.nan, -torch.inf
+    gaps = torch.randn(4, 3, 8, 9)
+    gaps[1, 2, 0, 0], gaps[3, 1, 2, 2] = torch.nan, -torch.inf
     level = torch.randn(4, 5, 8, 9)
     level[2] += 1000.0
     level[:, 1] = 7.0
     relu = torch.randn(4, 6, 8, 9).relu()
     relu[:, 3:5] = 0.0
     single = torch.full((1, 2, 1, 1), 3.0)
-    maps = [level, odd, torch.randn(4, 2, 40, 40), torch.randn(16, 7, 3, 3), single, level + 1e4]
+    randoms = [torch.randn(4, 2, 40, 40), torch.randn(16, 7, 3, 3)]
+    maps = [level, gaps, *randoms, single, level + 1e4]
     read = [statistics(one) for one in (*maps, torch.randn(4, 3, 8, 8, dtype=torch.float64) * 1e9)]
     few = relu[:2]
     read += [statistics(one, 0.0, moments=False, bounded=True) for one in (relu, few)]
     read += [statistics(one, 0.0, moments=False) for one in (relu, few)]
-    return [*read, statistics(single, 3.0), statistics(relu[:1], 0.0), statistics(odd, 0.0)]
+    return [*read, statistics(single, 3.0), statistics(relu[:1], 0.0), statistics(gaps, 0.0)]
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_the_numbers_of_many_tensors_at_once_are_those_of_each_alone(seed: int) -> None:
+def test_statistics_computed_together_equal_those_computed_alone(seed: int) -> None:
     pending = _of_every_kind()
     assert {len(one.parts) for one in pending} == {1, 2, 4, 7}
     order = np.random.default_rng(seed).permutation(len(pending))
@@ -51,8 +50,8 @@ def test_the_numbers_of_many_tensors_at_once_are_those_of_each_alone(seed: int) 
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many tensors were worked out in each go."""
+def joint(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The number of tensors in each joint computation."""
     counts: list[int] = []
     real = fmapboard.measure.channel_stats._of_planes
 
@@ -64,7 +63,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return counts
 
 
-def test_tensors_that_were_read_alike_are_worked_out_in_one_go(asked: list[int]) -> None:
+def test_tensors_that_were_read_in_the_same_way_are_finalized_together(joint: list[int]) -> None:
     shapes = [(4, 3, 8, 9), (4, 5, 16, 16), (4, 1, 80, 80)]
     layer_call, module = LayerCall("conv", "Conv2d"), nn.Conv2d(1, 1, 1)
     levels = (0.0, 1e4, 0.0)
@@ -77,17 +76,17 @@ def test_tensors_that_were_read_alike_are_worked_out_in_one_go(asked: list[int])
         Reducer()(relu, "feature_maps", torch.randn(shape).relu(), nn.ReLU()) for shape in shapes
     ]
     found = joined([*convs, *relus], pytest.fail)  # type: ignore[arg-type]
-    assert asked == [3, 3]
-    assert len(found) == 2  # of each site the last
+    assert joint == [3, 3]
+    assert len(found) == 2  # the last of each layer call
 
 
-@pytest.mark.parametrize(("most", "wanted"), [(59, [1] * 5), (60, [2, 2, 1]), (90, [3, 2])])
-def test_no_more_planes_are_worked_out_in_one_go_than_the_bound_says(
-    most: int, wanted: list[int], asked: list[int], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("max_planes", "expected"), [(59, [1] * 5), (60, [2, 2, 1]), (90, [3, 2])])
+def test_no_more_planes_than_the_bound_are_finalized_together(
+    max_planes: int, expected: list[int], joint: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fmapboard.measure.channel_stats, "MAX_PLANES", most)
+    monkeypatch.setattr(fmapboard.measure.channel_stats, "MAX_PLANES", max_planes)
     many = [statistics(torch.randn(10, 3, 9, 9)) for _ in range(5)]
     together = finalize(many)
-    assert asked == wanted
+    assert joint == expected
     for found, one in zip(together, many, strict=True):
         np.testing.assert_array_equal(found.mean, one.to_host().mean)

@@ -1,4 +1,4 @@
-"""Several images reduced in one go: of each, to the bit, what it leaves alone."""
+"""Several images reduced together give bitwise what each gives alone."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from recorded_passes import reducer
+from reduced_maps import random_maps, record_extremes
 from torch import Tensor, nn
 
 from fmapboard.image_passes import ImagePasses
@@ -16,23 +18,14 @@ from fmapboard.measure.channel_stats import statistics, statistics_per_sample
 from fmapboard.measure.per_image import reduce_images
 from fmapboard.measure.reducer import PendingMeasurement, Reducer
 from fmapboard.records import KernelShape, LayerCall, LayerMeasurement, Statistics
-from fmapboard.render.extremes import finite_extremes
 from fmapboard.render.quantize import Quantizer
 
 CONV = LayerCall("conv", "Conv2d", KernelShape((6, 3, 3, 3)))
 RELU = LayerCall("relu", "ReLU", pictures=False, floor=0.0)
 
 
-def reducer(**options: object) -> Reducer:
-    return Reducer(max_channels=None, max_tile=None, **options)  # type: ignore[arg-type]
-
-
-def maps(*shape: int) -> Tensor:
-    return torch.randn(shape, generator=torch.Generator().manual_seed(0))
-
-
 def assert_equal(here: object, there: object) -> None:
-    """Dataclasses of numbers, equal to the bit, types included."""
+    """Assert that two dataclasses of numbers are bitwise equal, dtypes included."""
     assert type(here) is type(there)
     for field in fields(here):  # type: ignore[arg-type]
         one, other = getattr(here, field.name), getattr(there, field.name)
@@ -59,8 +52,8 @@ def together_and_alone(
     return each, alone
 
 
-def odd_maps(kind: str, *shape: int) -> Tensor:
-    found = maps(*shape)
+def unusual_maps(kind: str, *shape: int) -> Tensor:
+    found = random_maps(*shape)
     match kind:
         case "nan":
             found[1, 2].view(-1)[0] = torch.nan
@@ -82,9 +75,11 @@ KINDS = ["plain", "nan", "infinite", "far from zero", "constant", "huge", "faint
 
 @pytest.mark.parametrize("size", [(9, 9), (1, 1), (40, 30), (3,), ()])
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_convolutions_maps(kind: str, size: tuple[int, ...]) -> None:
+def test_maps_of_a_convolution_reduced_together_equal_those_reduced_alone(
+    kind: str, size: tuple[int, ...]
+) -> None:
     module = {2: nn.Conv2d, 1: nn.Conv1d, 0: nn.Conv2d}[len(size)](3, 6, 1)
-    tensor = odd_maps(kind, 4, 6, *(size or (1, 1)))
+    tensor = unusual_maps(kind, 4, 6, *(size or (1, 1)))
     each, alone = together_and_alone(tensor, CONV, module)
     for here, there in zip(each, alone, strict=True):
         assert here.planes is not None
@@ -94,8 +89,10 @@ def test_a_convolutions_maps(kind: str, size: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("size", [(9, 9), (1, 1), ()])
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_activations_numbers(kind: str, size: tuple[int, ...]) -> None:
-    tensor = odd_maps(kind, 4, 6, *size).clamp(min=0.0)
+def test_statistics_of_an_activation_reduced_together_equal_those_reduced_alone(
+    kind: str, size: tuple[int, ...]
+) -> None:
+    tensor = unusual_maps(kind, 4, 6, *size).clamp(min=0.0)
     tensor[3, 4] = 0.0
     each, alone = together_and_alone(tensor, RELU, nn.ReLU())
     for here, there in zip(each, alone, strict=True):
@@ -104,18 +101,20 @@ def test_an_activations_numbers(kind: str, size: tuple[int, ...]) -> None:
         assert_equal(here, there)
     assert each[3].statistics is not None
     assert each[3].statistics.dead is not None
-    assert each[3].statistics.dead[4] == (size == (9, 9))  # one value alone says nothing
+    assert each[3].statistics.dead[4] == (size == (9, 9))  # a single value is never dead
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.complex64])
-def test_other_types_of_number(dtype: torch.dtype) -> None:
-    each, alone = together_and_alone(maps(4, 6, 9, 9).to(dtype), CONV, nn.Conv2d(3, 6, 1))
+def test_maps_of_other_dtypes_reduced_together_equal_those_reduced_alone(
+    dtype: torch.dtype,
+) -> None:
+    each, alone = together_and_alone(random_maps(4, 6, 9, 9).to(dtype), CONV, nn.Conv2d(3, 6, 1))
     for here, there in zip(each, alone, strict=True):
         assert_equal(here, there)
 
 
-def test_a_long_sample_is_the_one_of_the_image_alone() -> None:
-    tensor = maps(3, 6, 99, 98)
+def test_the_histogram_sample_of_a_large_image_is_the_one_it_has_alone() -> None:
+    tensor = random_maps(3, 6, 99, 98)
     each, alone = together_and_alone(tensor, CONV, nn.Conv2d(3, 6, 1))
     for here, there in zip(each, alone, strict=True):
         assert here.sample is not None
@@ -124,8 +123,8 @@ def test_a_long_sample_is_the_one_of_the_image_alone() -> None:
 
 
 @pytest.mark.parametrize("moments", [True, False])
-def test_only_the_images_with_odd_values_are_read_once_more(moments: bool) -> None:
-    tensor = maps(5, 6, 9, 9)
+def test_only_the_images_with_non_finite_values_are_read_again(moments: bool) -> None:
+    tensor = random_maps(5, 6, 9, 9)
     tensor[1, 2, 0, 0], tensor[4, 0, 3, 3] = torch.nan, -torch.inf
     found = statistics_per_sample(tensor, moments=moments)
     assert list(found.odd) == [1, 4]
@@ -136,7 +135,7 @@ def test_only_the_images_with_odd_values_are_read_once_more(moments: bool) -> No
 
 @pytest.mark.parametrize("side", [9, 99])
 def test_nothing_that_is_kept_shares_memory_with_the_live_tensor(side: int) -> None:
-    tensor = maps(4, 6, side, side)
+    tensor = random_maps(4, 6, side, side)
     _, alone = together_and_alone(tensor.clone(), CONV, nn.Conv2d(3, 6, 1))
     found = reduce_images(reducer(), CONV, "feature_maps", tensor, nn.Conv2d(3, 6, 1))
     assert found is not None
@@ -145,9 +144,9 @@ def test_nothing_that_is_kept_shares_memory_with_the_live_tensor(side: int) -> N
         assert_equal(here.to_host(), there)
 
 
-def test_limits_on_channels_hold_and_all_images_are_drawn() -> None:
+def test_limits_on_channels_apply_and_all_images_are_drawn() -> None:
     few = Reducer(samples=1, max_channels=2, max_tile=4)
-    each, alone = together_and_alone(maps(4, 6, 9, 9), CONV, nn.Conv2d(3, 6, 1), few)
+    each, alone = together_and_alone(random_maps(4, 6, 9, 9), CONV, nn.Conv2d(3, 6, 1), few)
     for here, there in zip(each, alone, strict=True):
         assert here.planes is not None
         assert here.planes.pixels.shape == (1, 2, 3, 3)
@@ -157,31 +156,32 @@ def test_limits_on_channels_hold_and_all_images_are_drawn() -> None:
 @pytest.mark.parametrize(
     "tensor",
     [
-        maps(4, 6, 9, 9).to(memory_format=torch.channels_last),
-        maps(4, 6, 9, 18)[..., ::2],
-        maps(2, 64, 128, 129),
+        random_maps(4, 6, 9, 9).to(memory_format=torch.channels_last),
+        random_maps(4, 6, 9, 18)[..., ::2],
+        random_maps(2, 64, 128, 129),
     ],
     ids=["channels last", "strided", "large"],
 )
-def test_what_is_better_read_one_by_one_is_left_to_it(tensor: Tensor) -> None:
+def test_maps_that_are_faster_to_read_one_by_one_are_not_reduced_together(tensor: Tensor) -> None:
     assert reduce_images(reducer(), CONV, "feature_maps", tensor, nn.Conv2d(3, 6, 1)) is None
 
 
-def test_tokens_lie_in_another_order_and_are_read_one_by_one() -> None:
+def test_tokens_are_read_one_by_one() -> None:
     layer_call = LayerCall("norm", "LayerNorm")
     assert (
-        reduce_images(reducer(), layer_call, "feature_maps", maps(4, 9, 6), nn.LayerNorm(6)) is None
+        reduce_images(reducer(), layer_call, "feature_maps", random_maps(4, 9, 6), nn.LayerNorm(6))
+        is None
     )
 
 
 @pytest.mark.parametrize("max_bytes", [0, per_image.MAX_BYTES])
-def test_a_network_leaves_the_same_either_way(
+def test_a_network_records_the_same_whether_or_not_images_are_reduced_together(
     max_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     torch.manual_seed(0)
     layers = [nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(inplace=True), nn.Conv2d(8, 4, 3)]
-    model, batch = nn.Sequential(*layers).eval(), maps(5, 3, 12, 12)
-    usual = [image.to_host() for image in ImagePasses(model, reducer())(batch, 0)]
+    model, batch = nn.Sequential(*layers).eval(), random_maps(5, 3, 12, 12)
+    expected = [image.to_host() for image in ImagePasses(model, reducer())(batch, 0)]
     monkeypatch.setattr(per_image, "MAX_BYTES", max_bytes)
     calls: list[LayerCall] = []
     reduce = Reducer.__call__
@@ -193,35 +193,29 @@ def test_a_network_leaves_the_same_either_way(
         return reduce(self, layer_call, *args, **options)
 
     monkeypatch.setattr(Reducer, "__call__", noted)
-    for here, there in zip(ImagePasses(model, reducer())(batch, 0), usual, strict=True):
+    for here, there in zip(ImagePasses(model, reducer())(batch, 0), expected, strict=True):
         for one, other in zip(here.to_host().measured, there.measured, strict=True):
             assert_equal(one, other)
     alone = 3  # layers of the first image
     assert len(calls) == (alone if max_bytes else alone + 3 * len(batch))
 
 
-def test_what_is_no_picture_is_counted_and_not_drawn() -> None:
-    layer_call = LayerCall("odd", "Identity")
-    each, alone = together_and_alone(maps(3, 2, 2, 2, 2, 2), layer_call, nn.Identity())
+def test_maps_that_cannot_be_drawn_have_statistics_and_no_picture() -> None:
+    layer_call = LayerCall("identity", "Identity")
+    each, alone = together_and_alone(random_maps(3, 2, 2, 2, 2, 2), layer_call, nn.Identity())
     for here, there in zip(each, alone, strict=True):
         assert here.planes is None
         assert_equal(here, there)
 
 
-def test_no_image_is_read_again_for_extremes_that_its_numbers_hold(
+def test_extremes_that_the_statistics_hold_are_not_read_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    asked: list[tuple[int, ...]] = []
-
-    def counting(planes: Any, axes: tuple[int, ...]) -> Any:
-        asked.append(planes.shape)
-        return finite_extremes(planes, axes)
-
-    monkeypatch.setattr("fmapboard.render.quantize.finite_extremes", counting)
-    tensor = maps(3, 6, 12, 12)
+    read = record_extremes(monkeypatch)
+    tensor = random_maps(3, 6, 12, 12)
     tensor[1, 2, 0, 0] = torch.nan
     found = reduce_images(reducer(), CONV, "feature_maps", tensor, nn.Conv2d(3, 6, 3))
     assert found is not None
     planes = [pending.to_host().planes for pending in found.split()]
-    assert asked == [(1, 6, 12, 12)]  # of the one with a NaN
+    assert read == [(1, 6, 12, 12)]  # the image with a NaN
     assert [one.marks is None for one in planes if one is not None] == [True, False, True]

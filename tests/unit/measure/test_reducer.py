@@ -17,8 +17,6 @@ from fmapboard.measure.channel_stats import PendingStatistics
 from fmapboard.measure.reducer import Reducer, joined
 from fmapboard.records import LayerCall, PixelMark
 
-torch.set_num_threads(1)
-
 
 def _make_grid_pixels(maps: Tensor) -> np.ndarray[Any, Any]:
     """u8 [C, H, W] of sample 0 as `make_grid(normalize=True, scale_each=True)` has them."""
@@ -30,6 +28,7 @@ def _make_grid_pixels(maps: Tensor) -> np.ndarray[Any, Any]:
     return pixels
 
 
+@pytest.mark.slow
 def test_pixels_equal_make_grids_within_one_on_the_maps_of_a_real_network() -> None:
     model = torchvision.models.resnet18().eval()
     maps = extract(model, torch.rand(1, 3, 64, 64))
@@ -64,7 +63,7 @@ def test_nothing_that_is_kept_aliases_the_live_tensor(scale: Any, max_tile: int 
     assert not found.statistics.nonfinite.any()
 
 
-def test_samples_and_channels_are_limited_in_pictures_and_never_in_numbers() -> None:
+def test_samples_and_channels_are_limited_in_pictures_and_never_in_statistics() -> None:
     maps = torch.rand(4, 10, 5, 6)
     found = reduced(maps, samples=2, max_channels=3)
     assert found.planes is not None
@@ -80,7 +79,7 @@ def test_samples_and_channels_are_limited_in_pictures_and_never_in_numbers() -> 
     assert everything.pixels.shape == (4, 10, 5, 6)
 
 
-def test_marks_name_what_is_not_finite_and_limits_are_of_the_rest() -> None:
+def test_marks_name_non_finite_values_and_limits_are_those_of_the_rest() -> None:
     maps = torch.arange(9.0).view(1, 1, 3, 3)
     maps[0, 0, 0] = torch.tensor([torch.nan, torch.inf, -torch.inf])
     planes = planes_of(maps)
@@ -94,7 +93,7 @@ def test_marks_name_what_is_not_finite_and_limits_are_of_the_rest() -> None:
     assert planes.pixels[0, 0, 1:].tolist() == [[0, 51, 102], [153, 204, 255]]
 
 
-def test_a_plane_without_a_finite_value_has_the_limits_zero_and_is_not_flat() -> None:
+def test_a_plane_without_a_finite_value_has_zero_limits_and_is_not_flat() -> None:
     planes = planes_of(torch.full((1, 1, 3, 3), torch.nan))
     assert (planes.lo.item(), planes.hi.item(), planes.flat.item()) == (0.0, 0.0, False)
     assert planes.marks is not None
@@ -110,7 +109,7 @@ def test_any_range_is_drawn_from_black_to_white(factor: float) -> None:
     assert (pixels[0], pixels[-1]) == (0, 255)
 
 
-def test_a_locked_scale_stays_as_it_was_when_a_channel_first_had_a_range() -> None:
+def test_a_locked_scale_keeps_the_first_range_of_each_channel() -> None:
     reducer = Reducer(scale="locked")
 
     def pixels(*channels: list[float]) -> list[list[int]]:
@@ -129,26 +128,26 @@ def test_a_locked_scale_stays_as_it_was_when_a_channel_first_had_a_range() -> No
     assert own.pixels.reshape(2, 3).tolist() == [[0, 127, 255], [0, 127, 255]]
 
 
-def test_a_layer_scale_is_one_for_all_drawn_channels_of_a_sample() -> None:
+def test_a_layer_scale_is_shared_by_all_drawn_channels_of_a_sample() -> None:
     maps = torch.tensor([[[[0.0, 1.0]], [[2.0, 4.0]]], [[[0.0, 8.0]], [[1.0, 2.0]]]])
     planes = planes_of(maps, samples=2, scale="layer")
     assert planes.hi.tolist() == [[4.0, 4.0], [8.0, 8.0]]
     assert planes.pixels[0].tolist() == [[[0, 63]], [[127, 255]]]
 
 
-def test_a_zero_centred_scale_reaches_as_far_down_as_up() -> None:
+def test_a_zero_centred_scale_is_symmetric_around_zero() -> None:
     planes = planes_of(torch.tensor([[[[-1.0, 0.0, 4.0]]]]), zero_centered=True)
     assert (planes.lo.item(), planes.hi.item()) == (-4.0, 4.0)
     assert planes.pixels.ravel().tolist() == [95, 127, 255]
 
 
-def test_one_pixel_planes_are_scaled_over_the_layer_and_are_not_constant() -> None:
+def test_one_pixel_planes_are_scaled_across_the_layer_and_are_not_constant() -> None:
     planes = planes_of(torch.tensor([1.0, 2.0, 3.0]).view(1, 3, 1, 1))
     assert planes.pixels.ravel().tolist() == [0, 127, 255]
     assert planes.flat.tolist() == [[False, False, False]]
 
 
-def test_a_layer_whose_numbers_fail_is_told_of_and_left_out_alone() -> None:
+def test_a_layer_whose_statistics_fail_is_reported_and_only_it_is_left_out() -> None:
     maps = torch.randn(2, 3, 8, 8)
     failed: list[tuple[str, type[Exception]]] = []
     layer_calls = [LayerCall(name, "Conv2d", position=n) for n, name in enumerate(("a", "b", "c"))]

@@ -10,8 +10,6 @@ from reduced_maps import planes_of
 from fmapboard.records import PixelMark
 from fmapboard.render.average import shrink
 
-torch.set_num_threads(1)
-
 
 def test_a_larger_map_is_averaged_over_whole_square_blocks() -> None:
     maps = torch.rand(1, 2, 12, 20)
@@ -26,7 +24,7 @@ def test_a_larger_map_is_averaged_over_whole_square_blocks() -> None:
     assert (planes.block, planes.pixels.shape, planes.shape) == (3, (1, 2, 4, 7), (1, 2, 12, 20))
 
 
-def test_a_map_that_fits_is_not_averaged_and_a_long_one_is_in_both_directions() -> None:
+def test_a_map_that_fits_is_not_averaged_and_a_long_one_is_averaged_in_both_directions() -> None:
     maps = np.random.default_rng(0).random((1, 1, 64, 64), np.float32)
     assert shrink(maps, 64)[1] == 1
     assert shrink(maps, None)[0] is maps
@@ -44,7 +42,7 @@ def test_averaging_3e38_does_not_overflow() -> None:
     assert planes.pixels[0, 0].tolist() == [[255, 255, 0, 0]] * 4
 
 
-def test_a_bad_value_spoils_the_one_block_that_it_is_in() -> None:
+def test_a_non_finite_value_affects_only_its_own_block() -> None:
     maps = torch.rand(1, 1, 8, 8)
     good = planes_of(maps, max_tile=4)
     maps[0, 0, 5, 2] = torch.nan
@@ -68,6 +66,6 @@ def test_a_constant_map_stays_constant_when_it_is_averaged(value: float, side: i
     assert (planes.pixels[0, 0] == 0).all()
 
 
-def test_a_map_whose_blocks_have_one_mean_is_not_called_constant() -> None:
+def test_a_map_whose_blocks_have_equal_means_is_not_constant() -> None:
     board = (torch.arange(8)[:, None] + torch.arange(8)) % 2
     assert planes_of(board.float()[None, None], max_tile=4).flat.tolist() == [[False]]

@@ -8,14 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from reduced_maps import CALL, CONV, planes_of
+from reduced_maps import CALL, CONV, planes_of, random_maps, record_extremes
 from torch import Tensor, nn
 
 from fmapboard.measure.reducer import PendingMeasurement, Reducer
 from fmapboard.records import PixelMark
-from fmapboard.render.extremes import finite_extremes
-
-torch.set_num_threads(1)
 
 
 def _pending(maps: Tensor, module: nn.Module = CONV, **options: Any) -> PendingMeasurement:
@@ -25,7 +22,7 @@ def _pending(maps: Tensor, module: nn.Module = CONV, **options: Any) -> PendingM
 @pytest.mark.parametrize("scale", ["channel", "layer", "locked"])
 @pytest.mark.parametrize("max_tile", [None, 4])
 @pytest.mark.parametrize("shape", [(1, 5, 9, 8), (1, 5, 3, 3), (1, 70, 9, 8), (3, 5, 9, 8)])
-def test_extremes_that_are_known_already_change_no_plane(
+def test_reusing_known_extremes_does_not_change_the_planes(
     shape: tuple[int, ...], max_tile: int | None, scale: Any
 ) -> None:
     maps = torch.randn(shape)
@@ -34,10 +31,10 @@ def test_extremes_that_are_known_already_change_no_plane(
     drawn = pending.drawn
     assert drawn is not None
     assert drawn.counted == (shape[0] == 1)
-    asked_again = _pending(maps, max_tile=max_tile, scale=scale)
-    assert asked_again.drawn is not None
-    asked_again = replace(asked_again, drawn=replace(asked_again.drawn, counted=False))
-    here, there = pending.to_host().planes, asked_again.to_host().planes
+    uncounted = _pending(maps, max_tile=max_tile, scale=scale)
+    assert uncounted.drawn is not None
+    uncounted = replace(uncounted, drawn=replace(uncounted.drawn, counted=False))
+    here, there = pending.to_host().planes, uncounted.to_host().planes
     for name in ("pixels", "flat", "lo", "hi"):
         np.testing.assert_array_equal(getattr(here, name), getattr(there, name), strict=True)
 
@@ -45,20 +42,14 @@ def test_extremes_that_are_known_already_change_no_plane(
 def test_maps_of_one_sample_are_not_read_again_for_their_extremes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    asked = []
-
-    def counting(maps: Any, axes: tuple[int, ...]) -> Any:
-        asked.append(maps.shape)
-        return finite_extremes(maps, axes)
-
-    monkeypatch.setattr("fmapboard.render.quantize.finite_extremes", counting)
+    read = record_extremes(monkeypatch)
     one, two = torch.randn(1, 3, 8, 8), torch.randn(2, 3, 8, 8)
     for maps, max_tile in ((one, None), (two, None), (one, 4)):
         planes_of(maps, max_tile=max_tile)
-    assert asked == [(1, 3, 8, 8), (1, 3, 4, 4)]
+    assert read == [(1, 3, 8, 8), (1, 3, 4, 4)]
 
 
-def test_a_value_that_is_not_finite_is_marked_in_the_map_of_one_sample() -> None:
+def test_a_non_finite_value_is_marked_in_the_map_of_one_sample() -> None:
     maps = torch.randn(1, 3, 8, 8)
     maps[0, 1, 2, 3] = torch.nan
     maps[0, 2] = torch.inf
@@ -72,12 +63,12 @@ def test_a_value_that_is_not_finite_is_marked_in_the_map_of_one_sample() -> None
 @pytest.mark.parametrize(
     ("maps", "module"),
     [
-        (torch.randn(1, 2, 5, 8, 8), nn.Conv3d(1, 1, 1)),  # a slice is drawn
-        (torch.randn(1, 17, 8), nn.LayerNorm(8)),  # of the tokens, the patches are drawn
-        (torch.randn(2, 3, 8, 8), CONV),
+        (random_maps(1, 2, 5, 8, 8), nn.Conv3d(1, 1, 1, device="meta")),  # a slice is drawn
+        (random_maps(1, 17, 8), nn.LayerNorm(8)),  # the patch tokens are drawn
+        (random_maps(2, 3, 8, 8), CONV),
     ],
 )
-def test_where_less_is_drawn_than_counted_the_planes_have_extremes_of_their_own(
+def test_planes_have_their_own_extremes_if_only_a_part_of_the_maps_is_drawn(
     maps: Tensor, module: nn.Module
 ) -> None:
     pending = _pending(maps, module, tokens_are_patches=True)

@@ -10,8 +10,6 @@ from torch import nn
 
 from fmapboard.measure.reducer import Reducer
 
-torch.set_num_threads(1)
-
 ROWS = "one row of pixels per channel, a column per position"
 
 
@@ -47,7 +45,7 @@ def test_outputs_of_every_dimension_are_drawn(
     assert found.statistics.mean.mean() == pytest.approx(mean, rel=1e-5, abs=1e-6)
 
 
-def test_of_a_volume_the_middle_depth_slice_is_drawn() -> None:
+def test_the_middle_depth_slice_of_a_volume_is_drawn() -> None:
     maps = torch.zeros(1, 1, 5, 2, 2)
     maps[0, 0, 2] = torch.tensor([[0.0, 1.0], [2.0, 3.0]])
     assert planes_of(maps, nn.Conv3d(1, 1, 1)).pixels[0, 0].tolist() == [[0, 85], [170, 255]]
@@ -84,7 +82,7 @@ def test_a_recurrent_layer_has_a_row_per_channel_and_a_column_per_time_step(
     assert found.planes.hi[0].tolist() == first.amax(0).double().tolist()
 
 
-def test_tokens_of_a_model_without_convolutions_are_rows_and_with_them_as_before() -> None:
+def test_tokens_are_drawn_as_rows_only_in_a_model_without_convolutions() -> None:
     tokens, norm = torch.rand(2, 9, 5), nn.LayerNorm(5)
     text = Reducer.for_model(nn.Sequential(nn.Embedding(3, 5), norm))
     planes = text(CALL, "feature_maps", tokens, norm).to_host().planes
@@ -100,7 +98,7 @@ def test_tokens_of_a_model_without_convolutions_are_rows_and_with_them_as_before
         assert planes is None or planes.layout == "tiles"
 
 
-def test_tokens_have_numbers_for_each_channel_and_no_picture() -> None:
+def test_tokens_have_statistics_per_channel_and_no_picture() -> None:
     tokens = torch.rand(2, 7, 5)
     found = reduced(tokens, nn.LayerNorm(5))
     assert found.planes is None
@@ -123,7 +121,7 @@ def test_complex_maps_are_drawn_by_their_absolute_values() -> None:
     "dtype",
     [torch.bfloat16, torch.float16, torch.float64, torch.float8_e4m3fn, torch.float8_e5m2],
 )
-def test_maps_of_every_floating_type_are_reduced(dtype: torch.dtype) -> None:
+def test_maps_of_every_floating_point_dtype_are_reduced(dtype: torch.dtype) -> None:
     maps = (torch.arange(16.0).view(1, 1, 4, 4) - 8).to(dtype)
     found = reduced(maps)
     assert found.planes is not None

@@ -1,20 +1,17 @@
-"""Histogram samples of a tensor: deterministic, every channel in proportion, all extremes."""
+"""Values drawn for a histogram: deterministic, channels in proportion, with the extremes."""
 
 from __future__ import annotations
-
-import random
 
 import numpy as np
 import pytest
 import torch
+from model_state import assert_unchanged, random_state
 from reduced_maps import reduced
 
 from fmapboard.measure.subsample import SAMPLE_SIZE, sample
 
-torch.set_num_threads(1)
 
-
-def test_a_small_tensor_is_sampled_whole_and_as_a_copy() -> None:
+def test_a_small_tensor_is_sampled_completely_and_copied() -> None:
     tensor = torch.rand(4, 8, 16, 16)
     drawn = sample(tensor)
     tensor_before = tensor.clone()
@@ -26,7 +23,9 @@ def test_a_small_tensor_is_sampled_whole_and_as_a_copy() -> None:
 @pytest.mark.parametrize(
     "shape", [(8, 64, 32, 32), (1000, 300), (2, 3, 2**17), (1, 2048, 7, 7), (7, 1, 97, 101)]
 )
-def test_a_large_tensor_is_sampled_with_every_channel_in_its_share(shape: tuple[int, ...]) -> None:
+def test_a_sample_of_a_large_tensor_holds_every_channel_in_proportion(
+    shape: tuple[int, ...],
+) -> None:
     channel = torch.arange(shape[1]).view(1, -1, *[1] * (len(shape) - 2)).expand(shape).float()
     drawn = sample(channel.contiguous())
     assert drawn.total == channel.numel()
@@ -36,18 +35,12 @@ def test_a_large_tensor_is_sampled_with_every_channel_in_its_share(shape: tuple[
     assert (counts - share).abs().max() <= max(2, 0.2 * share)
 
 
-def test_sampling_is_deterministic_and_draws_no_random_number() -> None:
+def test_sampling_is_deterministic_and_draws_no_random_numbers() -> None:
     tensor = torch.rand(4, 16, 64, 64)
-    states = (
-        torch.get_rng_state(),
-        random.getstate(),
-        [*np.random.get_state()[1], np.random.get_state()[2]],
-    )
+    before = random_state()
     first, second = sample(tensor).values, sample(tensor).values
     assert torch.equal(first, second)
-    assert torch.equal(torch.get_rng_state(), states[0])
-    assert random.getstate() == states[1]
-    assert [*np.random.get_state()[1], np.random.get_state()[2]] == states[2]
+    assert_unchanged(before, random_state())
 
 
 def test_a_sample_of_a_large_tensor_has_its_distribution() -> None:
@@ -57,7 +50,7 @@ def test_a_sample_of_a_large_tensor_has_its_distribution() -> None:
     assert values.std().item() == pytest.approx(1.0, abs=0.02)
 
 
-def test_a_sample_of_a_complex_tensor_is_of_its_absolute_values() -> None:
+def test_a_sample_of_a_complex_tensor_holds_absolute_values() -> None:
     assert sample(torch.tensor([3 + 4j, 0j])).values.tolist() == [5.0, 0.0]
 
 

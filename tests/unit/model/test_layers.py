@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-import torchvision
+from extracted_maps import untrained
 from torch import nn
 
 from fmapboard import ConfigurationError, KernelShape, LayerNotFound, kernel_groups
@@ -15,10 +15,9 @@ from fmapboard.model.layers import clean_name, kernel_shape, named_layers, selec
 
 
 def _meta(name: str) -> nn.Module:
-    extra = {"aux_logits": False, "init_weights": False} if name == "googlenet" else {}
+    """An untrained network without memory for its weights."""
     with torch.device("meta"):
-        model: nn.Module = getattr(torchvision.models, name)(weights=None, **extra)
-    return model
+        return untrained(name)
 
 
 @pytest.fixture(scope="module")
@@ -31,25 +30,25 @@ def _mixed() -> nn.Module:
         {
             "line": nn.Conv1d(2, 4, 3),
             "plane": nn.Conv2d(2, 4, (3, 5), groups=2),
-            "room": nn.Conv3d(2, 4, 3),
+            "volume": nn.Conv3d(2, 4, 3),
             "up_line": nn.ConvTranspose1d(2, 4, 3),
             "up_plane": nn.ConvTranspose2d(2, 4, 3, groups=2),
-            "up_room": nn.ConvTranspose3d(2, 4, 3),
+            "up_volume": nn.ConvTranspose3d(2, 4, 3),
             "head": nn.Linear(4, 2),
         }
     )
 
 
-def test_without_a_choice_every_convolution_is_taken_at_any_depth(resnet: nn.Module) -> None:
+def test_by_default_every_convolution_at_any_depth_is_selected(resnet: nn.Module) -> None:
     names = list(select(resnet))
     assert len(names) == 20
     assert names[:3] == ["conv1", "layer1.0.conv1", "layer1.0.conv2"]
     assert list(select(_mixed())) == [
-        "line", "plane", "room", "up_line", "up_plane", "up_room",
+        "line", "plane", "volume", "up_line", "up_plane", "up_volume",
     ]  # fmt: skip
 
 
-def test_a_glob_crosses_dots_and_takes_convolutions_alone(resnet: nn.Module) -> None:
+def test_a_glob_crosses_dots_and_selects_only_convolutions(resnet: nn.Module) -> None:
     assert list(select(resnet, "layer1.*")) == [
         "layer1.0.conv1",
         "layer1.0.conv2",
@@ -58,14 +57,14 @@ def test_a_glob_crosses_dots_and_takes_convolutions_alone(resnet: nn.Module) -> 
     ]
 
 
-def test_a_glob_that_matches_no_convolution_takes_every_module_that_it_matches(
+def test_a_glob_that_matches_no_convolution_selects_every_module_that_it_matches(
     resnet: nn.Module,
 ) -> None:
     assert list(select(resnet, "layer1.?.bn1")) == ["layer1.0.bn1", "layer1.1.bn1"]
     assert list(select(resnet, "fc")) == ["fc"]
 
 
-def test_an_exclamation_mark_takes_away(resnet: nn.Module) -> None:
+def test_an_exclamation_mark_excludes(resnet: nn.Module) -> None:
     assert len(select(resnet, "!*.downsample.*")) == 17
     assert list(select(resnet, ["layer2.*", "!*.downsample.*", "!*.1.*"])) == [
         "layer2.0.conv1",
@@ -80,7 +79,7 @@ def test_a_regular_expression_is_searched(resnet: nn.Module) -> None:
     ]
 
 
-def test_a_type_takes_its_instances_and_a_list_joins_in_definition_order(
+def test_a_type_selects_its_instances_and_a_list_is_combined_in_definition_order(
     resnet: nn.Module,
 ) -> None:
     assert list(select(resnet, nn.Linear)) == ["fc"]
@@ -97,11 +96,11 @@ def test_a_predicate_decides_alone(resnet: nn.Module) -> None:
     assert all(isinstance(module, nn.ReLU) for module in chosen.values())
 
 
-def test_convolutions_of_every_dimension_take_part_when_they_are_named() -> None:
+def test_convolutions_of_every_dimension_are_selected_by_name_or_type() -> None:
     assert list(select(_mixed(), "*")) == [
-        "line", "plane", "room", "up_line", "up_plane", "up_room",
+        "line", "plane", "volume", "up_line", "up_plane", "up_volume",
     ]  # fmt: skip
-    assert list(select(_mixed(), (nn.Conv1d, nn.ConvTranspose3d))) == ["line", "up_room"]
+    assert list(select(_mixed(), (nn.Conv1d, nn.ConvTranspose3d))) == ["line", "up_volume"]
 
 
 def test_a_model_that_is_one_layer_is_named_after_its_type() -> None:
@@ -109,7 +108,7 @@ def test_a_model_that_is_one_layer_is_named_after_its_type() -> None:
 
 
 @pytest.mark.parametrize(
-    ("layers", "error", "said"),
+    ("layers", "error", "message"),
     [
         ("layer1.0.conv3", LayerNotFound, "'layer1.0.conv3' among 68; closest: layer1.0.conv"),
         (re.compile("^stem"), LayerNotFound, r"no layer matches re.compile\('\^stem'\) among 68"),
@@ -122,14 +121,14 @@ def test_a_model_that_is_one_layer_is_named_after_its_type() -> None:
         (["conv1", 3], ConfigurationError, "layers contains 3: expected a glob"),
     ],
 )  # fmt: skip
-def test_a_choice_that_selects_nothing_is_refused_with_the_users_own_words(
-    resnet: nn.Module, layers: Any, error: type[Exception], said: str
+def test_a_selection_that_matches_nothing_is_refused_and_quotes_the_users_input(
+    resnet: nn.Module, layers: Any, error: type[Exception], message: str
 ) -> None:
-    with pytest.raises(error, match=said):
+    with pytest.raises(error, match=message):
         select(resnet, layers)
 
 
-def test_names_are_clean_of_what_wrappers_put_into_them() -> None:
+def test_names_contain_nothing_that_wrappers_insert() -> None:
     assert clean_name("layer1._orig_mod.0._checkpoint_wrapped_module.conv") == "layer1.0.conv"
     assert clean_name("_fsdp_wrapped_module.conv1") == "conv1"
     assert clean_name("\ud800.é") == "\\ud800.é"
@@ -141,7 +140,7 @@ def test_names_are_clean_of_what_wrappers_put_into_them() -> None:
     assert select(inner) == {"0.0": model[0]}
 
 
-def test_a_shared_module_stands_once_under_its_first_name() -> None:
+def test_a_shared_module_is_listed_once_under_its_first_name() -> None:
     conv = nn.Conv2d(1, 1, 1)
     assert list(named_layers(nn.ModuleDict({"a": conv, "b": conv}))) == ["ModuleDict", "a"]
 
@@ -174,7 +173,7 @@ def test_kernel_groups_hold_every_convolution_once(
         assert all(tuple(modules[layer].weight.shape) == shape for layer in layers)
 
 
-def test_kernel_groups_of_alexnet_are_these() -> None:
+def test_alexnet_has_five_kernel_groups() -> None:
     assert kernel_groups(_meta("alexnet")) == {
         KernelShape((64, 3, 11, 11)): ["features.0"],
         KernelShape((192, 64, 5, 5)): ["features.3"],
@@ -194,7 +193,7 @@ def test_kernel_groups_of_alexnet_are_these() -> None:
         ("densenet121", "features.denseblock1.denselayer1.conv1"),
     ],
 )
-def test_names_of_any_depth_are_kept_whole(name: str, deepest: str) -> None:
+def test_names_of_any_depth_are_not_shortened(name: str, deepest: str) -> None:
     names = [layer for layers in kernel_groups(_meta(name)).values() for layer in layers]
     assert deepest in names
     assert max(layer.count(".") for layer in names) == deepest.count(".")

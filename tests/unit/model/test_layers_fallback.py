@@ -1,4 +1,4 @@
-"""Models without convolutions: what is watched instead, and what is said about it."""
+"""Models without convolutions: the layers watched instead, and the messages about it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Attending(nn.Module):
         self.start = nn.Parameter(torch.zeros(4))
 
 
-def test_a_model_without_convolutions_has_its_leaf_modules_with_parameters_watched() -> None:
+def test_without_convolutions_the_leaf_modules_with_parameters_are_watched() -> None:
     model = nn.Sequential(
         nn.Sequential(nn.Linear(4, 3), nn.ReLU()), nn.BatchNorm1d(3), nn.LSTM(3, 2)
     )
@@ -54,7 +54,7 @@ def test_every_layer_of_the_fallback_is_one_that_a_forward_pass_calls() -> None:
     assert list(chosen) == called == ["embed", "attend", "adapted"]
 
 
-def test_the_fallback_is_said_once_per_model_as_information(
+def test_the_fallback_is_logged_once_per_model_at_info_level(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO, logger="fmapboard")
@@ -71,22 +71,22 @@ def test_the_fallback_is_said_once_per_model_as_information(
     ]
 
 
-def test_excluding_takes_away_from_the_fallback_too() -> None:
+def test_exclusions_apply_to_the_fallback_too() -> None:
     assert list(select(nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2)), "!0")) == ["1"]
 
 
-def test_a_model_with_no_parameters_at_all_is_refused_with_what_it_has() -> None:
+def test_a_model_without_parameters_is_refused_and_its_layer_types_are_listed() -> None:
     said = "no convolution and no other layer with parameters to watch; its modules are ReLU"
     with pytest.raises(NoConvolution, match=said):
         select(nn.Sequential(nn.ReLU(), nn.ReLU()))
 
 
-def test_asking_for_convolutions_of_a_model_without_any_says_what_it_has() -> None:
+def test_selecting_convolutions_of_a_model_without_any_lists_its_layer_types() -> None:
     model = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
     said = "no layer is a Conv2d: the model has no convolution; its modules are Linear, ReLU"
     with pytest.raises(NoConvolution, match=said):
         select(model, nn.Conv2d)
-    with pytest.raises(LayerNotFound):  # which it is, for whoever caught that before
+    with pytest.raises(LayerNotFound):  # NoConvolution is a LayerNotFound
         select(model, ["0", nn.ConvTranspose3d])
 
 

@@ -9,7 +9,7 @@ def _model() -> nn.Sequential:
     return nn.Sequential(nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU()), nn.Conv2d(8, 8, 3))
 
 
-def test_a_model_that_nobody_changed_is_unchanged() -> None:
+def test_a_model_that_was_not_modified_is_unchanged() -> None:
     model = _model()
     assert Membership(model, [model[0][0], model[1], model]).is_unchanged()
 

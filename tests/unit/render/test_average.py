@@ -8,7 +8,7 @@ from fmapboard.records import PixelMark
 from fmapboard.render.average import shrink, shrink_pixels
 
 
-def test_a_block_at_the_border_is_the_mean_of_the_pixels_that_are_there() -> None:
+def test_a_block_at_the_border_is_the_mean_of_its_existing_pixels() -> None:
     maps = np.arange(12, dtype=np.float32).reshape(1, 3, 4)
     found, block = shrink(maps, 2)
     assert block == 2

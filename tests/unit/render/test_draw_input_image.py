@@ -1,4 +1,4 @@
-"""Pictures of the network's input: de-normalized, as it is, or stretched."""
+"""Pictures of the network's input: de-normalized, unchanged or stretched."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from PIL import Image
 from fmapboard.demo.bundled import bundled
 from fmapboard.records import InputImage
 from fmapboard.render.grid import draw_input_image
-
-pytestmark = pytest.mark.usefixtures("_one_thread")
 
 
 def test_a_photograph_is_shown_as_it_was_before_normalization() -> None:
@@ -31,14 +29,14 @@ def test_an_input_between_0_and_1_is_shown_as_it_is() -> None:
     assert how == "values 0…1 as they are"
 
 
-def test_any_other_input_is_stretched_and_says_between_what() -> None:
+def test_any_other_input_is_stretched_between_its_extremes_and_says_so() -> None:
     raster, how = draw_input_image(InputImage(0, np.array([[[-2.0, 0.0, 2.0]]], np.float32)))
     assert raster.pixels.tolist() == [[0, 128, 255]]
     assert how == "stretched between its extremes -2 and 2"
 
 
 @pytest.mark.parametrize("channels", [1, 3])
-def test_bad_pixels_of_the_input_are_marked_and_spoil_no_other(channels: int) -> None:
+def test_non_finite_pixels_of_the_input_are_marked_and_change_no_others(channels: int) -> None:
     values = np.full((channels, 1, 5), 0.2, np.float32)
     values[0, 0, 1:4] = [NAN, INF, -INF]
     values[0, 0, 4] = 1.0

@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torchvision
-from map_grids import INF, NAN, decoded, network
+from decoded_pictures import rgb_pixels
+from map_grids import INF, NAN, network
 
 from fmapboard.records import Kernels, KernelShape, LayerCall, PixelMark
 from fmapboard.render.grid import draw_kernels
-
-pytestmark = pytest.mark.usefixtures("_one_thread")
 
 
 def kernels_of(weight: np.ndarray) -> Kernels:
@@ -36,14 +35,14 @@ def test_deeper_kernels_are_a_matrix_of_inputs_by_outputs() -> None:
     weight = np.zeros((2, 4, 1, 1))
     weight[1, 3] = 1.0
     raster, _ = draw_kernels(kernels_of(weight))
-    picture = decoded(raster)
+    picture = rgb_pixels(raster)
     assert raster.pixels.shape == (4 * 2 + 1, 2 * 2 + 1)
     assert picture[1, 1].tolist() == [246, 247, 247], "zero is neutral"
     assert picture[7, 3].tolist() == [110, 0, 30], "input 3 is row 3, output 1 is column 1"
     assert picture[0, 0].tolist() == [0, 0, 32]
 
 
-def test_kernel_scales_are_centred_on_zero_and_one_for_the_layer() -> None:
+def test_the_scale_of_kernels_is_centred_on_zero_and_shared_by_the_layer() -> None:
     weight = np.array([[1.0, -1.0], [0.5, 0.0]])[:, :, None, None]
     raster, peak = draw_kernels(kernels_of(weight))
     assert peak == 1.0
@@ -53,7 +52,7 @@ def test_kernel_scales_are_centred_on_zero_and_one_for_the_layer() -> None:
 
 
 @pytest.mark.parametrize("inputs", [1, 3, 5])
-def test_bad_weights_are_marked_and_spoil_no_other(inputs: int) -> None:
+def test_non_finite_weights_are_marked_and_change_no_others(inputs: int) -> None:
     weight = np.full((2, inputs, 1, 2), 0.5)
     weight[0, 0, 0] = [NAN, INF]
     weight[1, 0, 0, 0] = -INF
@@ -69,21 +68,21 @@ def test_all_zero_kernels_are_neutral() -> None:
     assert set(draw_kernels(kernels_of(np.zeros((2, 2, 2, 2))))[0].pixels.flat) == {124, 250}
 
 
-def test_at_most_so_many_kernels_are_drawn() -> None:
+def test_no_more_kernels_than_the_limit_are_drawn() -> None:
     raster, _ = draw_kernels(kernels_of(np.ones((10, 8, 1, 1))), 4)
     assert raster.pixels.shape == (9, 9)
 
 
-@pytest.mark.parametrize("most", [2, 3, 64])
-def test_kernels_are_rgb_by_the_whole_weights_inputs_and_no_others(most: int) -> None:
-    matrix, _ = draw_kernels(kernels_of(np.ones((8, 16, 1, 1))).cut(most), most)
+@pytest.mark.parametrize("limit", [2, 3, 64])
+def test_kernels_are_rgb_only_if_the_whole_weight_has_three_inputs(limit: int) -> None:
+    matrix, _ = draw_kernels(kernels_of(np.ones((8, 16, 1, 1))).cut(limit), limit)
     assert matrix.palette is not None
-    colours, _ = draw_kernels(kernels_of(np.ones((8, 3, 1, 1))).cut(most), most)
+    colours, _ = draw_kernels(kernels_of(np.ones((8, 3, 1, 1))).cut(limit), limit)
     assert colours.palette is None
     assert colours.pixels.shape[2] == 3
 
 
-def test_the_kernels_of_a_real_first_layer_are_drawn_whole() -> None:
+def test_the_kernels_of_a_real_first_layer_are_all_drawn() -> None:
     weight = network(torchvision.models.alexnet).features[0].weight.detach().numpy()
     raster, peak = draw_kernels(kernels_of(weight))
     assert raster.pixels.shape == (8 * 12 + 1, 8 * 12 + 1, 3)

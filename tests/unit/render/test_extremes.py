@@ -19,20 +19,20 @@ from fmapboard.render.extremes import finite_extremes
         ([], (math.inf, -math.inf, True)),
     ],
 )
-def test_values_that_are_not_finite_do_not_count(
+def test_non_finite_values_are_ignored(
     values: list[float], expected: tuple[float, float, bool]
 ) -> None:
     lo, hi, finite = finite_extremes(np.array(values, np.float32))
     assert (float(lo), float(hi), finite) == expected
 
 
-def test_each_plane_has_its_own() -> None:
+def test_each_plane_has_its_own_extremes() -> None:
     maps = np.array([[[[1, 2], [3, 4]], [[5, math.nan], [7, 8]]]], np.float32)  # [1, 2, 2, 2]
     lo, hi, finite = finite_extremes(maps, (2, 3))
     assert (lo.tolist(), hi.tolist(), finite) == ([[1, 5]], [[4, 8]], False)
     assert lo.dtype == np.float64
 
 
-def test_each_plane_of_finite_maps_has_its_own() -> None:
+def test_each_plane_of_finite_maps_has_its_own_extremes() -> None:
     lo, hi, finite = finite_extremes(np.array([[[[1.0, 2.0]], [[5.0, 3.0]]]]), (2, 3))
     assert (lo.tolist(), hi.tolist(), finite) == ([[1, 3]], [[2, 5]], True)

@@ -8,19 +8,19 @@ import numpy as np
 import pytest
 import torch
 import torchvision
-from map_grids import GREY, chelsea, classic, decoded, network, planes_of, tile_of
+from decoded_pictures import rgb_pixels
+from map_grids import GREY, chelsea, classic, network, planes_of, tile_of
+from reduced_maps import random_maps
 from torch import nn
 
 from fmapboard.extraction import extract
 from fmapboard.records import Picture
 from fmapboard.render.grid import draw_maps, enlarge
 
-pytestmark = pytest.mark.usefixtures("_one_thread")
-
-
 # -- equal to make_grid --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("build", "layers"),
     [
@@ -52,7 +52,7 @@ def test_every_pixel_of_a_real_network_equals_make_grid_within_one_level(
 def test_the_grid_of_any_channel_count_and_shape_equals_make_grid(
     channels: int, size: tuple[int, int]
 ) -> None:
-    maps = torch.randn(1, channels, *size, generator=torch.Generator().manual_seed(channels))
+    maps = random_maps(1, channels, *size, seed=channels)
     raster = draw_maps(planes_of(maps), 0, GREY)
     assert np.array_equal(raster.pixels, classic(maps))
     assert raster.tile == size
@@ -69,17 +69,17 @@ def test_pixels_equal_make_grid_at_every_magnitude(scale: float, offset: float) 
 
 
 def test_a_palette_grid_shows_the_same_greys_within_one_level() -> None:
-    maps = torch.randn(1, 6, 16, 16, generator=torch.Generator().manual_seed(2))
+    maps = random_maps(1, 6, 16, 16, seed=2)
     maps[0, 5] = 0.5  # one constant channel makes the picture need marks
     raster = draw_maps(planes_of(maps), 0, GREY)
     assert raster.palette is not None
-    seen, wanted = decoded(raster)[..., 0].astype(int), classic(maps).astype(int)
+    actual, expected = rgb_pixels(raster)[..., 0].astype(int), classic(maps).astype(int)
     for channel in range(5):
-        off = tile_of(seen, channel, maps) - tile_of(wanted, channel, maps)
-        assert np.abs(off).max() == 1
+        difference = tile_of(actual, channel, maps) - tile_of(expected, channel, maps)
+        assert np.abs(difference).max() == 1
 
 
-def test_channels_stand_in_order_from_the_upper_left() -> None:
+def test_channels_are_arranged_in_order_from_the_upper_left() -> None:
     maps = torch.zeros(1, 9, 2, 2)
     maps[0, :, 0, 0] = torch.arange(9) / 8 + 1e-3
     raster = draw_maps(planes_of(maps, scale="layer"), 0, GREY)
@@ -94,15 +94,15 @@ def test_channels_with_a_range_of_a_hundred_millionth_are_still_visible() -> Non
     maps[0, :] = torch.tensor([0.0, 0.25, 0.5, 0.75, 1.0]) * 1e-8
     raster = draw_maps(planes_of(maps), 0, GREY)
     assert tile_of(raster.pixels, 3, maps).tolist() == [[0, 63, 127, 191, 255]]
-    assert classic(maps).max() == 0, "make_grid shows black: what is promised is better"
+    assert classic(maps).max() == 0, "make_grid draws them black"
 
 
 # -- samples -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("batch", [2, 3, 4, 5])
-def test_a_batch_gives_one_grey_grid_a_sample_and_never_colour(batch: int) -> None:
-    maps = torch.randn(batch, 6, 5, 4, generator=torch.Generator().manual_seed(3))
+def test_a_batch_gives_one_grey_grid_per_sample_and_never_colour(batch: int) -> None:
+    maps = random_maps(batch, 6, 5, 4, seed=3)
     planes = planes_of(maps)
     samples = [draw_maps(planes, sample, GREY) for sample in range(len(planes.pixels))]
     assert len(samples) == batch
@@ -132,5 +132,5 @@ def test_enlarging_keeps_palette_and_colour() -> None:
     assert enlarge(rgb).pixels.tolist() == [[[1, 2, 3]] * 2] * 2
 
 
-def test_a_photograph_is_never_enlarged() -> None:
+def test_a_picture_without_tiles_is_never_enlarged() -> None:
     assert enlarge(Picture(np.zeros((4, 4), np.uint8))).pixels.shape == (4, 4)

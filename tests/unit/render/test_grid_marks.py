@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from map_grids import GREY, INF, NAN, decoded, planes_of, tile_of
+from decoded_pictures import rgb_pixels
+from map_grids import GREY, INF, NAN, planes_of, tile_of
+from reduced_maps import random_maps
 from torch import Tensor
 
 from fmapboard.options import PALETTES
@@ -13,12 +15,10 @@ from fmapboard.records import PixelMark
 from fmapboard.render.grid import draw_maps
 from fmapboard.render.palettes import MARK_COLOURS, palette
 
-pytestmark = pytest.mark.usefixtures("_one_thread")
-
 
 def shown(maps: Tensor, colours: str = "grey", dead: list[bool] | None = None) -> np.ndarray:
     flags = None if dead is None else np.array(dead)
-    return decoded(draw_maps(planes_of(maps), 0, palette(colours), flags))
+    return rgb_pixels(draw_maps(planes_of(maps), 0, palette(colours), flags))
 
 
 @pytest.mark.parametrize("colours", PALETTES)
@@ -58,8 +58,8 @@ def test_a_mark_is_unmistakable_among_the_values_of_every_palette(
 
 
 @pytest.mark.parametrize("bad", [NAN, INF, -INF])
-def test_one_bad_value_changes_no_other_pixel_by_more_than_one_level(bad: float) -> None:
-    maps = torch.randn(1, 4, 12, 12, generator=torch.Generator().manual_seed(5))
+def test_one_non_finite_value_changes_no_other_pixel_by_more_than_one_level(bad: float) -> None:
+    maps = random_maps(1, 4, 12, 12, seed=5)
     maps[0, 1, 3, 3], maps[0, 1, 4, 4] = maps.amin() - 1, maps.amax() + 1  # extremes elsewhere
     before = shown(maps)
     spoiled = maps.clone()
@@ -74,7 +74,7 @@ def test_one_bad_value_changes_no_other_pixel_by_more_than_one_level(bad: float)
         assert off.max() <= 1
 
 
-def test_a_map_of_nothing_but_nan_leaves_its_neighbours_alone() -> None:
+def test_a_map_of_only_nan_does_not_change_its_neighbours() -> None:
     maps = torch.rand(1, 4, 5, 5, generator=torch.Generator().manual_seed(6))
     before = shown(maps)
     maps[0, 2] = NAN
@@ -85,7 +85,7 @@ def test_a_map_of_nothing_but_nan_leaves_its_neighbours_alone() -> None:
         assert np.abs(new - old).max() <= 1
 
 
-def test_a_grid_without_marks_or_colour_is_plain_grey_of_one_byte_a_pixel() -> None:
+def test_a_grid_without_marks_or_colour_is_plain_grey_with_one_byte_per_pixel() -> None:
     raster = draw_maps(planes_of(torch.rand(1, 3, 4, 4)), 0, GREY)
     assert raster.palette is None
     assert raster.pixels.shape == (20, 8)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from map_grids import GREY, decoded, planes_of, tile_of
+from decoded_pictures import rgb_pixels
+from map_grids import GREY, planes_of, tile_of
 from torch import nn
 
 from fmapboard.errors import ConfigurationError
@@ -13,13 +14,10 @@ from fmapboard.records import LayerCall
 from fmapboard.render.grid import draw_maps
 from fmapboard.render.palettes import palette
 
-pytestmark = pytest.mark.usefixtures("_one_thread")
+# -- maps of one pixel ---------------------------------------------------------------------------
 
 
-# -- what is not a value -------------------------------------------------------------------------
-
-
-def test_maps_of_one_pixel_are_scaled_over_the_layer_and_never_constant() -> None:
+def test_maps_of_one_pixel_are_scaled_across_the_layer_and_never_constant() -> None:
     maps = torch.tensor([0.0, 1.0, 2.0, 4.0])[None, :, None, None]
     raster = draw_maps(planes_of(maps), 0, GREY)
     assert raster.palette is None
@@ -58,7 +56,7 @@ def test_the_signed_palette_shows_zero_as_its_neutral_middle() -> None:
     planes = planes_of(maps, zero_centered=True)
     assert planes.lo.tolist() == [[-4.0, -2.0]]
     assert planes.hi.tolist() == [[4.0, 2.0]]
-    picture = decoded(draw_maps(planes, 0, palette("signed")))
+    picture = rgb_pixels(draw_maps(planes, 0, palette("signed")))
     assert palette("signed").zero_centered
     for channel, column in ((0, 1), (1, 0)):
         assert tile_of(picture, channel, maps)[0, column].tolist() == [246, 247, 247]

@@ -1,33 +1,25 @@
-"""What is stored can be read back: values within 2 of 255, marks exactly."""
+"""Stored grids can be read back: values within 2 of 255, marks exactly."""
 
 from __future__ import annotations
 
-import io
 import math
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from PIL import Image
+from decoded_pictures import decode_png
+from map_grids import planes_of
 from read_grid import read_maps
+from reduced_maps import random_maps
 from torch import nn
 
-from fmapboard.measure.reducer import Reducer
 from fmapboard.options import PALETTES
-from fmapboard.records import LayerCall, LoggedStep, PixelMark, Planes, TaggedPictures
+from fmapboard.records import LoggedStep, PixelMark, Planes, TaggedPictures
 from fmapboard.render import png
 from fmapboard.render.grid import draw_maps
 from fmapboard.render.palettes import LEVEL_OF_PIXEL, PIXEL_OF_LEVEL, palette
 from fmapboard.writers.folder import FolderWriter
-
-
-def planes_of(maps: torch.Tensor, **options: object) -> Planes:
-    reducer = Reducer(samples=None, max_channels=None, max_tile=None, **options)  # type: ignore[arg-type]
-    pending = reducer(LayerCall("conv", "Conv2d"), "feature_maps", maps, nn.Conv2d(1, 1, 1))
-    planes = pending.to_host().planes
-    assert planes is not None
-    return planes
 
 
 def stored(planes: Planes, colours: str, sample: int = 0, dead: np.ndarray | None = None) -> bytes:
@@ -36,8 +28,8 @@ def stored(planes: Planes, colours: str, sample: int = 0, dead: np.ndarray | Non
 
 def decoded(data: bytes) -> np.ndarray:
     """Grey as [H, W]; a palette picture as RGB, as any program shows it."""
-    with Image.open(io.BytesIO(data)) as image:
-        return np.array(image if image.mode == "L" else image.convert("RGB"))
+    image = decode_png(data)
+    return np.array(image if image.mode == "L" else image.convert("RGB"))
 
 
 def read(planes: Planes, data: bytes, colours: str, sample: int = 0) -> tuple[np.ndarray, ...]:
@@ -46,13 +38,9 @@ def read(planes: Planes, data: bytes, colours: str, sample: int = 0) -> tuple[np
     return read_maps(decoded(data), lo, hi, tile, palette(colours))
 
 
-def random_maps(*shape: int, seed: int = 0) -> torch.Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
-
-
 @pytest.mark.parametrize("colours", PALETTES)
 @pytest.mark.parametrize("channels", [1, 2, 5, 17])
-def test_values_come_back_within_2_of_255_of_the_range(colours: str, channels: int) -> None:
+def test_values_are_read_back_within_2_of_255_of_the_range(colours: str, channels: int) -> None:
     maps = random_maps(2, channels, 9, 14) * 3 - 1
     planes = planes_of(maps, zero_centered=palette(colours).zero_centered)
     for sample in range(2):
@@ -66,7 +54,7 @@ def test_values_come_back_within_2_of_255_of_the_range(colours: str, channels: i
 
 
 @pytest.mark.parametrize("colours", PALETTES)
-def test_marks_come_back_exactly_and_the_values_beside_them_too(colours: str) -> None:
+def test_marks_are_read_back_exactly_and_so_are_the_values_next_to_them(colours: str) -> None:
     maps = random_maps(1, 10, 6, 6, seed=1)
     maps[0, 0, 0, 0], maps[0, 1, 2, 3], maps[0, 2, 5, 5] = math.nan, math.inf, -math.inf
     maps[0, 3], maps[0, 4] = 0.3, 0.0
@@ -74,19 +62,19 @@ def test_marks_come_back_exactly_and_the_values_beside_them_too(colours: str) ->
     planes = planes_of(maps, zero_centered=palette(colours).zero_centered)
     dead = np.arange(10) == 4
     values, marks = read(planes, stored(planes, colours, dead=dead), colours)
-    wanted = np.zeros((10, 6, 6), np.uint8)
-    wanted[0, 0, 0], wanted[1, 2, 3], wanted[2, 5, 5] = 251, 252, 253
-    wanted[3], wanted[4], wanted[5] = 254, 255, 251
-    assert np.array_equal(marks, wanted)
-    assert np.array_equal(np.isnan(values), wanted != 0)
-    good = wanted == 0
+    expected = np.zeros((10, 6, 6), np.uint8)
+    expected[0, 0, 0], expected[1, 2, 3], expected[2, 5, 5] = 251, 252, 253
+    expected[3], expected[4], expected[5] = 254, 255, 251
+    assert np.array_equal(marks, expected)
+    assert np.array_equal(np.isnan(values), expected != 0)
+    good = expected == 0
     span = np.broadcast_to((planes.hi - planes.lo)[0][:, None, None], good.shape)
     off = (maps[0].double().numpy()[good] - values[good]) / span[good] * 255
     assert np.abs(off).max() < 2
 
 
 @pytest.mark.parametrize("colours", PALETTES)
-def test_every_level_of_a_palette_is_told_apart(colours: str) -> None:
+def test_all_levels_of_a_palette_are_distinguishable(colours: str) -> None:
     pixels = PIXEL_OF_LEVEL.reshape(1, 1, 10, 25)
     planes = Planes(
         pixels, None, np.zeros((1, 1), bool), np.zeros((1, 1)), np.full((1, 1), 255.0),
@@ -110,13 +98,13 @@ def test_a_plain_grey_grid_that_a_browser_decodes_to_rgb_reads_back_too() -> Non
     rgb = np.repeat(decoded(stored(planes, "grey"))[..., None], 3, axis=2)
     values, marks = read_maps(rgb, planes.lo[0], planes.hi[0], (20, 20), palette("grey"))
     assert not marks.any()
-    alike, _ = read(planes, stored(planes, "grey"), "grey")
-    assert np.array_equal(values, alike)
+    direct, _ = read(planes, stored(planes, "grey"), "grey")
+    assert np.array_equal(values, direct)
 
 
 def test_a_colour_that_is_not_in_the_palette_is_refused() -> None:
     pixels = np.full((4, 4, 3), 255, np.uint8)
-    with pytest.raises(ValueError, match=r"not of the palette 'viridis'"):
+    with pytest.raises(ValueError, match=r"not in the palette 'viridis'"):
         read_maps(pixels, np.zeros(1), np.ones(1), (4, 4), palette("viridis"))
 
 

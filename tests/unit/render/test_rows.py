@@ -17,7 +17,7 @@ from fmapboard.summary.budget import Budget
 from fmapboard.summary.build import SummaryBuilder
 from fmapboard.tab_format import unpack
 
-CONV = nn.Conv1d(1, 1, 1)
+CONV = nn.Conv1d(1, 1, 1, device="meta")
 GREY = palette("grey")
 
 
@@ -29,19 +29,19 @@ def drawn(maps: torch.Tensor, **options: object) -> Bytes8:
     return draw_maps(rows(maps, **options), 0, GREY).pixels
 
 
-def test_channels_are_rows_without_padding_each_between_its_own_extremes() -> None:
+def test_channels_are_rows_without_padding_each_scaled_between_its_own_extremes() -> None:
     maps = torch.tensor([[[0.0, 1.0, 2.0], [30.0, 10.0, 20.0]]])
     picture = draw_maps(rows(maps), 0, GREY)
     assert picture.pixels.tolist() == [[0, 127, 255], [255, 0, 127]]
     assert (picture.tile, picture.palette) == ((1, 3), None)
 
 
-def test_one_scale_for_the_layer_and_a_locked_one_hold_for_rows_too() -> None:
+def test_the_layer_scale_applies_to_rows_too() -> None:
     maps = torch.tensor([[[0.0, 1.0], [0.0, 4.0]]])
     assert drawn(maps, scale="layer").tolist() == [[0, 63], [0, 255]]
 
 
-def test_a_constant_row_and_values_that_are_not_finite_are_marked() -> None:
+def test_constant_rows_and_non_finite_values_are_marked() -> None:
     maps = torch.tensor([[[1.0, 1.0, 1.0], [0.0, float("nan"), 1.0]]])
     constant, nan = int(PixelMark.CONSTANT), int(PixelMark.NAN)
     pixels = drawn(maps)
@@ -51,7 +51,7 @@ def test_a_constant_row_and_values_that_are_not_finite_are_marked() -> None:
     assert dead[0].tolist() == [int(PixelMark.DEAD)] * 3
 
 
-def test_a_row_may_be_eight_tiles_long_and_is_averaged_down_along_positions_alone() -> None:
+def test_a_row_may_be_eight_tiles_long_and_is_averaged_only_along_positions() -> None:
     maps = torch.arange(48.0).reshape(1, 2, 24)
     planes = rows(maps, max_tile=2)
     assert (planes.pixels.shape, planes.block) == ((1, 2, 1, 12), 2)
@@ -112,12 +112,12 @@ def test_kernels_of_sequences_are_a_row_per_output_and_a_column_per_input() -> N
     assert (header["format"], header["pictures"][0]["layout"]) == (2, "rows")
 
 
-def test_a_1d_kernel_of_three_inputs_is_not_drawn_in_colours() -> None:
+def test_a_1d_kernel_with_three_inputs_is_not_drawn_in_colours() -> None:
     (pending,) = read_kernels({"conv": nn.Conv1d(3, 5, 4)}, None)
     assert draw_kernels(pending.to_host())[0].palette is not None
     assert draw_kernels(kernels_of(5, 3, 4, 4))[0].palette is None
 
 
-def test_a_picture_of_tiles_is_not_taken_for_rows() -> None:
+def test_a_picture_of_tiles_is_not_mistaken_for_rows() -> None:
     tiles = Picture(np.zeros((9, 44), np.uint8), tile=(1, 40))  # two tiles, padding around
     assert enlarge(tiles).pixels.shape == (9, 44)

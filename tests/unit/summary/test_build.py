@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from composed_steps import CALL, compose, kernels_of, maps_of, measured
+from composed_steps import CALL, compose, kernels_of, measured
+from reduced_maps import random_maps
 
 from fmapboard.records import (
     InputImage,
@@ -38,24 +39,24 @@ from fmapboard.tab_format import unpack
 def test_pictures_are_grouped_by_kernel_shape_and_role(
     layer_call: LayerCall, kind: Any, tag: str
 ) -> None:
-    (picture,) = compose(measured=(measured(maps_of(1, 4, 6, 6), layer_call, kind),)).pictures
+    (picture,) = compose(measured=(measured(random_maps(1, 4, 6, 6), layer_call, kind),)).pictures
     assert picture.tag == tag
     assert picture.kind == kind
     assert picture.layer_call is layer_call
 
 
-def test_kernels_and_the_networks_input_have_tags_of_their_own() -> None:
-    photograph = InputImage(1, np.zeros((3, 4, 5), np.float32))
-    step = compose(kernels=(kernels_of(64, 3, 7, 7),), inputs=(photograph,))
+def test_kernels_and_the_networks_input_have_their_own_tags() -> None:
+    image = InputImage(1, np.zeros((3, 4, 5), np.float32))
+    step = compose(kernels=(kernels_of(64, 3, 7, 7),), inputs=(image,))
     assert [p.tag for p in step.pictures] == ["kernels_64x3x7x7/conv1", "network_input/sample_1"]
 
 
-def test_histograms_and_scalars_are_tagged_by_what_they_count() -> None:
+def test_histograms_and_scalars_are_tagged_by_what_they_describe() -> None:
     sample = Sample(np.array([0.0, 1.0], np.float32), 2)
     parameters = (Parameter("conv1.weight", sample, sample, 3.0), Parameter("conv1.bias", norm=4.0))
     roles = ("feature_maps", "inputs", "gradients_of_maps")
     step = compose(
-        measured=tuple(measured(maps_of(2, 4, 6, 6), kind=kind) for kind in roles),
+        measured=tuple(measured(random_maps(2, 4, 6, 6), kind=kind) for kind in roles),
         parameters=parameters,
         scalars={"fmapboard/skipped_steps": 2.0},
         training_thread_ms=1.5,
@@ -71,10 +72,10 @@ def test_histograms_and_scalars_are_tagged_by_what_they_count() -> None:
     }  # fmt: skip
 
 
-def test_a_name_stands_in_front_of_every_tag() -> None:
+def test_every_tag_is_prefixed_with_the_name() -> None:
     step = compose(
         SummaryBuilder(name="critic"),
-        measured=(measured(maps_of(1, 4, 6, 6)),),
+        measured=(measured(random_maps(1, 4, 6, 6)),),
         kernels=(kernels_of(64, 3, 7, 7),),
         inputs=(InputImage(0, np.zeros((3, 4, 5), np.float32)),),
         parameters=(Parameter("conv1.weight", norm=3.0),),
@@ -90,8 +91,8 @@ def test_a_name_stands_in_front_of_every_tag() -> None:
 # -- numbers -------------------------------------------------------------------------------------
 
 
-def test_fractions_are_of_the_layers_channels() -> None:
-    maps = maps_of(2, 4, 6, 6)
+def test_fractions_are_relative_to_the_layers_channels() -> None:
+    maps = random_maps(2, 4, 6, 6)
     maps[:, 0], maps[:, 1], maps[1, 2, 0, 0] = 0.0, 7.0, math.nan
     relu = LayerCall("relu", "ReLU", pictures=False, floor=0.0)
     scalars = compose(measured=(measured(maps), measured(maps, relu))).scalars
@@ -103,7 +104,7 @@ def test_fractions_are_of_the_layers_channels() -> None:
 
 def test_only_layers_with_pictures_get_a_record_and_a_histogram() -> None:
     relu = LayerCall("relu", "ReLU", pictures=False, floor=0.0)
-    step = compose(measured=(measured(maps_of(1, 4, 6, 6), relu),))
+    step = compose(measured=(measured(random_maps(1, 4, 6, 6), relu),))
     assert (step.pictures, step.histograms, step.records) == ((), (), ())
 
 
@@ -114,13 +115,13 @@ def test_no_gradient_gives_no_norm() -> None:
 # -- pictures ------------------------------------------------------------------------------------
 
 
-def test_each_sample_is_a_raster_of_its_own() -> None:
-    (picture,) = compose(measured=(measured(maps_of(5, 4, 6, 6), samples=3),)).pictures
+def test_each_sample_is_a_separate_picture() -> None:
+    (picture,) = compose(measured=(measured(random_maps(5, 4, 6, 6), samples=3),)).pictures
     assert [r.pixels.shape for r in picture.samples] == [(18, 18)] * 3
 
 
 def test_a_dead_activations_channel_is_drawn_as_dead() -> None:
-    maps = maps_of(2, 4, 6, 6).relu()
+    maps = random_maps(2, 4, 6, 6).relu()
     maps[:, 1] = 0
     layer_call = LayerCall("relu", "ReLU", floor=0.0)
     step = compose(measured=(measured(maps, layer_call),))
@@ -131,11 +132,11 @@ def test_a_dead_activations_channel_is_drawn_as_dead() -> None:
 
 
 def test_gray_is_recorded_as_grey() -> None:
-    step = compose(SummaryBuilder(colormap="gray"), measured=(measured(maps_of(1, 4, 6, 6)),))
+    step = compose(SummaryBuilder(colormap="gray"), measured=(measured(random_maps(1, 4, 6, 6)),))
     assert unpack(step.records[0].blobs)[0]["pictures"][0]["palette"] == "grey"
 
 
 def test_a_colour_palette_is_used_and_named() -> None:
-    step = compose(SummaryBuilder(colormap="magma"), measured=(measured(maps_of(1, 4, 6, 6)),))
+    step = compose(SummaryBuilder(colormap="magma"), measured=(measured(random_maps(1, 4, 6, 6)),))
     assert step.pictures[0].samples[0].palette is not None
     assert unpack(step.records[0].blobs)[0]["pictures"][0]["palette"] == "magma"

@@ -1,4 +1,4 @@
-"""Descriptions of pictures: what is drawn, what was left out, what colours and scale mean."""
+"""Descriptions of pictures: what is drawn, what was left out, what the colours and scale mean."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 import torch
-from composed_steps import CALL, compose, kernels_of, maps_of, measured
+from composed_steps import CALL, compose, kernels_of, measured
+from reduced_maps import random_maps
 from torch import nn
 
 from fmapboard.measure.reducer import Reducer
@@ -26,21 +27,21 @@ def description(maps: torch.Tensor, composer: SummaryBuilder | None = None, **op
 
 
 def test_a_description_says_what_is_drawn_and_what_the_colours_mean() -> None:
-    assert description(maps_of(2, 9, 6, 7)) == (
+    assert description(random_maps(2, 9, 6, 7)) == (
         "feature maps of `conv1` (Conv2d), shape [2, 9, 6, 7], channels 0…8, 3 in a row; "
         f"each channel scaled between its own extremes; {LEGEND}"
     )
 
 
 def test_a_description_says_what_was_left_out() -> None:
-    said = description(maps_of(1, 100, 130, 66))
+    said = description(random_maps(1, 100, 130, 66))
     assert "shape [1, 100, 130, 66], channels 0…63, 8 in a row" in said
     assert "; 36 of 100 channels left out; " in said
     assert "; averaged down: a pixel is the mean of 3×3, a tile 44×22; " in said
 
 
 def test_a_description_says_the_scale() -> None:
-    maps = maps_of(1, 4, 5, 5)
+    maps = random_maps(1, 4, 5, 5)
     assert "; one scale for all channels of the layer; " in description(
         maps, SummaryBuilder(scale="layer"), scale="layer"
     )
@@ -50,12 +51,12 @@ def test_a_description_says_the_scale() -> None:
 
 
 def test_a_description_says_how_other_shapes_were_read() -> None:
-    sequence = Reducer()(CALL, "feature_maps", maps_of(1, 4, 9), nn.Conv1d(3, 4, 1)).to_host()
+    sequence = Reducer()(CALL, "feature_maps", random_maps(1, 4, 9), nn.Conv1d(3, 4, 1)).to_host()
     said = "; one row of pixels per channel, a column per position; "
     assert said in compose(measured=(sequence,)).pictures[0].description
 
 
-def test_maps_of_one_pixel_are_said_to_be_scaled_over_the_layer_as_they_are() -> None:
+def test_a_description_says_that_maps_of_one_pixel_are_scaled_across_the_layer() -> None:
     pixels = Reducer()(CALL, "feature_maps", torch.tensor([[0.0, 1.0, 4.0]]), nn.Linear(1, 3))
     step = compose(measured=(pixels.to_host(),))
     assert "; one scale for all channels of the layer; " in step.pictures[0].description
@@ -76,19 +77,19 @@ def test_maps_of_one_pixel_are_said_to_be_scaled_over_the_layer_as_they_are() ->
          "at most 64 outputs of 96x3x5x5"),
     ],
 )  # fmt: skip
-def test_a_description_of_kernels_says_how_they_lie_and_what_was_left_out(
+def test_a_description_of_kernels_says_how_they_are_arranged_and_what_was_left_out(
     shape: tuple[int, ...], text: str
 ) -> None:
     (picture,) = compose(kernels=(kernels_of(*shape),)).pictures
     assert picture.description == text
 
 
-def test_three_inputs_are_never_left_out_and_not_said_to_be() -> None:
+def test_three_inputs_are_never_left_out_and_the_description_agrees() -> None:
     (picture,) = compose(SummaryBuilder(max_kernels=2), kernels=(kernels_of(2, 3, 5, 5),)).pictures
     assert picture.description.endswith("one scale for the layer")
 
 
 def test_a_layers_name_cannot_break_out_of_the_descriptions_code_quotes() -> None:
     layer_call = LayerCall("a`b\n# c", "Conv2d", KernelShape((4, 3, 1, 1)))
-    (picture,) = compose(measured=(measured(maps_of(1, 4, 5, 5), layer_call),)).pictures
+    (picture,) = compose(measured=(measured(random_maps(1, 4, 5, 5), layer_call),)).pictures
     assert picture.description.startswith("feature maps of `a'b # c` (Conv2d)")

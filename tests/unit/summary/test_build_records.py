@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from composed_steps import CALL, compose, kernels_of, maps_of, measured
+from composed_steps import CALL, compose, kernels_of, measured
 from PIL import Image
+from reduced_maps import random_maps
 
 from fmapboard.records import (
     LayerCall,
@@ -26,7 +27,7 @@ from fmapboard.tab_format import unpack
 def test_the_first_steps_record_carries_the_grids_and_later_ones_do_not() -> None:
     composer = SummaryBuilder()
     content: dict[str, Any] = {
-        "measured": (measured(maps_of(2, 9, 6, 6), samples=2),),
+        "measured": (measured(random_maps(2, 9, 6, 6), samples=2),),
         "kernels": (kernels_of(64, 3, 7, 7),),
     }
     first = compose(composer, **content)
@@ -42,18 +43,18 @@ def test_the_first_steps_record_carries_the_grids_and_later_ones_do_not() -> Non
         assert image.size == (65, 65)
 
 
-def test_a_record_tells_the_step_and_how_many_were_written_so_far() -> None:
-    composer, part = SummaryBuilder(), measured(maps_of(1, 4, 6, 6))
-    told = []
+def test_a_record_holds_the_step_and_the_number_of_steps_written_so_far() -> None:
+    composer, part = SummaryBuilder(), measured(random_maps(1, 4, 6, 6))
+    found = []
     for number in (0, 100, 200):
         step = compose(composer, number, measured=(part,), training_thread_ms=2.34567)
         header, _ = unpack(step.records[0].blobs)
-        told.append((header["step"], header["steps_written"], header["training_thread_ms"]))
-    assert told == [(0, 1, 2.346), (100, 2, 2.346), (200, 3, 2.346)]
+        found.append((header["step"], header["steps_written"], header["training_thread_ms"]))
+    assert found == [(0, 1, 2.346), (100, 2, 2.346), (200, 3, 2.346)]
 
 
 def test_a_record_holds_the_geometry_and_the_numbers_of_the_drawn_channels() -> None:
-    maps = maps_of(3, 70, 130, 66)
+    maps = random_maps(3, 70, 130, 66)
     maps[0, 2, 0, 0] = math.inf
     header, arrays = unpack(compose(measured=(measured(maps),)).records[0].blobs)
     assert header["layer"] == "conv1"
@@ -74,14 +75,14 @@ def test_a_record_holds_the_geometry_and_the_numbers_of_the_drawn_channels() -> 
     assert "feature_maps.nan" not in arrays
 
 
-def test_every_call_and_every_layer_has_a_record_of_its_own() -> None:
+def test_every_call_of_every_layer_has_its_own_record() -> None:
     layer_calls = (
         CALL,
         LayerCall("conv1", "Conv2d", CALL.kernel_shape, 2, 1),
         LayerCall("b", "Conv2d", None, 1, 2),
     )
     step = compose(
-        measured=tuple(measured(maps_of(1, 4, 6, 6), layer_call) for layer_call in layer_calls)
+        measured=tuple(measured(random_maps(1, 4, 6, 6), layer_call) for layer_call in layer_calls)
     )
     small = [r for r in step.records if r.tag.startswith("fmapboard/")]
     assert [r.tag for r in small] == ["fmapboard/conv1", "fmapboard/conv1.call2", "fmapboard/b"]
@@ -89,13 +90,13 @@ def test_every_call_and_every_layer_has_a_record_of_its_own() -> None:
     assert [(h["call"], h["position"]) for h in headers] == [(1, 0), (2, 1), (1, 2)]
 
 
-def test_a_record_tells_which_channels_the_next_activation_shuts_off() -> None:
-    maps = maps_of(2, 4, 6, 6)
+def test_a_record_names_the_channels_that_are_dead_after_the_next_activation() -> None:
+    maps = random_maps(2, 4, 6, 6)
     maps[:, 1] = -1.0
     relu = LayerCall("relu", "ReLU", None, 1, 1, pictures=False, floor=0.0)
     after = measured(maps.clamp(min=0.0), relu)
     second = measured(torch.zeros(2, 4, 6, 6), replace(relu, layer="relu2", position=2))
-    other = measured(maps_of(2, 4, 6, 6), LayerCall("conv2", "Conv2d", None, 1, 3))
+    other = measured(random_maps(2, 4, 6, 6), LayerCall("conv2", "Conv2d", None, 1, 3))
     step = compose(measured=(measured(maps), after, second, other))
     header, arrays = unpack(step.records[0].blobs)
     assert header["activation"] == {"label": "relu", "type": "ReLU"}
@@ -104,15 +105,15 @@ def test_a_record_tells_which_channels_the_next_activation_shuts_off() -> None:
     assert "activation" not in unpack(later.blobs)[0]
 
 
-def test_an_activation_of_another_number_of_channels_says_nothing_about_a_layer() -> None:
+def test_an_activation_with_another_number_of_channels_is_not_linked_to_the_layer() -> None:
     relu = LayerCall("relu", "ReLU", None, 1, 1, pictures=False, floor=0.0)
-    parts = (measured(maps_of(2, 4, 6, 6)), measured(torch.zeros(2, 8, 6, 6), relu))
+    parts = (measured(random_maps(2, 4, 6, 6)), measured(torch.zeros(2, 8, 6, 6), relu))
     header, arrays = unpack(compose(measured=parts).records[0].blobs)
     assert "activation" not in header
     assert "activation.dead" not in arrays
 
 
-def test_kernels_tell_the_value_of_their_strongest_colour() -> None:
+def test_a_record_of_kernels_holds_the_value_of_their_strongest_colour() -> None:
     kernels = kernels_of(64, 3, 7, 7)
     header, arrays = unpack(compose(kernels=(kernels,)).records[0].blobs)
     assert header["pictures"] == [
@@ -122,15 +123,15 @@ def test_kernels_tell_the_value_of_their_strongest_colour() -> None:
     assert arrays == {}
 
 
-def test_values_of_a_float64_model_beyond_float32_are_no_error() -> None:
-    maps = maps_of(1, 4, 6, 6).double() * 1e200
+def test_values_of_a_float64_model_beyond_float32_raise_no_error() -> None:
+    maps = random_maps(1, 4, 6, 6).double() * 1e200
     header, arrays = unpack(compose(measured=(measured(maps),)).records[0].blobs)
     assert np.isinf(arrays["feature_maps.hi"]).all()
     assert header["layer"] == "conv1"
 
 
-def test_planes_of_a_probe_stand_beside_numbers_of_the_batch() -> None:
-    live, probe = measured(maps_of(8, 4, 6, 6)), measured(maps_of(2, 4, 6, 6), samples=None)
+def test_planes_of_a_probe_are_combined_with_statistics_of_the_batch() -> None:
+    live, probe = measured(random_maps(8, 4, 6, 6)), measured(random_maps(2, 4, 6, 6), samples=None)
     joined = LayerMeasurement(CALL, "feature_maps", probe.planes, live.statistics, live.sample)
     step = compose(measured=(joined,))
     assert len(step.pictures[0].samples) == 2

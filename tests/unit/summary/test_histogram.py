@@ -19,7 +19,7 @@ def of(*values: float, dtype: type = np.float32) -> Histogram:
     return histogram("activations/conv", Sample(np.array(values, dtype), len(values)))
 
 
-def test_buckets_are_thirty_of_one_width_between_the_extremes() -> None:
+def test_thirty_buckets_of_equal_width_span_the_extremes() -> None:
     counted = histogram("a", Sample(np.arange(31, dtype=np.float32), 31))
     assert counted.tag == "a"
     assert counted.edges.tolist() == pytest.approx(list(range(31)))
@@ -31,13 +31,14 @@ def test_buckets_are_thirty_of_one_width_between_the_extremes() -> None:
 def test_counts_equal_numpys_on_real_numbers() -> None:
     values = np.random.default_rng(0).normal(size=10_000).astype(np.float32)
     counted = histogram("a", Sample(values, values.size))
-    wanted, edges = np.histogram(values.astype(np.float64), BUCKETS)
+    expected, edges = np.histogram(values.astype(np.float64), BUCKETS)
     assert np.allclose(counted.edges, edges)
-    assert np.abs(counted.counts - wanted).sum() <= 2, "a value on an edge may fall to either side"
+    difference = np.abs(counted.counts - expected).sum()
+    assert difference <= 2, "a value on an edge may fall on either side"
     assert counted.counts.sum() == 10_000
 
 
-def test_values_that_are_not_finite_are_left_out_and_counted() -> None:
+def test_non_finite_values_are_left_out_and_counted() -> None:
     counted = of(0.0, NAN, 1.0, INF, -INF, NAN)
     assert counted.counts.sum() == 2
     assert counted.nonfinite == 4
@@ -45,7 +46,7 @@ def test_values_that_are_not_finite_are_left_out_and_counted() -> None:
 
 
 @pytest.mark.parametrize("values", [(NAN,), (INF, -INF), ()])
-def test_a_tensor_without_finite_values_has_no_bucket_and_is_no_error(
+def test_a_tensor_without_finite_values_has_no_buckets_and_raises_no_error(
     values: tuple[float, ...],
 ) -> None:
     counted = of(*values)
@@ -87,13 +88,13 @@ def test_extreme_ranges_of_float64_are_counted(lo: float, hi: float) -> None:
     assert counted.edges[[0, -1]].tolist() == [lo, hi]
 
 
-def test_a_samples_counts_are_scaled_up_to_the_whole_tensor() -> None:
+def test_the_counts_of_a_sample_are_scaled_up_to_the_whole_tensor() -> None:
     counted = histogram("a", Sample(np.array([0.0, 1.0, NAN, 1.0], np.float32), 4000))
     assert counted.counts.sum() == 3000
     assert counted.nonfinite == 1000
 
 
-def test_the_extremes_are_the_tensors_where_they_are_known() -> None:
+def test_known_extremes_of_the_tensor_bound_the_buckets() -> None:
     counted = histogram("a", Sample(np.array([0.0, 1.0], np.float32), 200, lo=-5.0, hi=7.0))
     assert counted.edges[[0, -1]].tolist() == [-5.0, 7.0]
     assert counted.counts.sum() == 200
@@ -104,7 +105,7 @@ def test_extremes_that_are_narrower_than_the_sample_cut_nothing_off() -> None:
     assert counted.edges[[0, -1]].tolist() == [0.0, 1.0]
 
 
-def test_a_large_tensors_shares_are_told_within_the_stated_error() -> None:
+def test_the_shares_of_a_large_tensors_buckets_are_within_the_stated_error() -> None:
     values = torch.randn(64, 32, 32, 20, generator=torch.Generator().manual_seed(0))
     pending = sample(values)
     assert pending.values.numel() <= SAMPLE_SIZE < values.numel()
@@ -112,7 +113,7 @@ def test_a_large_tensors_shares_are_told_within_the_stated_error() -> None:
     assert counted.counts.sum() == pytest.approx(values.numel())
     edges = counted.edges
     true = np.histogram(values.double().numpy(), edges)[0] / values.numel()
-    told = counted.counts / counted.counts.sum()
+    found = counted.counts / counted.counts.sum()
     likely = true > 1e-3
     error = np.sqrt((1 - true[likely]) / (pending.values.numel() * true[likely]))
-    assert (np.abs(told - true)[likely] / true[likely] < 5 * error).all()
+    assert (np.abs(found - true)[likely] / true[likely] < 5 * error).all()

@@ -1,4 +1,4 @@
-"""Work that waits for the test."""
+"""A `Desk`, released at the end of each test."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from fmapboard.writers.backlog import Backlog
 
 
 def filled(count: int, seconds: float, *, in_steps: bool = True) -> tuple[Backlog[int], list[bool]]:
-    """A backlog of steps that came so many seconds apart, and whether each reached the bound."""
+    """A backlog of steps added ``seconds`` apart, and whether each addition reached the bound."""
     backlog: Backlog[int] = Backlog(10**9, in_steps=in_steps)
     return backlog, [backlog.add(item, 1, item * seconds) for item in range(count)]
 
@@ -16,7 +16,7 @@ def filled(count: int, seconds: float, *, in_steps: bool = True) -> tuple[Backlo
 @pytest.mark.parametrize(
     ("seconds", "bound"), [(60.0, 8), (1.0, 8), (0.25, 8), (0.125, 16), (0.0625, 32)]
 )
-def test_the_bound_is_eight_steps_or_those_of_two_seconds(seconds: float, bound: int) -> None:
+def test_the_bound_is_eight_steps_or_the_steps_of_two_seconds(seconds: float, bound: int) -> None:
     backlog, reached = filled(bound - 1, seconds)
     assert not backlog.is_full(1, (bound - 1) * seconds)
     assert not any(reached)

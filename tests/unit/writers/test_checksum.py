@@ -1,4 +1,4 @@
-"""CRC-32C in C and in numpy agree, and the one in C is used where there is one."""
+"""CRC-32C in C and in NumPy agree, and the one in C is used if it is installed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_both_agree_on_any_length(size: int) -> None:
 
 
 @pytest.mark.parametrize("cut", [0, 1, 70, 300, 5000, 2**20])
-def test_both_extend_a_checksum_alike(cut: int) -> None:
+def test_both_extend_a_checksum_to_the_same_value(cut: int) -> None:
     crc = google_crc32c.value(NOISE[:cut])
     assert checksum.extend_numpy(crc, NOISE[cut:]) == google_crc32c.value(NOISE)
 
@@ -49,6 +49,7 @@ PURE = (
 ABSENT = "import sys; sys.modules['google_crc32c'] = None;"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("before", "modules"),
     [
@@ -58,7 +59,7 @@ ABSENT = "import sys; sys.modules['google_crc32c'] = None;"
     ],
     ids=["in C", "absent", "in Python"],
 )
-def test_the_library_is_used_where_it_computes_in_c(before: str, modules: str) -> None:
+def test_the_library_is_used_if_it_computes_in_c(before: str, modules: str) -> None:
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", before + CHOSEN],
         capture_output=True, text=True, check=True, timeout=120,

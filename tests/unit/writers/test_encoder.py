@@ -40,13 +40,13 @@ def parsed(parts: list[bytes]) -> summary_pb2.Summary:
 
 
 @pytest.mark.parametrize("size", [0, 1, 127, 128, 16383, 16384, 2**21 - 1, 2**21])
-def test_a_field_of_any_length_is_what_protocol_buffers_write(size: int) -> None:
+def test_a_field_of_any_length_is_encoded_as_protocol_buffers_do(size: int) -> None:
     content = bytes(size)
     written = b"".join(field(8, content))
     assert written == tensor_pb2.TensorProto(string_val=[content]).SerializeToString()
 
 
-def test_a_field_of_a_high_number_and_of_many_parts() -> None:
+def test_a_field_with_a_two_byte_key_or_with_many_parts_is_encoded_correctly() -> None:
     parts = [bytes([n]) * n for n in (0, 70, 200)]
     number = tensor_pb2.TensorProto.UINT32_VAL_FIELD_NUMBER  # 16: its key has two bytes
     whole = tensor_pb2.TensorProto.FromString(b"".join(field(number, *parts[:2])))
@@ -73,7 +73,7 @@ def test_a_picture_parses_as_the_image_plugin_writes_it(side: int) -> None:
     )
 
 
-def test_a_tags_metadata_goes_with_its_first_value_only() -> None:
+def test_a_tags_metadata_is_written_only_with_its_first_value() -> None:
     encode = Encoder()
     old, new = picture_of(noise(4, 4)), picture_of(noise(4, 4), tag="feature_maps_1x1x1x1/late")
     first = parsed(encode(step_of(old)))
@@ -83,7 +83,7 @@ def test_a_tags_metadata_goes_with_its_first_value_only() -> None:
     assert [value.tag for value in second.value] == [old.tag, new.tag, "gradient_norm/total"]
 
 
-def test_an_event_in_parts_is_one_whole_event_with_its_checksums(tmp_path: Path) -> None:
+def test_an_event_written_in_parts_is_one_event_with_valid_checksums(tmp_path: Path) -> None:
     step = step_of(picture_of(noise(300, 300)), picture_of(noise(3, 3), tag="other"))
     parts = Encoder()(step)
     file = EventFile.open(tmp_path)
@@ -99,17 +99,17 @@ def test_an_event_in_parts_is_one_whole_event_with_its_checksums(tmp_path: Path)
     assert file.path.read_bytes().endswith(data + masked.to_bytes(4, "little"))
 
 
-class Counted:
-    """A module of protocol buffers that counts the messages made on their own."""
+class Recorded:
+    """A module of protocol buffers that records each message constructed through it."""
 
     def __init__(self, module: Any, made: list[str]) -> None:
         self._module, self._made = module, made
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._module, name)
-        return self._counting(found) if isinstance(found, type) else found
+        return self._recording(found) if isinstance(found, type) else found
 
-    def _counting(self, kind: type) -> Any:
+    def _recording(self, kind: type) -> Any:
         def make(*args: Any, **fields: Any) -> Any:
             self._made.append(kind.__name__)
             return kind(*args, **fields)
@@ -118,7 +118,7 @@ class Counted:
 
 
 @pytest.mark.parametrize("layers", [1, 50])
-def test_a_step_of_any_size_is_made_in_two_messages(
+def test_a_step_of_any_size_is_built_from_two_messages(
     layers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = [f"conv{n}" for n in range(layers)]
@@ -136,7 +136,7 @@ def test_a_step_of_any_size_is_made_in_two_messages(
     encode(step)
     made: list[str] = []
     for name in ("summary_pb2", "tensor_pb2"):
-        monkeypatch.setattr(encoder, name, Counted(getattr(encoder, name), made))
+        monkeypatch.setattr(encoder, name, Recorded(getattr(encoder, name), made))
     assert len(parsed(encode(step)).value) == 5 * layers
     assert made == ["Summary", "Summary"]
 
@@ -152,7 +152,7 @@ def _numbers(step: int, buckets: int) -> LoggedStep:
 
 
 def histogram_pb(tag: str, rows: np.ndarray[Any, Any]) -> summary_pb2.Summary:
-    """As `tensorboard.plugins.histogram.summary` has it, of counts that are made already."""
+    """A histogram as `tensorboard.plugins.histogram.summary` makes it, from given buckets."""
     metadata = histogram_metadata.create_summary_metadata(display_name="", description="")
     tensor = make_tensor_proto(rows, dtype=np.float64)
     value = summary_pb2.Summary.Value(tag=tag, metadata=metadata, tensor=tensor)
@@ -187,9 +187,9 @@ def test_histograms_are_those_of_tensorboards_plugin_at_every_step() -> None:
     for number, buckets in enumerate((30, 30, 30, 1, 0, 1, 30)):
         step = _numbers(number, buckets)
         values = parsed(encode(step)).value
-        wanted = _as_the_plugins_write(step, first=number == 0)
+        expected = _as_the_plugins_write(step, first=number == 0)
         found = {value.tag: value for value in values if value.HasField("tensor")}
-        for value in wanted:
+        for value in expected:
             here = found[value.tag]
             assert here.HasField("metadata") == (number == 0)
             assert here.metadata.plugin_data == value.metadata.plugin_data
@@ -199,13 +199,14 @@ def test_histograms_are_those_of_tensorboards_plugin_at_every_step() -> None:
             np.testing.assert_array_equal(make_ndarray(here.tensor), make_ndarray(value.tensor))
 
 
-def test_numbers_of_known_tags_are_put_into_no_message() -> None:
+def test_values_of_known_tags_are_encoded_without_a_message() -> None:
     encode = Encoder()
     in_messages = [
         len(parsed(encode(_numbers(number, buckets))[-1:]).value)
         for number, buckets in enumerate((30, 30, 30, 1, 1, 30))
     ]
-    assert in_messages == [2, 1, 0, 1, 0, 0]  # with the layout of charts; a frame is made; known
+    # 2: with the layout of charts; 1: a frame is built; 0: it is known
+    assert in_messages == [2, 1, 0, 1, 0, 0]
 
 
 def test_a_text_is_the_tensor_of_rank_0_that_tensorboard_makes() -> None:

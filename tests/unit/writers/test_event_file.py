@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from event_files import raster_of, step_of, steps_in, write
+from event_files import noise_picture, step_of, steps_in, write
 from tensorboard.backend.event_processing import tag_types
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.backend.event_processing.event_file_loader import (
@@ -21,10 +21,10 @@ from fmapboard.render import png
 from fmapboard.tab_format import unpack
 from fmapboard.writers.tensorboard import TensorBoardWriter, default_log_dir
 
-# -- the file itself -----------------------------------------------------------------------------
+# -- reading back --------------------------------------------------------------------------------
 
 
-def test_tensorboards_event_accumulator_reads_every_kind_back(tmp_path: Path) -> None:
+def test_tensorboards_event_accumulator_reads_back_every_kind_of_value(tmp_path: Path) -> None:
     write(tmp_path, 0, 10, 20)
     accumulator = EventAccumulator(str(tmp_path), size_guidance={tag_types.TENSORS: 0}).Reload()
     assert set(accumulator.Tags()[tag_types.TENSORS]) == {
@@ -39,7 +39,7 @@ def test_tensorboards_event_accumulator_reads_every_kind_back(tmp_path: Path) ->
         make_ndarray(e.tensor_proto) for e in accumulator.Tensors("feature_maps_1x1x1x1/conv")
     ]
     assert [list(image[:2]) for image in images] == [[b"8", b"8"]] * 3
-    assert [image[2] for image in images] == [png.encode(raster_of(n)) for n in (0, 10, 20)]
+    assert [image[2] for image in images] == [png.encode(noise_picture(n)) for n in (0, 10, 20)]
     rows = make_ndarray(accumulator.Tensors("activations/conv")[0].tensor_proto)
     assert rows.tolist() == [[0.0, 1.0, 3.0], [1.0, 2.0, 4.0]]
     records = [make_ndarray(e.tensor_proto) for e in accumulator.Tensors("fmapboard/conv")]
@@ -73,7 +73,7 @@ def test_a_step_is_readable_as_soon_as_write_returns(tmp_path: Path) -> None:
     writer.close()
 
 
-def test_metadata_stands_at_the_first_value_of_a_tag_only(tmp_path: Path) -> None:
+def test_metadata_is_written_only_with_the_first_value_of_a_tag(tmp_path: Path) -> None:
     path = write(tmp_path, 0, 1).path
     values = [
         (event.step, value.tag)
@@ -104,11 +104,11 @@ def test_the_comment_ends_the_default_directory() -> None:
     assert directory.name.endswith("_lr0.1")
 
 
-# -- things that go wrong ------------------------------------------------------------------------
+# -- unusual input -------------------------------------------------------------------------------
 
 
-def test_a_step_of_thousands_of_parts_is_whole(tmp_path: Path) -> None:
-    picture = raster_of(0)
+def test_a_step_of_thousands_of_parts_is_written_completely(tmp_path: Path) -> None:
+    picture = noise_picture(0)
     pictures = tuple(TaggedPictures(f"maps/{n}", "feature_maps", (picture,)) for n in range(1000))
     writer = TensorBoardWriter(tmp_path)
     writer.write(LoggedStep(0, 1000.0, pictures=pictures))
@@ -131,5 +131,5 @@ def test_a_scalar_of_any_size_is_written(tmp_path: Path, number: float) -> None:
     writer.write(LoggedStep(0, 0.0, scalars={"gradient_norm/total": number}))
     writer.close()
     (event,) = EventAccumulator(str(tmp_path)).Reload().Scalars("gradient_norm/total")
-    wanted = np.sign(number) * np.inf if abs(number) > 1e38 else number
-    assert np.array_equal(event.value, wanted, equal_nan=True)
+    expected = np.sign(number) * np.inf if abs(number) > 1e38 else number
+    assert np.array_equal(event.value, expected, equal_nan=True)

@@ -78,7 +78,7 @@ def test_a_process_that_changes_its_directory_keeps_its_file(
     assert [steps_in(path) for path in event_files(tmp_path)] == [[0, 1], [2]]
 
 
-def test_beside_another_writers_event_file_ours_is_a_run_of_its_own(tmp_path: Path) -> None:
+def test_next_to_another_writers_event_file_ours_is_a_separate_run(tmp_path: Path) -> None:
     with SummaryWriter(str(tmp_path)) as foreign:
         foreign.add_scalar("loss", 1.0, 0)
         writer = write(tmp_path, 0)
@@ -95,7 +95,7 @@ def test_files_of_our_own_earlier_runs_are_not_foreign(tmp_path: Path) -> None:
     assert write(tmp_path, 1, start_step=1).path.parent == tmp_path
 
 
-def test_a_directory_that_vanishes_during_a_run_is_made_again(
+def test_a_directory_that_vanishes_during_a_run_is_created_again(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     run = tmp_path / "run"
@@ -117,7 +117,7 @@ def test_a_directory_that_vanishes_during_a_run_is_made_again(
         f"fmapboard: {old} was deleted or moved during the run, with all steps logged so far; the "
         f"steps from here on are written to {path}"
     )
-    with provider_of(tmp_path, "python") as provider:  # it knows the tags only if described again
+    with provider_of(tmp_path, "python") as provider:  # needs the tags' metadata again
         listed = provider.list_blob_sequences(
             RequestContext(), experiment_id="", plugin_name="images"
         )
@@ -136,7 +136,7 @@ def test_a_directory_that_is_replaced_during_a_run_gets_a_new_file(tmp_path: Pat
     assert [steps_in(path) for path in event_files(tmp_path)] == [[0], [1]]
 
 
-def test_a_directory_that_cannot_be_made_again_is_an_error_until_it_can(tmp_path: Path) -> None:
+def test_a_directory_that_cannot_be_created_again_is_an_error_until_it_can(tmp_path: Path) -> None:
     writer = TensorBoardWriter(tmp_path / "run")
     shutil.rmtree(tmp_path / "run")
     (tmp_path / "run").write_text("a file")
@@ -149,7 +149,7 @@ def test_a_directory_that_cannot_be_made_again_is_an_error_until_it_can(tmp_path
     assert [steps_in(path) for path in event_files(tmp_path)] == [[2]]
 
 
-def test_training_goes_on_in_a_directory_that_was_deleted(tmp_path: Path) -> None:
+def test_training_continues_after_its_directory_was_deleted(tmp_path: Path) -> None:
     model = nn.Sequential(nn.Conv2d(3, 4, 3))
     with fmapboard.watch(model, tmp_path / "run", every=1) as board:
         for number in range(4):

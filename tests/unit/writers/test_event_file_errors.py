@@ -15,12 +15,11 @@ from event_files import event_files, step_of, steps_in, write
 from tensorboard.context import RequestContext
 
 from fmapboard.errors import WriteError
-from fmapboard.writers.local_file import LocalFile
 from fmapboard.writers.tensorboard import TensorBoardWriter
 
 
 class HalfWriter:
-    """A raw file whose disk is full: takes half of what it gets, then nothing."""
+    """An unbuffered file; once its disk is ``full``, a write stores half its bytes, the next 0."""
 
     def __init__(self, raw: Any) -> None:
         self._raw, self.full, self._half_done = raw, False, False
@@ -42,32 +41,40 @@ class HalfWriter:
 
 
 def on_full_disk(
-    writer: TensorBoardWriter, monkeypatch: pytest.MonkeyPatch, *, gathers: bool
-) -> HalfWriter:
-    """The disk that the writer now has; ``gathers``: the system writes many parts at once."""
-    assert writer._file is not None
-    assert isinstance(writer._file._file, LocalFile)
-    disk = HalfWriter(writer._file._file._file)
-    writer._file._file._file = disk  # type: ignore[assignment]
+    directory: Path, monkeypatch: pytest.MonkeyPatch, *, gathers: bool
+) -> tuple[TensorBoardWriter, HalfWriter]:
+    """A writer and its file; ``gathers``: the system has a call that writes many parts."""
+    opened: list[HalfWriter] = []
+    real = Path.open
+
+    def half_open(path: Path, mode: str = "r", *args: Any, **options: Any) -> Any:
+        file = real(path, mode, *args, **options)
+        if mode != "xb":
+            return file
+        opened.append(HalfWriter(file))
+        return opened[0]
+
+    monkeypatch.setattr(Path, "open", half_open)
     if gathers:
-        monkeypatch.setattr(os, "writev", disk.writev)
+        monkeypatch.setattr(os, "writev", lambda handle, parts: opened[0].writev(handle, parts))
     else:
         monkeypatch.delattr(os, "writev")
-    return disk
+    writer = TensorBoardWriter(directory)
+    (file,) = opened
+    return writer, file
 
 
 @pytest.mark.parametrize("gathers", [True, False])
-def test_a_full_disk_costs_the_step_and_nothing_else(
+def test_a_full_disk_loses_only_the_step_being_written(
     gathers: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    writer = TensorBoardWriter(tmp_path)
-    disk = on_full_disk(writer, monkeypatch, gathers=gathers)
+    writer, disk = on_full_disk(tmp_path, monkeypatch, gathers=gathers)
     writer.write(step_of(0))
     whole = writer.path.stat().st_size
     disk.full = True
     with pytest.raises(WriteError, match=r"cannot write .*tfevents.*: No space left on device"):
         writer.write(step_of(1))
-    assert writer.path.stat().st_size == whole, "the file ends behind the last whole record"
+    assert writer.path.stat().st_size == whole, "the file ends after the last complete record"
     assert steps_in(writer.path) == [0]
     disk.full = False
     writer.write(step_of(2))
@@ -75,7 +82,7 @@ def test_a_full_disk_costs_the_step_and_nothing_else(
     assert steps_in(writer.path) == [0, 2]
 
 
-def test_a_file_that_may_not_grow_ends_behind_its_last_whole_record(tmp_path: Path) -> None:
+def test_a_file_that_may_not_grow_ends_after_its_last_complete_record(tmp_path: Path) -> None:
     writer = TensorBoardWriter(tmp_path)
     writer.write(step_of(0))
     whole = writer.path.stat().st_size
@@ -92,7 +99,7 @@ def test_a_file_that_may_not_grow_ends_behind_its_last_whole_record(tmp_path: Pa
     assert steps_in(writer.path) == [0, 2]
 
 
-def test_what_a_short_write_left_over_is_written_behind_it(
+def test_the_rest_of_a_short_write_is_written_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write = os.write
@@ -104,11 +111,10 @@ def test_what_a_short_write_left_over_is_written_behind_it(
     assert steps_in(writer.path) == [0, 1]
 
 
-def test_tags_that_a_lost_first_step_described_are_described_by_the_next(
+def test_metadata_lost_with_a_first_step_is_written_with_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    writer = TensorBoardWriter(tmp_path)
-    disk = on_full_disk(writer, monkeypatch, gathers=True)
+    writer, disk = on_full_disk(tmp_path, monkeypatch, gathers=True)
     disk.full = True
     with pytest.raises(WriteError):
         writer.write(step_of(0))
@@ -131,7 +137,7 @@ def test_a_directory_that_cannot_be_written_to_is_an_error_at_once(tmp_path: Pat
         TensorBoardWriter(tmp_path / "file")
 
 
-def test_a_file_that_cannot_be_begun_is_let_go_and_taken_away(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_started_is_closed_and_removed(tmp_path: Path) -> None:
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (10, limits[1]))
     try:

@@ -35,7 +35,7 @@ def test_the_tabs_records_are_blob_sequences_of_our_plugin(tmp_path: Path, loade
 
 
 @both_loaders
-def test_resuming_makes_tensorboard_forget_what_was_logged_from_there_on(
+def test_resuming_makes_tensorboard_discard_the_steps_from_the_start_step_on(
     tmp_path: Path, loader: str
 ) -> None:
     write(tmp_path, 0, 10, 20, 30, 40)
@@ -53,7 +53,7 @@ def test_a_second_resume_purges_again(tmp_path: Path, loader: str) -> None:
         assert read_steps(provider, "scalars", "gradient_norm/total") == [0, 10, 20, 30]
 
 
-def test_resuming_forgets_later_records_even_before_the_first_new_step(tmp_path: Path) -> None:
+def test_resuming_discards_later_records_even_before_the_first_new_step(tmp_path: Path) -> None:
     write(tmp_path, 0, 10, 20)
     write(tmp_path, start_step=10)
     with provider_of(tmp_path, "python") as provider:

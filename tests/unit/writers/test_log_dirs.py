@@ -13,7 +13,7 @@ from fmapboard.writers.remote import RemoteDirectory
 
 
 @pytest.mark.parametrize(
-    ("given", "meant"),
+    ("given", "expected"),
     [
         ("runs/exp1", Path("runs/exp1")),
         (Path("runs"), Path("runs")),
@@ -26,8 +26,8 @@ from fmapboard.writers.remote import RemoteDirectory
         ("memory://run", RemoteDirectory("memory://run")),
     ],
 )
-def test_what_is_meant(given: Any, meant: Any) -> None:
-    assert log_directory(given) == meant
+def test_a_log_directory_is_read_as_a_path_or_a_url(given: Any, expected: Any) -> None:
+    assert log_directory(given) == expected
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_a_url_that_has_lost_a_slash_is_refused(given: Any, url: str) -> None:
     )
 
 
-def test_a_folder_that_must_be_local_is_no_url() -> None:
+def test_a_url_is_refused_where_a_local_folder_is_required() -> None:
     assert local_directory("runs", "--out") == Path("runs")
     with pytest.raises(ConfigurationError) as error:
         local_directory("s3://bucket/run", "--out")

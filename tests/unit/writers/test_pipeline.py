@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from compressed_pictures import record_compressions
 from held_work import LIMIT, Clock
 from torch import nn
 
@@ -22,17 +23,20 @@ from fmapboard.writers.pipeline import MAX_QUEUE_BYTES, Pipeline
 
 
 @pytest.mark.parametrize("max_bytes", [10**7, 9_000])
-def test_a_bound_on_bytes_compresses_each_picture_once(
+def test_with_a_bound_on_bytes_each_picture_is_compressed_once(
     max_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    compressed: list[Picture] = []
-    compress = png._compressed
+    compressions, compressed = record_compressions(monkeypatch), []
+    encode = png.encode
 
-    def counting(picture: Picture, factor: int) -> list[bytes]:
-        compressed.append(picture)
-        return compress(picture, factor)
+    def encoding(picture: Picture, factor: int = 1) -> bytes:
+        before = len(compressions)
+        data = encode(picture, factor)
+        if len(compressions) > before:  # otherwise the picture had its PNG with it
+            compressed.append(picture)
+        return data
 
-    monkeypatch.setattr(png, "_compressed", counting)
+    monkeypatch.setattr(png, "encode", encoding)
     model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.Conv2d(8, 8, 3))
     board = fmapboard.watch(model, tmp_path, every=1, max_bytes_per_step=max_bytes)
     for number in range(3):
@@ -40,14 +44,14 @@ def test_a_bound_on_bytes_compresses_each_picture_once(
             model(torch.rand(1, 3, 24, 24)).sum().backward()
             torch.optim.SGD(model.parameters(), lr=0.0).step()
     board.close()
-    sizes = [picture.pixels.shape for picture in compressed]
     kernels, inputs = 2, 3
     if max_bytes == 10**7:
-        assert len(sizes) == 2 * 3 + kernels + inputs
+        assert len(compressed) == 2 * 3 + kernels + inputs
     assert len({id(picture.pixels) for picture in compressed}) == len(compressed)
+    assert len(compressed) == len(compressions)
 
 
-def test_the_step_after_one_that_waited_for_the_queue_says_for_how_long(
+def test_the_step_after_a_wait_for_the_queue_records_its_duration(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     begun, go_on, clock, writer = threading.Event(), threading.Event(), Clock(), MemoryWriter()
@@ -77,7 +81,7 @@ def test_the_step_after_one_that_waited_for_the_queue_says_for_how_long(
     assert waited == [None, None, None, 1500.0, None]
 
 
-def test_writing_a_step_may_change_hands_before_it_is_composed_and_before_it_is_written() -> None:
+def test_writing_a_step_may_switch_threads_before_it_is_composed_and_before_it_is_written() -> None:
     writer, received = MemoryWriter(), []
 
     def receive() -> StepData:

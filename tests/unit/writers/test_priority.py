@@ -1,4 +1,4 @@
-"""The worker thread gives way to training, and to nothing where nothing trains."""
+"""The worker thread has the lowest priority during training, and otherwise normal priority."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from queue import SimpleQueue
 
 import pytest
 from held_work import LIMIT, Clock
+from own_threads import own_priority
 
 from fmapboard.errors import WarnOnce
 from fmapboard.options import Options
@@ -24,12 +25,8 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def own_priority() -> int:
-    return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
-
-
 @pytest.mark.parametrize("low_priority", [True, False])
-def test_a_worker_has_the_lowest_priority_only_if_that_is_asked_for(low_priority: bool) -> None:
+def test_a_worker_has_the_lowest_priority_only_on_request(low_priority: bool) -> None:
     seen: SimpleQueue[int] = SimpleQueue()
     worker: Worker[None] = Worker(
         lambda _: seen.put(own_priority()), lambda error: None, low_priority=low_priority
@@ -39,7 +36,7 @@ def test_a_worker_has_the_lowest_priority_only_if_that_is_asked_for(low_priority
     worker.close()
 
 
-def test_the_steps_of_a_training_are_written_with_the_lowest_priority() -> None:
+def test_the_steps_of_a_training_run_are_written_with_the_lowest_priority() -> None:
     class Watching(MemoryWriter):
         def write(self, step: LoggedStep) -> None:
             seen.put(own_priority())
@@ -51,8 +48,8 @@ def test_the_steps_of_a_training_are_written_with_the_lowest_priority() -> None:
     pipeline.close()
 
 
-class Noting:
-    """Work in two parts that notes each part's priority, and stops in a part when it is told to."""
+class PriorityRecorder:
+    """Work in two parts that records the priority of each part and can be held in either."""
 
     def __init__(self) -> None:
         self.seen: SimpleQueue[tuple[int, str, int]] = SimpleQueue()
@@ -63,11 +60,11 @@ class Noting:
         )
 
     def work(self, item: int) -> Iterator[None]:
-        self.note(item, "begins")
+        self.record(item, "begins")
         yield
-        self.note(item, "ends")
+        self.record(item, "ends")
 
-    def note(self, item: int, part: str) -> None:
+    def record(self, item: int, part: str) -> None:
         self.seen.put((item, part, own_priority()))
         if (item, part) in self.held:
             assert self.held[item, part].wait(LIMIT)
@@ -81,94 +78,97 @@ class Noting:
 
 
 @pytest.fixture
-def noting() -> Iterator[Noting]:
-    noting = Noting()
-    yield noting
-    for event in noting.held.values():
+def recorder() -> Iterator[PriorityRecorder]:
+    recorder = PriorityRecorder()
+    yield recorder
+    for event in recorder.held.values():
         event.set()
-    noting.worker.close()
+    recorder.worker.close()
 
 
-def test_at_the_bound_of_the_backlog_the_rest_of_an_item_is_worked_on_at_normal_priority(
-    noting: Noting,
+def test_at_the_bound_of_the_backlog_the_rest_of_an_item_is_processed_at_normal_priority(
+    recorder: PriorityRecorder,
 ) -> None:
-    go_on = noting.held[0, "begins"] = threading.Event()
-    noting.put(0, 0.0)
-    assert noting.next() == (0, "begins", 19)
+    go_on = recorder.held[0, "begins"] = threading.Event()
+    recorder.put(0, 0.0)
+    assert recorder.next() == (0, "begins", 19)
     for item in range(1, 8):
-        noting.put(item, item * 0.25)
+        recorder.put(item, item * 0.25)
     go_on.set()
     normal = own_priority()
-    assert [noting.next() for _ in range(15)] == [
+    assert [recorder.next() for _ in range(15)] == [
         (item, part, normal) for item in range(8) for part in ("begins", "ends")
     ][1:]
 
 
 @pytest.mark.parametrize(("steps", "seconds"), [(7, 100.0), (8, 0.2), (300, 0.006)])
 def test_below_the_bound_of_the_backlog_the_priority_stays_the_lowest(
-    steps: int, seconds: float, noting: Noting
+    steps: int, seconds: float, recorder: PriorityRecorder
 ) -> None:
-    go_on = noting.held[0, "begins"] = threading.Event()
+    go_on = recorder.held[0, "begins"] = threading.Event()
     for item in range(steps):
-        noting.put(item, item * seconds)
+        recorder.put(item, item * seconds)
     go_on.set()
-    assert {noting.next()[2] for _ in range(2 * steps)} == {19}
+    assert {recorder.next()[2] for _ in range(2 * steps)} == {19}
 
 
-def test_the_priority_is_the_lowest_again_after_eight_steps_in_a_row_that_waited_for_none(
-    noting: Noting,
+def test_the_priority_is_the_lowest_again_after_eight_steps_in_a_row_without_a_backlog(
+    recorder: PriorityRecorder,
 ) -> None:
-    go_on = noting.held[0, "begins"] = threading.Event()
+    go_on = recorder.held[0, "begins"] = threading.Event()
     for item in range(8):
-        noting.put(item, item)
+        recorder.put(item, item)
     go_on.set()
-    assert [noting.next() for _ in range(16)][-1] == (7, "ends", own_priority())
+    assert [recorder.next() for _ in range(16)][-1] == (7, "ends", own_priority())
     found = []
     for item in range(8, 18):
-        noting.put(item, item)
-        found += [noting.next(), noting.next()]
+        recorder.put(item, item)
+        found += [recorder.next(), recorder.next()]
     normal, low = own_priority(), 19
     assert [priority for _, _, priority in found] == [normal] * 14 + [low] * 6
 
 
 @pytest.mark.parametrize("waiting", ["flush", "close"])
-def test_the_priority_is_normal_while_a_caller_waits(waiting: str, noting: Noting) -> None:
-    noting.held[0, "begins"] = threading.Event()
-    noting.put(0, 0.0)
-    assert noting.next() == (0, "begins", 19)
-    noting.put(1, 0.0)
-    start = noting.worker._start_normal
+def test_the_priority_is_normal_while_a_caller_waits(
+    waiting: str, recorder: PriorityRecorder
+) -> None:
+    recorder.held[0, "begins"] = threading.Event()
+    recorder.put(0, 0.0)
+    assert recorder.next() == (0, "begins", 19)
+    recorder.put(1, 0.0)
+    start = recorder.worker._start_normal
 
     def let_go() -> None:  # the lock is held until the caller waits
         start()
-        noting.held[0, "begins"].set()
+        recorder.held[0, "begins"].set()
 
-    noting.worker._start_normal = let_go  # type: ignore[method-assign]
-    getattr(noting.worker, waiting)()
-    assert {noting.next()[2] for _ in range(3)} == {own_priority()}
+    recorder.worker._start_normal = let_go  # type: ignore[method-assign]
+    getattr(recorder.worker, waiting)()
+    assert {recorder.next()[2] for _ in range(3)} == {own_priority()}
     if waiting == "flush":
-        noting.put(2, 0.0)
-        assert noting.next() == (2, "begins", 19)
+        recorder.put(2, 0.0)
+        assert recorder.next() == (2, "begins", 19)
 
 
-def test_the_priority_stays_the_lowest_where_no_second_thread_can_start(
-    noting: Noting, monkeypatch: pytest.MonkeyPatch
+def test_the_priority_stays_the_lowest_if_no_second_thread_can_start(
+    recorder: PriorityRecorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def start(thread: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
-    noting.put(0, 0.0)
-    assert noting.next() == (0, "begins", 19)
+    recorder.put(0, 0.0)
+    assert recorder.next() == (0, "begins", 19)
     monkeypatch.setattr(threading.Thread, "start", start)
-    noting.put(1, 0.0)
-    noting.worker.close()
-    assert [noting.next() for _ in range(3)] == [
+    recorder.put(1, 0.0)
+    recorder.worker.close()
+    assert [recorder.next() for _ in range(3)] == [
         (0, "ends", 19),
         (1, "begins", 19),
         (1, "ends", 19),
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 @pytest.mark.skipif(sys.platform != "linux" or os.getuid() != 0, reason="gives up being root")
 def test_a_user_without_privileges_gets_the_same_priorities() -> None:

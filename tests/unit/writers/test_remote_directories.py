@@ -1,4 +1,4 @@
-"""Event files behind a URL: in fsspec's memory, and in a store that takes whole objects only."""
+"""Event files at a URL: in fsspec's memory, and in a store that takes only whole objects."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class _Upload(io.BytesIO):
 def url(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Iterator[str]:
-    """A new directory; nothing local may be made on the way."""
+    """A new directory; nothing local may be created meanwhile."""
     fsspec.register_implementation("objects", ObjectStore, clobber=True)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(ObjectStore, "objects", {})
@@ -99,7 +99,7 @@ def provider_of(url: str) -> Any:
     return MultiplexerDataProvider(multiplexer.AddRunsFromDirectory(url).Reload(), url)
 
 
-def names(url: str) -> list[str]:
+def file_names(url: str) -> list[str]:
     file_system, path = fsspec.core.url_to_fs(url)
     return sorted(name.rpartition("/")[2] for name in file_system.find(path))
 
@@ -114,10 +114,10 @@ def test_a_step_can_be_read_as_soon_as_write_returns(url: str) -> None:
     writer.close()
     assert str(writer.log_dir) == f"{url}/exp1"
     assert str(writer.path).startswith(f"{url}/exp1/events.out.tfevents.")
-    assert len(names(url)) == 1
+    assert len(file_names(url)) == 1
 
 
-def test_a_real_training_is_read_back(url: str) -> None:
+def test_a_real_training_run_is_read_back(url: str) -> None:
     model = nn.Sequential(nn.Conv2d(3, 4, 3))
     with fmapboard.watch(model, url, every=1) as board:
         for number in range(3):
@@ -126,17 +126,17 @@ def test_a_real_training_is_read_back(url: str) -> None:
     assert read_steps(provider_of(url), "scalars", "nonfinite/0") == [0, 1, 2]
 
 
-def test_a_resumed_run_forgets_what_it_logged_from_there_on(url: str) -> None:
+def test_a_resumed_run_discards_the_steps_from_the_start_step_on(url: str) -> None:
     for numbers in ((0, 10, 20, 30), (20, 30)):
         writer = TensorBoardWriter(url, start_step=15 if numbers[0] else 0)
         for number in numbers:
             writer.write(step_of(number))
         writer.close()
-    assert len(names(url)) == 2
+    assert len(file_names(url)) == 2
     assert read_steps(provider_of(url), "scalars", TAG) == [0, 10, 20, 30]
 
 
-def test_an_object_that_has_grown_large_is_followed_by_another(
+def test_an_object_that_becomes_too_large_is_followed_by_another(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(remote, "_MOST_BYTES", 2000)
@@ -144,7 +144,7 @@ def test_an_object_that_has_grown_large_is_followed_by_another(
     for number in range(20):
         writer.write(step_of(number))
     writer.close()
-    files = names(url)
+    files = file_names(url)
     assert 2 < len(files) < 20
     assert read_steps(provider_of(url), "scalars", TAG) == list(range(20))
     blobs = provider_of(url).read_blob_sequences(
@@ -153,7 +153,7 @@ def test_an_object_that_has_grown_large_is_followed_by_another(
     assert [datum.step for datum in blobs["."]["feature_maps_1x1x1x1/conv"]] == list(range(20))
 
 
-def test_beside_another_writers_event_file_ours_is_a_run_of_its_own(url: str) -> None:
+def test_next_to_another_writers_event_file_ours_is_a_separate_run(url: str) -> None:
     with fsspec.open(f"{url}/events.out.tfevents.1.host", "wb") as file:
         file.write(b"")
     assert str(TensorBoardWriter(url).log_dir) == f"{url}/fmapboard"
@@ -165,7 +165,7 @@ def test_two_writers_of_one_url_share_one_file(url: str) -> None:
     second.write(step_of(1))
     first.close()
     second.close()
-    assert len(names(url)) == 1
+    assert len(file_names(url)) == 1
     assert read_steps(provider_of(url), "scalars", TAG) == [0, 1]
 
 
@@ -179,7 +179,7 @@ def test_torchs_own_writer_reaches_the_same_memory(url: str) -> None:
 
 
 @pytest.mark.parametrize("url", ["objects"], indirect=True)
-def test_a_store_that_does_not_answer_costs_the_step_and_nothing_else(
+def test_a_store_that_does_not_answer_loses_only_the_step_being_written(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     writer = TensorBoardWriter(url)
@@ -218,6 +218,7 @@ def test_an_unknown_kind_of_url_is_refused(tmp_path: Path, monkeypatch: pytest.M
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_visualize_writes_to_a_url(url: str, tmp_path: Path) -> None:
     with pytest.raises(SystemExit) as ended:
         run_visualize(["--logdir", f"{url}/drawn"])

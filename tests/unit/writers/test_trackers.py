@@ -1,4 +1,4 @@
-"""Trackers that follow torch's event files see ours; each fake hooks in as its library does."""
+"""Trackers that follow torch's event files see ours; each fake patches what its library does."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ from fmapboard.writers.trackers import TrackerFeed, begun_for_trackers
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, list[str]]]:
-    """What wandb is told: directories, with the event files in them once the file is begun.
+def notified(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, list[str]]]:
+    """What wandb is notified of: directories, with the event files in them at that moment.
 
     `wandb.tensorboard.patch` puts a subclass of EventFileWriter into torch's module.
     """
-    told: list[tuple[str, list[str]]] = []
+    notified: list[tuple[str, list[str]]] = []
 
     class TBXEventFileWriter(torchs.EventFileWriter):  # type: ignore[misc]  # no types
         def __init__(self, logdir: str, *args: Any, **kwargs: Any) -> None:
             super().__init__(logdir, *args, **kwargs)
-            told.append((logdir, [path.name for path in event_files(Path(logdir))]))
+            notified.append((logdir, [path.name for path in event_files(Path(logdir))]))
 
     monkeypatch.setattr(torchs, "EventFileWriter", TBXEventFileWriter)
-    return told
+    return notified
 
 
-def test_wandb_is_told_of_the_directory_and_of_no_other_file_than_ours(
-    told: list[tuple[str, list[str]]], tmp_path: Path
+def test_wandb_is_notified_of_the_directory_and_only_of_our_file(
+    notified: list[tuple[str, list[str]]], tmp_path: Path
 ) -> None:
     path = write(tmp_path / "run", 0, 1).path
     assert event_files(tmp_path) == [path]
-    assert told == [(str(tmp_path / "run"), [path.name])]
+    assert notified == [(str(tmp_path / "run"), [path.name])]
     assert steps_in(path) == [0, 1]
     assert path.name.endswith(".fmapboard")
     again = write(tmp_path / "run", 2, start_step=2, filename_suffix=".more").path
@@ -53,16 +53,16 @@ def test_wandb_is_told_of_the_directory_and_of_no_other_file_than_ours(
     assert again.name.endswith(".fmapboard.more")
 
 
-def test_two_loggers_of_one_directory_are_one_file_for_wandb(
-    told: list[tuple[str, list[str]]], tmp_path: Path
+def test_two_loggers_with_one_directory_are_one_file_for_wandb(
+    notified: list[tuple[str, list[str]]], tmp_path: Path
 ) -> None:
     first, second = TensorBoardWriter(tmp_path), TensorBoardWriter(tmp_path)
     first.close()
     second.close()
-    assert len(told) == len(event_files(tmp_path)) == 1
+    assert len(notified) == len(event_files(tmp_path)) == 1
 
 
-def test_a_tracker_that_fails_costs_its_copy_and_nothing_else(
+def test_a_failing_tracker_loses_only_its_own_copy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Broken(torchs.EventFileWriter):  # type: ignore[misc]  # no types
@@ -126,7 +126,7 @@ def test_clearml_sees_every_picture_histogram_and_scalar_in_the_format_that_it_r
     assert not values
 
 
-def test_without_a_tracker_files_are_begun_and_written_by_ourselves_alone(tmp_path: Path) -> None:
+def test_without_a_tracker_nothing_is_opened_or_fed_for_one(tmp_path: Path) -> None:
     assert torchs.FileWriter is not None
     assert begun_for_trackers(tmp_path, ".fmapboard") is None
     assert TrackerFeed.of(tmp_path) is None
@@ -195,7 +195,7 @@ def in_a_thread(act: Callable[[], None]) -> None:
 
 
 @pytest.mark.parametrize("given", ["log_dir", "writer"])
-def test_mlflow_gets_scalars_in_the_users_run_though_another_thread_writes(
+def test_mlflow_gets_scalars_in_the_users_run_although_another_thread_writes(
     given: str, mlflow: Mlflow, tmp_path: Path
 ) -> None:
     mlflow.start_run("mine")
@@ -212,7 +212,7 @@ def test_mlflow_gets_scalars_in_the_users_run_though_another_thread_writes(
     assert mlflow.statuses == {"mine": "FINISHED"}
 
 
-def test_without_an_active_run_mlflow_begins_none_for_us(
+def test_without_an_active_run_mlflow_starts_none_for_us(
     mlflow: Mlflow, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert steps_in(write(tmp_path, 0).path) == [0]
@@ -224,9 +224,7 @@ def test_without_an_active_run_mlflow_begins_none_for_us(
     )
 
 
-def test_a_step_without_anything_is_an_empty_summary(
-    events: list[tuple[str, Any]], tmp_path: Path
-) -> None:
+def test_an_empty_step_is_an_empty_summary(events: list[tuple[str, Any]], tmp_path: Path) -> None:
     writer = TensorBoardWriter(tmp_path)
     writer.write(LoggedStep(3, 1.0))
     writer.close()

@@ -1,4 +1,4 @@
-"""The worker thread: in order, bounded, and never in the way."""
+"""The worker thread: ordered, bounded, and it blocks nothing and keeps nothing alive."""
 
 from __future__ import annotations
 
@@ -6,16 +6,13 @@ import gc
 import threading
 import weakref
 
-from held_work import LIMIT, Desk
+from held_work import LIMIT, Desk, Item
+from own_threads import own_threads
 
 from fmapboard.writers.worker import Worker
 
 
-def threads() -> list[threading.Thread]:
-    return [thread for thread in threading.enumerate() if thread.name == "fmapboard"]
-
-
-def test_items_are_worked_on_in_order_in_a_thread_of_its_own(desk: Desk) -> None:
+def test_items_are_processed_in_order_in_a_separate_thread(desk: Desk) -> None:
     seen: list[tuple[int, str]] = []
     worker: Worker[int] = Worker(
         lambda item: seen.append((item, threading.current_thread().name)), desk.failures.append
@@ -28,14 +25,14 @@ def test_items_are_worked_on_in_order_in_a_thread_of_its_own(desk: Desk) -> None
 
 
 def test_no_thread_is_started_before_the_first_item() -> None:
-    before = len(threads())
+    before = len(own_threads())
     worker: Worker[int] = Worker(lambda item: None, lambda error: None)
     worker.flush()
     worker.close()
-    assert len(threads()) == before
+    assert len(own_threads()) == before
 
 
-def test_flush_returns_when_everything_is_worked_on(desk: Desk) -> None:
+def test_flush_returns_once_everything_is_processed(desk: Desk) -> None:
     worker = desk.worker()
     desk.hold_at_first(worker)
 
@@ -64,14 +61,14 @@ def test_a_full_queue_makes_the_caller_wait_and_loses_nothing(desk: Desk) -> Non
 
     caller = threading.Thread(target=put_third)
     caller.start()
-    worker.put("fits beside", 40)
+    worker.put("fits too", 40)
     assert not entered.is_set()
     assert worker._backlog.nbytes == 100
     desk.let_go()
     assert entered.wait(LIMIT)
     caller.join(LIMIT)
     worker.close()
-    assert sorted(map(str, desk.done)) == ["first", "fits beside", "second", "third"]
+    assert sorted(map(str, desk.done)) == ["first", "fits too", "second", "third"]
     assert worker.dropped == 0
 
 
@@ -86,7 +83,7 @@ def test_a_full_queue_drops_the_oldest_waiting_items_and_counts_them(desk: Desk)
     assert desk.done == ["first", "b", "c"]
 
 
-def test_a_large_item_drops_as_many_as_it_needs_room_for(desk: Desk) -> None:
+def test_a_large_item_drops_as_many_as_it_needs_space_for(desk: Desk) -> None:
     worker = desk.worker(max_bytes=100, when_full="drop_oldest")
     desk.hold_at_first(worker)
     for name in ("a", "b", "c"):
@@ -98,7 +95,7 @@ def test_a_large_item_drops_as_many_as_it_needs_room_for(desk: Desk) -> None:
     assert desk.done == ["first", "c", "large"]
 
 
-def test_an_item_larger_than_the_bound_is_let_in_alone(desk: Desk) -> None:
+def test_an_item_larger_than_the_bound_is_accepted_alone(desk: Desk) -> None:
     worker = desk.worker(max_bytes=10)
     worker.put("huge", 1000)
     worker.flush()
@@ -106,7 +103,7 @@ def test_an_item_larger_than_the_bound_is_let_in_alone(desk: Desk) -> None:
     worker.close()
 
 
-def test_the_bytes_of_items_that_were_taken_out_are_free_again(desk: Desk) -> None:
+def test_the_bytes_of_processed_items_are_released(desk: Desk) -> None:
     worker = desk.worker(max_bytes=100, when_full="drop_oldest")
     for _ in range(50):
         worker.put("item", 100)
@@ -116,7 +113,7 @@ def test_the_bytes_of_items_that_were_taken_out_are_free_again(desk: Desk) -> No
     assert worker.dropped == 0
 
 
-def test_a_failure_is_reported_and_the_work_goes_on(desk: Desk) -> None:
+def test_a_failure_is_reported_and_the_work_continues(desk: Desk) -> None:
     worker = desk.worker()
     error = ValueError("no space")
     for item in ("a", error, "b"):
@@ -126,33 +123,36 @@ def test_a_failure_is_reported_and_the_work_goes_on(desk: Desk) -> None:
     assert desk.failures == [error]
 
 
-def test_close_works_off_what_waits_and_may_be_called_twice(desk: Desk) -> None:
+def test_close_processes_queued_items_and_may_be_called_twice(desk: Desk) -> None:
     worker = desk.worker()
-    before = len(threads())
+    before = len(own_threads())
     for item in range(20):
         worker.put(item, 1)
     worker.close()
     assert desk.done == list(range(20))
-    assert len(threads()) == before
+    assert len(own_threads()) == before
     worker.close()
     worker.flush()
 
 
-def test_what_comes_after_close_is_ignored(desk: Desk) -> None:
-    worker = desk.worker()
+def test_items_put_after_close_are_ignored(desk: Desk) -> None:
+    worker, late = desk.worker(), Item()
     worker.put("a", 1)
     worker.close()
-    worker.put("b", 1)
+    worker.put(late, 1)
     worker.flush()
     assert desk.done == ["a"]
-    assert not worker._backlog
+    gone = weakref.ref(late)
+    del late
+    assert gone() is None  # it is not kept either
 
 
-def test_the_thread_of_an_owner_that_is_collected_ends(desk: Desk) -> None:
+def test_the_thread_ends_when_its_worker_is_garbage_collected(desk: Desk) -> None:
+    before = set(own_threads())
     worker = desk.worker()
     worker.put("a", 1)
     worker.flush()
-    (thread,), gone = worker._threads.values(), weakref.ref(worker)
+    (thread,), gone = set(own_threads()) - before, weakref.ref(worker)
     del worker
     gc.collect()
     assert gone() is None
@@ -160,10 +160,7 @@ def test_the_thread_of_an_owner_that_is_collected_ends(desk: Desk) -> None:
     assert not thread.is_alive()
 
 
-def test_an_item_is_not_kept_once_it_is_worked_on(desk: Desk) -> None:
-    class Item:
-        pass
-
+def test_an_item_is_not_kept_once_it_is_processed(desk: Desk) -> None:
     worker: Worker[Item] = Worker(lambda item: None, desk.failures.append)
     item = Item()
     gone = weakref.ref(item)
@@ -173,8 +170,8 @@ def test_an_item_is_not_kept_once_it_is_worked_on(desk: Desk) -> None:
     assert gone() is None
 
 
-def test_closing_from_inside_the_work_neither_hangs_nor_loses_what_waits(desk: Desk) -> None:
-    closed = threading.Event()
+def test_closing_from_inside_the_work_neither_hangs_nor_loses_queued_items(desk: Desk) -> None:
+    closed, before = threading.Event(), set(own_threads())
 
     def work(item: str) -> None:
         desk.work(item)
@@ -189,7 +186,7 @@ def test_closing_from_inside_the_work_neither_hangs_nor_loses_what_waits(desk: D
     worker.put("last", 1)
     desk.let_go()
     assert closed.wait(LIMIT)
-    for thread in worker._threads.values():
+    for thread in set(own_threads()) - before:
         thread.join(LIMIT)
     assert desk.done == ["first", "closes", "last"]
     assert desk.failures == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from held_work import Clock, Desk
 
 
-def test_beyond_the_bound_in_steps_the_caller_waits_and_is_given_the_seconds(desk: Desk) -> None:
+def test_beyond_the_bound_in_steps_the_caller_waits_and_gets_the_seconds_waited(desk: Desk) -> None:
     clock = Clock(tick=0.5)
     worker = desk.worker(low_priority=True, clock=clock)
     desk.hold_at_first(worker)
@@ -17,7 +17,7 @@ def test_beyond_the_bound_in_steps_the_caller_waits_and_is_given_the_seconds(des
     assert desk.done == ["first", *range(7), "ninth"]
 
 
-def test_time_that_is_waited_is_no_training(desk: Desk) -> None:
+def test_time_spent_waiting_does_not_count_as_training(desk: Desk) -> None:
     clock = Clock()
     worker = desk.worker(low_priority=True, clock=clock)
     desk.hold_at_first(worker)

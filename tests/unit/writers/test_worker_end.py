@@ -1,13 +1,15 @@
-"""A worker thread that ends with an error, or that cannot start: nobody waits for it."""
+"""A worker thread that ends with an error, or that cannot start, never blocks a caller."""
 
 from __future__ import annotations
 
 import logging
 import threading
+import weakref
 
 import pytest
 import torch
-from held_work import Clock, Desk
+from held_work import Clock, Desk, Item
+from own_threads import own_threads
 from torch import nn
 
 import fmapboard
@@ -18,7 +20,7 @@ from fmapboard.writers.worker import Worker
 
 
 class Ends(BaseException):
-    """As SystemExit, but also noticed where a thread ends with it."""
+    """Ends a thread as SystemExit does, but `threading` does not ignore it silently."""
 
 
 @pytest.mark.parametrize("low_priority", [True, False])
@@ -29,6 +31,7 @@ def test_a_thread_that_ends_is_reported_once_and_later_items_are_discarded(
         desk.work(item)
         raise Ends("for good")
 
+    before = set(own_threads())
     worker: Worker[object] = Worker(work, desk.failures.append, low_priority=low_priority)
     for item in range(5):
         worker.put(item, 1)
@@ -39,10 +42,10 @@ def test_a_thread_that_ends_is_reported_once_and_later_items_are_discarded(
     (failure,) = desk.failures
     assert isinstance(failure, WorkerEnded)
     assert str(failure) == "the worker thread ended (Ends: for good)"
-    assert not any(thread.is_alive() for thread in worker._threads.values())
+    assert set(own_threads()) <= before
 
 
-def test_a_caller_that_waits_for_a_thread_that_ends_goes_on(desk: Desk) -> None:
+def test_a_caller_that_waits_for_a_thread_that_ends_continues(desk: Desk) -> None:
     def work(item: object) -> None:
         desk.work(item)
         raise Ends
@@ -58,7 +61,7 @@ def test_a_caller_that_waits_for_a_thread_that_ends_goes_on(desk: Desk) -> None:
     assert desk.done == ["first"]
 
 
-def test_a_thread_whose_report_fails_keeps_nobody_waiting() -> None:
+def test_a_failing_error_report_blocks_no_caller() -> None:
     def failed(error: Exception) -> None:
         raise ValueError("cannot report")
 
@@ -66,28 +69,32 @@ def test_a_thread_whose_report_fails_keeps_nobody_waiting() -> None:
         raise OSError("disk")
 
     worker: Worker[object] = Worker(work, failed)
-    worker.put("a", 1)
-    worker.put("b", 1)
+    items = [Item(), Item()]
+    gone = [weakref.ref(item) for item in items]
+    while items:
+        worker.put(items.pop(), 1)
     worker.close()
-    assert not worker._backlog
+    assert [one() for one in gone] == [None, None]
 
 
-def test_a_thread_that_cannot_start_is_reported_once_and_training_goes_on(
+def test_a_thread_that_cannot_start_is_reported_once_and_training_continues(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def start(thread: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(threading.Thread, "start", start)
-    worker = desk.worker()
+    worker, lost = desk.worker(), Item()
     for _ in range(3):
-        worker.put("lost", 1)
+        worker.put(lost, 1)
     worker.flush()
     worker.close()
     assert [str(failure) for failure in desk.failures] == [
         "the worker thread cannot start (RuntimeError: can't start new thread)"
     ]
-    assert not worker._backlog
+    gone = weakref.ref(lost)
+    del lost
+    assert gone() is None  # the queue does not keep it
 
 
 def test_ctrl_c_while_waiting_for_the_queue_reaches_the_caller_and_leaves_the_worker_usable(
@@ -112,7 +119,7 @@ def test_ctrl_c_while_waiting_for_the_queue_reaches_the_caller_and_leaves_the_wo
     assert desk.done == ["first", "fills", "kept"]
 
 
-def test_a_writer_that_exits_is_reported_once_and_training_goes_on(
+def test_a_writer_that_exits_is_reported_once_and_training_continues(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Exits(MemoryWriter):
@@ -130,8 +137,9 @@ def test_a_writer_that_exits_is_reported_once_and_training_goes_on(
                 model(torch.rand(1, 3, 8, 8)).sum().backward()
                 optimizer.step()
         board.close()
-    (said,) = [record.getMessage() for record in caplog.records if "writing" in record.getMessage()]
-    assert said.endswith(
+    messages = [record.getMessage() for record in caplog.records]
+    (message,) = [message for message in messages if "writing" in message]
+    assert message.endswith(
         "writing: WorkerEnded: the worker thread ended (SystemExit: 3); all later steps are lost, "
         "training goes on"
     )

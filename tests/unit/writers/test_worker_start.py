@@ -7,11 +7,12 @@ import threading
 
 import pytest
 from held_work import LIMIT, Desk
+from own_threads import own_threads
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 @pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
-def test_a_forked_child_neither_hangs_nor_works_on_its_parents_items(desk: Desk) -> None:
+def test_a_forked_child_neither_hangs_nor_processes_its_parents_items(desk: Desk) -> None:
     worker = desk.worker(max_bytes=10)
     worker.put("parent's", 5)
     worker.flush()
@@ -45,7 +46,7 @@ def test_a_worker_that_is_first_used_in_a_forked_child_finishes_there(desk: Desk
 def test_ctrl_c_while_the_thread_starts_leaves_a_worker_that_can_be_used_and_closed(
     desk: Desk, runs: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, started = threading.Thread.start, []
+    real, started, before = threading.Thread.start, [], set(own_threads())
 
     def interrupted(thread: threading.Thread) -> None:
         started.append(thread)
@@ -60,10 +61,12 @@ def test_ctrl_c_while_the_thread_starts_leaves_a_worker_that_can_be_used_and_clo
         worker.put("lost", 1)
     monkeypatch.undo()
     worker.put("kept", 1)
+    worker.flush()
+    used = set(own_threads()) - before
     worker.close()
     assert desk.done == ["kept"]
-    assert not any(thread.is_alive() for thread in [*started, *worker._threads.values()])
-    assert any(thread in started for thread in worker._threads.values()) == runs
+    assert not any(thread.is_alive() for thread in [*started, *used])
+    assert any(thread in started for thread in used) == runs
 
 
 def test_closing_after_ctrl_c_kept_the_thread_from_starting_does_nothing(

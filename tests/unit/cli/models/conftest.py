@@ -1,4 +1,4 @@
-"""No test of this folder downloads anything."""
+"""The tests of this folder download nothing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def no_download(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Every download fails as without a network, and none finds a file in a cache."""
+    """Make every download fail as without a network, and let none find a file in a cache."""
 
     def fail(*args: Any, **kwargs: Any) -> None:
         raise urllib.error.URLError("no network in tests")

@@ -26,7 +26,7 @@ def test_values_are_python_literals_and_text_otherwise() -> None:
 
 
 @pytest.mark.parametrize("given", ["width", "=3", "two words=3", "layers.0=3"])
-def test_what_is_no_name_and_value_is_refused(given: str) -> None:
+def test_anything_but_a_name_and_a_value_is_refused(given: str) -> None:
     with pytest.raises(ConfigurationError, match=f"--model-arg '{given}': expected NAME=VALUE"):
         parse_arguments([given], "--model-arg")
 
@@ -36,7 +36,7 @@ def test_a_name_given_twice_is_refused() -> None:
         parse_arguments(["a=1", "a=2"], "--model-arg")
 
 
-def test_a_value_is_never_run() -> None:
+def test_a_value_is_never_executed() -> None:
     assert parse_arguments(["a=__import__('os')"], "--model-arg") == {"a": "__import__('os')"}
 
 
@@ -50,13 +50,13 @@ def test_a_class_of_a_library_is_called_with_the_arguments() -> None:
     assert model.out_channels == 5
 
 
-def test_a_wrong_argument_is_answered_with_those_there_are() -> None:
+def test_an_unknown_argument_is_refused_with_a_list_of_the_known_ones() -> None:
     text = r"failed: TypeError: .*'width'; give arguments with --model-arg .*it takes in_channels, "
     with pytest.raises(ConfigurationError, match=text):
         call_factory("torch.nn:Conv2d", {"width": 3})
 
 
-def test_a_module_that_is_there_already_takes_no_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_existing_module_takes_no_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.modules[__name__], "ready", nn.ReLU(), raising=False)
     monkeypatch.setitem(sys.modules, "models_here", sys.modules[__name__])
     with pytest.raises(ConfigurationError, match=r"is already built and takes no --model-arg"):
@@ -84,7 +84,7 @@ def test_forward_always_gets_the_arguments() -> None:
     assert [name for name, _ in model.named_modules()] == ["", "conv"]
 
 
-def test_a_forward_that_needs_more_than_images_is_refused_with_the_way_out() -> None:
+def test_a_forward_that_needs_more_than_images_is_refused_with_a_fix() -> None:
     with pytest.raises(ConfigurationError) as caught:
         check_forward(Scaled())
     assert str(caught.value) == (
@@ -94,7 +94,7 @@ def test_a_forward_that_needs_more_than_images_is_refused_with_the_way_out() -> 
     )
 
 
-def test_an_argument_that_forward_lacks_is_refused_with_the_closest() -> None:
+def test_an_argument_that_forward_lacks_is_refused_with_the_closest_name() -> None:
     with pytest.raises(ConfigurationError, match=r"--forward-arg mod: Scaled\.forward\(\) has no"):
         bind_forward(Scaled(), {"mod": 1})
 

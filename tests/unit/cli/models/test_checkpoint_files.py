@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 from checkpoint_states import network, saved, state
+from pickles import CreatesFolder
 from safetensors.torch import save_file
 
 from fmapboard.cli.models.checkpoints import load_checkpoint, read_state_dict
@@ -45,18 +46,10 @@ def test_both_formats_of_torch_are_read(tmp_path: Path, zipped: bool) -> None:
 # -- files that are refused ----------------------------------------------------------------------
 
 
-class Exploit:
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __reduce__(self) -> tuple[Any, tuple[str]]:
-        return os.mkdir, (str(self.path),)
-
-
 @pytest.mark.parametrize("zipped", [True, False])
 def test_code_in_a_checkpoint_does_not_run(tmp_path: Path, zipped: bool) -> None:
     path = tmp_path / "evil.pt"
-    content = {"state_dict": state(), "extra": Exploit(tmp_path / "owned")}
+    content = {"state_dict": state(), "extra": CreatesFolder(tmp_path / "owned")}
     torch.save(content, path, _use_new_zipfile_serialization=zipped)
     with pytest.raises(CheckpointError) as caught:
         read_state_dict(path)
@@ -105,7 +98,7 @@ def test_truncated_safetensors_are_refused_in_one_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content", [b"hello, I am a text", b"\x89PNG\r\n\x1a\n", bytes(range(256))]
 )
-def test_other_files_are_no_checkpoints(tmp_path: Path, content: bytes) -> None:
+def test_other_files_are_not_checkpoints(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "a.pt"
     path.write_bytes(content)
     with pytest.raises(CheckpointError, match=r"a\.pt' is not a checkpoint") as caught:
@@ -114,13 +107,15 @@ def test_other_files_are_no_checkpoints(tmp_path: Path, content: bytes) -> None:
 
 
 @pytest.mark.parametrize("content", [b"hello, I am a text", b"\x80\x02\xff"])
-def test_what_torch_says_of_no_pickle_is_left_out(tmp_path: Path, content: bytes) -> None:
+def test_torchs_message_about_a_file_that_is_not_a_pickle_is_left_out(
+    tmp_path: Path, content: bytes
+) -> None:
     (tmp_path / "a.pt").write_bytes(content)
     with pytest.raises(CheckpointError, match=r"damaged \(not a torch\.save file\)$"):
         read_state_dict(tmp_path / "a.pt")
 
 
-def test_an_empty_file_is_said_to_be_empty(tmp_path: Path) -> None:
+def test_an_empty_file_is_reported_as_empty(tmp_path: Path) -> None:
     (tmp_path / "a.pt").touch()
     with pytest.raises(CheckpointError, match=r"a\.pt' is empty: 0 bytes"):
         read_state_dict(tmp_path / "a.pt")
@@ -132,7 +127,7 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
         read_state_dict(tmp_path / "a.pt")
 
 
-def test_a_missing_file_is_said_with_its_neighbours(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported_with_similar_names(tmp_path: Path) -> None:
     (tmp_path / "last.ckpt").touch()
     with pytest.raises(
         CheckpointError, match=r"no such checkpoint: .*lst\.ckpt'; closest: last\.ck"
@@ -140,7 +135,7 @@ def test_a_missing_file_is_said_with_its_neighbours(tmp_path: Path) -> None:
         read_state_dict(tmp_path / "lst.ckpt")
 
 
-def test_a_folder_is_no_checkpoint(tmp_path: Path) -> None:
+def test_a_folder_is_not_a_checkpoint(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="is a folder, not a checkpoint file"):
         read_state_dict(tmp_path)
 

@@ -1,4 +1,4 @@
-"""Checkpoints as training programs write them: settings beside weights, averages, shards."""
+"""Checkpoints as training programs write them: with settings, averaged weights and wrappers."""
 
 from __future__ import annotations
 
@@ -11,13 +11,10 @@ import types
 from pathlib import Path
 from typing import Any
 
-import lightning
 import numpy as np
 import pytest
-import timm.utils
 import torch
 from checkpoint_states import network, saved, state
-from lightning.pytorch import callbacks
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
@@ -26,7 +23,7 @@ from fmapboard.cli.models.load import load_model
 from fmapboard.cli.models.weight_files import read_file
 from fmapboard.errors import CheckpointError, ConfigurationError
 
-# -- settings beside the weights -----------------------------------------------------------------
+# -- settings next to the weights ----------------------------------------------------------------
 
 
 def bias(model: nn.Module) -> float:
@@ -43,6 +40,8 @@ def filled(value: float) -> nn.Sequential:
 @pytest.fixture
 def of_timm(tmp_path: Path) -> Path:
     """What timm's train.py saves with --model-ema: weights of 0.25, averages of 0.75."""
+    import timm.utils  # takes a second
+
     model, args = filled(0.25), argparse.Namespace(model="net", lr=0.1, data_dir=Path("/data"))
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
     average = timm.utils.ModelEmaV3(filled(0.75))
@@ -54,7 +53,7 @@ def of_timm(tmp_path: Path) -> Path:
     return tmp_path / "last.pth.tar"
 
 
-def test_timms_own_checkpoint_is_loaded_and_names_its_averages(of_timm: Path) -> None:
+def test_timms_own_checkpoint_is_loaded_and_its_averaged_weights_are_named(of_timm: Path) -> None:
     model = network()
     report = load_checkpoint(model, of_timm)
     assert str(report) == (
@@ -64,13 +63,13 @@ def test_timms_own_checkpoint_is_loaded_and_names_its_averages(of_timm: Path) ->
     assert bias(model) == 0.25
 
 
-def test_averages_are_loaded_by_their_name(of_timm: Path) -> None:
+def test_averaged_weights_are_loaded_by_their_name(of_timm: Path) -> None:
     model = network()
     assert str(load_checkpoint(model, of_timm, key="state_dict_ema")) == "7 of 7 tensors loaded"
     assert bias(model) == 0.75
 
 
-def test_a_name_that_the_file_lacks_is_refused_with_those_it_has(of_timm: Path) -> None:
+def test_a_name_that_the_file_lacks_is_refused_with_a_list_of_its_names(of_timm: Path) -> None:
     text = r"has no 'ema'; closest: .*state_dict_ema.*; it holds state_dict, state_dict_ema, "
     with pytest.raises(CheckpointError, match=text):
         load_checkpoint(network(), of_timm, key="ema")
@@ -102,7 +101,7 @@ def test_a_checkpoint_of_torchvisions_references_is_loaded(tmp_path: Path, zippe
     assert bias(model) == 0.75
 
 
-def test_averages_beside_the_weights_under_a_prefix_are_chosen_by_it(tmp_path: Path) -> None:
+def test_averaged_weights_under_a_prefix_are_chosen_by_it(tmp_path: Path) -> None:
     both = {f"online_model.{n}": t for n, t in state(1).items()}
     both |= {f"ema_model.{n}": t for n, t in state(2).items()}
     path, model = saved({"step": 3, "ema": both}, tmp_path / "a.pt"), network()
@@ -118,7 +117,7 @@ class Settings:
 
 
 class Attributes(dict[str, Any]):
-    """A dictionary whose items may be attributes, as many configuration libraries have one."""
+    """A dictionary subclass, as configuration libraries have them."""
 
 
 class Named(list[Any]):
@@ -143,7 +142,7 @@ HOLDERS: dict[str, Any] = {
 
 @pytest.mark.parametrize("holder", HOLDERS)
 @pytest.mark.parametrize("zipped", [True, False])
-def test_plain_holders_beside_the_weights_do_no_harm(
+def test_plain_containers_next_to_the_weights_do_no_harm(
     tmp_path: Path, holder: str, zipped: bool
 ) -> None:
     path = tmp_path / "a.pt"
@@ -153,7 +152,7 @@ def test_plain_holders_beside_the_weights_do_no_harm(
 
 
 class Setter:
-    """Its class, if it were used, would end the test."""
+    """Ends the test if its class is used."""
 
     def __setstate__(self, given: Any) -> None:
         raise SystemExit("the class of the file was used")
@@ -167,22 +166,25 @@ def test_no_method_of_a_class_in_the_file_runs(tmp_path: Path) -> None:
     assert type(read_file(path)["args"]) is not Setter
 
 
-class Lit(lightning.LightningModule):
-    def __init__(self, settings: Settings, loss: nn.Module, folder: Path) -> None:
-        super().__init__()
-        self.save_hyperparameters()
-        self.model = network()
-
-    def training_step(self, batch: Tensor, _: int) -> Tensor:
-        loss: Tensor = self.model(batch).square().mean()
-        return loss
-
-    def configure_optimizers(self) -> torch.optim.Optimizer:
-        return torch.optim.SGD(self.parameters(), 0.1)
-
-
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # Lightning's, of a run this small
 def test_a_checkpoint_of_lightnings_trainer_is_loaded(tmp_path: Path) -> None:
+    import lightning  # takes seconds, and only this test needs it
+    from lightning.pytorch import callbacks
+
+    class Lit(lightning.LightningModule):
+        def __init__(self, settings: Settings, loss: nn.Module, folder: Path) -> None:
+            super().__init__()
+            self.save_hyperparameters()
+            self.model = network()
+
+        def training_step(self, batch: Tensor, _: int) -> Tensor:
+            loss: Tensor = self.model(batch).square().mean()
+            return loss
+
+        def configure_optimizers(self) -> torch.optim.Optimizer:
+            return torch.optim.SGD(self.parameters(), 0.1)
+
     # Averages of the weights are new in lightning 2.6.
     averaging = [callbacks.EMAWeightAveraging()] if hasattr(callbacks, "EMAWeightAveraging") else []
     trainer = lightning.Trainer(
@@ -204,6 +206,7 @@ def test_a_checkpoint_of_lightnings_trainer_is_loaded(tmp_path: Path) -> None:
 # -- wrappers ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_compiled_and_parallel_models_state_dicts_are_loaded(tmp_path: Path) -> None:
     compiled = torch.compile(filled(2))
     parallel = [nn.DataParallel(model) for model in (filled(2), compiled)]
@@ -215,7 +218,7 @@ def test_compiled_and_parallel_models_state_dicts_are_loaded(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("wrapper", ["_fsdp_wrapped_module", "_checkpoint_wrapped_module"])
-def test_other_wrappers_names_are_taken_off(tmp_path: Path, wrapper: str) -> None:
+def test_the_names_of_other_wrappers_are_removed(tmp_path: Path, wrapper: str) -> None:
     wrapped = {name.replace(".", f".{wrapper}."): tensor for name, tensor in state().items()}
     assert load_checkpoint(network(), saved(wrapped, tmp_path / "a.pt")).matched == 7
 
@@ -235,7 +238,7 @@ def test_nan_in_loaded_weights_is_reported_with_its_count(tmp_path: Path) -> Non
     )
 
 
-def test_infinity_in_a_buffer_is_no_fault(tmp_path: Path) -> None:
+def test_infinity_in_a_buffer_is_not_reported(tmp_path: Path) -> None:
     masked = state()
     masked["1.running_mean"][1] = -torch.inf
     assert load_checkpoint(network(), saved(masked, tmp_path / "a.pt")).nonfinite == ()

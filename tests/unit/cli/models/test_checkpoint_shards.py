@@ -1,4 +1,4 @@
-"""Shards of one checkpoint are put together; pickled models are refused with the way out."""
+"""Shards of a checkpoint are joined; pickled models are refused with a command to convert them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ def sharded(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     "name", ["", "model.safetensors.index.json", "model-00002-of-00002.safetensors"]
 )
-def test_shards_are_found_by_folder_index_or_one_of_them(sharded: Path, name: str) -> None:
+def test_shards_are_found_by_their_folder_their_index_or_one_of_them(
+    sharded: Path, name: str
+) -> None:
     assert str(load_checkpoint(network(), sharded / name)) == "7 of 7 tensors loaded"
 
 
@@ -47,13 +49,13 @@ def test_a_missing_shard_is_named(sharded: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["[]", "{}", '{"weight_map": 3}', "no json"])
-def test_an_index_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
+def test_a_file_that_is_not_an_index_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "a.index.json").write_text(text)
     with pytest.raises(CheckpointError, match="is not an index of shards"):
         load_checkpoint(network(), tmp_path / "a.index.json")
 
 
-def test_an_index_leads_to_no_other_folder(tmp_path: Path) -> None:
+def test_an_index_may_not_refer_to_another_folder(tmp_path: Path) -> None:
     (tmp_path / "a.index.json").write_text('{"weight_map": {"0.bias": "../b.safetensors"}}')
     with pytest.raises(CheckpointError, match="shards outside of its folder"):
         load_checkpoint(network(), tmp_path / "a.index.json")
@@ -78,6 +80,7 @@ class DetectionModel(nn.Sequential):
 """
 
 
+@pytest.mark.slow
 def test_ultralytics_checkpoint_is_refused_with_the_line_that_converts_it(tmp_path: Path) -> None:
     (tmp_path / "ultralytics").mkdir()
     (tmp_path / "ultralytics" / "tasks.py").write_text(ABSENT)
@@ -99,6 +102,7 @@ def test_ultralytics_checkpoint_is_refused_with_the_line_that_converts_it(tmp_pa
     assert load_checkpoint(network(), tmp_path / "yolo_weights.pt").matched == 7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("zipped", [True, False])
 def test_a_pickled_model_is_refused_with_the_line_that_converts_it(
     tmp_path: Path, zipped: bool
@@ -112,6 +116,6 @@ def test_a_pickled_model_is_refused_with_the_line_that_converts_it(
     assert load_checkpoint(network(), tmp_path / "a_weights.pt").matched == 7
 
 
-def test_a_loss_beside_the_weights_is_no_whole_model(tmp_path: Path) -> None:
+def test_a_loss_next_to_the_weights_is_not_mistaken_for_a_whole_model(tmp_path: Path) -> None:
     path = saved({"net": state(), "loss": nn.CrossEntropyLoss()}, tmp_path / "a.pt")
     assert load_checkpoint(network(), path).matched == 7

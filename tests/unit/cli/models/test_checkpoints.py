@@ -69,12 +69,12 @@ def test_weights_of_a_network_go_into_the_module_that_holds_it(tmp_path: Path) -
     assert model.state_dict()["net.inner.0.bias"].tolist() == [0.5] * 4
 
 
-def test_a_name_that_could_be_anywhere_goes_nowhere() -> None:
+def test_a_name_that_matches_several_layers_is_loaded_into_none() -> None:
     expected = {"a.weight", "b.weight"}
     assert list(find({"weight": torch.ones(1)}, expected).tensors) == ["weight"]
 
 
-def test_what_lies_beside_the_model_is_unexpected(tmp_path: Path) -> None:
+def test_tensors_next_to_the_model_are_reported_as_unexpected(tmp_path: Path) -> None:
     path = saved(NESTINGS["Lightning"](), tmp_path / "a.ckpt")
     report = load_checkpoint(network(), path)
     assert report == LoadReport((), ("loss.weight",), 7, place="state_dict.model")
@@ -86,7 +86,7 @@ def test_the_nesting_that_fits_best_is_taken(tmp_path: Path) -> None:
     assert found.tensors.keys() == set(OWN)
 
 
-def test_of_equal_nestings_the_plain_weights_come_before_the_averaged() -> None:
+def test_plain_weights_are_preferred_over_averaged_ones_that_fit_equally_well() -> None:
     found = find({"ema": state(2), "epoch": 1, "state_dict": state(1)}, OWN)
     assert found.tensors["0.bias"].tolist() == [1, 1, 1, 1]
 
@@ -96,17 +96,17 @@ def test_a_layer_that_is_called_module_keeps_its_name() -> None:
     assert find(names, names.keys()).tensors == names
 
 
-def test_a_layer_that_is_called_module_keeps_its_name_behind_a_prefix() -> None:
+def test_a_layer_that_is_called_module_keeps_its_name_after_a_prefix() -> None:
     found = find({"model.module.weight": torch.ones(1)}, {"module.weight"})
     assert list(found.tensors) == ["module.weight"]
 
 
-def test_of_two_namesakes_the_one_with_the_prefix_is_taken() -> None:
+def test_of_two_tensors_with_one_name_the_one_with_the_prefix_is_taken() -> None:
     names = {"model.a": torch.ones(1), "model.b": torch.ones(1), "a": torch.zeros(1)}
     assert find(names, {"a", "b"}).tensors["a"].tolist() == [1]
 
 
-def test_nothing_in_a_checkpoint_without_tensors() -> None:
+def test_nothing_is_found_in_a_checkpoint_without_tensors() -> None:
     assert find({"epoch": 3, "args": {"lr": 0.1}}, OWN).tensors == {}
 
 
@@ -122,7 +122,7 @@ def test_the_version_of_a_layers_format_survives_a_prefix(tmp_path: Path) -> Non
     assert load_checkpoint(torchvision.models.mnasnet0_5(weights=None), path).missing == ()
 
 
-def test_a_version_that_the_file_does_not_tell_is_taken_as_new(tmp_path: Path) -> None:
+def test_a_version_that_the_file_does_not_state_is_taken_as_current(tmp_path: Path) -> None:
     model = torchvision.models.mnasnet0_5(weights=None)
     path = tmp_path / "a.safetensors"
     save_file(model.state_dict(), path)
@@ -143,7 +143,7 @@ def test_missing_and_unexpected_names_are_reported(tmp_path: Path) -> None:
     )
 
 
-def test_a_report_that_is_long_is_cut() -> None:
+def test_a_long_report_is_shortened() -> None:
     report = LoadReport(("a", "b", "c", "d", "e"), (), 2)
     assert str(report) == "2 of 7 tensors loaded; 5 missing: a, b, c and 2 more"
 
@@ -158,7 +158,7 @@ def test_a_file_of_another_model_is_refused(tmp_path: Path) -> None:
         load_checkpoint(network(), path)
 
 
-def test_other_shapes_are_refused_and_the_model_stays_as_it_was(tmp_path: Path) -> None:
+def test_other_shapes_are_refused_and_the_model_stays_unchanged(tmp_path: Path) -> None:
     other = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4))
     model = network()
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
@@ -182,7 +182,7 @@ def test_lazy_layers_take_the_shapes_of_the_file(tmp_path: Path) -> None:
     assert tuple(model[0].weight.shape) == (4, 5, 3, 3)
 
 
-def test_a_model_that_refuses_its_weights_makes_one_line(tmp_path: Path) -> None:
+def test_the_error_of_a_model_that_refuses_its_weights_is_one_line(tmp_path: Path) -> None:
     class Refusing(nn.Linear):
         def _load_from_state_dict(self, *args: Any) -> None:
             raise ValueError("version should be\n1 or 2")
@@ -192,7 +192,7 @@ def test_a_model_that_refuses_its_weights_makes_one_line(tmp_path: Path) -> None
         load_checkpoint(Refusing(1, 1), path)
 
 
-def test_half_precision_is_loaded_into_the_models_own(tmp_path: Path) -> None:
+def test_half_precision_weights_are_converted_to_the_models_dtype(tmp_path: Path) -> None:
     halves = {name: tensor.half() for name, tensor in state().items()}
     model = network()
     load_checkpoint(model, saved(halves, tmp_path / "a.pt"))
@@ -200,7 +200,7 @@ def test_half_precision_is_loaded_into_the_models_own(tmp_path: Path) -> None:
     assert model[0].bias.tolist() == [0.5, 0.5, 0.5, 0.5]
 
 
-def test_a_real_network_goes_through_a_file(tmp_path: Path) -> None:
+def test_a_real_network_is_restored_from_a_file(tmp_path: Path) -> None:
     first, second = (torchvision.models.squeezenet1_1(weights=None) for _ in range(2))
     report = load_checkpoint(second, saved(first.state_dict(), tmp_path / "a.pth"))
     assert str(report) == "52 of 52 tensors loaded"

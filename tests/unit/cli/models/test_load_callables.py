@@ -1,4 +1,4 @@
-"""A model of the user's own, named as `package.module:callable`."""
+"""A user's own model, given as `package.module:callable`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from fmapboard.errors import (
 
 @pytest.fixture
 def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
-    """The current folder, importable afterwards by nobody else."""
+    """The current folder, whose modules are unloaded after the test."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", sys.path.copy())
     before = set(sys.modules)
@@ -75,7 +75,7 @@ def test_modules_classes_and_methods_are_models_too(nets: str, attribute: str) -
     assert isinstance(load_model(f"{nets}:{attribute}").model, nn.Module)
 
 
-def test_a_model_of_one_channel_gets_grey_pictures(nets: str) -> None:
+def test_a_model_with_one_input_channel_gets_grey_images(nets: str) -> None:
     recipe = load_model(f"{nets}:grey", input_size=32).preprocessing
     assert recipe.channels == 1
     assert recipe.mean == pytest.approx((0.449,))
@@ -85,7 +85,7 @@ def test_a_model_of_one_channel_gets_grey_pictures(nets: str) -> None:
     assert white[0, 0, 0].item() == pytest.approx((1 - 0.449) / 0.226, abs=1e-4)
 
 
-def test_a_model_of_seven_channels_is_refused(nets: str) -> None:
+def test_a_model_with_seven_input_channels_is_refused(nets: str) -> None:
     with pytest.raises(ConfigurationError, match=r"takes 7 input channels; images have 1 .* or 3"):
         load_model(f"{nets}:spectral")
 
@@ -118,7 +118,7 @@ def test_a_callable_can_be_given_a_checkpoint(nets: str, tmp_path: Path) -> None
         ("nets_a:leaves", ConfigurationError, "failed: SystemExit: 3"),
     ],
 )
-def test_what_is_wrong_with_a_callable_is_said(
+def test_the_error_names_what_is_wrong_with_a_callable(
     nets: str, spec: str, kind: type[Exception], text: str
 ) -> None:
     with pytest.raises(kind, match=text) as caught:
@@ -139,7 +139,7 @@ def test_what_is_wrong_with_a_callable_is_said(
         ("1 / 0", "ZeroDivisionError: division by zero"),
     ],
 )
-def test_a_module_that_fails_to_import_is_not_said_to_be_missing(
+def test_a_module_that_fails_to_import_is_not_reported_as_missing(
     folder: Path, source: str, text: str
 ) -> None:
     (folder / "nets_c.py").write_text(source)
@@ -149,7 +149,7 @@ def test_a_module_that_fails_to_import_is_not_said_to_be_missing(
 
 
 @pytest.mark.parametrize("spec", ["nets_a:colour", "timm:resnet18", "demo"])
-def test_only_torchvision_has_weights_with_names(nets: str, spec: str) -> None:
+def test_only_torchvision_has_named_weights(nets: str, spec: str) -> None:
     text = f"no weights 'V2' for '{spec}': neither a file nor one of DEFAULT, none"
     with pytest.raises(ConfigurationError, match=text):
         load_model(spec, weights="V2")

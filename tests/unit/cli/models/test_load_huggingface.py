@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 import transformers
-from loaded_model import first_convolution, photograph
+from loaded_model import first_convolution, input_image
 
 from fmapboard.cli.models.load import load_model
 from fmapboard.cli.models.preprocessing import from_huggingface
@@ -55,7 +55,7 @@ def test_without_weights_they_are_random(folder: Path) -> None:
     assert not torch.equal(first_convolution(loaded).weight, weights_of(folder))
 
 
-def test_a_checkpoint_goes_into_a_model_of_hugging_face(folder: Path) -> None:
+def test_a_checkpoint_is_loaded_into_a_model_of_hugging_face(folder: Path) -> None:
     loaded = load_model(f"hf:{folder}", checkpoint=folder)
     assert torch.equal(first_convolution(loaded).weight, weights_of(folder))
 
@@ -71,7 +71,7 @@ def test_an_argument_that_the_configuration_lacks_is_refused(folder: Path) -> No
         load_model(f"hf:{folder}", model_args=["embeding_size=16"])
 
 
-def test_a_model_of_texts_is_refused(tmp_path: Path) -> None:
+def test_a_model_for_text_is_refused(tmp_path: Path) -> None:
     config = transformers.BertConfig(
         hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8
     )
@@ -80,7 +80,7 @@ def test_a_model_of_texts_is_refused(tmp_path: Path) -> None:
         load_model(f"hf:{tmp_path}", weights="none")
 
 
-def test_code_that_a_folder_brings_along_does_not_run(tmp_path: Path) -> None:
+def test_code_in_a_folder_does_not_run(tmp_path: Path) -> None:
     config = {"model_type": "mine", "auto_map": {"AutoConfig": "code.C", "AutoModel": "code.M"}}
     (tmp_path / "config.json").write_text(json.dumps(config))
     (tmp_path / "code.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
@@ -89,12 +89,14 @@ def test_code_that_a_folder_brings_along_does_not_run(tmp_path: Path) -> None:
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
+def test_a_missing_folder_is_reported(tmp_path: Path) -> None:
     with pytest.raises(UnknownModel, match=r"no such folder: '.*/none' \(for 'hf:/"):
         load_model(f"hf:{tmp_path}/none")
 
 
-def test_a_name_that_cannot_be_fetched_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_that_cannot_be_downloaded_is_reported_in_one_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     with pytest.raises(DownloadError, match="could not download the weights of 'hf:some/net'"):
         load_model("hf:some/net")
@@ -122,14 +124,14 @@ PROCESSORS: dict[str, Any] = {
 def test_the_input_is_what_the_image_processor_makes(case: str, size: tuple[int, int]) -> None:
     name, options = PROCESSORS[case]
     processor = getattr(transformers, name)(**options)
-    image = photograph(*size)
+    image = input_image(*size)
     theirs = torch.as_tensor(processor(image, return_tensors="pt")["pixel_values"][0])
     ours = from_huggingface(processor.to_dict(), "x", whole=320)(image)
     assert ours.shape == theirs.shape
     assert (ours - theirs).abs().mean().item() < 0.01
 
 
-def test_a_detectors_picture_is_kept_whole() -> None:
+def test_a_detectors_image_is_not_cropped() -> None:
     size = {"shortest_edge": 800, "longest_edge": 1333}
     config = {"size": size, "image_mean": [0.5] * 3, "image_std": [0.5] * 3}
-    assert from_huggingface(config, "x", whole=320)(photograph(90, 70)).shape == (3, 320, 411)
+    assert from_huggingface(config, "x", whole=320)(input_image(90, 70)).shape == (3, 320, 411)

@@ -1,10 +1,10 @@
-"""Preprocessing of the demo network and of models that bring none, at any input size."""
+"""Preprocessing of the demo network and of models without their own, at any input size."""
 
 from __future__ import annotations
 
 import pytest
 import torch
-from loaded_model import photograph
+from loaded_model import input_image
 from PIL import Image
 from torch import nn
 
@@ -18,15 +18,15 @@ from fmapboard.errors import (
 # -- the bundled network -------------------------------------------------------------------------
 
 
-def test_the_demo_network_is_read_at_128_pixels(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_demo_network_gets_images_of_128_pixels(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(network, "load_trained", lambda: nn.Conv2d(3, 4, 3))
     loaded = load_model("demo")
-    assert loaded.preprocessing(photograph()).shape == (3, 128, 128)
+    assert loaded.preprocessing(input_image()).shape == (3, 128, 128)
     assert loaded.preprocessing.mean == network.MEAN
     assert loaded.preprocessing.source == "the demo network's own"
 
 
-def test_the_demo_network_can_be_had_untrained(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_demo_network_can_be_loaded_untrained(monkeypatch: pytest.MonkeyPatch) -> None:
     trained = nn.Conv2d(3, 4, 3)
     nn.init.constant_(trained.weight, 9)
     monkeypatch.setattr(network, "load_trained", lambda: trained)
@@ -37,14 +37,14 @@ def test_the_demo_network_can_be_had_untrained(monkeypatch: pytest.MonkeyPatch) 
 # -- preprocessing -------------------------------------------------------------------------------
 
 
-def test_the_picture_can_be_had_back_from_the_input() -> None:
+def test_the_image_can_be_recovered_from_the_input() -> None:
     recipe = assumed(nn.Conv2d(3, 4, 3))
     red = recipe(Image.new("RGB", (300, 300), (255, 0, 51)))
     back = red[:, 0, 0] * torch.tensor(recipe.std) + torch.tensor(recipe.mean)
     assert back.tolist() == pytest.approx([1, 0, 0.2], abs=1e-6)
 
 
-def test_another_input_size_crops_as_much_away() -> None:
+def test_another_input_size_crops_the_same_share() -> None:
     recipe = assumed(nn.Conv2d(3, 4, 3)).with_input_size(112)
     assert (recipe.size, recipe.resize) == ((112, 112), 128)
 
@@ -68,9 +68,9 @@ def test_a_strip_of_one_pixel_does_not_fill_the_memory() -> None:
     assert recipe(strip).unique().tolist() == [1]
 
 
-def test_lazy_convolutions_are_taken_to_want_colour() -> None:
+def test_lazy_convolutions_are_assumed_to_take_colour_images() -> None:
     assert assumed(nn.LazyConv2d(4, 3)).channels == 3
 
 
-def test_a_model_without_convolutions_gets_colour() -> None:
+def test_a_model_without_convolutions_gets_colour_images() -> None:
     assert assumed(nn.Linear(2, 2)).channels == 3

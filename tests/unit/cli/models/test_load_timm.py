@@ -11,7 +11,7 @@ import timm
 import timm.data
 import torch
 from huggingface_hub import constants
-from loaded_model import photograph
+from loaded_model import input_image
 
 from fmapboard.cli.models import pretrained
 from fmapboard.cli.models.load import load_model
@@ -46,8 +46,8 @@ def test_the_input_is_what_timms_own_transform_makes(
     config: dict[str, Any], size: tuple[int, int]
 ) -> None:
     whole = timm.data.resolve_data_config({}, pretrained_cfg=config)
-    theirs = timm.data.create_transform(**whole)(photograph(*size))
-    assert torch.allclose(from_timm(whole, "x")(photograph(*size)), theirs, atol=1e-6)
+    theirs = timm.data.create_transform(**whole)(input_image(*size))
+    assert torch.allclose(from_timm(whole, "x")(input_image(*size)), theirs, atol=1e-6)
 
 
 def test_an_unknown_timm_name_lists_the_closest() -> None:
@@ -66,7 +66,9 @@ def test_without_timm_the_error_says_what_to_install(monkeypatch: pytest.MonkeyP
         load_model("timm:resnet18")
 
 
-def test_a_failed_timm_download_says_the_ways_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_timm_download_is_reported_with_alternatives(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def refuse(*args: Any, **kwargs: Any) -> None:
         raise ConnectionRefusedError("no network in tests")
 
@@ -124,12 +126,12 @@ def test_a_constructors_argument_reaches_timm() -> None:
     assert loaded.preprocessing.channels == 1
 
 
-def test_an_argument_that_timm_does_not_know_is_said_in_one_line() -> None:
+def test_an_argument_that_timm_does_not_know_is_reported_in_one_line() -> None:
     text = r"'timm:resnet18' cannot be built with numclasses=7: TypeError: .*'numclasses'$"
     with pytest.raises(ConfigurationError, match=text):
         load_model("timm:resnet18", weights="none", model_args=["numclasses=7"])
 
 
-def test_a_timm_models_input_has_the_size_that_was_asked_for() -> None:
+def test_a_timm_models_input_has_the_requested_size() -> None:
     loaded = load_model("timm:vit_tiny_patch16_224", weights="none", model_args=["img_size=96"])
-    assert loaded.preprocessing(photograph()).shape == (3, 96, 96)
+    assert loaded.preprocessing(input_image()).shape == (3, 96, 96)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 import torchvision.models
-from loaded_model import first_convolution, photograph
+from loaded_model import first_convolution, input_image
 from PIL import Image
 
 from fmapboard.cli.models.load import Preprocessing, load_model
@@ -49,7 +49,7 @@ def test_a_torchvision_model_comes_in_eval_mode_with_its_preprocessing() -> None
 def test_the_input_is_what_the_weights_own_transforms_make(
     entry: Any, size: tuple[int, int]
 ) -> None:
-    image = photograph(*size)
+    image = input_image(*size)
     ours = from_preset(entry.transforms(), "x", whole=320)(image)
     assert torch.equal(ours, entry.transforms()(image))
 
@@ -103,22 +103,22 @@ def test_networks_for_clips_are_refused(name: str) -> None:
         load_model(name, weights="none")
 
 
-def test_quantized_networks_are_refused_with_the_float_one() -> None:
+def test_quantized_networks_are_refused_and_the_float_one_is_suggested() -> None:
     with pytest.raises(ConfigurationError, match="use 'resnet18'"):
         load_model("quantized_resnet18", weights="none")
 
 
 def test_a_segmentation_model_takes_the_whole_picture_and_fetches_no_backbone() -> None:
     loaded = load_model("lraspp_mobilenet_v3_large", weights="none")
-    assert loaded.preprocessing(photograph(104, 52)).shape == (3, 520, 1040)
+    assert loaded.preprocessing(input_image(104, 52)).shape == (3, 520, 1040)
     square = load_model("lraspp_mobilenet_v3_large", weights="none", input_size=64)
-    assert square.preprocessing(photograph()).shape == (3, 64, 64)
+    assert square.preprocessing(input_image()).shape == (3, 64, 64)
 
 
-def test_a_detector_runs_on_a_small_picture() -> None:
+def test_a_detector_runs_on_a_small_image() -> None:
     name = "fasterrcnn_mobilenet_v3_large_fpn"
     loaded = load_model(name, weights="none")
-    assert loaded.preprocessing(photograph(900, 600)).shape == (3, 320, 480)
+    assert loaded.preprocessing(input_image(900, 600)).shape == (3, 320, 480)
     # Not normalized: the network does that itself.
     assert loaded.preprocessing(Image.new("RGB", (9, 9), "white")).unique().tolist() == [1]
     assert loaded.model.transform.min_size == (320,)
@@ -126,12 +126,12 @@ def test_a_detector_runs_on_a_small_picture() -> None:
     seen: list[torch.Size] = []
     first_convolution(small).register_forward_pre_hook(lambda _, args: seen.append(args[0].shape))
     with torch.no_grad():
-        small.model(small.preprocessing(photograph())[None])
+        small.model(small.preprocessing(input_image())[None])
     assert seen == [(1, 3, 64, 64)]
 
 
 @pytest.mark.parametrize("name", ["googlenet", "inception_v3"])
-def test_networks_with_a_warning_of_their_own_are_built_without_it(name: str) -> None:
+def test_networks_that_warn_when_built_are_built_without_a_warning(name: str) -> None:
     loaded = load_model(name, weights="none")
     assert loaded.model.transform_input is True
 
@@ -141,7 +141,7 @@ def test_a_constructors_argument_reaches_torchvision() -> None:
     assert loaded.model.num_classes == 7
 
 
-def test_other_classes_than_the_pretrained_weights_have_are_refused_with_the_way_out() -> None:
+def test_a_number_of_classes_that_pretrained_weights_rule_out_is_refused_with_a_fix() -> None:
     text = "cannot be built with num_classes=7: .* may not allow it: try --weights none$"
     with pytest.raises(ConfigurationError, match=text):
         load_model("squeezenet1_1", model_args=["num_classes=7"])

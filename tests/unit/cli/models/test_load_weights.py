@@ -45,7 +45,7 @@ def test_two_files_of_weights_are_refused(tmp_path: Path) -> None:
         load_model("resnet18", weights=str(path), checkpoint=path)
 
 
-def test_a_missing_file_of_weights_is_said_to_be_missing() -> None:
+def test_a_missing_file_of_weights_is_reported_as_missing() -> None:
     with pytest.raises(CheckpointError, match=r"no such file of weights: 'mine\.pth'"):
         load_model("resnet18", weights="mine.pth")
 
@@ -61,7 +61,7 @@ def test_a_checkpoint_that_does_not_fit_is_refused(tmp_path: Path) -> None:
 # -- downloads -----------------------------------------------------------------------------------
 
 
-def test_a_failed_download_says_the_ways_out(
+def test_a_failed_download_is_reported_with_alternatives(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     with pytest.raises(DownloadError) as caught:
@@ -76,7 +76,7 @@ def test_a_failed_download_says_the_ways_out(
     assert socket.getdefaulttimeout() is None
 
 
-def test_a_silent_host_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_that_does_not_answer_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pretrained, "_TIMEOUT", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/a.pth"
