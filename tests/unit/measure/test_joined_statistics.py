@@ -54,13 +54,13 @@ def test_the_numbers_of_many_tensors_at_once_are_those_of_each_alone(seed: int) 
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many tensors were worked out in each go."""
     counts: list[int] = []
-    real = fmapboard.measure.channel_stats._of_planes
+    real = fmapboard.measure.channel_stats._plane_moments
 
     def counting(read: Any, sizes: Any) -> Any:
         counts.append(len(read))
         return real(read, sizes)
 
-    monkeypatch.setattr(fmapboard.measure.channel_stats, "_of_planes", counting)
+    monkeypatch.setattr(fmapboard.measure.channel_stats, "_plane_moments", counting)
     return counts
 
 
