@@ -35,7 +35,7 @@ def test_a_description_says_what_is_drawn_and_what_the_colours_mean() -> None:
 def test_a_description_says_what_was_left_out() -> None:
     said = description(maps_of(1, 100, 130, 66))
     assert "shape [1, 100, 130, 66], channels 0…63, 8 in a row" in said
-    assert "; 36 of 100 channels left out; " in said
+    assert "; 36 of 100 channels not drawn; " in said
     assert "; averaged down: a pixel is the mean of 3×3, a tile 44×22; " in said
 
 
