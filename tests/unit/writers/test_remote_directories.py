@@ -139,7 +139,7 @@ def test_a_resumed_run_forgets_what_it_logged_from_there_on(url: str) -> None:
 def test_an_object_that_has_grown_large_is_followed_by_another(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(remote, "_MOST_BYTES", 2000)
+    monkeypatch.setattr(remote, "_MAX_BYTES", 2000)
     writer = TensorBoardWriter(url)
     for number in range(20):
         writer.write(step_of(number))
