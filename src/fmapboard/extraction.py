@@ -46,7 +46,8 @@ def extract(
     Args:
         model: Any module.
         x: Input of the model: a tuple is its positional arguments, anything else its only argument.
-        layers: Which layers, of any type (see ``Layers``); None selects every convolution.
+        layers: Names, glob patterns, module types or a predicate (see ``model.layers.Layers``).
+            None selects every convolution, or in a model without any, every layer with parameters.
         side: ``"output"`` or ``"input"``. The input of a layer with a single argument is that
             argument; otherwise a tuple of the positional arguments followed by the keyword
             arguments.
@@ -60,8 +61,7 @@ def extract(
 
     Raises:
         LayerNotFound: A pattern in ``layers`` matches no layer; the message lists similar names.
-        NoConvolution: Convolutions are asked for, or ``layers`` is None, and there is nothing to
-            select.
+        NoConvolution: The model has no such convolution, or nothing to select by default.
         ConfigurationError: An argument is invalid.
 
     Example:
@@ -136,9 +136,9 @@ class LayerGradients:
 
     Attributes:
         grad_output: One gradient per tensor that the layer returned, of the same shape; None where
-            the loss does not depend on it.
+            no gradient flows.
         grad_input: One gradient per tensor among the layer's positional arguments, of the same
-            shape; None where the loss does not depend on it.
+            shape; None where no gradient flows.
     """
 
     grad_output: tuple[Tensor | None, ...]
@@ -163,7 +163,8 @@ def extract_gradients(
         model: Any module.
         x: Input of the model, as in ``extract``.
         loss: Function of the model's output that returns a tensor of one element.
-        layers: Which layers, of any type (see ``Layers``); None selects every convolution.
+        layers: Names, glob patterns, module types or a predicate (see ``model.layers.Layers``).
+            None selects every convolution, or in a model without any, every layer with parameters.
         forward_kwargs: Keyword arguments of the model.
 
     Returns:
@@ -172,8 +173,7 @@ def extract_gradients(
 
     Raises:
         LayerNotFound: A pattern in ``layers`` matches no layer; the message lists similar names.
-        NoConvolution: Convolutions are asked for, or ``layers`` is None, and there is nothing to
-            select.
+        NoConvolution: The model has no such convolution, or nothing to select by default.
         ConfigurationError: An argument is invalid, or the loss is not a tensor of one element that
             requires a gradient.
 
@@ -201,7 +201,7 @@ def extract_gradients(
 
 
 def _requiring_gradient(tensor: Tensor) -> Tensor:
-    """A copy that is part of a graph and not a leaf, since the first layer may work in place.
+    """A copy that is part of a graph and not a leaf, since the first layer may modify it.
 
     A tensor created in inference mode cannot be part of a graph, but its clone can.
     """

@@ -3,7 +3,7 @@
 Images are run in batches if the model treats each image of a batch independently. This is tested,
 not assumed: the first image of each size is run alone and then again in its batch, and the
 statistics of every layer must agree. Models that fail the test (batch statistics in eval mode, a
-fixed batch size, windows in a different order) are run on one image at a time.
+fixed batch size, outputs that are not ordered by image) are run on one image at a time.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from fmapboard.model.tensors import first_tensor, is_observable
 from fmapboard.records import LayerCall, Normalization, StepData
 
 MAX_PASS_BYTES = 256 * 2**20
-"""Maximum size of the recorded outputs of one batch, as full-size float32 maps."""
+"""Maximum size in bytes of the outputs recorded in one pass, counted as float32."""
 
 _TOLERANCE = 1e-3
 
@@ -53,8 +53,8 @@ class ImagePasses:
         model: Any module that takes a float tensor [B, C, H, W], on any device. It runs in eval
             mode and is restored afterwards.
         reducer: Determines what is drawn, and how.
-        layers: Which layers; None selects the default of ``layers.Layers`` with pictures, and the
-            activations that can be off with statistics only.
+        layers: Which layers; None draws the default layers (see ``model.layers.Layers``), and
+            computes statistics of the activations that have an off value.
         normalization: Mean and standard deviation per channel, to de-normalize the drawn input.
         kernels: Step 0 also records the convolution kernels.
         refused: Called once with the reason if the model is run on one image at a time.
@@ -203,7 +203,7 @@ class _ImageListener:
         return False
 
     def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
-        """Reduce a layer's output at once: the next operation may overwrite it."""
+        """Reduce a layer's output immediately: the next operation may overwrite it."""
         tensor = first_tensor(value)
         if tensor is None or not is_observable(tensor):
             return

@@ -21,8 +21,7 @@ from fmapboard.measure import plane_sums
 from fmapboard.records import Floats, Statistics
 
 MAX_PLANES = 2**16
-"""Maximum number of planes finalized in one call; bounds the temporary float64 arrays, about ten.
-"""
+"""Maximum number of planes finalized at a time; bounds the temporary float64 arrays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +73,8 @@ class PendingStatisticsPerSample:
         """Wait for the device and finalize the statistics, one ``Statistics`` per sample."""
         parts = [part.cpu().numpy() for part in self.parts]
         with np.errstate(invalid="ignore", over="ignore"):  # in samples with a fallback
-            lowest, highest, means, spreads = _plane_moments([parts], [self.size])
-            stds = np.sqrt(spreads)
+            lowest, highest, means, variances = _plane_moments([parts], [self.size])
+            stds = np.sqrt(variances)
         same = (lowest == highest) & (self.size > 1)
         dead = None if self.floor is None else same & (highest == self.floor)
         none = np.zeros(lowest.shape[1], np.int64)
@@ -165,11 +164,11 @@ def _from_masked(tensors: list[_OnHost]) -> Iterator[Statistics]:
 
 def _from_sums(tensors: list[_OnHost]) -> Iterator[Statistics]:
     """Statistics of tensors that ``plane_sums`` read, all with the same number of rows."""
-    lo, hi, means, spreads = _plane_moments(
+    lo, hi, means, variances = _plane_moments(
         [parts for _, parts in tensors], [one.size for one, _ in tensors]
     )
     lowest, highest, mean = lo.min(0), hi.max(0), means.mean(0)
-    variance = (np.maximum(spreads, 0.0) + np.square(means - mean)).mean(0)
+    variance = (np.maximum(variances, 0.0) + np.square(means - mean)).mean(0)
     one_value = (lowest == highest) & ~np.isnan(mean)
     mean, std = np.where(one_value, lowest, mean), np.where(one_value, 0.0, np.sqrt(variance))
     numbers = np.stack([lowest, highest, mean, std])
@@ -249,7 +248,7 @@ def _masked_statistics(planes: Tensor) -> Tensor:
     unit = torch.exp2(-exponent.double())  # [C]
     scaled = planes.masked_fill(~finite, 0.0).double() * unit[None, :, None]
     mean = scaled.sum((0, 2)) / count
-    # The mean is NaN only for a channel without finite values, which are all masked anyway.
+    # Without finite values the mean is NaN, but then every value is masked.
     centred = (scaled - mean[None, :, None].nan_to_num()).masked_fill_(~finite, 0.0)
     std = (centred.square().sum((0, 2)) / count).sqrt() / unit
     mean = mean / unit

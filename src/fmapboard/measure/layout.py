@@ -85,12 +85,12 @@ def axes_of(
         return Axes() if len(shape) == spatial + 2 else Axes(channels=0, batch=None)
     if isinstance(module, nn.RNNBase) and len(shape) == 3:
         return Axes(channels=2, batch=0 if module.batch_first else 1)
-    turned, reason = last_axis_is_channels(module, shape)
-    if len(shape) == 3 and (turned or channels_last_sequences):
+    is_last, reason = last_axis_is_channels(module, shape)
+    if len(shape) == 3 and (is_last or channels_last_sequences):
         return Axes(channels=2, tokens=True)
     if len(shape) < 2:
         return Axes(channels=0, batch=None)
-    return Axes(channels=len(shape) - 1 if turned else 1, note=reason)
+    return Axes(channels=len(shape) - 1 if is_last else 1, note=reason)
 
 
 def as_maps(
@@ -139,11 +139,14 @@ def _joined(*parts: str) -> str:
 
 
 def as_pictures(maps: Tensor, depth: int | None = None) -> tuple[Tensor, str, Layout]:
-    """Convert maps [N, C, *spatial] to [N, C, H, W], with a note on how and the layout.
+    """Convert maps [N, C, *spatial] to pictures.
 
     A single spatial axis becomes one row of pixels per channel. Of three spatial axes one depth
     slice is drawn: slice ``depth``, or the last one if the maps have fewer slices; the middle one
     if ``depth`` is None.
+
+    Returns:
+        The pictures [N, C, H, W], a note on the conversion (empty for plain maps), and the layout.
     """
     if maps.dim() == 2:
         return maps[..., None, None], "", "tiles"

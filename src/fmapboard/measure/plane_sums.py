@@ -19,7 +19,7 @@ from fmapboard.measure.norms import LARGE, SMALL, norms_of_runs
 # Below this ratio of variance to squared mean, E[x²] - E[x]² loses digits in float32: at this
 # ratio the standard deviation has a relative error of about 1e-5.
 _CANCELLATION = 0.05
-# Planes of fewer than _SHORT values are reduced over the samples first if there are _MANY samples.
+# Planes of fewer than _SHORT values are reduced over the samples first if these are at least _MANY.
 _SHORT, _MANY = 64, 4
 # Bytes per chunk that is read four times in a row: half of a small L3 cache.
 _CACHED = 4 * 2**20
@@ -28,7 +28,7 @@ _RUN = 1024
 
 
 def read_extremes(planes: Tensor, floor: float | None) -> tuple[Tensor, ...] | None:
-    """Min and max [R, C] over R chunks of the batch; None if any value is not finite.
+    """Min and max [R, C], where R is the number of samples or 1; None if any value is not finite.
 
     Args:
         planes: [N, C, S].
@@ -36,11 +36,7 @@ def read_extremes(planes: Tensor, floor: float | None) -> tuple[Tensor, ...] | N
             sample. None if there is no such bound.
     """
     hi = _largest(planes)
-    lo = (
-        _smallest(planes)
-        if floor is None or len(planes) == 1
-        else _smallest_with_floor(planes, floor)
-    )
+    lo = _smallest(planes) if floor is None or len(planes) == 1 else _with_floor(planes, floor)
     return (lo, hi) if math.isfinite(hi.sum() - lo.sum()) else None
 
 
@@ -57,11 +53,13 @@ def is_short(planes: Tensor) -> bool:
     """True if planes are so short that reducing each alone would waste vector lanes."""
     if planes.shape[2] >= _SHORT or len(planes) < _MANY:
         return False
-    return planes.is_contiguous() and planes.nbytes <= 2 * _CACHED  # squares take as much again
+    return (
+        planes.is_contiguous() and planes.nbytes <= 2 * _CACHED
+    )  # read_across also holds the squares
 
 
-def _smallest_with_floor(planes: Tensor, floor: float) -> Tensor:
-    """Min [1, C], given a lower bound; channels whose first sample reaches it are done."""
+def _with_floor(planes: Tensor, floor: float) -> Tensor:
+    """Min [1, C], given a lower bound; a channel that reaches it early is not read further."""
     lo = planes[:1].amin(2)
     open_channels = (lo[0] != floor).nonzero()[:, 0]
     if 2 * len(open_channels) > lo.shape[1]:
@@ -156,7 +154,7 @@ def _passes_quick_check(sums: Tensor, norms: Tensor, size: int) -> bool:
 
 
 def _margin(sums: Tensor, norms: Tensor, size: int) -> Tensor:
-    """[N, C]: Var - k mean², scaled by S; NaN and infinity propagate."""
+    """[N, C]: S * (Var - k mean²), where k is ``_CANCELLATION``; NaN and infinity propagate."""
     whole = norms[..., 0] if norms.shape[2] == 1 else torch.linalg.vector_norm(norms, dim=2)
     return torch.addcmul(whole * whole, sums, sums, value=-(1.0 + _CANCELLATION) / size)
 

@@ -1,4 +1,4 @@
-"""Reduce a captured tensor to what is kept of it.
+"""Reduce a captured tensor to statistics, a histogram sample and a copy of what is drawn.
 
 On the training thread a tensor is read once for its statistics, and the part that is drawn is
 copied. Nothing that is kept aliases the live tensor, which the next operation may overwrite. The

@@ -10,8 +10,8 @@ Three measures keep the interpreter lock and the memory allocator free for train
 - Numbers are inserted as packed bytes. Inserting them one by one holds the lock for milliseconds.
 - Pictures, which are nearly all of the bytes, are framed as protocol buffer fields by hand. As
   parts of messages, a PNG would be copied five times on its way to the file.
-- All other values are created inside the Summary. A message created on its own has its own memory,
-  and about every ten thousandth time such memory is freed, protobuf makes the C library return the
+- All other values are created inside the Summary. A standalone message has its own memory arena,
+  and with every ten thousandth arena that is freed, protobuf makes the C library return the
   process's free memory to the system; training would have to fault it in again.
 
 After a histogram's first steps, everything but its numbers is constant and is reused as bytes.

@@ -18,10 +18,12 @@ class MemoryWriter:
         >>> import fmapboard, torch
         >>> from torch import nn
         >>> model, writer = nn.Sequential(nn.Conv2d(3, 8, 3)), MemoryWriter()
-        >>> with fmapboard.watch(model, writer=writer) as logger, logger.step(0):
-        ...     output = model(torch.zeros(1, 3, 6, 6))
+        >>> optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        >>> with fmapboard.watch(model, writer=writer, optimizer=optimizer, every=1):
+        ...     model(torch.zeros(1, 3, 6, 6)).sum().backward()
+        ...     optimizer.step()
         >>> [tagged.tag for tagged in writer.steps[0].pictures]
-        ['feature_maps_8x3x3x3/0', 'kernels_8x3x3x3/0']
+        ['feature_maps_8x3x3x3/0', 'kernels_8x3x3x3/0', 'network_input/sample_0']
     """
 
     steps: list[LoggedStep] = field(default_factory=list)

@@ -38,15 +38,15 @@ class Worker(Generic[T]):
     items are then discarded.
 
     Args:
-        work: Called with each item, in order, in a worker thread. It may return an iterator whose
-            parts do the work; two parts may run in two threads.
-        failed: Called in the worker thread with an exception of ``work``; the next item follows. If
-            the worker ends, called once with ``WorkerEnded``; if it cannot start, in the thread
-            that called ``put``.
+        work: Called with each item, in order, in a worker thread. It may return an iterator, whose
+            steps are parts of the work; consecutive parts may run in different threads.
+        failed: Called in the worker thread with each exception of ``work``; the next item follows.
+            Also called once with ``WorkerEnded`` if the worker ends unexpectedly, or, in the thread
+            that called ``put``, if it cannot start.
         max_bytes: Bound of the queue in bytes. A larger item is accepted if the queue is empty.
         when_full: ``"wait"`` or ``"drop_oldest"``.
-        low_priority: Yield the CPU to all other threads until the backlog reaches its bound in
-            steps, which applies only with this option.
+        low_priority: Run at the lowest priority until the backlog reaches its bound in steps;
+            without it there is no such bound.
         clock: Monotonic clock in seconds.
     """
 
@@ -164,7 +164,7 @@ class Worker(Generic[T]):
         try:
             self._start_normal()
             self._turn[self._is_low()].notify()
-            self._changed.wait_for(condition)  # also true once the worker has ended
+            self._changed.wait_for(condition)  # also true once the worker has ended: no backlog
         finally:
             self._callers -= 1
             self._turn[self._is_low()].notify()
