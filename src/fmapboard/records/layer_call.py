@@ -52,8 +52,8 @@ class LayerCall:
         layer: Name of the layer in the model.
         type: Name of the module's class.
         kernel_shape: Shape of a convolution's weight; None for other modules.
-        call: Number of the call among those of the layer, from 1.
-        position: Index in the order of all calls in the pass, from 0.
+        call: Which call of the layer this is, counted from 1.
+        position: Index of the call among all calls of the pass, counted from 0.
         pictures: True if the layer is drawn; otherwise it is only measured.
         floor: Output of an activation when it is off (0 for ReLU); None for other modules.
     """

@@ -72,13 +72,13 @@ class Statistics:
         minimum: Smallest finite value; NaN if there is none.
         maximum: Largest finite value; NaN if there is none.
         mean: Mean of the finite values; NaN if there are none, or if the layer is not drawn.
-        std: Population standard deviation of the finite values; NaN as for ``mean``.
+        std: Population standard deviation of the finite values; NaN like ``mean``.
         nan: Number of NaN values.
         positive_infinity: Number of +Inf values.
         negative_infinity: Number of -Inf values.
-        constant: The channel has more than one value, all equal and finite.
-        dead: The channel has more than one value, all equal to ``LayerCall.floor``; None for layers
-            that are not activations.
+        constant: True if the channel has more than one value, all equal and finite.
+        dead: True if the channel has more than one value, all equal to ``LayerCall.floor``; None for
+            layers that are not activations.
     """
 
     minimum: Floats
@@ -121,7 +121,7 @@ class LayerMeasurement:
 
     Attributes:
         layer_call: The layer call.
-        kind: Which tensor of it: output, input or gradient.
+        kind: Which tensor of the layer call: its output, input or gradient.
         planes: What is drawn; None if nothing is.
         statistics: Statistics per channel; None if they were not computed.
         sample: Values for the histogram; None without a histogram.
@@ -175,7 +175,7 @@ class Kernels:
 
     @property
     def is_of_colours(self) -> bool:
-        """True for a weight applied to images with three inputs, such as RGB."""
+        """True for a weight over images with three inputs, such as a first layer's on RGB."""
         return self.layout == "tiles" and (self.inputs or self.weight.shape[1]) == COLOURS
 
     def cut(self, most: int | None) -> Kernels:
@@ -192,7 +192,8 @@ class InputImage:
     Attributes:
         sample: Index in the batch.
         values: f32 [C, H, W].
-        normalization: Mean and standard deviation per channel that were applied; None if unknown.
+        normalization: Mean and standard deviation per channel of the model's normalization; None if
+            unknown.
         block: Side in px of the squares that were averaged into one pixel; 1 for none.
     """
 
@@ -213,7 +214,7 @@ class StepData:
         parameters: Histogram samples and gradient norms of the parameters.
         kernels: Weights of convolutions, at steps at which they are drawn.
         inputs: Input images of the network.
-        scalars: Tag without prefix -> value, of further scalars.
+        scalars: Further scalars: tag without the model's prefix -> value.
         norms_before_clipping: Parameter name -> 2-norm of its gradient before clipping.
         training_thread_ms: Time in ms that the step took on the training thread.
     """
@@ -225,5 +226,5 @@ class StepData:
     kernels: tuple[Kernels, ...] = ()
     inputs: tuple[InputImage, ...] = ()
     scalars: Mapping[str, float] = field(default_factory=dict)
-    norms_before_clipping: Mapping[str, float] = field(default_factory=dict)  # by parameter
+    norms_before_clipping: Mapping[str, float] = field(default_factory=dict)
     training_thread_ms: float = 0.0

@@ -75,7 +75,7 @@ def grid(tiles: Bytes8, per_row: int, padding: int, fill: int) -> Bytes8:
     A single tile gets no padding, as in make_grid.
 
     Args:
-        tiles: u8 tiles.
+        tiles: u8, all of one size.
         per_row: Number of tiles per row.
         padding: Width of the padding in px.
         fill: Pixel value of the padding.
@@ -98,13 +98,13 @@ def grid(tiles: Bytes8, per_row: int, padding: int, fill: int) -> Bytes8:
 
 
 def draw_kernels(kernels: Kernels, most: int | None = None) -> tuple[Picture, float]:
-    """Draw a convolution's weight, and return the value drawn in the strongest colour.
+    """Draw a convolution's weight, and return its largest magnitude, drawn in the strongest colour.
 
-    A first layer (3 inputs per group) is a row-by-row grid of RGB tiles, where mid-grey is 0 and
-    brighter is positive in each colour channel. Any other weight is a matrix of tiles in the
-    zero-centered palette, with one row per input and one column per output channel; kernels of
-    sequences, 1 px high, have one row per output and one column per input. All tiles share one
-    scale.
+    A weight with three inputs per group, such as a first layer's, is a row-by-row grid of RGB
+    tiles, where mid-grey is 0 and brighter is positive in each colour channel. Any other weight is
+    a matrix of tiles in the zero-centered palette, with one row per input and one column per output
+    channel; kernels of sequences, 1 px high, have one row per output and one column per input. All
+    tiles share one scale.
 
     Args:
         kernels: The weight.

@@ -51,8 +51,8 @@ class Backlog(Generic[T]):
     def add(self, item: T, nbytes: int, now: float) -> bool:
         """Append an item; True if the backlog has now reached its bound in steps.
 
-        That is the case when its steps, including the next one, span at least ``MAX_SECONDS`` of
-        training.
+        That is the case if it has ``MAX_STEPS`` steps or more that, including the next one, span at
+        least ``MAX_SECONDS`` of training.
         """
         step_seconds, self._last_added = max(0.0, now - self._last_added), now
         self._queued.append((item, nbytes, now))

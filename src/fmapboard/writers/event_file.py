@@ -79,8 +79,8 @@ class EventFile:
     def times_begun(self) -> int:
         """Number of files begun so far; begins another one if the file was deleted or moved.
 
-        The contents of the earlier file are lost, including the descriptions of tags. A file that a
-        later logger has replaced is not begun again.
+        The contents of the earlier file are lost, including the descriptions of tags. No file is
+        begun if a later logger has already begun one in the directory.
 
         Raises:
             WriteError: The directory cannot be created again.

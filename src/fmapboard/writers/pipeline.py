@@ -74,8 +74,8 @@ class Pipeline:
     def put(self, receive: Callable[[], StepData], nbytes: int) -> None:
         """Queue a step.
 
-        If training has to wait for the queue, the next step records for how long. In a forked child
-        of the process that logs, steps are not logged, which is reported once.
+        If training has to wait for the queue, the next step records the waiting time. In a forked
+        child of the process that logs, nothing is logged, which is reported once.
 
         Args:
             receive: Returns the step; called in a worker thread.
