@@ -79,8 +79,8 @@ def draw(
             be 8 times as long. None keeps the size.
         scale: ``"channel"``: each channel between its own extremes; ``"layer"``: one scale for all.
         colormap: ``"grey"``, ``"viridis"``, ``"magma"`` or the zero-centered ``"signed"``.
-        channel_axis: Axis of the channels: 1 for a sequence [N, C, L] (Conv1d), 2 or -1 for [N, L,
-            C] (LSTM, Embedding, tokens); None infers it from the shape.
+        channel_axis: Axis of the channels: 1 for a sequence [N, C, L] (Conv1d), 2 or -1 for
+            [N, L, C] (LSTM, Embedding, tokens); None infers it from the shape.
         depth: Depth slice of a volume; None draws the middle one.
 
     Returns:
@@ -106,7 +106,7 @@ def draw(
         raise ConfigurationError(f"scale={scale!r}: expected 'channel' or 'layer'")
     if maps.dim() == 0 or not 0 <= sample < len(maps):
         count = len(maps) if maps.dim() else 0
-        raise ConfigurationError(f"sample={sample}: there are {count}")
+        raise ConfigurationError(f"sample={sample}: the maps have {count} samples, counted from 0")
     reducer = Reducer(
         None, max_channels, max_tile, scale, colours.zero_centered, tokens_are_patches=True,
         depth=depth,

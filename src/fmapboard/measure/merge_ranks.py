@@ -42,7 +42,7 @@ def _values_per_channel(measured: LayerMeasurement) -> int:
 
 
 def _merged(shares: list[tuple[Statistics, int]]) -> Statistics:
-    """Merge the statistics of parts of a batch.
+    """Merge the statistics of parts of a batch, each with its number of values per channel.
 
     Means and squared deviations are combined as in Chan, Golub and LeVeque (1983), "Algorithms for
     computing the sample variance".

@@ -1,6 +1,6 @@
 """2-norms of many gradients at once, computed on the gradients' own devices.
 
-Only gradients on the CPU are read back to Python at once; for others nothing waits for the device.
+Nothing here waits for an accelerator; only norms on the CPU are read and checked at once.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _RUN = 4096
 
 @dataclass(frozen=True, slots=True)
 class PendingNorms:
-    """Norms by name, still on the device: f64 [P], or None if there are none."""
+    """Norms still on the device: f64, one per name; None if there are none."""
 
     names: tuple[str, ...] = ()
     values: Tensor | None = None

@@ -74,8 +74,8 @@ def reduce_images(
     """Reduce a tensor [N, ...] that has one entry per image; None if reducing one by one is better.
 
     That is the case off the CPU (where operations are queued anyway), for tensors above
-    ``MAX_BYTES``, and for tensors whose memory order is not that of their axes. All images are
-    drawn, regardless of the reducer's ``samples``.
+    ``MAX_BYTES``, and for non-contiguous tensors. All images are drawn, regardless of the reducer's
+    ``samples``.
     """
     if not tensor.is_cpu or tensor.nbytes > MAX_BYTES:
         return None

@@ -77,8 +77,8 @@ class Statistics:
         positive_infinity: Number of +Inf values.
         negative_infinity: Number of -Inf values.
         constant: True if the channel has more than one value, all equal and finite.
-        dead: True if the channel has more than one value, all equal to ``LayerCall.floor``; None for
-            layers that are not activations.
+        dead: True if the channel has more than one value, all equal to ``LayerCall.floor``. None
+            for layers that are not activations.
     """
 
     minimum: Floats

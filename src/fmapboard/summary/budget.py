@@ -19,7 +19,7 @@ class Limits:
     Attributes:
         side: Maximum side of a tile in px; None for no limit.
         channels: Maximum number of channels; None for no limit.
-        pictures: False if there are no pictures at all.
+        pictures: False if no pictures are written at all.
     """
 
     side: int | None = None

@@ -133,7 +133,7 @@ class SummaryBuilder:
             parts.append(f"{planes.channels - drawn} of {planes.channels} channels not drawn")
         if planes.block > 1:
             block = f"{planes.block} positions" if rows else f"{planes.block}×{planes.block}"
-            tile = "" if rows else f", a tile {height}×{width}"
+            tile = "" if rows else f", tiles of {height}×{width} px"
             parts.append(f"averaged down: a pixel is the mean of {block}{tile}")
         if planes.view:
             parts.append(planes.view)

@@ -21,7 +21,7 @@ def histogram(tag: str, sample: Sample, buckets: int = BUCKETS) -> Histogram:
     The buckets span the tensor's finite range if it is known (``Sample.lo``), otherwise the
     sample's. With n sampled values, the count of a bucket that holds the fraction p of the tensor
     has a relative standard error of sqrt((1 - p) / (n * p)). If all values are equal, there is one
-    bucket of width 1 around them (or the narrowest that float64 can represent, for large values).
+    bucket of width 1 around them, or wider where float64 cannot represent that.
 
     Args:
         tag: Tag of the histogram.

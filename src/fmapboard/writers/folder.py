@@ -101,7 +101,7 @@ def _stem(tagged: TaggedPictures) -> str:
 
 
 def free_name(stem: str, taken: set[str]) -> str:
-    """The stem, numbered if it is in ``taken``, to which it is added.
+    """A unique file name: the stem, numbered if necessary; it is added to ``taken``.
 
     Names are compared without regard to case, as some file systems do. A name that Windows reserves
     for a device gets an underscore: ``aux.0`` becomes ``aux_.0``.

@@ -61,7 +61,7 @@ class LocalFile:
         self._file.close()
 
     def _cut(self, end: int) -> None:
-        """Remove an incomplete record: readers stop at it for good."""
+        """Remove an incomplete record, which no reader would get past."""
         if not self._file.closed:
             self._file.seek(end)
             self._file.truncate()

@@ -15,7 +15,8 @@ class MemoryWriter:
         steps: The steps written so far, as ``fmapboard.records.LoggedStep``, in step order.
 
     Example:
-        >>> import fmapboard, torch
+        >>> import fmapboard
+        >>> import torch
         >>> from torch import nn
         >>> model, writer = nn.Sequential(nn.Conv2d(3, 8, 3)), MemoryWriter()
         >>> optimizer = torch.optim.SGD(model.parameters(), lr=0.1)

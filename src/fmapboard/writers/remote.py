@@ -70,7 +70,7 @@ class RemoteDirectory:
         gfile = _gfile()
         try:
             return list(gfile.listdir(self.url)) if gfile.isdir(self.url) else []
-        except Exception:  # of any file system; if it matters, writing fails too
+        except Exception:  # any file system's error; if it matters, writing fails too
             return []
 
     def put(self, name: str, content: bytes) -> None:
