@@ -10,9 +10,9 @@ most effective and most expensive filter; large smooth maps get Up; small or noi
 enlarged picture is filtered like the small one: Sub within a row and Up for its repetitions, which
 become zeros.
 
-In a picture with ``compact`` set, each row gets the filter with the smallest sum of magnitudes. zlib
-is restricted to run-length matches, since other matches in feature maps cost more than they save.
-That gives 5 to 6 % fewer bytes in about four times the time.
+In a picture with ``compact`` set, each row gets the filter with the smallest sum of magnitudes, and
+zlib is restricted to run-length matches, since other matches in feature maps cost more than they
+save. That gives 5 to 6 % fewer bytes in about four times the time.
 """
 
 from __future__ import annotations
