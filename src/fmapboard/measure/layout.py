@@ -49,8 +49,8 @@ class MapsView:
     """A tensor interpreted as maps.
 
     Attributes:
-        maps: [N, C, *spatial], float32 or float64, with any number of spatial axes. May alias the
-            layer's live tensor.
+        maps: ``[N, C, *spatial]``, float32 or float64, with any number of spatial axes. May alias
+            the layer's live tensor.
         drawable: False if the tensor cannot be shown as a picture.
         note: How the tensor was converted to maps, for the picture's description; empty for plain
             maps.
@@ -139,7 +139,7 @@ def _joined(*parts: str) -> str:
 
 
 def as_pictures(maps: Tensor, depth: int | None = None) -> tuple[Tensor, str, Layout]:
-    """Convert maps [N, C, *spatial] to pictures.
+    """Convert maps ``[N, C, *spatial]`` to pictures.
 
     A single spatial axis becomes one row of pixels per channel. Of three spatial axes one depth
     slice is drawn: slice ``depth``, or the last one if the maps have fewer slices; the middle one

@@ -32,7 +32,8 @@ class PixelMark(IntEnum):
 class KernelShape(tuple[int, ...]):
     """Shape of a convolution's weight, printed as ``64x3x7x7``.
 
-    Regular convolutions: (out, in / groups, *kernel); transposed ones: (in, out / groups, *kernel).
+    Regular convolutions: ``(out, in / groups, *kernel)``; transposed ones:
+    ``(in, out / groups, *kernel)``.
     """
 
     __slots__ = ()
