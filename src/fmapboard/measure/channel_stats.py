@@ -31,8 +31,8 @@ class PendingStatistics:
     Attributes:
         parts: What ``plane_sums`` computed: two tensors (extremes only), four, or seven. For a
             tensor with non-finite or extreme values, or off the CPU, one tensor [7, C].
-        samples: Number of planes per channel, as they were read.
-        size: Number of values per plane, as they were read.
+        samples: Number of planes per channel; after ``read_across``, the number of pixels.
+        size: Number of values per plane; after ``read_across``, the number of samples.
         floor: Output of the activation when it is off (0 for ReLU); None for other layers.
     """
 

@@ -19,7 +19,7 @@ from fmapboard.measure.norms import LARGE, SMALL, norms_of_runs
 # Below this ratio of variance to squared mean, E[x²] - E[x]² loses digits in float32: at this
 # ratio the standard deviation has a relative error of about 1e-5.
 _CANCELLATION = 0.05
-# Planes of fewer than _SHORT values are reduced over the samples first if these are at least _MANY.
+# Planes of fewer than _SHORT values are reduced over the samples first, from _MANY samples on.
 _SHORT, _MANY = 64, 4
 # Bytes per chunk that is read four times in a row: half of a small L3 cache.
 _CACHED = 4 * 2**20
@@ -53,13 +53,12 @@ def is_short(planes: Tensor) -> bool:
     """True if planes are so short that reducing each alone would waste vector lanes."""
     if planes.shape[2] >= _SHORT or len(planes) < _MANY:
         return False
-    return (
-        planes.is_contiguous() and planes.nbytes <= 2 * _CACHED
-    )  # read_across also holds the squares
+    # `read_across` needs as much memory again for the squares.
+    return planes.is_contiguous() and planes.nbytes <= 2 * _CACHED
 
 
 def _with_floor(planes: Tensor, floor: float) -> Tensor:
-    """Min [1, C], given a lower bound; a channel that reaches it early is not read further."""
+    """Min [1, C], given a lower bound; a channel whose first sample reaches it is done."""
     lo = planes[:1].amin(2)
     open_channels = (lo[0] != floor).nonzero()[:, 0]
     if 2 * len(open_channels) > lo.shape[1]:

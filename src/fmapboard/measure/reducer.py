@@ -281,7 +281,7 @@ def _drawn_range(numbers: Statistics | None, channels: int) -> tuple[Floats, Flo
 
 
 def _with_extremes(pending: PendingSample, numbers: Statistics | None) -> Sample:
-    """The sample with the smallest and largest finite value of the whole tensor."""
+    """The sample, together with the finite extremes of the whole tensor."""
     if numbers is None or np.isnan(numbers.minimum).all():
         return pending.to_host()
     return pending.to_host(float(np.nanmin(numbers.minimum)), float(np.nanmax(numbers.maximum)))

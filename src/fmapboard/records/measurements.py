@@ -163,7 +163,7 @@ class Kernels:
         layer_call: The convolution.
         weight: f32 [out, in / groups, height, width].
         view: How the weight was converted to this shape; empty if it was not.
-        inputs: Size of axis 1 of the whole weight if it was cut; otherwise None.
+        inputs: Size of axis 1 of the whole weight, if it may have been cut; otherwise None.
         layout: ``"rows"`` for convolutions over sequences.
     """
 
