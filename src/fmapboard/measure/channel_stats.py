@@ -220,7 +220,7 @@ def _plane_moments(
         if len(parts) > 4:
             n, c = np.divmod(parts[4], count)
             at, rest, around = (n, start + c), parts[5].astype(np.float64) / values, parts[6]
-            # The values were centred on the mean rounded to the dtype of the maps.
+            # The values were centered on the mean rounded to the dtype of the maps.
             means[at] = means[at].astype(parts[2].dtype).astype(np.float64) + rest
             variances[at] = np.square(around.astype(np.float64)).sum(1) / values - np.square(rest)
         start += count
@@ -249,8 +249,8 @@ def _masked_statistics(planes: Tensor) -> Tensor:
     scaled = planes.masked_fill(~finite, 0.0).double() * unit[None, :, None]
     mean = scaled.sum((0, 2)) / count
     # Without finite values the mean is NaN, but then every value is masked.
-    centred = (scaled - mean[None, :, None].nan_to_num()).masked_fill_(~finite, 0.0)
-    std = (centred.square().sum((0, 2)) / count).sqrt() / unit
+    centered = (scaled - mean[None, :, None].nan_to_num()).masked_fill_(~finite, 0.0)
+    std = (centered.square().sum((0, 2)) / count).sqrt() / unit
     mean = mean / unit
     is_empty = count == 0
     nan = torch.isnan(planes).sum((0, 2)).double()

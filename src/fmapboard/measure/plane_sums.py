@@ -72,12 +72,12 @@ def read(planes: Tensor) -> tuple[Tensor, ...] | None:
     """Min, max and sum [N, C] and norms [N, C, runs] of each plane [N, C, S].
 
     For planes whose variance is small compared with their squared mean, three more tensors: their
-    indices into [N * C], and the sum and the norms of their values centred on the mean.
+    indices into [N * C], and the sum and the norms of their values centered on the mean.
 
     Returns:
         Four or seven tensors; None if a value is not finite or its square leaves the float32 range.
     """
-    return _with_centred_sums(planes, *_read_parts(planes))
+    return _with_centered_sums(planes, *_read_parts(planes))
 
 
 def read_each(planes: Tensor, *, moments: bool) -> tuple[tuple[Tensor, ...], list[int]]:
@@ -85,8 +85,8 @@ def read_each(planes: Tensor, *, moments: bool) -> tuple[tuple[Tensor, ...], lis
 
     Returns:
         Min and max [N, C] and, with ``moments``, sums [N, C] and norms [N, C, runs]; and the
-        indices of samples with non-finite or extreme values, or with planes that need centred sums.
-        The numbers of these samples must not be used.
+        indices of samples with non-finite or extreme values, or with planes that need centered
+        sums. The numbers of these samples must not be used.
     """
     if not moments:
         lo, hi = planes.amin(2), planes.amax(2)
@@ -104,10 +104,10 @@ def read_across(planes: Tensor) -> tuple[Tensor, ...] | None:
     norms = planes.square().sum(0).sqrt_()  # [C, S]
     across = (planes.amin(0), planes.amax(0), planes.sum(0), norms)
     lo, hi, sums, norms = (part.T for part in across)  # [S, C]
-    return _with_centred_sums(planes.permute(2, 1, 0), lo, hi, sums, norms.unsqueeze(2))
+    return _with_centered_sums(planes.permute(2, 1, 0), lo, hi, sums, norms.unsqueeze(2))
 
 
-def _with_centred_sums(
+def _with_centered_sums(
     planes: Tensor, lo: Tensor, hi: Tensor, sums: Tensor, norms: Tensor
 ) -> tuple[Tensor, ...] | None:
     """The result of ``read``, given the sums of all planes."""
@@ -120,9 +120,9 @@ def _with_centred_sums(
     if not near.any():
         return lo, hi, sums, norms
     at = torch.from_numpy(np.flatnonzero(near))
-    centred = planes[at // planes.shape[1], at % planes.shape[1]]  # [P, S], a copy
-    centred -= (sums.reshape(-1)[at].double() / size).to(planes.dtype).unsqueeze(1)
-    return lo, hi, sums, norms, at, centred.sum(1), _norms(centred.unsqueeze(0))[0]
+    centered = planes[at // planes.shape[1], at % planes.shape[1]]  # [P, S], a copy
+    centered -= (sums.reshape(-1)[at].double() / size).to(planes.dtype).unsqueeze(1)
+    return lo, hi, sums, norms, at, centered.sum(1), _norms(centered.unsqueeze(0))[0]
 
 
 def _read_parts(planes: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:

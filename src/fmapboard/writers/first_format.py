@@ -51,15 +51,15 @@ def _in_rgb(picture: Picture) -> Picture:
 
 
 def _histogram(histogram: Histogram) -> summary_pb2.Summary.Value:
-    """Sums are approximated from the centres of the buckets."""
+    """Sums are approximated from the centers of the buckets."""
     edges, counts = histogram.edges, histogram.counts
-    centres = (edges[:-1] + edges[1:]) / 2
+    centers = (edges[:-1] + edges[1:]) / 2
     histo = summary_pb2.HistogramProto(
         min=edges[0],
         max=edges[-1],
         num=counts.sum(),
-        sum=centres @ counts,
-        sum_squares=centres**2 @ counts,
+        sum=centers @ counts,
+        sum_squares=centers**2 @ counts,
         bucket_limit=edges[1:],
         bucket=counts,
     )

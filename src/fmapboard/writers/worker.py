@@ -41,8 +41,8 @@ class Worker(Generic[T]):
         work: Called with each item, in order, in a worker thread. It may return an iterator, whose
             steps are parts of the work; consecutive parts may run in different threads.
         failed: Called in the worker thread with each exception of ``work``; the next item follows.
-            Also called once with ``WorkerEnded`` if the worker ends unexpectedly, or, in the thread
-            that called ``put``, if it cannot start.
+            Also called once with ``WorkerEnded`` if the worker ends unexpectedly or cannot start;
+            in the latter case, in the thread that called ``put``.
         max_bytes: Bound of the queue in bytes. A larger item is accepted if the queue is empty.
         when_full: ``"wait"`` or ``"drop_oldest"``.
         low_priority: Run at the lowest priority until the backlog reaches its bound in steps;
