@@ -1,4 +1,4 @@
-"""The true outputs, inputs and gradients of any layers, from one forward pass."""
+"""Extract the outputs, inputs and gradients of any layers in one forward pass."""
 
 from __future__ import annotations
 
@@ -36,32 +36,43 @@ def extract(
     side: Side = "output",
     forward_kwargs: Mapping[str, Any] | None = None,
 ) -> LayerMaps:
-    """Each layer's true output (or input) in one forward pass, cloned.
+    """Return each layer's output (or input) in one forward pass.
 
-    What ``forward`` of the layer returned, before an in-place operation behind it could change it.
-    The model runs in the mode it is in, without gradients; its buffers, its parameters and all
-    random states come back as they were, and no hook stays.
-
-    >>> net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(inplace=True))
-    >>> {name: tuple(out.shape) for name, out in extract(net, torch.zeros(1, 3, 8, 8)).items()}
-    {'0': (1, 8, 6, 6)}
+    Each tensor is cloned when the layer returns it, so an in-place operation that follows, such as
+    ``nn.ReLU(inplace=True)``, does not change it. The model runs in its current mode (train or
+    eval) without gradients. Parameters, buffers and random states are restored afterwards, and all
+    hooks are removed, also after an error.
 
     Args:
-        model: any module.
-        x: what the model is called with: anything but a tuple is its one argument, a tuple its
-            positional arguments.
-        layers: which (see `Layers`), any module; None is every convolution.
-        side: ``"output"`` or ``"input"``. The input of a layer with one positional argument is
-            that argument; otherwise a tuple of them, keyword arguments behind.
-        forward_kwargs: keyword arguments of the call.
+        model: Any module.
+        x: Input of the model: a tuple is its positional arguments, anything else its only argument.
+        layers: Names, glob patterns, module types or a predicate (see ``model.layers.Layers``).
+            None selects every convolution, or in a model without any, every layer with parameters.
+        side: ``"output"`` or ``"input"``. The input of a layer with a single argument is that
+            argument; otherwise a tuple of the positional arguments followed by the keyword
+            arguments.
+        forward_kwargs: Keyword arguments of the model.
 
     Returns:
-        A dict: layer name -> tensor (or tuple, list, dict of tensors, as the layer returned it), in
-        call order; a layer's second call in the pass stands under ``name.call2``. In a notebook it
-        shows a picture of each layer, read as `watch` reads it.
+        A dict in call order: layer name -> tensor, on the model's device and with the layer's dtype
+        and shape; or the tuple, list or dict of tensors that the layer returned. A layer's second
+        call in the pass is ``name.call2``. In a notebook the dict is displayed as pictures of the
+        layers.
 
     Raises:
-        LayerNotFound, NoConvolution, ConfigurationError: as `layers.select` does.
+        LayerNotFound: A pattern in ``layers`` matches no layer; the message lists similar names.
+        NoConvolution: The model has no such convolution, or nothing to select by default.
+        ConfigurationError: An argument is invalid.
+
+    Example:
+        >>> import torch
+        >>> from torch import nn
+        >>> from fmapboard import extract
+        >>> net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(inplace=True))
+        >>> extract(net, torch.zeros(1, 3, 8, 8), layers=["0", "1"])
+        LayerMaps of 2 layers
+          0: float32 [1, 8, 6, 6]
+          1: float32 [1, 8, 6, 6]
     """
     if side not in ("output", "input"):
         raise ConfigurationError(f"side={side!r}: expected 'output' or 'input'")
@@ -82,11 +93,11 @@ def _registry(model: nn.Module, layers: Layers) -> HookRegistry:
 
 
 class _Collector:
-    """A `listener.CaptureListener` that clones what it receives."""
+    """A ``listener.CaptureListener`` that clones what it receives."""
 
     def __init__(self, reducer: Reducer) -> None:
         self.values = LayerMaps()
-        # Whatever fills a square is drawn: a grid is asked for, not logged.
+        # Tokens that fill a square are always drawn: the user asked for pictures.
         self.values.reducer = replace(reducer, tokens_are_patches=not reducer.has_sequences)
 
     def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -108,8 +119,8 @@ class _Collector:
 
 def _input(value: tuple[tuple[Any, ...], dict[str, Any]]) -> Any:
     args, kwargs = value
-    whole = (*args, *kwargs.values())
-    return whole[0] if len(whole) == 1 else whole
+    arguments = (*args, *kwargs.values())
+    return arguments[0] if len(arguments) == 1 else arguments
 
 
 def _arguments(x: Any) -> tuple[Any, ...]:
@@ -121,10 +132,13 @@ def _arguments(x: Any) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, slots=True)
 class LayerGradients:
-    """What a backward hook of the layer would get; None where no gradient flows.
+    """Gradients of a loss with respect to a layer's outputs and inputs, as in a full backward hook.
 
-    ``grad_output`` has an entry for each tensor that the layer returned, ``grad_input`` for each
-    tensor among its positional arguments, each with the shape of its tensor.
+    Attributes:
+        grad_output: One gradient per tensor that the layer returned, of the same shape; None where
+            no gradient flows.
+        grad_input: One gradient per tensor among the layer's positional arguments, of the same
+            shape; None where no gradient flows.
     """
 
     grad_output: tuple[Tensor | None, ...]
@@ -139,30 +153,38 @@ def extract_gradients(
     *,
     forward_kwargs: Mapping[str, Any] | None = None,
 ) -> dict[str, LayerGradients]:
-    """The gradients of a loss with respect to each layer's outputs and inputs.
+    """Return the gradients of a loss with respect to each layer's outputs and inputs.
 
-    Right behind in-place operations too, where a backward hook of the module would raise. The
-    parameters' ``.grad``, buffers, modes and random states stay as they are. The network's own
-    input counts as requiring gradients, so the first layer has a ``grad_input`` as well.
-
-    >>> net = nn.Sequential(nn.Conv2d(1, 2, 1, bias=False), nn.ReLU(inplace=True))
-    >>> gradients = extract_gradients(net, torch.ones(1, 1, 2, 2), loss=lambda out: out.sum())
-    >>> tuple(gradients["0"].grad_output[0].shape)
-    (1, 2, 2, 2)
+    This also works before and after in-place operations, where a full backward hook would raise.
+    The parameters' ``.grad``, buffers, modes and random states are left unchanged. The model's
+    input is treated as requiring gradients, so the first layer has a ``grad_input`` too.
 
     Args:
-        model: any module.
-        x: what the model is called with, as in `extract`.
-        loss: from the model's output to a tensor of one element.
-        layers: which (see `Layers`), any module; None is every convolution.
-        forward_kwargs: keyword arguments of the call.
+        model: Any module.
+        x: Input of the model, as in ``extract``.
+        loss: Function of the model's output that returns a tensor of one element.
+        layers: Names, glob patterns, module types or a predicate (see ``model.layers.Layers``).
+            None selects every convolution, or in a model without any, every layer with parameters.
+        forward_kwargs: Keyword arguments of the model.
 
     Returns:
-        Layer name -> its gradients, in call order; later calls under ``name.call2``.
+        A dict in call order: layer name -> ``LayerGradients``. A layer's second call in the pass is
+        ``name.call2``.
 
     Raises:
-        ConfigurationError: the loss is no tensor of one element, or needs no gradient.
-        LayerNotFound, NoConvolution: as `layers.select` does.
+        LayerNotFound: A pattern in ``layers`` matches no layer; the message lists similar names.
+        NoConvolution: The model has no such convolution, or nothing to select by default.
+        ConfigurationError: An argument is invalid, or the loss is not a tensor of one element that
+            requires a gradient.
+
+    Example:
+        >>> import torch
+        >>> from torch import nn
+        >>> from fmapboard import extract_gradients
+        >>> net = nn.Sequential(nn.Conv2d(1, 2, 1, bias=False), nn.ReLU(inplace=True))
+        >>> found = extract_gradients(net, torch.ones(1, 1, 2, 2), loss=lambda out: out.sum())
+        >>> tuple(found["0"].grad_output[0].shape), tuple(found["0"].grad_input[0].shape)
+        ((1, 2, 2, 2), (1, 1, 2, 2))
     """
     registry = _registry(model, layers)
     edges = _Edges()
@@ -179,14 +201,14 @@ def extract_gradients(
 
 
 def _requiring_gradient(tensor: Tensor) -> Tensor:
-    """A copy inside a graph, no leaf: the first layer may work in place.
+    """A copy that is part of a graph and not a leaf, since the first layer may modify it.
 
-    A tensor made in inference mode can enter no graph, a clone of it can.
+    A tensor created in inference mode cannot be part of a graph, but its clone can.
     """
     if not (tensor.is_floating_point() or tensor.is_complex()):
         return tensor
-    source = tensor.detach().clone() if tensor.is_inference() else tensor.detach()
-    return source.requires_grad_().clone()
+    detached = tensor.detach().clone() if tensor.is_inference() else tensor.detach()
+    return detached.requires_grad_().clone()
 
 
 def _checked(value: Any) -> Tensor:
@@ -194,17 +216,20 @@ def _checked(value: Any) -> Tensor:
         what = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
         raise ConfigurationError(f"loss returned {what}: expected a tensor of one element")
     if not value.requires_grad:
-        raise ConfigurationError("the loss needs no gradient: is the output detached in it?")
+        raise ConfigurationError("the loss does not require a gradient: does it detach the output?")
     return value
 
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """One tensor that goes into a layer.
+    """One input tensor of a layer.
 
-    ``alone`` is the edge of a view that only this layer sees, so its gradient is the layer's share
-    where others use the tensor too. ``all_uses`` is the tensor's own edge, the one that holds
-    where the layer overwrites its input: that cuts the view off.
+    Attributes:
+        seen: What the layer receives: a view, if the tensor requires a gradient.
+        version: Version counter of ``seen`` before the layer ran.
+        alone: Graph edge of the view. Its gradient is this layer's share if others use the tensor
+            too.
+        all_uses: Graph edge of the tensor itself, for a layer that overwrites its input in place.
     """
 
     seen: Tensor
@@ -214,7 +239,7 @@ class _Entry:
 
 
 class _Edges:
-    """A `listener.CaptureListener` that keeps graph edges: they survive in-place operations."""
+    """A ``listener.CaptureListener`` that keeps graph edges, which survive in-place operations."""
 
     def __init__(self) -> None:
         self._outputs: dict[str, list[GradientEdge | None]] = {}
@@ -222,7 +247,7 @@ class _Edges:
         self._waiting: dict[str, list[_Entry]] = {}
 
     def watch_inputs(self, name: str, module: nn.Module) -> RemovableHandle:
-        """Hand the layer views of its inputs, and remember their edges for `captured`."""
+        """Pass views of its inputs to the layer, and keep their edges for ``captured``."""
 
         def hook(_: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...]:
             entries: list[_Entry] = []

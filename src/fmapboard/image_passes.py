@@ -1,9 +1,9 @@
 """Run a model on images and record one logged step per image.
 
-Images go through in batches where the model treats each image by itself. That is tested, not
-assumed: the first image of each size goes through alone, then once more in its batch, and every
-layer must agree. Batch statistics in eval mode, windows in another order, a fixed batch size: such
-a model runs one image at a time.
+Images are run in batches if the model treats each image of a batch independently. This is tested,
+not assumed: the first image of each size is run alone and then again in its batch, and the
+statistics of every layer must agree. Models that fail the test (batch statistics in eval mode, a
+fixed batch size, outputs that are not ordered by image) are run on one image at a time.
 """
 
 from __future__ import annotations
@@ -33,31 +33,31 @@ from fmapboard.model.tensors import first_tensor, is_observable
 from fmapboard.records import LayerCall, Normalization, StepData
 
 MAX_PASS_BYTES = 256 * 2**20
-"""A batch is cut so that the full-size float32 maps kept of one pass stay below this."""
+"""Maximum size in bytes of the outputs recorded in one pass, counted as float32."""
 
 _TOLERANCE = 1e-3
 
 Shapes = Mapping[str, tuple[int, ...]]
-"""Label of a layer -> the shape of what it returns for one image, in the order of calls."""
+"""Label of a layer -> shape of its output for one image, in call order."""
 
 
 class NotSeparable(FmapboardError):
-    """The model does not treat each image of a batch as it treats that image alone."""
+    """The model does not treat the images of a batch independently."""
 
 
 @dataclass(slots=True)
 class ImagePasses:
-    """Records images in passes of several, where the model treats each image by itself.
+    """Records images, in batches if the model treats the images of a batch independently.
 
     Attributes:
-        model: any module that takes a float tensor [B, C, H, W], on any device; it comes back as
-            it was, and runs in eval mode.
-        reducer: says what is drawn, and how.
-        layers: which; None is the default of `layers.Layers` with pictures, and every activation
-            module that has a floor by its numbers.
-        normalization: mean and standard deviation per channel, to draw the input as it was.
-        kernels: step 0 also holds the convolution kernels.
-        refused: called once with the reason where the model runs one image at a time.
+        model: Any module that takes a float tensor [B, C, H, W], on any device. It runs in eval
+            mode and is restored afterwards.
+        reducer: Determines what is drawn, and how.
+        layers: Which layers; None draws the default layers (see ``model.layers.Layers``), and
+            computes statistics of the activations that have an off value.
+        normalization: Mean and standard deviation per channel, to de-normalize the drawn input.
+        kernels: Step 0 also records the convolution kernels.
+        refused: Called once with the reason if the model is run on one image at a time.
     """
 
     model: nn.Module
@@ -70,11 +70,16 @@ class ImagePasses:
     _shapes: dict[tuple[int, ...], Shapes] = field(default_factory=dict)
 
     def __call__(self, images: Tensor, first: int = 0) -> Iterator[PendingStep]:
-        """A step for each of ``images`` [B, C, H, W], numbered from ``first``.
+        """Record a step for each image.
+
+        Args:
+            images: [B, C, H, W].
+            first: Number of the first step.
 
         Raises:
-            CaptureError: the model cannot run on an image, or an output cannot be recorded.
-            LayerNotFound, NoConvolution: as `layers.select` does.
+            CaptureError: The model cannot run on an image, or an output cannot be recorded.
+            LayerNotFound: A pattern in ``layers`` matches no layer.
+            NoConvolution: The model has no layer to record by default.
         """
         done = 0
         try:
@@ -89,11 +94,7 @@ class ImagePasses:
             yield self._alone(images[number : number + 1], first + number)
 
     def one(self, image: Tensor, step: int = 0) -> StepData:
-        """The step of one image [1, C, H, W], finalized.
-
-        Raises:
-            CaptureError, LayerNotFound, NoConvolution: as calling it does.
-        """
+        """Record the step of one image [1, C, H, W] and finalize it; raises like ``__call__``."""
         return self._alone(image, step).to_host()
 
     def _alone(self, image: Tensor, step: int) -> PendingStep:
@@ -112,22 +113,22 @@ class ImagePasses:
         return recorded
 
     def _together(self, images: Tensor, first: int) -> Iterator[PendingStep]:
-        """As many of the images as one pass may hold."""
+        """Record as many of the images as fit into one pass."""
         size = tuple(images.shape[1:])
         known = self._shapes.get(size)
         if known is not None:
-            yield from self._batch(images[: self._most(known)], known, first)
+            yield from self._batch(images[: self._max_images(known)], known, first)
             return
         recorded = self._alone(images[:1], first)
         alone = recorded.to_host()
         yield replace(recorded, to_host=lambda: alone)
         shapes = {measured.layer_call.label: measured.shape for measured in alone.measured}
-        again, *others = self._batch(images[: max(2, self._most(shapes))], shapes, first)
-        _check_same(alone, again.to_host())
+        again, *others = self._batch(images[: max(2, self._max_images(shapes))], shapes, first)
+        _check_same_statistics(alone, again.to_host())
         self._shapes[size] = shapes
         yield from others
 
-    def _most(self, shapes: Shapes) -> int:
+    def _max_images(self, shapes: Shapes) -> int:
         values = sum(int(np.prod(shape)) for shape in shapes.values())
         return max(1, MAX_PASS_BYTES // max(1, 4 * values))
 
@@ -141,7 +142,7 @@ class ImagePasses:
             reason = f"a pass on {len(images)} images failed: {first_line(error)}"
             raise NotSeparable(reason) from error
         if seen.labels != list(shapes):
-            raise NotSeparable(f"other layers ran on {len(images)} images than on one")
+            raise NotSeparable(f"different layers ran on {len(images)} images than on one")
         return seen.steps(first)
 
     def _registry(self) -> HookRegistry:
@@ -151,7 +152,7 @@ class ImagePasses:
 
 def _run(registry: HookRegistry, images: Tensor, seen: _ImageListener) -> None:
     with registry.listening(seen):
-        # A copy: a model may work in place, and the images may go through once more.
+        # A copy: the model may modify its input in place, and the images may be run again.
         run_side_pass(registry.model, images.clone())
 
 
@@ -160,13 +161,13 @@ class _Unrecordable(FmapboardError):
 
 
 class _ImageListener:
-    """A `listener.CaptureListener` that reduces the images of a batch separately.
+    """A ``listener.CaptureListener`` that reduces each image of a batch separately.
 
     Args:
-        reducer: says what is drawn, and how, of each.
-        count: how many images go through.
-        shapes: what every layer returns for one image; None accepts anything.
-        normalization: mean and standard deviation per channel, to draw the input as it was.
+        reducer: Determines what is drawn, and how.
+        count: Number of images in the batch.
+        shapes: Expected output shapes for one image; None accepts any.
+        normalization: Mean and standard deviation per channel, to de-normalize the drawn input.
     """
 
     def __init__(
@@ -184,7 +185,7 @@ class _ImageListener:
 
     @property
     def labels(self) -> list[str]:
-        """Labels of the layers that ran on the images, in order."""
+        """Labels of the layers that ran, in call order."""
         layers = self._layers
         layer_calls = [
             (one.layer_call if isinstance(one, PendingImages) else one[0].layer_call)
@@ -193,16 +194,16 @@ class _ImageListener:
         return [layer_call.label for layer_call in layer_calls]
 
     def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Keep the model's input, which its first operation may overwrite."""
+        """Copy the model's input, which its first operation may overwrite."""
         sequences = self._reduce.has_sequences
         self._inputs = input_images((args, kwargs), None, self._normalization, sequences=sequences)
 
     def again(self) -> bool:
-        """One pass is all there is."""
+        """False: only one pass is recorded."""
         return False
 
     def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
-        """Read and copy a layer's output at once: the next operation may overwrite it."""
+        """Reduce a layer's output immediately: the next operation may overwrite it."""
         tensor = first_tensor(value)
         if tensor is None or not is_observable(tensor):
             return
@@ -219,9 +220,9 @@ class _ImageListener:
     ) -> PendingImages | list[PendingMeasurement]:
         if self._count == 1:
             return [self._reduce(layer_call, "feature_maps", tensor, module)]
-        together = reduce_images(self._reduce, layer_call, "feature_maps", tensor, module)
-        # An image at a time stays in the cache from the first pass over it to the last.
-        return together or [
+        batched = reduce_images(self._reduce, layer_call, "feature_maps", tensor, module)
+        # A single image stays in the CPU cache between passes over it.
+        return batched or [
             self._reduce(layer_call, "feature_maps", tensor[number : number + 1], module)
             for number in range(self._count)
         ]
@@ -238,8 +239,8 @@ class _ImageListener:
         """One step per image, numbered from ``first``; waits for the device.
 
         Args:
-            first: the first image's number.
-            kernels: belong to the first image's step.
+            first: Number of the first step.
+            kernels: Convolution kernels for the first image's step.
         """
         held = [tensor for layer in self._layers for tensor in _tensors(layer)]
         held += [image.values for image in self._inputs]
@@ -274,20 +275,22 @@ def _unrecordable(about: str, error: Exception) -> None:
     raise CaptureError(f"{about}: {error}") from error
 
 
-def _check_same(alone: StepData, together: StepData) -> None:
-    """Compare the numbers of an image that went through alone and in a batch, layer by layer.
+def _check_same_statistics(alone: StepData, together: StepData) -> None:
+    """Compare the statistics of an image that was run alone and in a batch, layer by layer.
 
     Raises:
-        NotSeparable: a layer's numbers differ.
+        NotSeparable: The statistics of a layer differ.
     """
     for one, other in zip(alone.measured, together.measured, strict=True):
         first, second = one.statistics, other.statistics
-        assert first is not None  # images are always measured
+        assert first is not None  # always computed for images
         assert second is not None
         span = np.fmax.reduce(first.maximum) - np.fmin.reduce(first.minimum)
         margin = _TOLERANCE * (span if np.isfinite(span) else 0.0)
-        moments = ("mean", "std") if one.layer_call.pictures else ()  # not taken of any other
+        moments = ("mean", "std") if one.layer_call.pictures else ()  # other layers have none
         for name in ("minimum", "maximum", *moments):
             here, there = getattr(first, name), getattr(second, name)
             if not np.allclose(here, there, rtol=0.0, atol=margin, equal_nan=True):
-                raise NotSeparable(f"{one.layer_call.label} treats an image in a batch otherwise")
+                raise NotSeparable(
+                    f"{one.layer_call.label} differs when an image is run in a batch"
+                )

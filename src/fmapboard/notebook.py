@@ -1,4 +1,4 @@
-"""Maps that show themselves in a notebook: what `extract` returns, and the grid of one tensor."""
+"""Maps that display themselves in a notebook: ``draw``, and the result of ``extract``."""
 
 from __future__ import annotations
 
@@ -28,16 +28,22 @@ _CALL = LayerCall("maps", "Tensor")
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Grid:
-    """One sample's channels as a picture; shows itself in a notebook.
+    """One sample's channels as a picture; displays itself in a notebook.
 
-    ``picture`` holds the pixels, ``said`` what was left out of them.
+    Attributes:
+        picture: The pixels.
+        said: What is drawn and what was omitted.
     """
 
     picture: Picture
     said: str
 
     def save(self, path: str | Path) -> None:
-        """Write a PNG file."""
+        """Write a PNG file, replacing an existing one.
+
+        Args:
+            path: Path of the file.
+        """
         Path(path).write_bytes(self._repr_png_())
 
     def _repr_png_(self) -> bytes:
@@ -59,30 +65,40 @@ def draw(
     channel_axis: int | None = None,
     depth: int | None = None,
 ) -> Grid:
-    """A grid of one sample's channels, as the Images dashboard has it; small maps are enlarged.
+    """Draw one sample's channels as a grid of tiles, as in the Images dashboard.
 
-    >>> draw(torch.rand(1, 8, 40, 40))
-    Grid(86×170 px, 8 channels)
+    Maps below 32 px are enlarged by an integer factor.
 
     Args:
-        maps: [N, C, H, W] or [N, C, D, H, W], as `extract` returns it, tokens [N, L, C] that fill
-            a square, or a sequence whose ``channel_axis`` is given: a row of pixels per channel.
-        sample: which of the N.
-        max_channels: draw at most so many; None draws all.
-        max_tile: average larger maps down to at most this many px per side, and sequences to rows
-            of at most 8 times as many; None keeps the size.
-        scale: ``"channel"``: each on its own; ``"layer"``: one for all.
-        colormap: ``"grey"``, ``"viridis"``, ``"magma"`` or the zero-centred ``"signed"``.
-        channel_axis: where the channels are: 1 for a sequence [N, C, L] (Conv1d), 2 or -1 for
-            [N, L, C] (LSTM, Embedding, tokens); None decides by the shape.
-        depth: which depth slice of a volume; None draws the middle one.
+        maps: [N, C, H, W] or [N, C, D, H, W], as ``extract`` returns it; tokens [N, L, C] whose
+            number is a square; or, with ``channel_axis``, a sequence, drawn as one row of pixels
+            per channel.
+        sample: Index of the sample.
+        max_channels: Maximum number of channels; None draws all.
+        max_tile: Maximum side of a tile in px; larger maps are averaged down. Rows of sequences may
+            be 8 times as long. None keeps the size.
+        scale: ``"channel"``: each channel between its own extremes; ``"layer"``: one scale for all.
+        colormap: ``"grey"``, ``"viridis"``, ``"magma"`` or the zero-centered ``"signed"``.
+        channel_axis: Axis of the channels: 1 for a sequence [N, C, L] (Conv1d), 2 or -1 for
+            [N, L, C] (LSTM, Embedding, tokens); None infers it from the shape.
+        depth: Depth slice of a volume; None draws the middle one.
+
+    Returns:
+        The picture. It displays itself in a notebook, and ``save(path)`` writes it as a PNG file.
 
     Raises:
-        ConfigurationError: the tensor is no maps, has no such sample, or an option is unknown.
+        ConfigurationError: The tensor's shape cannot be drawn, there is no such sample, or an
+            option is invalid.
+
+    Example:
+        >>> import torch
+        >>> from fmapboard import draw
+        >>> draw(torch.rand(1, 8, 40, 40))
+        Grid(86×170 px, 8 channels)
     """
     if not isinstance(maps, Tensor):
         raise ConfigurationError(
-            f"maps={type(maps).__name__}: expected a tensor [N, C, H, W], as extract(...)[layer] is"
+            f"maps={type(maps).__name__}: expected a tensor [N, C, H, W], as in extract(...)[layer]"
         )
     colours = palette(colormap)
     check_depth(depth)
@@ -90,7 +106,7 @@ def draw(
         raise ConfigurationError(f"scale={scale!r}: expected 'channel' or 'layer'")
     if maps.dim() == 0 or not 0 <= sample < len(maps):
         count = len(maps) if maps.dim() else 0
-        raise ConfigurationError(f"sample={sample}: there are {count}")
+        raise ConfigurationError(f"sample={sample}: the maps have {count} samples, counted from 0")
     reducer = Reducer(
         None, max_channels, max_tile, scale, colours.zero_centered, tokens_are_patches=True,
         depth=depth,
@@ -106,13 +122,14 @@ def draw(
 
 
 class LayerMaps(dict[str, Any]):
-    """Layer name -> tensor: a dict that prints shapes, and shows grids in a notebook.
+    """Layer name -> tensor: a dict that prints shapes and displays pictures in a notebook.
 
-    It is copied and pickled as an `OrderedDict`, so what `torch.save` writes loads anywhere.
+    It is copied and pickled as an ``OrderedDict``, so that files written by ``torch.save`` can be
+    loaded without fmapboard.
 
     Attributes:
-        axes: by layer, which axes of its first tensor are which.
-        reducer: selects and reduces what a notebook draws of each layer.
+        axes: Layer name -> axes of the layer's first tensor.
+        reducer: Selects and reduces what a notebook displays of each layer.
     """
 
     def __init__(self, *values: Any, **by_name: Any) -> None:
@@ -138,7 +155,7 @@ class LayerMaps(dict[str, Any]):
         )
 
     def _image(self, name: str) -> str:
-        """The first channels of the first sample, small: a network has many layers."""
+        """The first channels of the first sample, small since a network has many layers."""
         maps = first_tensor(self[name])
         if maps is None or maps.dim() < 3:
             return ""
@@ -168,14 +185,14 @@ def _axes(maps: Tensor, channel_axis: int | None) -> Axes:
 
 
 def _planes(maps: Tensor, reducer: Reducer, axes: Axes) -> Planes | None:
-    """What is drawn of a tensor; None where nothing can be."""
+    """The drawn part of a tensor, quantized; None if it cannot be drawn."""
     if not is_observable(maps):
         return None
     with aside(maps.device.type):
         view = reducer.read(maps, axes)
         if not view.drawable:
             return None
-        assert reducer.quantize is not None  # made with the reducer
+        assert reducer.quantize is not None  # set in Reducer.__post_init__
         kept, shape = reducer.keep(view, reducer.samples), tuple(maps.shape)
         pending = PendingMeasurement(_CALL, "feature_maps", shape, reducer.quantize, kept)
         return pending.to_host().planes

@@ -1,29 +1,34 @@
-"""The stored format of the Feature maps tab's records: what writer and tab agree on.
+"""Stored format of the Feature maps tab's records, shared by writer and plugin.
 
-A record is a blob sequence. Blob 0 is a JSON header; blob 1 holds the arrays that the header
-lists, one after the other, little-endian float32. A first-step record goes on with one PNG a sample
-and picture, in the header's order. Readers ignore keys they do not know; a change that old readers
-would misread gets a new number.
+A record is a sequence of blobs. Blob 0 is a JSON header. Blob 1 holds the arrays that the header
+lists, one after another, as little-endian float32. In a layer's first-step record one PNG per
+picture and sample follows, in the header's order. Readers ignore unknown keys; a change that old
+readers would misread gets a new format number.
 
 Header keys: ``format``, ``layer``, ``type``, ``kernel_shape`` (list or null), ``call``,
-``position``, ``step``, ``steps_written``, ``training_thread_ms``, ``pictures`` and ``arrays``.
-A picture: ``kind``, ``tag`` (of its Images series), ``shape`` (the tensor's own), ``channels``
-(all of them), ``drawn`` (channels drawn: 0 … drawn - 1), ``samples``, ``tile`` ([height, width]
-px), ``columns``, ``padding``, ``block`` (px averaged into one), ``view``, ``palette``, ``scale``.
-``activation`` ({``label``, ``type``}) is there where an activation module with a floor comes next.
-A picture of kernels has ``peak`` (the largest magnitude: its scale is -peak … peak) instead.
+``position``, ``step``, ``steps_written``, ``training_thread_ms``, ``pictures`` and ``arrays``; and
+``activation`` ({``label``, ``type``}) if an activation that can be off directly follows the layer.
 
-Format 2 adds ``layout`` to pictures; without it, and in format 1, a picture is a grid of tiles.
-``"rows"`` is one picture of sequences [C, L]: a row of pixels per channel, a column per position
-(``block`` positions averaged into one), so ``tile`` is [1, columns], ``columns`` 1 and ``padding``
-0. Kernels of sequences in ``"rows"`` are one tile, 1 px high, per output (down) and input (across).
-A record without such a picture is still written as format 1.
+Keys of a picture: ``role`` (a ``records.TensorKind``), ``tag`` (in the Images dashboard), ``shape``
+(of the whole tensor), ``channels`` (of the whole tensor), ``drawn`` (channels 0 … drawn - 1 are
+drawn), ``samples``, ``tile`` ([height, width] px), ``columns``, ``padding``, ``block`` (side in px
+of the square averaged into one pixel), ``view``, ``palette`` and ``scale``. A picture of kernels
+has only ``role``, ``tag``, ``padding``, ``palette`` and ``peak`` (the largest magnitude; its scale
+is -peak … peak).
 
-An array: ``name``, ``shape``. Names: ``<role>.lo`` and ``<role>.hi`` [samples, drawn];
-``<role>.flat`` [samples, drawn] 0 or 1; ``<role>.<statistic>`` [drawn], the statistics of
-`records.Statistics` (counts are float32 too: exact up to 2^24). Flags and counts that are 0
-throughout are left out; so is ``dead`` where the layer is no activation module.
-``activation.dead`` [drawn]: that activation module returned nothing but its floor.
+Format 2 adds ``layout`` to pictures. Without it, and in format 1, a picture is a grid of tiles.
+With ``"rows"`` it is one picture of sequences [C, L], with one row of pixels per channel and one
+column per position (or per ``block`` positions, averaged); ``tile`` is then [1, number of columns],
+``columns`` is 1 and ``padding`` is 0. A picture of kernels of sequences in ``"rows"`` has one tile,
+1 px high, per output (down) and input (across). A record without such a picture is still written as
+format 1.
+
+Keys of an array: ``name`` and ``shape``. ``<role>.lo`` and ``<role>.hi`` are [samples, drawn];
+``<role>.flat`` is [samples, drawn] with 0 or 1; ``<role>.<statistic>`` is [drawn], with the
+statistics of ``records.Statistics`` (counts are float32 too, exact up to 2^24).
+``activation.dead`` [drawn] marks channels for which the following activation returned only its off
+value. Flags and counts that are 0 throughout are omitted, as is ``dead`` for layers that are not
+activations.
 """
 
 from __future__ import annotations
@@ -40,7 +45,7 @@ from fmapboard.errors import FmapboardError
 
 Floats = npt.NDArray[np.floating[Any]]
 FORMAT = 2
-"""The newest format that this version reads and writes."""
+"""Newest format that this version reads and writes."""
 PLUGIN_NAME = "feature_maps"
 
 
@@ -51,10 +56,15 @@ class FormatError(FmapboardError):
 def pack(
     header: Mapping[str, Any], arrays: Mapping[str, Floats], more: Sequence[bytes] = ()
 ) -> tuple[bytes, ...]:
-    """Header and arrays as blobs; ``more`` follows them as it is.
+    """Pack a header and arrays into blobs.
+
+    Args:
+        header: The header without ``format`` and ``arrays``.
+        arrays: Name -> array, of any shape.
+        more: Blobs to append unchanged.
 
     Raises:
-        ValueError: the header holds NaN or infinity, which JSON has no word for.
+        ValueError: The header contains NaN or infinity, which JSON cannot represent.
     """
     listed = [{"name": name, "shape": list(array.shape)} for name, array in arrays.items()]
     has_layout = any("layout" in picture for picture in header.get("pictures", ()))
@@ -66,10 +76,10 @@ def pack(
 
 
 def unpack(blobs: Sequence[bytes]) -> tuple[dict[str, Any], dict[str, Floats]]:
-    """The header and the arrays of a stored record; the arrays are read-only views of blob 1.
+    """The header and arrays of a stored record; the arrays are read-only views of blob 1.
 
     Raises:
-        FormatError: the record is broken, or of a newer format than this version knows.
+        FormatError: The record is damaged, or its format is newer than this version supports.
     """
     try:
         header: dict[str, Any] = json.loads(blobs[0])

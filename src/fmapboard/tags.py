@@ -1,7 +1,7 @@
-"""Every tag that is written to TensorBoard or read back, defined once.
+"""Every tag that is written to TensorBoard or read from it, defined once.
 
-TensorBoard groups by the text before the first ``/``. A label is a layer's name, with ``.call2``
-and so on behind it for later calls in one forward pass.
+TensorBoard groups tags by the text before the first ``/``. A label is a layer's name; for the
+layer's second and later calls in one forward pass it ends in ``.call2`` and so on.
 """
 
 from __future__ import annotations
@@ -9,21 +9,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 LOGGED_STEP_MS = "fmapboard/logged_step_ms"
-"""Scalar: what the logged step cost the training thread, in milliseconds."""
+"""Scalar: time in ms that the logged step took on the training thread."""
 DROPPED_STEPS = "fmapboard/dropped_steps"
-"""Scalar: logged steps that were dropped so far because the queue was full."""
+"""Scalar: number of logged steps dropped so far because the queue was full."""
 WAITED_MS = "fmapboard/waited_ms"
-"""Scalar: how long training waited before this step because the queue was full, in milliseconds;
-only where it waited."""
+"""Scalar: time in ms that training waited before this step because the queue was full.
+
+Written only if training had to wait.
+"""
 SKIPPED_STEPS = "fmapboard/skipped_steps"
-"""Scalar: optimizer steps that the GradScaler skipped so far."""
+"""Scalar: number of optimizer steps skipped so far by the GradScaler."""
 FIRST_NONFINITE = "fmapboard/first_nonfinite"
-"""Text: where the first value that is not finite was found; written once."""
+"""Text: where the first non-finite value was found; written once."""
 
 RECORD = "fmapboard/"
-"""The Feature maps tab: one record per layer and step, ``fmapboard/<label>``."""
+"""Feature maps tab: one record per layer and step, ``fmapboard/<label>``."""
 FIRST_RECORD = "fmapboard_first/"
-"""The Feature maps tab: a layer's first step again, grids included."""
+"""Feature maps tab: a layer's first step again, including the grids."""
 
 NETWORK_INPUT = "network_input/sample_"
 CONSTANT_CHANNELS, NONFINITE, DEAD_CHANNELS = "constant_channels", "nonfinite", "dead_channels"
@@ -31,7 +33,7 @@ WEIGHTS, GRADIENTS = "weights", "gradients"
 GRADIENT_NORM = "gradient_norm"
 GRADIENT_NORM_BEFORE_CLIPPING = "gradient_norm_before_clipping"
 TOTAL = "total"
-"""The name under which the norm of all gradients together stands among those of the parameters."""
+"""Name of the norm over all gradients, in the group with those of the parameters."""
 
 HISTOGRAM_OF: Mapping[str, str] = {
     "feature_maps": "activations",
@@ -41,14 +43,15 @@ HISTOGRAM_OF: Mapping[str, str] = {
 """Kind of a layer's tensor -> group of its histogram."""
 
 GRADIENT_NORM_CHART = {"Gradient norms": {"all layers": rf".*{GRADIENT_NORM}/.*"}}
-"""Custom Scalars: category -> chart -> pattern of its tags."""
+"""Custom Scalars: category -> chart -> pattern of the chart's tags."""
 
 
 def prefix(name: str | None) -> str:
-    """What stands in front of every tag of a model that was watched under a name.
+    """The prefix of every tag of a model that is watched under the given name.
 
-    >>> prefix("generator"), prefix(None)
-    ('generator.', '')
+    Example:
+        >>> prefix("generator"), prefix(None)
+        ('generator.', '')
     """
     return f"{name}." if name else ""
 
@@ -56,25 +59,28 @@ def prefix(name: str | None) -> str:
 def image(kind: str, group: str, label: str) -> str:
     """The tag of a layer's pictures.
 
-    >>> image("feature_maps", "64x3x7x7", "conv1")
-    'feature_maps_64x3x7x7/conv1'
+    Example:
+        >>> image("feature_maps", "64x3x7x7", "conv1")
+        'feature_maps_64x3x7x7/conv1'
     """
     return f"{kind}_{group}/{label}"
 
 
 def network_input(sample: int) -> str:
-    """The tag of the image that went into the network.
+    """The tag of an input image of the network.
 
-    >>> network_input(0)
-    'network_input/sample_0'
+    Example:
+        >>> network_input(0)
+        'network_input/sample_0'
     """
     return f"{NETWORK_INPUT}{sample}"
 
 
 def of(group: str, name: str) -> str:
-    """The tag of a layer or a parameter in a group of scalars or histograms.
+    """The tag of a layer or parameter in a group of scalars or histograms.
 
-    >>> of(GRADIENT_NORM, "conv1.weight")
-    'gradient_norm/conv1.weight'
+    Example:
+        >>> of(GRADIENT_NORM, "conv1.weight")
+        'gradient_norm/conv1.weight'
     """
     return f"{group}/{name}"

@@ -186,7 +186,7 @@ def test_the_first_bad_activation_is_named_once_in_the_log_and_as_text(
             model(torch.randn(2, 3, 8, 8)).sum().backward()
             optimizer.step()
     said = (
-        "step 2: first values that are not finite: 2 NaN, 1 +Inf of 288 in the activations of "
+        "step 2: first non-finite values: 2 NaN, 1 +Inf of 288 in the activations of "
         "layer `bad` (Same, call 3)"
     )
     tag = "fmapboard/first_nonfinite"
@@ -206,7 +206,7 @@ def test_a_bad_gradient_of_a_parameter_is_named_where_all_activations_are_finite
             model(torch.randn(2, 3, 8, 8)).sum().backward()
             model[1].bias.grad[:3] = torch.tensor([NAN, -INF, -INF])
             optimizer.step()
-    said = "first values that are not finite: 1 NaN, 2 -Inf in the gradient of parameter `1.bias`"
+    said = "first non-finite values: 1 NaN, 2 -Inf in the gradient of parameter `1.bias`"
     assert [step.texts for step in kept.steps] == [
         {"net.fmapboard/first_nonfinite": f"step 0: {said}"},
         {},

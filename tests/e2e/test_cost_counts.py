@@ -265,8 +265,8 @@ def test_dropped_steps_are_counted_in_the_run_and_said_once_in_the_log(
     assert [step.scalars["fmapboard/dropped_steps"] for step in writer.steps] == [0.0, 4.0]
     assert board.dropped_steps == 4
     assert [record.message for record in caplog.records] == [
-        "fmapboard: step 5: 4 logged steps dropped so far, since they come faster than they are "
-        "written (the scalar fmapboard/dropped_steps counts on); log less often, or with "
+        "fmapboard: step 5: 4 logged steps dropped so far, since they are logged faster than they "
+        "are written (see the scalar fmapboard/dropped_steps); log less often, or use "
         "when_full='wait'"
     ]
 

@@ -66,7 +66,7 @@ def test_tokens_of_a_vit_are_drawn_as_patches_without_the_class_token() -> None:
     true = fmapboard.extract(model, X, layers=name)[name]  # [N, 17, 16]
     kept, picture = of(step, name)
     assert_drawn(picture, true[0, 1:].T.reshape(16, 4, 4))
-    assert "16 tokens drawn as 4×4 patches, the first 1 left out" in picture.description
+    assert "16 tokens drawn as 4×4 patches, prefix tokens skipped: 1" in picture.description
     assert kept.statistics.maximum.tolist() == pytest.approx(true.amax((0, 1)).tolist())
     assert of(step, f"{name}.ln_1")[1] is not None
 
@@ -78,7 +78,7 @@ def test_prefix_tokens_of_timm_are_left_out(name: str, left_out: int) -> None:
     model = timm.create_model(name, img_size=size, num_classes=3, depth=1)
     step = log(model, torch.randn(1, 3, size, size), "blocks.0")
     picture = of(step, "blocks.0")[1]
-    said = f"{side**2} tokens drawn as {side}×{side} patches, the first {left_out} left out"
+    said = f"{side**2} tokens drawn as {side}×{side} patches, prefix tokens skipped: {left_out}"
     assert said in picture.description
 
 
@@ -175,4 +175,4 @@ def test_the_type_of_a_module_tells_which_axis_its_channels_are(
 def test_a_shape_that_fits_both_readings_is_read_plainly_and_says_so() -> None:
     read, said = last_axis_is_channels(_Block(), (2, 16, 5, 16))
     assert not read
-    assert said == "the second or the last axis may hold the channels; the second is taken"
+    assert said == "the channels may be on the second or on the last axis; the second is used"

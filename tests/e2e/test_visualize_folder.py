@@ -105,7 +105,8 @@ def test_a_network_that_mixes_images_is_drawn_one_by_one_and_that_is_said(
     )
     assert visualize("photos", "--model", "mixing:build", "--logdir", "run") == 0
     said = capsys.readouterr().err.strip().splitlines()
-    assert said == ["Running one image per forward pass: 2 treats an image in a batch otherwise"]
+    reason = "2 differs when an image is run in a batch"
+    assert said == [f"Running one image per forward pass: {reason}"]
     assert [step for step, *_ in series("run")["feature_maps_4x4x3x3/2"]] == [0, 1, 2, 3, 4, 5]
 
 

@@ -89,11 +89,11 @@ def over_the_batch() -> nn.Module:
 @pytest.mark.parametrize(
     ("make", "reason"),
     [
-        (over_the_batch, "2 treats an image in a batch otherwise"),
-        (Backwards, "convolution treats an image in a batch otherwise"),
+        (over_the_batch, "2 differs when an image is run in a batch"),
+        (Backwards, "convolution differs when an image is run in a batch"),
         (Loop, "returns [1, 4, 10, 10] for one image and [1, 4, 10, 10] for 5"),
         (Pieces, "returns [4, 4, 1, 10] for one image and [20, 4, 1, 10] for 5"),
-        (Skipping, "other layers ran on 5 images than on one"),
+        (Skipping, "different layers ran on 5 images than on one"),
         (Own, "returns [5, 4, 4, 4] for one image and [5, 4, 4, 4] for 5"),
         (Fixed, "a pass on 5 images failed: shape '[1, 4, 100]' is invalid"),
     ],

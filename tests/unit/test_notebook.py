@@ -138,7 +138,11 @@ def test_extract_shows_sequences_as_watch_draws_them() -> None:
 @pytest.mark.parametrize(
     ("arguments", "options", "text"),
     [
-        (torch.rand(2, 3, 4, 4), {"sample": 2}, "sample=2: there are 2"),
+        (
+            torch.rand(2, 3, 4, 4),
+            {"sample": 2},
+            "sample=2: the maps have 2 samples, counted from 0",
+        ),
         (torch.rand(2, 3, 5), {}, r"maps of shape \[2, 3, 5\] cannot be drawn"),
         (torch.rand(2, 3, 5), {"channel_axis": 3}, r"channel_axis=3: .* one of the axes 1 to 2"),
         (torch.rand(2, 3, 5), {"channel_axis": 0}, "channel_axis=0: .* axis 0 holds the samples"),

@@ -1,7 +1,7 @@
-"""From a live tensor to a compact copy of it, and from that to numbers.
+"""Reduce a live tensor to a compact copy, and that copy to numbers.
 
-`Reducer` copies what will be drawn and takes the sums that statistics need, on the training thread;
-``to_host`` finalizes the numbers, on any thread::
+On the training thread, ``Reducer`` copies what will be drawn and computes the sums that the
+statistics need. ``to_host`` finalizes the numbers, on any thread::
 
     pending = Reducer.for_model(model)(layer_call, "feature_maps", tensor, module)
     pending.to_host().statistics.mean        # f64 [C]

@@ -1,4 +1,4 @@
-"""Which axes of a layer's tensor are N, C, H and W."""
+"""Find which axes of a layer's tensor are N, C, H and W."""
 
 from __future__ import annotations
 
@@ -19,114 +19,119 @@ _SPATIAL = {
     nn.Conv3d: 3, nn.ConvTranspose3d: 3,
 }  # fmt: skip
 
-_WIDE = (torch.float32, torch.float64)
+_FLOAT_DTYPES = (torch.float32, torch.float64)
 
 _PREFIXES = (0, 1, 2, 4, 5)
-"""How many tokens vision transformers put in front: class, distillation, registers."""
+"""Numbers of prefix tokens in vision transformers: class, distillation and register tokens."""
 
 _Norm = nn.modules.batchnorm._BatchNorm
 
 
 @dataclass(frozen=True, slots=True)
 class Axes:
-    """Which axes of one layer's tensor hold samples and channels; the others are spatial.
+    """The sample and channel axes of a layer's tensor; all other axes are spatial.
 
     Attributes:
-        channels: the axis of the channels.
-        batch: the axis of the samples; None for a tensor of a single one.
-        tokens: the one spatial axis counts tokens, which may be patches of an image.
-        said: how the axes were found, where that is not plain.
+        channels: Index of the channel axis.
+        batch: Index of the sample axis; None for an unbatched tensor.
+        tokens: True if the only spatial axis counts tokens, which may be patches of an image.
+        note: How the axes were determined, if that is not obvious; shown in the description.
     """
 
     channels: int = 1
     batch: int | None = 0
     tokens: bool = False
-    said: str = ""
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class MapsView:
-    """A tensor seen as maps.
+    """A tensor interpreted as maps.
 
     Attributes:
-        maps: [N, C, *spatial], float32 or float64, with any number of spatial axes; it may alias
+        maps: ``[N, C, *spatial]``, float32 or float64, with any number of spatial axes. May alias
             the layer's live tensor.
-        drawable: False where the axes have no meaning as a picture.
-        said: what was done to get there, for the picture's description; empty for plain maps.
-        patches: of tokens, the part that is drawn: [N, C, H, W].
+        drawable: False if the tensor cannot be shown as a picture.
+        note: How the tensor was converted to maps, for the picture's description; empty for plain
+            maps.
+        patches: [N, C, H, W], the part that is drawn if the tensor holds tokens; otherwise None.
     """
 
     maps: Tensor
     drawable: bool = True
-    said: str = ""
+    note: str = ""
     patches: Tensor | None = None
 
 
 def axes_of(
     module: nn.Module, shape: Sequence[int], *, channels_last_sequences: bool = True
 ) -> Axes:
-    """Find the axes of a layer's input or output of this shape.
+    """Find the axes of a layer's input or output of the given shape.
 
-    Convolutions know their number of axes, so an unbatched tensor is a single sample. Recurrent
-    modules have [L, N, C], or [N, L, C] with ``batch_first``. Of other modules: [C] and [N, C] are
-    maps of one pixel; [N, C, H, W] and [N, C, D, H, W] are maps, or [N, H, W, C] and
-    [N, D, H, W, C] where the module's type tells (`last_axis_is_channels`); three axes are
-    [N, L, C] (tokens) where ``channels_last_sequences``, else [N, C, L].
+    - Convolutions: the number of spatial axes is known, so an unbatched tensor is recognized.
+    - Recurrent modules: [L, N, C], or [N, L, C] with ``batch_first``.
+    - Other modules, [C] and [N, C]: maps of one pixel.
+    - Other modules, three axes: [N, L, C] (tokens) with ``channels_last_sequences``, otherwise
+      [N, C, L].
+    - Other modules, four or five axes: [N, C, H, W] or [N, C, D, H, W]; or [N, H, W, C] or
+      [N, D, H, W, C] if ``last_axis_is_channels`` says so.
 
-    >>> axes_of(nn.LSTM(8, 16), (20, 4, 16))
-    Axes(channels=2, batch=1, tokens=False, said='')
+    Example:
+        >>> axes_of(nn.LSTM(8, 16), (20, 4, 16))
+        Axes(channels=2, batch=1, tokens=False, note='')
     """
     spatial = _spatial_axes(type(module))  # type: ignore[arg-type]  # a type is hashable
     if spatial is not None:
         return Axes() if len(shape) == spatial + 2 else Axes(channels=0, batch=None)
     if isinstance(module, nn.RNNBase) and len(shape) == 3:
         return Axes(channels=2, batch=0 if module.batch_first else 1)
-    turned, why = last_axis_is_channels(module, shape)
-    if len(shape) == 3 and (turned or channels_last_sequences):
+    is_last, reason = last_axis_is_channels(module, shape)
+    if len(shape) == 3 and (is_last or channels_last_sequences):
         return Axes(channels=2, tokens=True)
     if len(shape) < 2:
         return Axes(channels=0, batch=None)
-    return Axes(channels=len(shape) - 1 if turned else 1, said=why)
+    return Axes(channels=len(shape) - 1 if is_last else 1, note=reason)
 
 
 def as_maps(
     tensor: Tensor, axes: Axes, *, tokens_are_patches: bool = False, tokens_are_rows: bool = False
 ) -> MapsView:
-    """Read a layer's input or output as maps.
+    """Convert a layer's input or output to maps.
 
-    Tokens are not drawn, except: with ``tokens_are_patches``, as many as fill a square are maps
-    (`as_patches`); with ``tokens_are_rows``, they are sequences like any other.
+    By default tokens are measured but not drawn. With ``tokens_are_patches``, a number of tokens
+    that fills a square is drawn as maps (see ``as_patches``); with ``tokens_are_rows``, tokens are
+    drawn like any other sequence.
     """
-    tensor, said = _real(tensor.detach())
+    tensor, note = _real(tensor.detach())
     if axes.batch is None:
         tensor = tensor.reshape(1, -1) if tensor.dim() == 0 else tensor.unsqueeze(0)
         axes = replace(axes, batch=0, channels=1)
     maps = tensor
     if (axes.batch, axes.channels) != (0, 1):
         maps = tensor.movedim((axes.batch or 0, axes.channels), (0, 1))  # [N, C, *spatial]
-    found = as_patches(maps) if axes.tokens and tokens_are_patches else None
-    if found is not None:
-        return MapsView(maps, said=_joined(said, found[1]), patches=found[0])
+    patches_and_note = as_patches(maps) if axes.tokens and tokens_are_patches else None
+    if patches_and_note is not None:
+        return MapsView(maps, note=_joined(note, patches_and_note[1]), patches=patches_and_note[0])
     drawable = maps.dim() <= 5 and (tokens_are_rows or not axes.tokens)
-    return MapsView(maps, drawable, said=_joined(said, axes.said))
+    return MapsView(maps, drawable, note=_joined(note, axes.note))
 
 
 @lru_cache(maxsize=256)
 def _spatial_axes(kind: type) -> int | None:
-    """Of a convolution's maps; None for other modules."""
+    """Number of spatial axes of a convolution's maps; None for other modules."""
     return next((n for known, n in _SPATIAL.items() if issubclass(kind, known)), None)
 
 
 def _real(tensor: Tensor) -> tuple[Tensor, str]:
-    """Any tensor as float32 or float64, and what was done where that is more than a wider type."""
-    if tensor.dtype in _WIDE:
+    """The tensor as float32 or float64, and a note if the conversion was more than a cast."""
+    if tensor.dtype in _FLOAT_DTYPES:
         return tensor, ""
-    said = ""
+    note = ""
     if tensor.is_complex():
-        tensor, said = tensor.abs(), "absolute values of complex numbers"
+        tensor, note = tensor.abs(), "absolute values of complex numbers"
     elif tensor.is_quantized:
-        tensor, said = tensor.dequantize(), f"dequantized from {tensor.dtype}"
-    return tensor if tensor.dtype in _WIDE else tensor.to(torch.float32), said
+        tensor, note = tensor.dequantize(), f"dequantized from {tensor.dtype}"
+    return tensor if tensor.dtype in _FLOAT_DTYPES else tensor.to(torch.float32), note
 
 
 def _joined(*parts: str) -> str:
@@ -134,10 +139,14 @@ def _joined(*parts: str) -> str:
 
 
 def as_pictures(maps: Tensor, depth: int | None = None) -> tuple[Tensor, str, Layout]:
-    """Maps [N, C, *spatial] as [N, C, H, W], and what was done where that is no plain reading.
+    """Convert maps ``[N, C, *spatial]`` to pictures.
 
-    One spatial axis becomes a row of pixels per channel. Of three, one depth slice is drawn: the
-    middle one, or number ``depth``; of a layer with fewer slices, the last one.
+    A single spatial axis becomes one row of pixels per channel. Of three spatial axes one depth
+    slice is drawn: slice ``depth``, or the last one if the maps have fewer slices; the middle one
+    if ``depth`` is None.
+
+    Returns:
+        The pictures [N, C, H, W], a note on the conversion (empty for plain maps), and the layout.
     """
     if maps.dim() == 2:
         return maps[..., None, None], "", "tiles"
@@ -146,24 +155,25 @@ def as_pictures(maps: Tensor, depth: int | None = None) -> tuple[Tensor, str, La
     if maps.dim() == 5:
         slices = maps.shape[2]
         drawn = slices // 2 if depth is None else min(depth, slices - 1)
-        said = f"depth slice {drawn} of 0…{slices - 1}"
+        note = f"depth slice {drawn} of 0…{slices - 1}"
         if depth is not None and depth != drawn:
-            said += f", the last: there is no slice {depth}"
-        return maps[:, :, drawn], said, "tiles"
+            note += f" (the last one: there is no slice {depth})"
+        return maps[:, :, drawn], note, "tiles"
     return maps, "", "tiles"
 
 
 def last_axis_is_channels(module: nn.Module, shape: Sequence[int]) -> tuple[bool, str]:
-    """Does the last axis of a layer's tensor hold the channels, and what is to be said about it?
+    """Whether the last axis of a layer's tensor holds the channels, and a note for the description.
 
-    `Linear` and `LayerNorm` work on the last axis, so theirs does. A module made of such layers
-    (a Swin block) does it where the last axis of its four or five is as long as one of these layers
-    is wide, and the second axis as long as none of its layers is wide. Where both fit the plain
-    reading is kept, and that is said. The LayerNorm2d of torchvision and timm, a subclass, turns
-    its axes round and works on the second.
+    ``Linear`` and ``LayerNorm`` operate on the last axis. A module composed of such layers (a Swin
+    block, for example) is assumed to do so if its tensor has four or five axes, the last axis
+    matches the width of one of these layers, and axis 1 matches the width of none of its layers. If
+    both axes match, axis 1 is used and the note says so. ``LayerNorm2d`` of torchvision and timm is
+    a subclass of ``LayerNorm`` that operates on axis 1.
 
-    >>> last_axis_is_channels(nn.Linear(8, 16), (1, 4, 4, 16))
-    (True, 'the last axis holds the channels, as in every Linear')
+    Example:
+        >>> last_axis_is_channels(nn.Linear(8, 16), (1, 4, 4, 16))
+        (True, 'the last axis holds the channels, as in every Linear')
     """
     if len(shape) < 3:
         return False, ""
@@ -179,11 +189,11 @@ def last_axis_is_channels(module: nn.Module, shape: Sequence[int]) -> tuple[bool
     return True, f"the last axis holds the channels: the layers inside are {shape[-1]} wide"
 
 
-_AMBIGUOUS = "the second or the last axis may hold the channels; the second is taken"
+_AMBIGUOUS = "the channels may be on the second or on the last axis; the second is used"
 
 
 def _widths(module: nn.Module) -> tuple[set[int], set[int]]:
-    """Widths of the layers inside that work on the last axis, and of those on the second."""
+    """Channel counts of the inner layers that operate on the last axis, and of those on axis 1."""
     last: set[int] = set()
     second: set[int] = set()
     for inner in module.modules():
@@ -207,10 +217,10 @@ def _is_last_axis_norm(module: nn.Module) -> bool:
 
 
 def may_hold_patches(model: nn.Module) -> bool:
-    """May the model's token sequences be patches of an image?
+    """Whether the model's token sequences may be patches of an image.
 
-    It has a `Conv2d`, which cuts the image up, no `Conv1d`, which works on sequences, and no
-    attention whose batch is the second axis.
+    True for a model that has a ``Conv2d`` (to cut the image into patches), no ``Conv1d`` (which
+    would operate on sequences), and no attention with the batch on axis 1.
     """
     modules = list(model.modules())
     return (
@@ -221,24 +231,24 @@ def may_hold_patches(model: nn.Module) -> bool:
 
 
 def as_patches(maps: Tensor) -> tuple[Tensor, str] | None:
-    """Tokens [N, C, L] as maps [N, C, side, side], and what was done; None where L does not fit.
+    """Convert tokens [N, C, L] to maps [N, C, side, side], with a note; None if L does not fit.
 
-    L, or L without 1, 2, 4 or 5 prefix tokens, must be a square of at least 2x2. Only
-    nine tokens fit twice: they are taken as 3x3 and not as 2x2 behind five.
+    L, minus 0, 1, 2, 4 or 5 prefix tokens, must be the square of a side of at least 2. Only nine
+    tokens are ambiguous: they are read as 3×3, not as 2×2 after five prefix tokens.
     """
     tokens = maps.shape[2]
     for prefix in _PREFIXES:
         side = math.isqrt(max(tokens - prefix, 0))
         if side >= 2 and side * side == tokens - prefix:
-            said = f"{tokens - prefix} tokens drawn as {side}×{side} patches"
+            note = f"{tokens - prefix} tokens drawn as {side}×{side} patches"
             if prefix:
-                said += f", the first {prefix} left out"
+                note += f", prefix tokens skipped: {prefix}"
             return maps[..., prefix:].reshape(
                 *maps.shape[:2], side, side
-            ), said  # [N, C, side, side]
+            ), note  # [N, C, side, side]
     return None
 
 
 def has_no_convolution(model: nn.Module) -> bool:
-    """True for a model without convolutions: what it makes of three axes is sequences."""
+    """True for a model without convolutions: its three-axis tensors are taken as sequences."""
     return not any(isinstance(module, CONVOLUTIONS) for module in model.modules())

@@ -1,4 +1,4 @@
-"""Statistics of a batch that several processes share: each has a part of it."""
+"""Merge the statistics of a batch that is split over several processes (ranks)."""
 
 from __future__ import annotations
 
@@ -12,34 +12,41 @@ from fmapboard.records import Floats, LayerMeasurement, Statistics
 
 
 def over_ranks(measured: tuple[LayerMeasurement, ...]) -> tuple[LayerMeasurement, ...]:
-    """The statistics as of the whole batch: extremes, mean, spread, counts and flags.
+    """Replace the statistics by those of the whole batch: extremes, mean, std, counts and flags.
 
-    Every rank must call this at the same logged steps. What a rank did not measure does not count;
-    pictures and histograms stay those of this rank. One process alone gets back what it gave.
+    A collective operation: every rank must call it at the same logged steps. A tensor is merged
+    over the ranks that measured it; pictures and histograms remain those of this rank. In a single
+    process the argument is returned unchanged.
     """
     if not (dist.is_available() and dist.is_initialized()) or dist.get_world_size() == 1:
         return measured
     own = {
-        (m.layer_call.label, m.kind): (m.statistics, _values(m)) for m in measured if m.statistics
+        (m.layer_call.label, m.kind): (m.statistics, _values_per_channel(m))
+        for m in measured
+        if m.statistics
     }
-    everybodys: list[Any] = [None] * dist.get_world_size()  # of what `own` is
-    dist.all_gather_object(everybodys, own)
-    whole = []
+    gathered: list[Any] = [None] * dist.get_world_size()  # each like `own`
+    dist.all_gather_object(gathered, own)
+    merged = []
     for part in measured:
         key = (part.layer_call.label, part.kind)
-        shares = [share[key] for share in everybodys if key in share]
-        whole.append(replace(part, statistics=_merged(shares)) if shares else part)
-    return tuple(whole)
+        shares = [share[key] for share in gathered if key in share]
+        merged.append(replace(part, statistics=_merged(shares)) if shares else part)
+    return tuple(merged)
 
 
-def _values(measured: LayerMeasurement) -> int:
-    """How many values a channel has on this rank."""
-    assert measured.statistics is not None  # the caller has asked
+def _values_per_channel(measured: LayerMeasurement) -> int:
+    """Number of values per channel on this rank."""
+    assert measured.statistics is not None  # checked by the caller
     return int(np.prod(measured.shape, dtype=np.int64)) // measured.statistics.minimum.size
 
 
 def _merged(shares: list[tuple[Statistics, int]]) -> Statistics:
-    """Chan, Golub and LeVeque (1983): means and squared deviations of parts to those of a whole."""
+    """Merge the statistics of parts of a batch, each with its number of values per channel.
+
+    Means and squared deviations are combined as in Chan, Golub and LeVeque (1983), "Algorithms for
+    computing the sample variance".
+    """
     parts = [statistics for statistics, _ in shares]
     nan, up, down = (
         np.sum([getattr(part, name) for part in parts], axis=0)
@@ -60,6 +67,6 @@ def _merged(shares: list[tuple[Statistics, int]]) -> Statistics:
 
 
 def _sum(rows: Floats) -> Floats:
-    """Over ranks [R, C]; a rank whose channel has no finite value adds nothing."""
+    """Sum over ranks [R, C]; a channel without finite values on a rank (NaN) counts as 0."""
     total: Floats = np.where(np.isnan(rows), 0.0, rows).sum(0)
     return total

@@ -1,4 +1,7 @@
-"""2-norms of many gradients at once, on their own devices; a host sync on the CPU alone."""
+"""2-norms of many gradients at once, computed on the gradients' own devices.
+
+Nothing here waits for an accelerator; only norms on the CPU are read and checked at once.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +16,14 @@ from fmapboard.model.distributed import Sharding, local, sharding, summed
 from fmapboard.records import Nonfinite
 
 LARGE, SMALL = 1e15, 1e-15
-"""Beyond these, squares and sums of float32 values may overflow or vanish."""
+"""Outside this range, squares and sums of squares of float32 values may overflow or underflow."""
 
 _RUN = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class PendingNorms:
-    """Norms by name, still on the device: f64 [P], or None where there are none."""
+    """Norms still on the device: f64, one per name; None if there are none."""
 
     names: tuple[str, ...] = ()
     values: Tensor | None = None
@@ -31,7 +34,7 @@ class PendingNorms:
             yield self.values
 
     def to_host(self) -> dict[str, float]:
-        """Wait for the device and copy."""
+        """Wait for the device and copy: name -> norm."""
         values = [] if self.values is None else self.values.tolist()
         return dict(zip(self.names, values, strict=True))
 
@@ -40,11 +43,11 @@ NO_NORMS = PendingNorms()
 
 
 class GradientNorms:
-    """Norms of gradients as they are read, and of the whole tensors where they are sharded.
+    """Collects gradient norms; for sharded parameters, of the whole gradient.
 
     Attributes:
-        nonfinite: by name, how many values of a gradient on the CPU are not finite; without
-            entries where all are.
+        nonfinite: Parameter name -> counts of non-finite values, for gradients on the CPU that have
+            any.
     """
 
     def __init__(self) -> None:
@@ -56,23 +59,23 @@ class GradientNorms:
         return name in self._parts
 
     def read(self, gradients: Mapping[str, Tensor], scale: Tensor | None = None) -> None:
-        """Take the norms of gradients on one kind of device.
+        """Compute the norms of gradients.
 
         Args:
-            gradients: by parameter name, of any shape, floating type and layout.
-            scale: what the gradients are still multiplied by; None for 1.
+            gradients: By parameter name, of any shape, floating-point or complex dtype, and layout.
+            scale: Factor by which the gradients are still multiplied (loss scaling); None for 1.
         """
         own = {name: dense(gradient) for name, gradient in gradients.items()}
         for (name, gradient), norm in zip(own.items(), norms(list(own.values())), strict=True):
             self._shardings[name] = sharding(gradients[name])
             self._parts[name] = norm if scale is None else norm / scale.to(norm.device)
             if norm.device.type == "cpu" and not math.isfinite(norm):
-                self.nonfinite[name] = _count(gradient)
+                self.nonfinite[name] = _count_nonfinite(gradient)
 
     def pending(self) -> PendingNorms:
-        """The norms of the whole gradients, in the order in which they were read.
+        """Norms of the whole gradients, in the order in which they were read.
 
-        Where parameters are sharded all ranks must call this.
+        If parameters are sharded, all ranks must call this.
         """
         whole = summed(list(self._parts.values()), list(self._shardings.values()))
         stacked = torch.stack([n.to(whole[0].device) for n in whole]) if whole else None
@@ -80,42 +83,45 @@ class GradientNorms:
 
 
 def dense(gradient: Tensor) -> Tensor:
-    """This process's part of a gradient, real; of a sparse one the rows that it has, each once."""
+    """This process's part of a gradient as a real, dense tensor.
+
+    A sparse gradient gives its stored rows, each once; a complex one its real and imaginary parts.
+    """
     part = local(gradient.detach())
     values = part.coalesce().values() if part.is_sparse else part
     return torch.view_as_real(values) if values.is_complex() else values
 
 
 def norms(gradients: list[Tensor]) -> list[Tensor]:
-    """The 2-norm of each gradient, f64 [] on its device; of float32 (or wider) squares.
+    """2-norm of each gradient as an f64 scalar on its device, from squares in float32 or wider.
 
-    Float32 sums over runs of values and float64 sums over the runs: one float32 sum of 25 million
-    squares is wrong in the third digit.
+    Runs of 4096 values are summed in float32 and the runs in float64: a single float32 sum of 25
+    million squares is wrong in the third digit.
 
     Args:
-        gradients: as `dense` gives them, each of any shape, floating type and device.
+        gradients: As returned by ``dense``: any shape, floating-point dtype and device.
     """
-    found: list[Tensor] = [torch.empty(0)] * len(gradients)
-    places: dict[torch.device, list[int]] = {}
-    for place, gradient in enumerate(gradients):
-        places.setdefault(gradient.device, []).append(place)
-    for device, members in places.items():
-        runs = [_runs(gradients[place]) for place in members]
-        of_device = list(torch._foreach_norm(runs, 2, dtype=torch.float64))
+    result: list[Tensor] = [torch.empty(0)] * len(gradients)
+    by_device: dict[torch.device, list[int]] = {}
+    for index, gradient in enumerate(gradients):
+        by_device.setdefault(gradient.device, []).append(index)
+    for device, members in by_device.items():
+        runs = [_runs(gradients[index]) for index in members]
+        device_norms = list(torch._foreach_norm(runs, 2, dtype=torch.float64))
         if device.type == "cpu":
-            values = torch.stack(of_device).tolist()
+            values = torch.stack(device_norms).tolist()
             for number, value in enumerate(values):
-                if not SMALL < value < LARGE:  # squares may have left float32
-                    of_device[number] = _wide(gradients[members[number]])
-        for place, norm in zip(members, of_device, strict=True):
-            found[place] = norm
-    return found
+                if not SMALL < value < LARGE:  # squares may have overflowed or underflowed
+                    device_norms[number] = _float64_norm(gradients[members[number]])
+        for index, norm in zip(members, device_norms, strict=True):
+            result[index] = norm
+    return result
 
 
 def norms_of_runs(values: Tensor, run: int, dtype: torch.dtype | None = None) -> Tensor:
-    """2-norms [..., R] of consecutive runs of at most ``run`` values along the last axis [..., S].
+    """2-norms [..., R] of consecutive runs of at most ``run`` values along the last axis.
 
-    To be added up in float64: a float32 sum of many like squares drifts.
+    Combine them in float64: a float32 sum of many similar squares drifts.
     """
     whole = values.shape[-1] // run * run
     cut = values[..., :whole].view(*values.shape[:-1], -1, run)  # [..., R, run]
@@ -127,7 +133,7 @@ def norms_of_runs(values: Tensor, run: int, dtype: torch.dtype | None = None) ->
 
 
 def _runs(gradient: Tensor) -> Tensor:
-    """Norms of runs of a large gradient, f32 or f64; a small one as it is."""
+    """Norms of runs of a large gradient, f32 or f64; a small gradient itself, flattened."""
     flat = gradient.reshape(-1)
     if flat.numel() <= _RUN:
         return flat
@@ -135,12 +141,12 @@ def _runs(gradient: Tensor) -> Tensor:
     return norms_of_runs(flat, _RUN, dtype)
 
 
-def _wide(gradient: Tensor) -> Tensor:
+def _float64_norm(gradient: Tensor) -> Tensor:
     norm: Tensor = torch.linalg.vector_norm(gradient, dtype=torch.float64)
     return norm
 
 
-def _count(gradient: Tensor) -> Nonfinite:
-    """How many values of a dense, real gradient are NaN, +Inf and -Inf."""
+def _count_nonfinite(gradient: Tensor) -> Nonfinite:
+    """Counts of NaN, +Inf and -Inf in a dense, real gradient."""
     infinite = (int((gradient == end).sum()) for end in (torch.inf, -torch.inf))
     return Nonfinite(int(torch.isnan(gradient).sum()), *infinite)

@@ -1,4 +1,4 @@
-"""One tensor of several images, reduced in one go to what each image would leave alone."""
+"""Reduce a batch in one pass, keeping each image as if it had been run alone."""
 
 from __future__ import annotations
 
@@ -14,19 +14,22 @@ from fmapboard.records import LayerCall, TensorKind
 from fmapboard.render.quantize import Quantizer
 
 MAX_BYTES = 8 * 2**20
-"""Larger tensors leave the processor's cache between the first pass over them and the last; they
-are read an image at a time."""
+"""Larger tensors, which do not stay in the CPU cache, are reduced one image at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class PendingImages:
-    """`reducer.PendingMeasurement` of several images, side by side.
+    """Measurements of several images, still batched (see ``reducer.PendingMeasurement``).
 
     Attributes:
-        shape: the tensor's, for one image.
-        drawn: [N, C, H, W], all images.
-        samples: values for the histograms [N, S].
-        total: how many values an image has.
+        layer_call: The layer call that was measured.
+        kind: Which tensor of the layer call.
+        shape: Shape of the tensor for one image, [1, ...].
+        quantize: Quantizer of the run.
+        drawn: Copy [N, C, H, W] of what is drawn, all images.
+        statistics: Statistics of each image.
+        samples: Values for the histograms, [N, S].
+        total: Number of values per image.
     """
 
     layer_call: LayerCall
@@ -39,9 +42,9 @@ class PendingImages:
     total: int
 
     def tensors(self) -> Iterator[Tensor]:
-        """Everything that it holds."""
+        """All tensors held."""
         yield from self.statistics.parts
-        for pending in self.statistics.odd.values():
+        for pending in self.statistics.fallbacks.values():
             yield from pending.parts
         if self.drawn is not None:
             yield self.drawn.maps
@@ -49,7 +52,7 @@ class PendingImages:
             yield self.samples
 
     def split(self) -> list[PendingMeasurement]:
-        """Each image's own, with its numbers worked out."""
+        """One measurement per image, with its statistics finalized."""
         drawn, samples = self.drawn, self.samples
         return [
             PendingMeasurement(
@@ -68,11 +71,11 @@ class PendingImages:
 def reduce_images(
     reduce: Reducer, layer_call: LayerCall, kind: TensorKind, tensor: Tensor, module: nn.Module
 ) -> PendingImages | None:
-    """Reduce a tensor [N, ...] of one image each; None where they are better reduced one by one.
+    """Reduce a tensor [N, ...] that has one entry per image; None if reducing one by one is better.
 
-    That is off the CPU, where every operation waits in line anyway, and where the tensor is large
-    or does not lie in memory in the order of its axes. All images are drawn, whatever the
-    reducer's ``samples``.
+    That is the case off the CPU (where operations are queued anyway), for tensors above
+    ``MAX_BYTES``, and for non-contiguous tensors. All images are drawn, regardless of the reducer's
+    ``samples``.
     """
     if not tensor.is_cpu or tensor.nbytes > MAX_BYTES:
         return None
@@ -87,6 +90,6 @@ def reduce_images(
         samples = sample_of_each(view.maps)
         if view.drawable:
             kept = reduce.keep(view, None, each=True)
-    assert reduce.quantize is not None  # made with the reducer
+    assert reduce.quantize is not None  # set in Reducer.__post_init__
     total, shape = view.maps[0].numel(), (1, *tensor.shape[1:])
     return PendingImages(layer_call, kind, shape, reduce.quantize, kept, numbers, samples, total)

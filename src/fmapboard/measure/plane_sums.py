@@ -1,7 +1,7 @@
 """Per-plane min, max, sum and norm, computed in the forward hook on the CPU.
 
-A few vectorized passes over memory that is in the cache where possible, and one quick check of the
-result; nothing else waits here. `channel_stats` finalizes the numbers in the worker thread.
+The hook makes a few vectorized passes over the tensor, in chunks that fit the CPU cache where
+possible, and checks the result once. ``channel_stats`` finalizes the numbers in the worker thread.
 """
 
 from __future__ import annotations
@@ -16,29 +16,32 @@ from torch import Tensor
 
 from fmapboard.measure.norms import LARGE, SMALL, norms_of_runs
 
-# Below this ratio of variance to squared mean, E[x²] - E[x]² loses digits in float32: here the
-# spread has a relative error of about 1e-5.
+# Below this ratio of variance to squared mean, E[x²] - E[x]² loses digits in float32: at this
+# ratio the standard deviation has a relative error of about 1e-5.
 _CANCELLATION = 0.05
-# Planes of fewer values are read across samples, where there are that many samples.
+# Planes of fewer than _SHORT values are reduced over the samples first, from _MANY samples on.
 _SHORT, _MANY = 64, 4
-# Bytes that are read four times in a row; half of a small third-level cache.
+# Bytes per chunk that is read four times in a row: half of a small L3 cache.
 _CACHED = 4 * 2**20
-# A float32 sum of many like squares drifts; so many at most are summed before float64 takes over.
+# A float32 sum of many similar squares drifts: sum at most this many, then switch to float64.
 _RUN = 1024
 
 
 def read_extremes(planes: Tensor, floor: float | None) -> tuple[Tensor, ...] | None:
-    """Smallest and largest [R, C] over R parts of the batch; None where any is not finite.
+    """Min and max [R, C], where R is the number of samples or 1; None if any value is not finite.
 
-    ``floor``: no value is below it; then most smallest values are known from the first sample.
+    Args:
+        planes: [N, C, S].
+        floor: A lower bound of all values; then the min of most channels is known from the first
+            sample. None if there is no such bound.
     """
     hi = _largest(planes)
-    lo = _smallest(planes) if floor is None or len(planes) == 1 else _above(planes, floor)
+    lo = _smallest(planes) if floor is None or len(planes) == 1 else _with_floor(planes, floor)
     return (lo, hi) if math.isfinite(hi.sum() - lo.sum()) else None
 
 
 def _smallest(planes: Tensor) -> Tensor:
-    """[R, C] of [N, C, S]; R is 1 where samples are better compared first."""
+    """Min [R, C] of [N, C, S]; R is 1 if reducing over the samples first is faster."""
     return planes.amin(0).amin(1)[None] if is_short(planes) else planes.amin(2)
 
 
@@ -47,14 +50,15 @@ def _largest(planes: Tensor) -> Tensor:
 
 
 def is_short(planes: Tensor) -> bool:
-    """Are planes so small that one by one they leave much of each vector register unused?"""
+    """True if planes are so short that reducing each alone would waste vector lanes."""
     if planes.shape[2] >= _SHORT or len(planes) < _MANY:
         return False
-    return planes.is_contiguous() and planes.nbytes <= 2 * _CACHED  # squares are a copy
+    # `read_across` needs as much memory again for the squares.
+    return planes.is_contiguous() and planes.nbytes <= 2 * _CACHED
 
 
-def _above(planes: Tensor, floor: float) -> Tensor:
-    """Smallest values [1, C] where none is below the floor: a channel that touches it is done."""
+def _with_floor(planes: Tensor, floor: float) -> Tensor:
+    """Min [1, C], given a lower bound; a channel whose first sample reaches it is done."""
     lo = planes[:1].amin(2)
     open_channels = (lo[0] != floor).nonzero()[:, 0]
     if 2 * len(open_channels) > lo.shape[1]:
@@ -65,20 +69,24 @@ def _above(planes: Tensor, floor: float) -> Tensor:
 
 
 def read(planes: Tensor) -> tuple[Tensor, ...] | None:
-    """Smallest, largest and sum [N, C] and norms [N, C, runs] of each plane; None for odd values.
+    """Min, max and sum [N, C] and norms [N, C, runs] of each plane [N, C, S].
 
-    Of planes that vary little around a large mean also: which, in the order of [N * C], and sum and
-    norms of what lies around the mean.
+    For planes whose variance is small compared with their squared mean, three more tensors: their
+    indices into [N * C], and the sum and the norms of their values centered on the mean.
+
+    Returns:
+        Four or seven tensors; None if a value is not finite or its square leaves the float32 range.
     """
-    return _seen(planes, *_read_parts(planes))
+    return _with_centered_sums(planes, *_read_parts(planes))
 
 
 def read_each(planes: Tensor, *, moments: bool) -> tuple[tuple[Tensor, ...], list[int]]:
-    """What `read` or, without ``moments``, `read_extremes` reads of each sample alone.
+    """``read`` of each sample on its own, or ``read_extremes`` if ``moments`` is False.
 
     Returns:
-        Smallest and largest [N, C] and, for moments, sums [N, C] and norms [N, C, runs]; numbers of
-        the samples whose values are odd: nothing is known of these.
+        Min and max [N, C] and, with ``moments``, sums [N, C] and norms [N, C, runs]; and the
+        indices of samples with non-finite or extreme values, or with planes that need centered
+        sums. The numbers of these samples must not be used.
     """
     if not moments:
         lo, hi = planes.amin(2), planes.amax(2)
@@ -87,75 +95,75 @@ def read_each(planes: Tensor, *, moments: bool) -> tuple[tuple[Tensor, ...], lis
     parts = _read_parts(planes)
     margin = _margin(*parts[2:], planes.shape[2])
     least, most = margin.amin(1).tolist(), margin.amax(1).tolist()
-    plain = map(_is_between, least, most)
-    return parts, [n for n, is_plain in enumerate(plain) if not is_plain]
+    is_regular = map(_is_safe_range, least, most)
+    return parts, [n for n, regular in enumerate(is_regular) if not regular]
 
 
 def read_across(planes: Tensor) -> tuple[Tensor, ...] | None:
-    """`read` of [S, C, N]: a pixel's values in all samples take the place of a plane."""
+    """``read`` of [S, C, N]: a plane holds the values of one pixel in all samples."""
     norms = planes.square().sum(0).sqrt_()  # [C, S]
     across = (planes.amin(0), planes.amax(0), planes.sum(0), norms)
     lo, hi, sums, norms = (part.T for part in across)  # [S, C]
-    return _seen(planes.permute(2, 1, 0), lo, hi, sums, norms.unsqueeze(2))
+    return _with_centered_sums(planes.permute(2, 1, 0), lo, hi, sums, norms.unsqueeze(2))
 
 
-def _seen(
+def _with_centered_sums(
     planes: Tensor, lo: Tensor, hi: Tensor, sums: Tensor, norms: Tensor
 ) -> tuple[Tensor, ...] | None:
-    """What was read of the planes, and more where it takes a closer look."""
+    """The result of ``read``, given the sums of all planes."""
     size = planes.shape[2]
-    if _is_plain(sums, norms, size):
+    if _passes_quick_check(sums, norms, size):
         return lo, hi, sums, norms
-    if not _ordinary(lo.numpy(), hi.numpy(), norms.numpy()):
+    if not _squares_are_safe(lo.numpy(), hi.numpy(), norms.numpy()):
         return None
     near = _cancels(lo.numpy(), hi.numpy(), sums.numpy(), norms.numpy(), size)
     if not near.any():
         return lo, hi, sums, norms
     at = torch.from_numpy(np.flatnonzero(near))
-    few = planes[at // planes.shape[1], at % planes.shape[1]]  # [P, S], a copy
-    few -= (sums.reshape(-1)[at].double() / size).to(planes.dtype).unsqueeze(1)
-    return lo, hi, sums, norms, at, few.sum(1), _norms(few.unsqueeze(0))[0]
+    centered = planes[at // planes.shape[1], at % planes.shape[1]]  # [P, S], a copy
+    centered -= (sums.reshape(-1)[at].double() / size).to(planes.dtype).unsqueeze(1)
+    return lo, hi, sums, norms, at, centered.sum(1), _norms(centered.unsqueeze(0))[0]
 
 
 def _read_parts(planes: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    seen = [_read_part(part) for part in _parts(planes)]
+    seen = [_read_part(part) for part in _cache_chunks(planes)]
     lo, hi, sums, norms = seen[0] if len(seen) == 1 else map(torch.cat, zip(*seen, strict=True))
     return lo, hi, sums, norms
 
 
-def _parts(planes: Tensor) -> tuple[Tensor, ...]:
-    """Samples that stay in the processor's cache for the second and later passes over them."""
-    of_a_sample = planes[0].nbytes
-    if len(planes) * of_a_sample <= 2 * _CACHED:
+def _cache_chunks(planes: Tensor) -> tuple[Tensor, ...]:
+    """Split the batch into chunks that stay in the CPU cache for several passes over them."""
+    sample_bytes = planes[0].nbytes
+    if len(planes) * sample_bytes <= 2 * _CACHED:
         return (planes,)
-    return torch.split(planes, max(1, _CACHED // of_a_sample))
+    return torch.split(planes, max(1, _CACHED // sample_bytes))
 
 
 def _read_part(planes: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     return planes.amin(2), planes.amax(2), planes.sum(2), _norms(planes)
 
 
-def _is_plain(sums: Tensor, norms: Tensor, size: int) -> bool:
-    """Are all values finite, and do the planes of every channel vary enough around their means?
+def _passes_quick_check(sums: Tensor, norms: Tensor, size: int) -> bool:
+    """True if all values are finite and the planes of each channel vary enough around their means.
 
-    The quick answer for nearly all layers; False where it takes a closer look.
+    One check that settles nearly all layers; if it is False, the planes are examined one by one.
     """
     least, most = _margin(sums, norms, size).sum(0).aminmax()
-    return _is_between(float(least), float(most))
+    return _is_safe_range(float(least), float(most))
 
 
 def _margin(sums: Tensor, norms: Tensor, size: int) -> Tensor:
-    """[N, C]: by how much Var > k mean² holds, in sums. NaN and infinities stay what they are."""
+    """[N, C]: S * (Var - k mean²), where k is ``_CANCELLATION``; NaN and infinity propagate."""
     whole = norms[..., 0] if norms.shape[2] == 1 else torch.linalg.vector_norm(norms, dim=2)
     return torch.addcmul(whole * whole, sums, sums, value=-(1.0 + _CANCELLATION) / size)
 
 
-def _is_between(least: float, most: float) -> bool:
+def _is_safe_range(least: float, most: float) -> bool:
     return least > SMALL**2 and most < LARGE**2  # False for NaN
 
 
-def _ordinary(lo: npt.NDArray[Any], hi: npt.NDArray[Any], norms: npt.NDArray[Any]) -> bool:
-    """Are all values finite, and of a size whose squares are?"""
+def _squares_are_safe(lo: npt.NDArray[Any], hi: npt.NDArray[Any], norms: npt.NDArray[Any]) -> bool:
+    """True if all values are finite and their squares neither overflow nor underflow."""
     if norms.min() > SMALL and norms.max() < LARGE:  # False for NaN
         return True
     largest = np.maximum(hi, -lo)
@@ -169,7 +177,7 @@ def _cancels(
     norms: npt.NDArray[Any],
     size: int,
 ) -> npt.NDArray[np.bool_]:
-    """Of which planes [N, C] would E[x²] - E[x]² lose digits?"""
+    """bool [N, C]: the planes for which E[x²] - E[x]² would lose digits."""
     squares = np.square(norms).sum(2, dtype=np.float64)
     # Var < k mean², in sums: S * squares < (1 + k) * sum².
     near: npt.NDArray[np.bool_] = size * squares < (1.0 + _CANCELLATION) * np.square(
@@ -179,7 +187,7 @@ def _cancels(
 
 
 def _norms(planes: Tensor) -> Tensor:
-    """[N, C, runs]: 2-norms of each plane, in runs short enough for float32."""
+    """[N, C, runs]: 2-norms of each plane, in runs short enough for float32 sums."""
     size = planes.shape[2]
     if size <= _RUN:
         return norms_of_runs(planes, size)

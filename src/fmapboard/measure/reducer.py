@@ -1,8 +1,8 @@
-"""A captured tensor to the little that is kept of it.
+"""Reduce a captured tensor to statistics, a histogram sample and a copy of what is drawn.
 
-On the training thread a tensor is read once for its numbers, and what is drawn of it is copied;
-nothing that is kept aliases the live tensor, which the very next operation may overwrite. The rest
-is finalized by `to_host`, in the worker thread. Call a reduction inside `isolation.aside`.
+On the training thread a tensor is read once for its statistics, and the part that is drawn is
+copied. Nothing that is kept aliases the live tensor, which the next operation may overwrite. The
+rest is done by ``to_host``, in the worker thread. Call a reduction inside ``isolation.aside``.
 """
 
 from __future__ import annotations
@@ -45,10 +45,15 @@ from fmapboard.render.quantize import Quantizer
 
 @dataclass(frozen=True, slots=True)
 class PendingMaps:
-    """What is drawn of a tensor: a copy [N, C, H, W], f32 or f64, still on the device.
+    """The part of a tensor that is drawn: a copy that is still on the device.
 
-    ``channels`` is how many the tensor has in all, ``view`` how it was read as maps. ``counted``:
-    the tensor's statistics are those of the very planes that are drawn.
+    Attributes:
+        maps: [N, C, H, W], f32 or f64.
+        channels: Number of channels of the whole tensor.
+        view: How the tensor was converted to maps; empty for plain [N, C, H, W].
+        counted: The tensor's statistics cover exactly the planes that are drawn, so that their
+            extremes can be used as the drawn range.
+        layout: Tiles, or rows for sequences.
     """
 
     maps: Tensor
@@ -60,7 +65,7 @@ class PendingMaps:
 
 @dataclass(frozen=True, slots=True)
 class PendingMeasurement:
-    """`records.LayerMeasurement` still on the device."""
+    """A ``records.LayerMeasurement`` whose parts are still on the device."""
 
     layer_call: LayerCall
     kind: TensorKind
@@ -71,7 +76,7 @@ class PendingMeasurement:
     sample: PendingSample | None = None
 
     def tensors(self) -> Iterator[Tensor]:
-        """Everything that it holds."""
+        """All tensors held."""
         if self.drawn is not None:
             yield self.drawn.maps
         if isinstance(self.statistics, PendingStatistics):
@@ -80,7 +85,10 @@ class PendingMeasurement:
             yield self.sample.values
 
     def to_host(self) -> LayerMeasurement:
-        """Wait for the device and work everything out; of one run in the order of its steps."""
+        """Wait for the device, then finalize and quantize.
+
+        Call it in step order for the steps of a run: a locked scale is set by the first of them.
+        """
         planes, drawn, numbers = None, self.drawn, self.statistics
         if isinstance(numbers, PendingStatistics):
             numbers = numbers.to_host()
@@ -95,7 +103,7 @@ class PendingMeasurement:
 
 
 def with_numbers(pending: Sequence[PendingMeasurement]) -> list[PendingMeasurement]:
-    """The same with all their statistics worked out, which is quicker than one by one."""
+    """The same measurements, their statistics finalized together (faster than one by one)."""
     waiting = {
         n: s for n, p in enumerate(pending) if isinstance(s := p.statistics, PendingStatistics)
     }
@@ -106,12 +114,18 @@ def with_numbers(pending: Sequence[PendingMeasurement]) -> list[PendingMeasureme
 def joined(
     pending: Sequence[PendingMeasurement], failed: Callable[[str, Exception], None]
 ) -> tuple[LayerMeasurement, ...]:
-    """Everything measured, in the network's order; a probe's planes beside the live numbers.
+    """Finalize the measurements of a step, one per tensor, in the order of the layer calls.
 
-    A layer that fails is told of, by its label, and left out.
+    If a tensor was measured twice (the training batch and the probe), the result has the statistics
+    of the first measurement and the planes of the second.
+
+    Args:
+        pending: What was measured.
+        failed: Called with the label of a layer that cannot be finalized, and the error; the layer
+            is omitted.
     """
     by_key: dict[tuple[str, str], LayerMeasurement] = {}
-    with contextlib.suppress(Exception):  # whose fault it is shows where each works out its own
+    with contextlib.suppress(Exception):  # reported per layer below
         pending = with_numbers(pending)
     for part in pending:
         key = (part.layer_call.label, part.kind)
@@ -131,13 +145,17 @@ class Reducer:
     """Reduces captured tensors.
 
     Attributes:
-        samples: how many samples are drawn; None draws all.
-        max_channels: how many channels are drawn; None draws all.
-        max_tile, scale, zero_centred: see `quantize.Quantizer`.
-        channels_last_sequences, tokens_are_patches, tokens_are_rows: see `layout.axes_of` and
-            `layout.as_maps`.
-        depth: which depth slice of a volume is drawn; None draws the middle one.
-        quantize: made of the options; `dataclasses.replace` hands it on, with its locked scales.
+        samples: Number of samples that are drawn; None draws all.
+        max_channels: Number of channels that are drawn; None draws all.
+        max_tile: As in ``quantize.Quantizer``.
+        scale: As in ``quantize.Quantizer``.
+        zero_centered: As in ``quantize.Quantizer``.
+        channels_last_sequences: As in ``layout.axes_of``.
+        tokens_are_patches: As in ``layout.as_maps``.
+        tokens_are_rows: As in ``layout.as_maps``.
+        depth: Which depth slice of a volume is drawn; None draws the middle one.
+        quantize: Quantizer of the run, built from the options above. ``dataclasses.replace`` passes
+            it on, including its locked scales.
     """
 
     samples: int | None = 1
@@ -163,10 +181,11 @@ class Reducer:
         colormap: str = "grey",
         depth: int | None = None,
     ) -> Reducer:
-        """A reducer that reads the tensors of this model's layers as maps.
+        """A reducer that interprets the tensors of this model's layers as maps.
 
-        In a model with 1-D convolutions three axes are [N, C, L], in any other [N, L, C], which is
-        drawn as patches in a model that cuts up images, and as rows in one without convolutions.
+        Three axes are [N, C, L] in a model with 1-D convolutions, otherwise [N, L, C]. The latter
+        is drawn as patches if ``layout.may_hold_patches`` is true of the model, and as rows if the
+        model has no convolution.
         """
         modules = list(model.modules())
         return cls(
@@ -183,7 +202,7 @@ class Reducer:
 
     @property
     def has_sequences(self) -> bool:
-        """Three axes are a batch of sequences, never one image [C, H, W]."""
+        """True if three axes are a batch of sequences and never an unbatched image [C, H, W]."""
         return self.tokens_are_rows or not self.channels_last_sequences
 
     def __post_init__(self) -> None:
@@ -200,9 +219,17 @@ class Reducer:
         pictures: bool = True,
         numbers: bool = True,
     ) -> PendingMeasurement:
-        """Reduce one tensor: maps where ``pictures``, statistics and a sample where ``numbers``.
+        """Reduce one tensor.
 
-        A layer that is not drawn gets neither maps nor a sample for a histogram.
+        Args:
+            layer_call: The layer call that the tensor belongs to. If it is not drawn
+                (``LayerCall.pictures``), neither maps nor a histogram sample are kept.
+            kind: Which tensor of the layer call.
+            tensor: Any shape and dtype; read and partly copied before this returns on the CPU, in
+                stream order elsewhere.
+            module: The layer.
+            pictures: Keep maps.
+            numbers: Keep statistics and a histogram sample.
         """
         view = self.view(tensor, module)
         counted = kept = sampled = None
@@ -217,44 +244,44 @@ class Reducer:
             sampled = sample(view.maps)
         if pictures and layer_call.pictures and view.drawable:
             kept = self.keep(view, self.samples)
-        assert self.quantize is not None  # made with the reducer
+        assert self.quantize is not None  # set in __post_init__
         return PendingMeasurement(
             layer_call, kind, tuple(tensor.shape), self.quantize, kept, counted, sampled
         )
 
     def view(self, tensor: Tensor, module: nn.Module) -> MapsView:
-        """The tensor read as maps."""
+        """Interpret a tensor as maps."""
         last = self.channels_last_sequences
         return self.read(tensor, axes_of(module, tensor.shape, channels_last_sequences=last))
 
     def read(self, tensor: Tensor, axes: Axes) -> MapsView:
-        """A tensor whose axes are known read as maps."""
+        """Interpret a tensor with known axes as maps."""
         patches, rows = self.tokens_are_patches, self.tokens_are_rows
         return as_maps(tensor, axes, tokens_are_patches=patches, tokens_are_rows=rows)
 
     def keep(self, view: MapsView, samples: int | None, *, each: bool = False) -> PendingMaps:
-        """A copy of what is drawn of at most ``samples`` samples; None draws all.
+        """Copy what is drawn of at most ``samples`` samples; None draws all.
 
-        ``each``: statistics are of each sample alone.
+        With ``each``, the statistics are per sample, so they cover each drawn plane exactly.
         """
         maps = view.maps if view.patches is None else view.patches
         drawn, how, layout = as_pictures(maps[:samples, : self.max_channels], self.depth)
         copied = drawn.clone(memory_format=torch.contiguous_format)
-        said = "; ".join(filter(None, [view.said, how]))
+        notes = "; ".join(filter(None, [view.note, how]))
         whole = view.patches is None and maps.dim() == copied.dim()
         counted = whole and (each or len(maps) == 1)
-        return PendingMaps(copied, maps.shape[1], said, counted, layout)
+        return PendingMaps(copied, maps.shape[1], notes, counted, layout)
 
 
 def _drawn_range(numbers: Statistics | None, channels: int) -> tuple[Floats, Floats] | None:
-    """Extremes of the drawn channels of one sample, f64 [1, C]; None if a value is not finite."""
+    """Min and max of one sample's drawn channels, f64 [1, C]; None if a value is not finite."""
     if numbers is None or numbers.nonfinite.any():
         return None
     return numbers.minimum[None, :channels], numbers.maximum[None, :channels]
 
 
 def _with_extremes(pending: PendingSample, numbers: Statistics | None) -> Sample:
-    """The sample with the smallest and the largest finite value of all channels."""
+    """The sample, together with the finite extremes of the whole tensor."""
     if numbers is None or np.isnan(numbers.minimum).all():
         return pending.to_host()
     return pending.to_host(float(np.nanmin(numbers.minimum)), float(np.nanmax(numbers.maximum)))
@@ -262,7 +289,7 @@ def _with_extremes(pending: PendingSample, numbers: Statistics | None) -> Sample
 
 @lru_cache(maxsize=64)
 def rounded(floor: float | None, dtype: torch.dtype) -> float | None:
-    """An activation's floor as the type of its output has it: bfloat16 has no -1.758099."""
+    """An activation's ``floor`` rounded to the dtype of its output, which may be bfloat16."""
     if floor is None or not dtype.is_floating_point or math.isnan(floor):
         return floor
     return float(torch.tensor(floor, dtype=dtype, device="cpu"))

@@ -1,4 +1,4 @@
-"""A tensor's values for a histogram: all of a small one, an even sample of a large one."""
+"""Subsample a tensor's values for a histogram."""
 
 from __future__ import annotations
 
@@ -12,30 +12,41 @@ from torch import Tensor
 from fmapboard.records import Sample
 
 SAMPLE_SIZE = 16_384
-"""Histograms read at most this many values of a tensor; below it, every value. A bucket that holds
-the share p is told with a relative standard error of sqrt((1 - p) / (16384 * p)): 8 % of a bucket
-that holds 1 %, 2 % of one that holds 10 %."""
+"""Maximum number of values read for a histogram; a smaller tensor is read completely.
+
+For a bucket that holds the fraction p of the values, the relative standard error is
+sqrt((1 - p) / (16384 * p)): 8 % for a bucket that holds 1 %, 2 % for one that holds 10 %.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class PendingSample:
-    """`records.Sample` still on the device."""
+    """A ``records.Sample`` that is still on the device.
+
+    Attributes:
+        values: f32 or f64 [S].
+        total: Number of values of the whole tensor.
+    """
 
     values: Tensor
     total: int
 
     def to_host(self, lo: float = math.nan, hi: float = math.nan) -> Sample:
-        """As numbers; ``lo`` and ``hi`` are the whole tensor's finite extremes where known."""
+        """Wait for the device and copy.
+
+        Args:
+            lo: Smallest finite value of the whole tensor, if known.
+            hi: Largest finite value of the whole tensor, if known.
+        """
         return Sample(self.values.cpu().numpy(), self.total, lo, hi)
 
 
 def sample(tensor: Tensor) -> PendingSample:
-    """At most `SAMPLE_SIZE` values for a histogram, a copy: all of a small tensor.
+    """Copy at most ``SAMPLE_SIZE`` values for a histogram; all values of a smaller tensor.
 
-    Of complex numbers the absolute values.
-
-    Of a larger one every k-th in memory order, k having no factor in common with any side, so that
-    the sample walks through all rows, columns and channels. No random number is drawn.
+    From a larger tensor, every k-th value in memory order is taken. k shares no factor with the
+    size of any axis, so the sample covers all rows, columns and channels. No random number is
+    drawn. Complex numbers are replaced by their absolute values.
     """
     tensor = tensor.detach()
     if tensor.is_complex():
@@ -49,7 +60,7 @@ def sample(tensor: Tensor) -> PendingSample:
 
 
 def sample_of_each(tensor: Tensor) -> Tensor:
-    """`sample` of each of several tensors alone: [N, ...] contiguous, real -> values [N, S]."""
+    """``sample`` of each entry along the first axis: contiguous real [N, ...] to values [N, S]."""
     stride = _stride(tensor[0].numel(), tensor.shape[1:])
     return tensor.detach().flatten(1)[:, ::stride].clone(memory_format=torch.contiguous_format)
 
@@ -63,7 +74,7 @@ def _stride(total: int, shape: torch.Size) -> int:
 
 
 def _in_memory_order(tensor: Tensor) -> Tensor:
-    """The tensor flattened [S], as a view wherever it is dense in memory in any axis order."""
+    """The tensor flattened to [S]; a view if it is dense in memory, in any axis order."""
     if tensor.is_contiguous():
         return tensor.view(-1)
     order = sorted(range(tensor.dim()), key=tensor.stride, reverse=True)

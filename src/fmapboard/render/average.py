@@ -1,4 +1,4 @@
-"""Maps averaged down over square blocks of pixels."""
+"""Downscale maps by averaging square blocks of pixels."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ Values = TypeVar("Values", Floats, Bytes8)
 
 
 def shrink(maps: Floats, max_side: int | None) -> tuple[Floats, int]:
-    """Maps [..., H, W] averaged down by area until no side exceeds ``max_side`` px.
+    """Average maps [..., H, W] over square blocks until no side exceeds ``max_side`` px.
 
-    Blocks are whole squares, so a drawn pixel is the plain mean of the block; those at the right
-    and lower border may be cut off by it. Float32 sums that could overflow are taken in float64.
+    Blocks at the right and bottom edges may be cut off; a pixel is the mean of the values that its
+    block has. If a float32 sum overflows, the means are computed in float64.
 
     Returns:
-        The maps, the given array itself where nothing was to be done; the block's side in px.
+        The maps (the given array itself if it is small enough), and the block's side in px.
     """
     side = max(maps.shape[-2:])
     if max_side is None or side <= max_side:
@@ -32,13 +32,13 @@ def shrink(maps: Floats, max_side: int | None) -> tuple[Floats, int]:
 
 
 def shrink_pixels(pixels: Bytes8, marks: Bytes8 | None, block: int) -> tuple[Bytes8, Bytes8 | None]:
-    """Pixels u8 [..., H, W] averaged over square blocks of ``block`` px, rounded down.
+    """Average pixels u8 [..., H, W] over square blocks of ``block`` px, rounding down.
 
-    The last row and column are repeated to fill their blocks. A block that holds a mark becomes
-    the highest one that it holds.
+    The last row and column are repeated to fill incomplete blocks. A block that contains marks
+    becomes the mark with the highest code among them.
     """
-    down, right = (-side % block for side in pixels.shape[-2:])
-    edges = [(0, 0)] * (pixels.ndim - 2) + [(0, down), (0, right)]
+    bottom, right = (-side % block for side in pixels.shape[-2:])
+    edges = [(0, 0)] * (pixels.ndim - 2) + [(0, bottom), (0, right)]
     means = _means(np.pad(pixels, edges, mode="edge").astype(np.float64), block)
     highest = None if marks is None else _combined(marks, block, np.maximum)
     return means.astype(np.uint8), highest
@@ -52,24 +52,24 @@ def _means(maps: Floats, block: int) -> Floats:
 
 
 def _combined(values: Values, block: int, combine: np.ufunc) -> Values:
-    """Each block [..., h, w] of values [..., H, W] combined, a new array."""
+    """Reduce each block of values [..., H, W] to one value, in a new array."""
     return _along(_along(values, block, combine, -2), block, combine, -1)
 
 
 def _along(values: Values, block: int, combine: np.ufunc, axis: int) -> Values:
-    """Each ``block`` neighbours along an axis combined, a new array."""
+    """Reduce each run of ``block`` values along an axis to one value, in a new array."""
 
-    def part(one: slice) -> tuple[slice, ...]:
-        return (*[slice(None)] * (axis % values.ndim), one)
+    def index(along_axis: slice) -> tuple[slice, ...]:
+        return (*[slice(None)] * (axis % values.ndim), along_axis)
 
-    found: Values = values[part(slice(0, None, block))].copy()
+    result: Values = values[index(slice(0, None, block))].copy()
     for offset in range(1, min(block, values.shape[axis])):
-        some = values[part(slice(offset, None, block))]
-        inside = found[part(slice(some.shape[axis]))]
+        some = values[index(slice(offset, None, block))]
+        inside = result[index(slice(some.shape[axis]))]
         combine(inside, some, out=inside)
-    return found
+    return result
 
 
 def _counts(length: int, block: int) -> Floats:
-    """How many of ``length`` values each block along an axis has."""
+    """Number of values in each block along an axis of ``length`` values."""
     return np.minimum(length - np.arange(0, length, block), block).astype(np.float64)

@@ -1,7 +1,7 @@
-"""Deflate and CRC-32 for PNG files: isal where it is installed, else the standard library's zlib.
+"""Deflate and CRC-32 for PNG files: isal if it is installed, otherwise zlib.
 
-isal has wheels for x86-64 and 64-bit ARM. zlib's streams decode to the same bytes; at the same
-level it takes about three times as long.
+isal has wheels for x86-64 and 64-bit ARM. zlib takes about three times as long at the same level;
+its streams decode to the same bytes.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import zlib
 from types import ModuleType
 
 fastest: ModuleType = zlib
-"""Has ``compressobj`` and ``crc32`` as `zlib` has them."""
+"""Module with the ``compressobj`` and ``crc32`` of ``zlib``."""
 
 try:
     from isal import isal_zlib

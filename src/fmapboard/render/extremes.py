@@ -1,4 +1,4 @@
-"""The smallest and the largest finite value."""
+"""The smallest and the largest finite value of an array."""
 
 from __future__ import annotations
 
@@ -10,17 +10,19 @@ from fmapboard.records import Floats
 def finite_extremes(
     values: Floats, axes: tuple[int, ...] | None = None
 ) -> tuple[Floats, Floats, bool]:
-    """Finite extremes over some axes, f64, and whether all values are finite.
-
-    >>> finite_extremes(np.array([1.0, np.nan, 3.0]))
-    (array(1.), array(3.), False)
+    """Smallest and largest finite value along the given axes.
 
     Args:
-        values: any floating-point array.
-        axes: reduced; None reduces all.
+        values: Any floating-point array.
+        axes: Axes to reduce; None reduces all.
 
     Returns:
-        Smallest and largest; inf and -inf where there is no finite value.
+        Min and max as f64 (inf and -inf if there is no finite value), and True if all values are
+        finite.
+
+    Example:
+        >>> finite_extremes(np.array([1.0, np.nan, 3.0]))
+        (array(1.), array(3.), False)
     """
     lo = np.asarray(values.min(axes, initial=np.inf), np.float64)
     hi = np.asarray(values.max(axes, initial=-np.inf), np.float64)

@@ -1,8 +1,8 @@
-"""Quantised planes to pictures: the transposing, per-channel normalising grid.
+"""Draw quantized planes as a grid of tiles, one tile per channel.
 
-``[1, C, H, W]`` is drawn as C tiles, laid out as `torchvision.utils.make_grid` lays out
-``maps.transpose(0, 1)`` with ``nrow=int(sqrt(C))`` and ``padding=2``. A sequence ``[1, C, L]`` is
-drawn as one picture of C rows and L columns, without padding.
+``[1, C, H, W]`` is drawn as C tiles in the layout of ``torchvision.utils.make_grid``, called on
+``maps.transpose(0, 1)`` with ``nrow=int(sqrt(C))`` and ``padding=2``, each channel normalized on
+its own. A sequence ``[1, C, L]`` is drawn as one picture of C rows and L columns, without padding.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _ROW_WIDTH = 2048
 
 
 def columns(channels: int) -> int:
-    """How many tiles stand in a row: ``int(sqrt(C))``, as the classic recipe has it."""
+    """Number of tiles per row, ``int(sqrt(C))``."""
     return max(1, math.isqrt(channels))
 
 
 def arrangement(planes: Planes) -> tuple[int, int]:
-    """Tiles per row of the grid, and the padding around each in px."""
+    """Number of tiles per row of the grid, and the padding around each tile in px."""
     if planes.layout == "rows":
         return 1, 0
     return columns(planes.pixels.shape[1]), PADDING
@@ -41,24 +41,24 @@ def draw_maps(
     colours: Palette,
     dead: npt.NDArray[np.bool_] | None = None,
 ) -> Picture:
-    """The grid of one sample's maps, or the rows of a sequence.
+    """Draw the grid of one sample's maps, or the rows of a sequence.
 
-    A picture that needs neither colour nor marks is 8-bit grey with the very pixels of make_grid
-    (black padding). Any other is indexed by a palette whose last six entries are marks.
+    In the grey palette, a picture without marks is 8-bit grey with exactly the pixels of make_grid
+    (black padding). Any other picture is palette-indexed; the last six palette entries are marks.
 
     Args:
-        planes: the quantised maps.
-        sample: which of the drawn samples.
-        colours: the palette.
-        dead: bool [C] of the drawn channels; such a tile is drawn as dead.
+        planes: The quantized maps.
+        sample: Index of the drawn sample.
+        colours: The palette.
+        dead: bool [C], the dead channels, which are drawn in the mark's colour.
     """
     pixels, flat = planes.pixels[sample], planes.flat[sample]
     marks = None if planes.marks is None else planes.marks[sample]
     is_dead = np.zeros_like(flat) if dead is None else dead[: flat.size]
-    plain = marks is None and not flat.any() and not is_dead.any()
+    is_plain = marks is None and not flat.any() and not is_dead.any()
     tile = (int(pixels.shape[1]), int(pixels.shape[2]))
     per_row, padding = arrangement(planes)
-    if plain and colours.name == "grey":
+    if is_plain and colours.name == "grey":
         return Picture(grid(pixels, per_row, padding, 0), tile=tile)
     indices = LEVEL_OF_PIXEL[pixels]  # [C, H, W]
     indices[flat] = PixelMark.CONSTANT
@@ -70,9 +70,15 @@ def draw_maps(
 
 
 def grid(tiles: Bytes8, per_row: int, padding: int, fill: int) -> Bytes8:
-    """Lay tiles [C, H, W] or [C, H, W, 3] out row by row, ``padding`` px of ``fill`` around each.
+    """Lay out tiles [C, H, W] or [C, H, W, 3] row by row, with padding around each.
 
-    One tile alone gets no padding, as in make_grid.
+    A single tile gets no padding, as in make_grid.
+
+    Args:
+        tiles: u8, all of one size.
+        per_row: Number of tiles per row.
+        padding: Width of the padding in px.
+        fill: Pixel value of the padding.
     """
     count, height, width, *colour = tiles.shape
     if count == 1:
@@ -85,20 +91,24 @@ def grid(tiles: Bytes8, per_row: int, padding: int, fill: int) -> Bytes8:
     for row in range(rows):
         some = tiles[row * per_row : (row + 1) * per_row].swapaxes(0, 1)  # [h, per_row, w, ...]
         line = drawn[padding + row * down :][:height, padding:]
-        # Splitting an axis gives a view: a tile and the padding to its right.
+        # Splitting an axis gives a view; each cell is a tile and the padding to its right.
         cells = line.reshape(height, per_row, right, *colour)
         cells[:, : some.shape[1], :width] = some
     return drawn
 
 
 def draw_kernels(kernels: Kernels, most: int | None = None) -> tuple[Picture, float]:
-    """A convolution's weight as a picture, and the value that its strongest colour stands for.
+    """Draw a convolution's weight, and return its largest magnitude, drawn in the strongest colour.
 
-    A first layer (3 inputs, one group's worth) is a row-by-row grid of RGB tiles: mid-grey is 0,
-    brighter is positive, for each colour. Any other is a matrix of tiles, a row per input and a
-    column per output channel, in the zero-centred palette; the kernels of sequences, one px high,
-    are a row per output and a column per input. The scale is one for the layer, so tiles compare.
-    At most ``most`` outputs and inputs are drawn.
+    A weight with three inputs per group, such as a first layer's, is a row-by-row grid of RGB
+    tiles, where mid-grey is 0 and brighter is positive in each colour channel. Any other weight is
+    a matrix of tiles in the zero-centered palette, with one row per input and one column per output
+    channel; kernels of sequences, 1 px high, have one row per output and one column per input. All
+    tiles share one scale.
+
+    Args:
+        kernels: The weight.
+        most: Maximum number of outputs and inputs that are drawn; None draws all.
     """
     weight = kernels.cut(most).weight  # [out, in, h, w]
     finite = np.isfinite(weight)
@@ -121,10 +131,11 @@ def draw_kernels(kernels: Kernels, most: int | None = None) -> tuple[Picture, fl
 
 
 def draw_input_image(image: InputImage) -> tuple[Picture, str]:
-    """The network's input as RGB or grey, and how its values became pixels.
+    """Draw the network's input in RGB or grey, and describe how values became pixels.
 
-    De-normalized where mean and standard deviation are known; as it is where all values lie in
-    0…1; otherwise stretched between its extremes. Non-finite pixels are drawn in mark colours.
+    Values are de-normalized if mean and standard deviation are known, drawn unchanged if all are
+    within 0…1, and otherwise stretched between their extremes. Non-finite pixels are drawn in mark
+    colours.
     """
     values = image.values.astype(np.float64)  # [C, H, W]
     lo, hi, is_finite = finite_extremes(values)
@@ -134,14 +145,14 @@ def draw_input_image(image: InputImage) -> tuple[Picture, str]:
         known = known * std + mean
         how = "de-normalized with the mean and standard deviation given"
     elif lo >= 0.0 and hi <= 1.0:
-        how = "values 0…1 as they are"
+        how = "values 0…1, unchanged"
     else:
         known = (known - lo) / (hi - lo) if hi > lo else np.zeros_like(known)
         how = f"stretched between its extremes {lo:.4g} and {hi:.4g}"
     pixels = np.round(np.clip(known, 0, 1) * 255).astype(np.uint8)
     if is_finite:
-        plain = pixels[0] if len(pixels) == 1 else pixels.transpose(1, 2, 0)
-        return Picture(np.ascontiguousarray(plain)), how
+        image_pixels = pixels[0] if len(pixels) == 1 else pixels.transpose(1, 2, 0)
+        return Picture(np.ascontiguousarray(image_pixels)), how
     colour = np.broadcast_to(pixels, (3, *pixels.shape[1:])).transpose(1, 2, 0).copy()
     table = palette("grey").table
     colour[np.isneginf(values).any(0)] = table[PixelMark.NEGATIVE_INFINITY]
@@ -151,9 +162,9 @@ def draw_input_image(image: InputImage) -> tuple[Picture, str]:
 
 
 def enlargement(picture: Picture) -> int:
-    """The whole factor that brings a small tile to 32 px at least; 1 where there is none.
+    """The integer factor by which tiles below 32 px are enlarged; 1 for larger ones.
 
-    Rows of a sequence become up to 4 px high, as long as they stay within 2048 px.
+    Rows of a sequence become up to 4 px high if the picture stays within 2048 px.
     """
     side = max(picture.tile)
     factor = -(-SMALL_TILE // side) if 0 < side < SMALL_TILE else 1
@@ -162,7 +173,7 @@ def enlargement(picture: Picture) -> int:
 
 
 def enlarge(picture: Picture) -> Picture:
-    """Small maps enlarged by their `enlargement`, nearest neighbour."""
+    """Enlarge small maps by their ``enlargement``, nearest neighbour."""
     factor = enlargement(picture)
     pixels = picture.pixels.repeat(factor, axis=0).repeat(factor, axis=1)
     return Picture(pixels, picture.palette, (picture.tile[0] * factor, picture.tile[1] * factor))

@@ -1,8 +1,8 @@
-"""Colours: 250 entries for values, 6 for what is not a value.
+"""Colour tables: 250 entries for values and 6 for marks (NaN, infinity, padding, ...).
 
-A picture that needs colour or marks stores one byte a pixel, an index: 0…249 are values, 250…255
-are `PixelMark` codes. Index 0 stands for ``lo`` and 249 for ``hi``. Mark colours differ from every
-value colour of every palette and are never grey, so a reader of RGB gets the value or the mark.
+A picture with colours or marks stores one palette index per pixel: 0…249 are values, 250…255 are
+``PixelMark`` codes. Index 0 is ``lo`` and 249 is ``hi``. Mark colours differ from all value colours
+of all palettes and are never grey, so values and marks can be told apart in RGB as well.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ MARK_COLOURS: dict[PixelMark, tuple[int, int, int]] = {
 
 LEGEND = "magenta = NaN, red = +Inf, blue = −Inf, cyan = constant channel, orange = dead channel"
 
-# 256 pixel values onto 250 indices: six pairs of neighbours share an index, so the grey that stands
-# for a pixel is never more than 1 of 255 away from it.
+# 256 pixel values share 250 indices: six pairs of neighbours have the same index, so the grey that
+# is shown differs from the pixel by at most 1 of 255.
 LEVEL_OF_PIXEL: Bytes8 = (np.arange(256) * VALUES // 256).astype(np.uint8)
 PIXEL_OF_LEVEL: Bytes8 = np.searchsorted(LEVEL_OF_PIXEL, np.arange(VALUES)).astype(np.uint8)
 
@@ -52,7 +52,13 @@ _ANCHORS: dict[str, tuple[tuple[int, int, int], ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Palette:
-    """A colour table, u8 [256, 3]; ``zero_centered`` ones want a scale with zero in the middle."""
+    """A colour table.
+
+    Attributes:
+        name: Name of the palette.
+        table: u8 [256, 3].
+        zero_centered: The palette is meant for a scale with zero in the middle.
+    """
 
     name: str
     table: Bytes8
@@ -61,10 +67,10 @@ class Palette:
 
 @lru_cache
 def palette(name: str) -> Palette:
-    """The palette of that name: ``grey``, ``viridis``, ``magma`` or the zero-centred ``signed``.
+    """The palette named ``grey``, ``viridis``, ``magma`` or ``signed`` (zero-centered).
 
     Raises:
-        ConfigurationError: there is no such palette.
+        ConfigurationError: There is no palette with this name.
     """
     name = checked_colormap(name)
     table = np.empty((256, 3), np.uint8)
@@ -76,7 +82,7 @@ def palette(name: str) -> Palette:
 
 
 def _values(name: str) -> Bytes8:
-    """u8 [250, 3]: the value colours, from few anchors joined by straight lines in RGB."""
+    """u8 [250, 3]: the value colours, interpolated linearly in RGB between anchors."""
     if name == "grey":
         return np.repeat(PIXEL_OF_LEVEL[:, None], 3, axis=1)
     anchors = np.array(_ANCHORS[name], np.float64)

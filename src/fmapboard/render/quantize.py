@@ -1,7 +1,7 @@
-"""Values of maps to planes of bytes: averaged down, scaled, quantised, marked.
+"""Quantize maps to one byte per pixel: downscale, scale, quantize, mark non-finite values.
 
-Plain numpy, so that it runs in the worker thread on one core and asks nothing of torch's threads,
-which belong to training.
+In plain NumPy, so that it runs on one core in the worker thread and leaves torch's thread pool to
+training.
 """
 
 from __future__ import annotations
@@ -20,20 +20,19 @@ Flags = npt.NDArray[np.bool_]
 _CACHED_BYTES = 2**18
 
 _TILES_PER_ROW = 8
-"""A sequence's row may be as long as so many tiles: 64 rows are as wide as a grid of 64 tiles."""
+"""Maximum length of a sequence's row in tiles: 64 rows are then as wide as a grid of 64 tiles."""
 
 
 class Quantizer:
-    """Makes planes of one run, one step after the other; used by one thread.
+    """Quantizes the maps of one run, in step order; used by one thread.
 
     Args:
-        max_tile: largest side of a drawn map in px; larger ones are averaged down over whole
-            square blocks; a sequence's row may be 8 times as long (see `longest`); None keeps the
-            size.
+        max_tile: Maximum side of a drawn map in px; larger maps are averaged over square blocks.
+            The row of a sequence may be 8 times as long (see ``longest``). None keeps the size.
         scale: ``"channel"``: each channel of each sample between its own finite extremes;
             ``"layer"``: between those of all drawn channels of the sample; ``"locked"``: per
-            channel, as at the first step at which the channel had a range.
-        zero_centred: scales reach from -m to m, m the largest magnitude.
+            channel, fixed at the first step at which the channel was not constant.
+        zero_centered: Scales are -m to m, where m is the largest magnitude.
     """
 
     def __init__(
@@ -42,7 +41,7 @@ class Quantizer:
         scale: Scale = "channel",
         zero_centered: bool = False,
     ) -> None:
-        self._max_tile, self._scale, self._zero_centred = max_tile, scale, zero_centered
+        self._max_tile, self._scale, self._zero_centered = max_tile, scale, zero_centered
         self._locked: dict[Hashable, tuple[Floats, Floats]] = {}
 
     def __call__(
@@ -55,16 +54,16 @@ class Quantizer:
         known: tuple[Floats, Floats] | None = None,
         layout: Layout = "tiles",
     ) -> Planes:
-        """Planes of maps [N, C, H, W], f32 or f64, which stay as they are.
+        """Quantize maps [N, C, H, W], f32 or f64, which are not changed.
 
         Args:
-            key: what a locked scale is kept under.
-            maps: the drawn samples and channels.
-            shape: the tensor's own, for the record.
-            channels: how many it has in all.
-            view: how it was read as maps.
-            known: extremes f64 [N, C] of the maps' planes, where these are all finite.
-            layout: ``"rows"`` where the maps are sequences [N, C, 1, L].
+            key: Identifies the tensor whose locked scale is used.
+            maps: The drawn samples and channels.
+            shape: Shape of the whole tensor, kept for the record.
+            channels: Number of channels of the whole tensor.
+            view: How the tensor was converted to maps.
+            known: Min and max f64 [N, C] of the planes if they are known and all values are finite.
+            layout: ``"rows"`` if the maps are sequences [N, C, 1, L].
         """
         drawn, block = shrink(maps, longest(self._max_tile, layout))  # [n, c, h, w]
         one_pixel = drawn.shape[2] * drawn.shape[3] == 1
@@ -73,7 +72,7 @@ class Quantizer:
         )
         flat = own_lo == own_hi
         if block > 1:
-            own_lo, own_hi, flat = _unrounded(maps, own_lo, own_hi)
+            own_lo, own_hi, flat = _with_constant_planes(maps, own_lo, own_hi)
         lo, hi = self._limits(own_lo, own_hi, one_pixel)
         if self._scale == "locked":
             lo, hi = self._lock(key, lo, hi)
@@ -92,18 +91,18 @@ class Quantizer:
         )
 
     def _limits(self, lo: Floats, hi: Floats, one_pixel: bool) -> tuple[Floats, Floats]:
-        """f64 [n, c]: what is drawn as 0 and as 255, from the finite extremes of each plane."""
+        """f64 [n, c]: the values drawn as 0 and as 255, from the finite extremes of each plane."""
         if self._scale == "layer" or one_pixel:
             lo = np.broadcast_to(lo.min(1, keepdims=True), lo.shape)
             hi = np.broadcast_to(hi.max(1, keepdims=True), hi.shape)
-        if self._zero_centred:
+        if self._zero_centered:
             hi = np.maximum(np.abs(lo), np.abs(hi))
             lo = -hi
         none = np.isinf(lo) | np.isinf(hi)  # no finite value
         return np.where(none, 0.0, lo), np.where(none, 0.0, hi)
 
     def _lock(self, key: Hashable, lo: Floats, hi: Floats) -> tuple[Floats, Floats]:
-        key = (key, lo.shape)  # a short last batch has a scale of its own
+        key = (key, lo.shape)  # a smaller last batch gets its own scale
         first = self._locked.get(key)
         if first is not None:
             had_range = first[1] > first[0]
@@ -113,25 +112,26 @@ class Quantizer:
 
 
 def longest(max_tile: int | None, layout: Layout) -> int | None:
-    """The longest side in px of a map that is drawn with this option and layout.
+    """Maximum side in px of a map drawn with this option and layout.
 
-    >>> longest(64, "tiles"), longest(64, "rows"), longest(None, "rows")
-    (64, 512, None)
+    Example:
+        >>> longest(64, "tiles"), longest(64, "rows"), longest(None, "rows")
+        (64, 512, None)
     """
     return max_tile * _TILES_PER_ROW if max_tile is not None and layout == "rows" else max_tile
 
 
 def used_scale(planes: Planes, scale: Scale) -> Scale:
-    """The scale that planes were drawn with: planes of one pixel have no range of their own."""
+    """The scale that was actually used: planes of one pixel have no range of their own."""
     one_pixel = planes.pixels.shape[2] * planes.pixels.shape[3] == 1
     return "layer" if scale == "channel" and one_pixel else scale
 
 
-def _unrounded(whole: Floats, lo: Floats, hi: Floats) -> tuple[Floats, Floats, Flags]:
+def _with_constant_planes(whole: Floats, lo: Floats, hi: Floats) -> tuple[Floats, Floats, Flags]:
     """Extremes of averaged planes, f64 [n, c], and bool [n, c]: the plane itself is constant.
 
-    A mean of equal values may be one rounding off: drawn between its extremes, a constant map
-    would be noise from black to white.
+    The mean of equal values may be off by a rounding error. Scaled between its extremes, a constant
+    map would then be drawn as black and white noise.
     """
     with np.errstate(invalid="ignore"):  # inf - inf, where no value is finite
         nearly = hi - lo <= 1e-5 * np.maximum(np.abs(lo), np.abs(hi))
@@ -143,24 +143,30 @@ def _unrounded(whole: Floats, lo: Floats, hi: Floats) -> tuple[Floats, Floats, F
 
 
 def quantize(maps: Floats, lo: Floats, hi: Floats, *, inside: bool = False) -> Bytes8:
-    """u8 [n, c, h, w]: floor(255 * (x - lo) / (hi - lo)), as make_grid and add_image have it.
+    """u8 [n, c, h, w]: floor(255 * (x - lo) / (hi - lo)), as make_grid and add_image compute it.
 
-    Values outside the limits are drawn as the limit, NaN as 0; a plane without a range
-    is 0 throughout. Each plane is first scaled by a power of two, exactly, so that neither 3e38
-    overflows nor 1e-44 vanishes. ``inside``: all values are finite and within the limits.
+    Values outside the limits are clipped, NaN becomes 0, and a plane without a range is 0
+    throughout. Each plane is first scaled by a power of two, which is exact, so that 3e38 does not
+    overflow and 1e-44 does not underflow.
+
+    Args:
+        maps: [n, c, h, w], f32 or f64.
+        lo: [n, c], drawn as 0.
+        hi: [n, c], drawn as 255.
+        inside: All values are finite and within the limits.
     """
     magnitude = np.maximum(np.abs(lo), np.abs(hi))  # [n, c]
     exponent = np.clip(np.frexp(magnitude)[1], -126, 126)
-    ordinary = bool((np.abs(exponent) < 64).all())
-    unit = np.ones_like(magnitude) if ordinary else np.ldexp(1.0, -exponent)
+    needs_no_scaling = bool((np.abs(exponent) < 64).all())
+    unit = np.ones_like(magnitude) if needs_no_scaling else np.ldexp(1.0, -exponent)
     low, high = ((end * unit).astype(maps.dtype)[..., None, None] for end in (lo, hi))
     span = high - low
     span[span <= 0] = np.inf
-    if not ordinary:
+    if not needs_no_scaling:
         maps = maps * unit.astype(maps.dtype)[..., None, None]
     pixels = np.empty(maps.shape, np.uint8)
     with np.errstate(invalid="ignore", over="ignore"):
-        for some in _cached(maps):
+        for some in _cache_slices(maps):
             scaled = maps[:, some] - low[:, some]
             scaled /= span[:, some]
             if not inside:
@@ -171,15 +177,17 @@ def quantize(maps: Floats, lo: Floats, hi: Floats, *, inside: bool = False) -> B
     return pixels
 
 
-def _cached(maps: Floats) -> Iterator[slice]:
-    """The channels, so many at a time that the processor's cache holds them."""
+def _cache_slices(maps: Floats) -> Iterator[slice]:
+    """Slices of the channel axis that fit the CPU cache."""
     channels = maps.shape[1]
-    most = max(1, _CACHED_BYTES * channels // max(1, maps.nbytes))
-    return (slice(first, first + most) for first in range(0, channels, most))
+    channels_per_slice = max(1, _CACHED_BYTES * channels // max(1, maps.nbytes))
+    return (
+        slice(first, first + channels_per_slice) for first in range(0, channels, channels_per_slice)
+    )
 
 
 def mark(maps: Floats) -> Bytes8 | None:
-    """u8 [n, c, h, w]: a `PixelMark` where a value is not finite, else 0; None without a mark."""
+    """u8 [n, c, h, w]: a ``PixelMark`` per non-finite value, else 0; None without any."""
     marks = np.zeros(maps.shape, np.uint8)
     marks[np.isnan(maps)] = PixelMark.NAN
     marks[maps == np.inf] = PixelMark.POSITIVE_INFINITY

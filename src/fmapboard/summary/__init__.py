@@ -1,7 +1,7 @@
-"""From one measured step to everything that is written about it, in numpy alone.
+"""Build everything that is written about a measured step, with NumPy only.
 
-`SummaryBuilder` builds pictures, histograms, scalars and the tab's records, `Budget` keeps them
-within a number of bytes::
+``SummaryBuilder`` builds pictures, histograms, scalars and the tab's records; ``Budget`` keeps them
+within a byte limit::
 
     step = SummaryBuilder(colormap="viridis")(data)      # records.StepData -> records.LoggedStep
 """

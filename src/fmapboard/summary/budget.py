@@ -1,4 +1,4 @@
-"""Keeps a logged step within a number of bytes: tiles shrink first, then channels are left out."""
+"""Keep a logged step within a byte limit: shrink tiles first, then drop channels."""
 
 from __future__ import annotations
 
@@ -14,9 +14,12 @@ _CHANNELS = (32, 16, 8, 4, 2, 1)
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How small pictures are made: largest side of a tile in px, most channels; None for no limit.
+    """Size limits of pictures.
 
-    ``pictures`` is False where even the smallest are too much.
+    Attributes:
+        side: Maximum side of a tile in px; None for no limit.
+        channels: Maximum number of channels; None for no limit.
+        pictures: False if no pictures are written at all.
     """
 
     side: int | None = None
@@ -33,25 +36,28 @@ _LEVELS = (
 
 
 class Budget:
-    """The limits that hold now. They only get tighter, so that steps of one run compare."""
+    """The limits currently in force.
+
+    They only get tighter, so that the steps of a run stay comparable.
+    """
 
     def __init__(self) -> None:
         self._level = 0
 
     @property
     def limits(self) -> Limits:
-        """What holds now."""
+        """The limits currently in force."""
         return _LEVELS[self._level]
 
     def tighten(self) -> bool:
-        """Go on to the next tighter limits; False where there are none."""
+        """Switch to the next tighter limits; False if there are none."""
         if self._level + 1 == len(_LEVELS):
             return False
         self._level += 1
         return True
 
     def applied(self, data: StepData) -> StepData:
-        """The step with its pictures made as small as the limits say."""
+        """The step with its pictures reduced to the current limits."""
         limits = self.limits
         if limits == Limits():
             return data
@@ -85,6 +91,6 @@ def _cut(planes: Planes, channels: int | None) -> Planes:
 
 
 def _averaged(planes: Planes, block: int) -> Planes:
-    """Means over square blocks of pixels; a block that holds a mark becomes that mark."""
+    """Average square blocks of pixels; a block that contains a mark becomes that mark."""
     pixels, marks = shrink_pixels(planes.pixels, planes.marks, block)
     return replace(planes, pixels=pixels, marks=marks, block=planes.block * block)

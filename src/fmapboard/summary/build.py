@@ -1,4 +1,4 @@
-"""From what was measured to what is written: pictures, histograms, scalars and tab records."""
+"""Build pictures, histograms, scalars and tab records from the measurements of a step."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ _SCALE_TEXT: dict[Scale, str] = {
 
 
 class SummaryBuilder:
-    """Turns one `StepData` after the other into `LoggedStep`; used by one thread.
+    """Turns the ``StepData`` of each step into a ``LoggedStep``; used by one thread.
 
     Args:
-        colormap: a palette's name.
-        scale: how the planes were scaled, for the descriptions.
-        name: stands in front of every tag, as ``name.``, to keep two models apart.
-        max_kernels: at most this many outputs and inputs of a convolution are drawn.
-        compact: pictures ask for small PNGs rather than for fast ones.
-        with_pngs: pictures carry their PNG, for a caller that needs its size before it is written.
+        colormap: Name of a palette.
+        scale: How the planes were scaled, for the descriptions.
+        name: Prefix of every tag, as ``name.``, to tell two models apart; None for no prefix.
+        max_kernels: Maximum number of outputs and inputs of a convolution that are drawn.
+        compact: Encode PNGs for size rather than speed.
+        with_pngs: Encode the pictures at once, for a caller that needs their size before writing.
     """
 
     def __init__(
@@ -62,11 +62,11 @@ class SummaryBuilder:
         self._prefix = tags.prefix(name)
         self._max_kernels, self._compact, self._with_pngs = max_kernels, compact, with_pngs
         self._records = TabRecords(self._prefix, self._palette.name, scale)
-        self._nonfinite_said = self._said_now = False
+        self._nonfinite_reported = self._reported_now = False
 
     def __call__(self, data: StepData) -> LoggedStep:
-        """Everything of one step, ready to be stored."""
-        self._said_now = False
+        """Build everything that is written about one step."""
+        self._reported_now = False
         pictures = [self._maps(m) for m in data.measured if m.planes is not None]
         kernels = [self._kernels(k) for k in data.kernels]
         peaks = {
@@ -86,12 +86,12 @@ class SummaryBuilder:
         )
 
     def undo(self) -> None:
-        """The last step could not be stored: count as if it had not been composed."""
+        """Forget the last step, which could not be stored."""
         self._records.undo()
-        self._nonfinite_said &= not self._said_now
+        self._nonfinite_reported &= not self._reported_now
 
     def _finished(self, tagged: TaggedPictures) -> TaggedPictures:
-        """The picture with its PNGs, or asking for small ones, as the options say."""
+        """The pictures as the options require: marked as compact, or with PNGs."""
         samples = tagged.samples
         if self._compact:
             samples = tuple(replace(picture, compact=True) for picture in samples)
@@ -100,73 +100,73 @@ class SummaryBuilder:
         return tagged if samples is tagged.samples else replace(tagged, samples=samples)
 
     def _texts(self, data: StepData) -> dict[str, str]:
-        """What happens once: the first value that is not finite."""
-        said = None if self._nonfinite_said else first_nonfinite(data)
-        if said is None:
+        """Text that is written once: where the first non-finite value was found."""
+        text = None if self._nonfinite_reported else first_nonfinite(data)
+        if text is None:
             return {}
-        self._nonfinite_said = self._said_now = True
-        return {self._prefix + tags.FIRST_NONFINITE: said}
+        self._nonfinite_reported = self._reported_now = True
+        return {self._prefix + tags.FIRST_NONFINITE: text}
 
     def _maps(self, measured: LayerMeasurement) -> TaggedPictures:
         planes, layer_call = measured.planes, measured.layer_call
-        assert planes is not None  # the caller asked for pictures of what has planes
+        assert planes is not None  # checked by the caller
         dead = None if measured.statistics is None else measured.statistics.dead
         samples = tuple(
             draw_maps(planes, sample, self._palette, dead) for sample in range(len(planes.pixels))
         )
         tag = self._prefix + tags.image(measured.kind, layer_call.group, layer_call.label)
-        said = self._describe(measured)
-        return TaggedPictures(tag, measured.kind, samples, layer_call, said, planes.layout)
+        description = self._describe(measured)
+        return TaggedPictures(tag, measured.kind, samples, layer_call, description, planes.layout)
 
     def _describe(self, measured: LayerMeasurement) -> str:
         planes, layer_call = measured.planes, measured.layer_call
         assert planes is not None
         drawn, (height, width) = planes.pixels.shape[1], planes.pixels.shape[2:]
         rows, per_row = planes.layout == "rows", arrangement(planes)[0]
-        said = [
+        parts = [
             f"{measured.kind.replace('_', ' ')} of `{plain(layer_call.label)}` "
             f"({layer_call.type}), shape {list(planes.shape)}, channels 0…{drawn - 1}"
             + ("" if rows else f", {per_row} in a row"),
             _SCALE_TEXT[used_scale(planes, self._scale)],
         ]
         if drawn < planes.channels:
-            said.append(f"{planes.channels - drawn} of {planes.channels} channels left out")
+            parts.append(f"{planes.channels - drawn} of {planes.channels} channels not drawn")
         if planes.block > 1:
             block = f"{planes.block} positions" if rows else f"{planes.block}×{planes.block}"
-            tile = "" if rows else f", a tile {height}×{width}"
-            said.append(f"averaged down: a pixel is the mean of {block}{tile}")
+            tile = "" if rows else f", tiles of {height}×{width} px"
+            parts.append(f"averaged down: a pixel is the mean of {block}{tile}")
         if planes.view:
-            said.append(planes.view)
-        return "; ".join([*said, LEGEND])
+            parts.append(planes.view)
+        return "; ".join([*parts, LEGEND])
 
     def _kernels(self, kernels: Kernels) -> tuple[TaggedPictures, float]:
         picture, peak = draw_kernels(kernels, self._max_kernels)
         layer_call, most = kernels.layer_call, self._max_kernels
-        how = "a row per input, a column per output"
+        arrangement_text = "a row per input, a column per output"
         if kernels.layout == "rows":
-            how = "a row per output, a column per input"
+            arrangement_text = "a row per output, a column per input"
         if picture.palette is None:
-            how = "RGB, grey is 0"
+            arrangement_text = "RGB, grey is 0"
         named = f"`{plain(layer_call.layer)}` ({layer_call.type})"
-        said = [f"kernels of {named}: {how}; one scale for the layer"]
+        parts = [f"kernels of {named}: {arrangement_text}; one scale for the layer"]
         rgb = kernels.is_of_colours
         if most is not None and max((layer_call.kernel_shape or (0,))[: 1 if rgb else 2]) > most:
-            said.append(
+            parts.append(
                 f"at most {most} outputs{'' if rgb else ' and inputs'} of {layer_call.group}"
             )
         if kernels.view:
-            said.append(kernels.view)
+            parts.append(kernels.view)
         tag = self._prefix + tags.image("kernels", layer_call.group, layer_call.layer)
-        text = "; ".join(said)
+        text = "; ".join(parts)
         return TaggedPictures(tag, "kernels", (picture,), layer_call, text, kernels.layout), peak
 
     def _input_image(self, image: InputImage) -> TaggedPictures:
         picture, how = draw_input_image(image)
         tag = self._prefix + tags.network_input(image.sample)
-        said = f"the network's input; {how}"
+        description = f"the network's input; {how}"
         if image.block > 1:
-            said += f"; a pixel is the mean of {image.block}×{image.block}"
-        return TaggedPictures(tag, "network_input", (picture,), None, said)
+            description += f"; a pixel is the mean of {image.block}×{image.block}"
+        return TaggedPictures(tag, "network_input", (picture,), None, description)
 
     def _histograms(self, data: StepData) -> Iterator[Histogram]:
         for measured in data.measured:
@@ -203,10 +203,10 @@ def _norms(group: str, norms: Mapping[str, float]) -> dict[str, float]:
 
 def _fractions(measured: tuple[LayerMeasurement, ...]) -> dict[str, float]:
     fractions: dict[str, float] = {}
-    for part in measured:
-        if part.kind != "feature_maps" or part.statistics is None:
+    for measurement in measured:
+        if measurement.kind != "feature_maps" or measurement.statistics is None:
             continue
-        label, statistics = part.layer_call.label, part.statistics
+        label, statistics = measurement.layer_call.label, measurement.statistics
         fractions[tags.of(tags.CONSTANT_CHANNELS, label)] = _share(statistics.constant)
         fractions[tags.of(tags.NONFINITE, label)] = _share(statistics.nonfinite)
         if statistics.dead is not None:
@@ -215,5 +215,5 @@ def _fractions(measured: tuple[LayerMeasurement, ...]) -> dict[str, float]:
 
 
 def _share(flags: npt.NDArray[np.bool_]) -> float:
-    """``flags.mean()``, which takes several times as long."""
+    """``flags.mean()``, several times faster."""
     return np.count_nonzero(flags) / flags.size

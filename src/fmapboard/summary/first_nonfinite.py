@@ -1,4 +1,4 @@
-"""The first value that is not finite: where it stands, and what is said about it."""
+"""Find and describe the first non-finite value of a step."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 from fmapboard.records import LayerMeasurement, Nonfinite, Parameter, StepData, TensorKind
 
-_WHAT: dict[TensorKind, str] = {
+_TENSOR_NAMES: dict[TensorKind, str] = {
     "feature_maps": "activations",
     "inputs": "input",
     "gradients_of_maps": "gradient of the activations",
@@ -14,11 +14,11 @@ _WHAT: dict[TensorKind, str] = {
 
 
 def first_nonfinite(data: StepData) -> str | None:
-    """Where a logged step first has values that are not finite, as markdown; None for nowhere.
+    """Describe the first non-finite values of a logged step, in markdown; None without any.
 
-    In the order in which they come to be: activations as the layers were called (a layer's input
-    before its output), their gradients from the last layer back, then gradients of parameters in
-    the model's order.
+    "First" is the order of computation: activations in call order (a layer's input before its
+    output), then gradients of activations from the last layer to the first, then gradients of
+    parameters in definition order.
     """
     forward = [part for part in data.measured if part.kind in ("feature_maps", "inputs")]
     forward.sort(key=lambda part: (part.layer_call.position, part.kind == "feature_maps"))
@@ -27,10 +27,10 @@ def first_nonfinite(data: StepData) -> str | None:
     for part in (*forward, *backward):
         found = _counts(part)
         if any(found):
-            return f"step {data.step}: {_of_layer(part, found)}"
+            return f"step {data.step}: {_describe_layer(part, found)}"
     for parameter in data.parameters:
         if any(parameter.nonfinite):
-            return f"step {data.step}: {_of_parameter(parameter)}"
+            return f"step {data.step}: {_describe_parameter(parameter)}"
     return None
 
 
@@ -42,18 +42,18 @@ def _counts(part: LayerMeasurement) -> Nonfinite:
     return Nonfinite(*(int(row.sum()) for row in rows))
 
 
-def _of_layer(part: LayerMeasurement, found: Nonfinite) -> str:
+def _describe_layer(part: LayerMeasurement, found: Nonfinite) -> str:
     call, total = part.layer_call, math.prod(part.shape)
     layer = f"layer `{plain(call.layer)}` ({call.type}, call {call.call})"
-    named = f"{_WHAT[part.kind]} of {layer}"
-    return f"first values that are not finite: {found} of {total:,} in the {named}"
+    named = f"{_TENSOR_NAMES[part.kind]} of {layer}"
+    return f"first non-finite values: {found} of {total:,} in the {named}"
 
 
-def _of_parameter(parameter: Parameter) -> str:
+def _describe_parameter(parameter: Parameter) -> str:
     named = f"gradient of parameter `{plain(parameter.name)}`"
-    return f"first values that are not finite: {parameter.nonfinite} in the {named}"
+    return f"first non-finite values: {parameter.nonfinite} in the {named}"
 
 
 def plain(name: str) -> str:
-    """A name that stays inside its code quotes in markdown."""
+    """A name without backticks and line breaks, safe inside a markdown code span."""
     return name.replace("`", "'").replace("\n", " ")

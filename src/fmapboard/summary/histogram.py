@@ -1,4 +1,4 @@
-"""A sample of a tensor's values to the few buckets that TensorBoard shows."""
+"""Build the histogram that TensorBoard shows from a sample of a tensor's values."""
 
 from __future__ import annotations
 
@@ -12,19 +12,24 @@ from fmapboard.records import Floats, Histogram, Sample
 from fmapboard.render.extremes import finite_extremes
 
 BUCKETS = 30
-"""TensorBoard re-bins to 30 buckets of one width, so 30 of one width are shown as they are."""
+"""Number of buckets; TensorBoard re-bins to 30 of equal width, so these are shown unchanged."""
 
 
 def histogram(tag: str, sample: Sample, buckets: int = BUCKETS) -> Histogram:
-    """Count the finite values of a sample in buckets of one width, scaled up to the whole tensor.
+    """Count the finite values of a sample in buckets of equal width, scaled up to the whole tensor.
 
-    The buckets reach from the tensor's smallest finite value to its largest where these are known
-    (`Sample.lo`), else from the sample's. A sample of n values tells the share p of a bucket with a
-    relative standard error of sqrt((1 - p) / (n * p)). A tensor of one single value gets one bucket
-    of width 1 around it, or as narrow as float64 can; one without any finite value gets no bucket.
+    The buckets span the tensor's finite range if it is known (``Sample.lo``), otherwise the
+    sample's. With n sampled values, the count of a bucket that holds the fraction p of the tensor
+    has a relative standard error of sqrt((1 - p) / (n * p)). If all values are equal, there is one
+    bucket of width 1 around them, or wider where float64 cannot represent that.
+
+    Args:
+        tag: Tag of the histogram.
+        sample: The values.
+        buckets: Number of buckets.
 
     Returns:
-        edges f64 [K + 1], counts f64 [K]; both empty where there is no finite value.
+        Edges f64 [K + 1] and counts f64 [K]; both are empty if there is no finite value.
     """
     values = sample.values
     seen = values.size or 1
@@ -32,7 +37,7 @@ def histogram(tag: str, sample: Sample, buckets: int = BUCKETS) -> Histogram:
     finite = values if is_finite else values[np.isfinite(values)]
     if not finite.size:
         return Histogram(tag, np.empty(0), np.empty(0), round(sample.total * values.size / seen))
-    lo, hi = _reach(float(smallest), sample.lo, min), _reach(float(largest), sample.hi, max)
+    lo, hi = _outermost(float(smallest), sample.lo, min), _outermost(float(largest), sample.hi, max)
     nonfinite = round((values.size - finite.size) * sample.total / seen)
     if lo == hi:
         buckets = 1
@@ -43,10 +48,10 @@ def histogram(tag: str, sample: Sample, buckets: int = BUCKETS) -> Histogram:
 
 
 def _count(finite: Floats, lo: float, hi: float, buckets: int) -> tuple[Floats, Floats]:
-    """Edges f64 [buckets + 1], and how many values lie between each two, f64 [buckets]."""
+    """Edges f64 [buckets + 1] and the number of values in each bucket, f64 [buckets]."""
     half = 1.0 if math.isfinite(hi - lo) else 0.5  # keeps 1e308 - (-1e308) from overflowing
     start, span = lo * half, hi * half - lo * half
-    edges = np.minimum((start + span * _parts(buckets)) / half, hi)
+    edges = np.minimum((start + span * _fractions(buckets)) / half, hi)
     edges[-1] = hi
     factor = buckets / span if span * 1e300 > buckets else math.inf
     if math.isfinite(factor) and half == 1.0:
@@ -60,11 +65,11 @@ def _count(finite: Floats, lo: float, hi: float, buckets: int) -> tuple[Floats, 
 
 
 @lru_cache(maxsize=8)
-def _parts(buckets: int) -> Floats:
-    """f64 [buckets + 1], from 0 to 1."""
+def _fractions(buckets: int) -> Floats:
+    """f64 [buckets + 1], evenly spaced from 0 to 1."""
     return np.linspace(0, 1, buckets + 1)
 
 
-def _reach(own: float, known: float, furthest: Callable[[float, float], float]) -> float:
-    """An extreme of the sample, or the whole tensor's where that is known."""
-    return furthest(own, known) if math.isfinite(known) else own
+def _outermost(own: float, known: float, choose: Callable[[float, float], float]) -> float:
+    """An extreme of the sample, or that of the whole tensor if it is known."""
+    return choose(own, known) if math.isfinite(known) else own

@@ -1,4 +1,4 @@
-"""The records of the Feature maps tab, in the format of `tab_format`, of what was measured."""
+"""Build the records of the Feature maps tab, in the format of ``tab_format``."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _STATISTICS = (
 
 
 class TabRecords:
-    """Makes the records of one run, one step after the other.
+    """Builds the records of one run, step by step.
 
     Args:
-        prefix: stands in front of every tag.
-        colormap: the palette's name.
-        scale: how the planes were scaled.
+        prefix: Prefix of every tag.
+        colormap: Name of the palette.
+        scale: How the planes were scaled.
     """
 
     def __init__(self, prefix: str, colormap: str, scale: Scale) -> None:
@@ -46,12 +46,12 @@ class TabRecords:
     def __call__(
         self, data: StepData, drawn: list[TaggedPictures], peaks: Mapping[str, float]
     ) -> Iterator[TabRecord]:
-        """One small record a layer, and at a layer's first step a second one with its grids.
+        """Build a small record per layer call and, at its first step, a second one with its grids.
 
         Args:
-            data: what was measured.
-            drawn: the pictures of it, those of kernels too, and none of the network's input.
-            peaks: by layer, the value that the strongest colour of its kernels stands for.
+            data: The measurements.
+            drawn: The pictures of layers and kernels, without those of the network's input.
+            peaks: Label of a layer -> the value drawn in the strongest colour of its kernels.
         """
         self._last = []
         of_call: defaultdict[str, list[TaggedPictures]] = defaultdict(list)
@@ -130,16 +130,17 @@ class TabRecords:
         }
 
     def undo(self) -> None:
-        """The last step could not be stored: count as if no layer had a tab record of it."""
+        """Forget the last step, which could not be stored."""
         for label in self._last:
             self._written[label] -= 1
         self._last = []
 
 
 def _followers(measured: tuple[LayerMeasurement, ...]) -> dict[str, LayerMeasurement]:
-    """By a layer's label: the activation module with a floor that is next, if no layer is between.
+    """Label of a layer -> the activation that directly follows it in call order, if it can be off.
 
-    Only of as many channels: then a channel is dead behind the layer that feeds it.
+    The activation must have as many channels as the layer, so that channel i of one is channel i of
+    the other.
     """
     followers: dict[str, LayerMeasurement] = {}
     before: LayerMeasurement | None = None
@@ -149,8 +150,8 @@ def _followers(measured: tuple[LayerMeasurement, ...]) -> dict[str, LayerMeasure
         if part.layer_call.pictures:
             before = part
         elif before is not None and before.statistics is not None:
-            alike = before.statistics.minimum.size == part.statistics.minimum.size
-            if alike and part.statistics.dead is not None:
+            same_channels = before.statistics.minimum.size == part.statistics.minimum.size
+            if same_channels and part.statistics.dead is not None:
                 followers[before.layer_call.label] = part
             before = None
     return followers
@@ -159,7 +160,7 @@ def _followers(measured: tuple[LayerMeasurement, ...]) -> dict[str, LayerMeasure
 def _dead_after(
     follower: LayerMeasurement, parts: list[tuple[TaggedPictures, LayerMeasurement | None]]
 ) -> dict[str, Floats]:
-    """Which of the layer's drawn channels the activation behind it shuts off; empty for none."""
+    """The layer's drawn channels that are dead after the activation; empty if there are none."""
     planes = next((p.planes for q, p in parts if p is not None and q.kind == "feature_maps"), None)
     statistics = follower.statistics
     if planes is None or statistics is None or statistics.dead is None:
@@ -169,7 +170,7 @@ def _dead_after(
 
 
 def _arrays(kind: TensorKind, part: LayerMeasurement) -> dict[str, Floats]:
-    """The per-channel arrays of one picture; counts and flags that are all 0 are left out."""
+    """The per-channel arrays of one picture, without counts and flags that are all 0."""
     planes, statistics = part.planes, part.statistics
     assert planes is not None
     drawn = planes.pixels.shape[1]

@@ -1,7 +1,7 @@
-"""Where a logged step goes: the `Writer` protocol, and its implementations.
+"""Store logged steps: the ``Writer`` protocol and its implementations.
 
-`tensorboard.TensorBoardWriter`, `folder.FolderWriter` and `memory.MemoryWriter` store steps;
-`pipeline.Pipeline` builds and writes them in a worker thread::
+``tensorboard.TensorBoardWriter``, ``folder.FolderWriter`` and ``memory.MemoryWriter`` store steps;
+``pipeline.Pipeline`` builds and writes them in a worker thread::
 
     writer = MemoryWriter()
     fmapboard.watch(model, writer=writer)        # later: writer.steps
@@ -16,17 +16,46 @@ from fmapboard.records import LoggedStep
 
 @runtime_checkable
 class Writer(Protocol):
-    """Stores logged steps. All methods are called from one thread at a time, in step order."""
+    """Stores logged steps; any object with these three methods can be passed to ``watch``.
+
+    Methods are called by one thread at a time, not always the same one: ``write`` in the worker
+    thread, in step order; ``flush`` and ``close`` in the thread that flushes or closes the logger.
+    A step is immutable and may be kept.
+
+    Example:
+        >>> class StepPrinter:
+        ...     def write(self, step):
+        ...         print(f"step {step.step}: {len(step.pictures)} pictures")
+        ...     def flush(self): ...
+        ...     def close(self): ...
+        >>> StepPrinter().write(LoggedStep(step=3, wall_time=0.0))
+        step 3: 0 pictures
+        >>> isinstance(StepPrinter(), Writer)
+        True
+    """
 
     def write(self, step: LoggedStep) -> None:
         """Store one step.
 
+        An exception is logged once and never reaches the training; the step is lost.
+
+        Args:
+            step: Everything to store.
+
         Raises:
-            WriteError: it could not be stored whole; what was written before stays readable.
+            WriteError: The step could not be stored completely; earlier steps remain readable.
         """
 
     def flush(self) -> None:
-        """Return when everything written so far can be read by others."""
+        """Return when everything written so far can be read by others.
+
+        Raises:
+            WriteError: It could not be stored.
+        """
 
     def close(self) -> None:
-        """Flush and let go; a second call does nothing."""
+        """Flush and release all resources; a second call does nothing.
+
+        Raises:
+            WriteError: Something could not be stored.
+        """

@@ -1,8 +1,8 @@
-"""How many logged steps may wait to be written, and when writing them becomes urgent.
+"""Bound the number of logged steps that wait to be written, and decide when writing is urgent.
 
-Until a step is written, a process that is killed without warning loses it. So the backlog (steps
-that are queued or being written) has a bound: 8 steps, or the steps of the last 2 s of training,
-whichever is more. Time for which training waited for the queue does not count as training.
+If the process is killed, the steps that are not yet written are lost. So the backlog (the steps
+that are queued or being written) is bounded: 8 steps, or the steps of the last 2 s of training,
+whichever is more. Time that training spends waiting for the queue does not count as training.
 """
 
 from __future__ import annotations
@@ -14,32 +14,33 @@ T = TypeVar("T")
 
 MAX_STEPS = 8
 MAX_SECONDS = 2.0
-"""The backlog's bound: the steps of this many seconds, where that is more than `MAX_STEPS`."""
+"""Bound of the backlog in seconds of training, if that is more than ``MAX_STEPS`` steps."""
 
 
 class Backlog(Generic[T]):
-    """A queue of items and the one that is being worked on; not thread safe.
+    """A queue of items plus the item being worked on; not thread-safe.
 
-    Its length counts all of them. ``now`` is in seconds of training, on a clock of the caller's.
+    ``len()`` counts both. Times (``now``) are in seconds of training, on the caller's clock.
 
     Args:
-        max_bytes: bound of the queued items. One that is larger is accepted into an empty queue.
-        in_steps: the bound of `MAX_STEPS` and `MAX_SECONDS` applies too.
+        max_bytes: Bound of the queued items in bytes. A larger item is accepted if the queue is
+            empty.
+        in_steps: Also apply the bound of ``MAX_STEPS`` and ``MAX_SECONDS``.
     """
 
     def __init__(self, max_bytes: int, *, in_steps: bool) -> None:
         self._max_bytes, self._in_steps = max_bytes, in_steps
         self._queued: deque[tuple[T, int, float]] = deque()
-        self._at_work_since: float | None = None
+        self._working_since: float | None = None
         self._last_added = float("inf")
         self._recent: deque[float] = deque()
         self.nbytes = 0
 
     def __len__(self) -> int:
-        return len(self._queued) + (self._at_work_since is not None)
+        return len(self._queued) + (self._working_since is not None)
 
     def is_full(self, nbytes: int, now: float) -> bool:
-        """True if an item of ``nbytes`` bytes, added now, would exceed a bound."""
+        """True if adding an item of ``nbytes`` bytes now would exceed a bound."""
         if not self._queued:
             return False
         if self.nbytes + nbytes > self._max_bytes:
@@ -48,9 +49,10 @@ class Backlog(Generic[T]):
         return self._in_steps and len(self) + 1 > max(MAX_STEPS, recent + 1)
 
     def add(self, item: T, nbytes: int, now: float) -> bool:
-        """Append an item; True if the backlog has now reached its bound.
+        """Append an item; True if the backlog has now reached its bound in steps.
 
-        The steps in it then hold up `MAX_SECONDS` of training, the step that comes next included.
+        That is the case if it has ``MAX_STEPS`` steps or more that, including the next one, span at
+        least ``MAX_SECONDS`` of training.
         """
         step_seconds, self._last_added = max(0.0, now - self._last_added), now
         self._queued.append((item, nbytes, now))
@@ -60,56 +62,56 @@ class Backlog(Generic[T]):
         while self._recent and self._recent[0] <= now - MAX_SECONDS:
             self._recent.popleft()
         self._recent.append(now)
-        oldest = self._queued[0][2] if self._at_work_since is None else self._at_work_since
+        oldest = self._queued[0][2] if self._working_since is None else self._working_since
         return len(self) >= MAX_STEPS and now + step_seconds - oldest >= MAX_SECONDS
 
     @property
     def is_queued(self) -> bool:
-        """True if an item is queued that nobody works on yet."""
+        """True if an item is queued that is not being worked on."""
         return bool(self._queued)
 
     def take(self) -> T:
-        """Remove the oldest queued item, which is being worked on until `done`."""
-        item, nbytes, self._at_work_since = self._queued.popleft()
+        """Remove the oldest queued item; it counts as being worked on until ``done``."""
+        item, nbytes, self._working_since = self._queued.popleft()
         self.nbytes -= nbytes
         return item
 
     def done(self) -> None:
-        """Count the item that was taken as finished."""
-        self._at_work_since = None
+        """Mark the item that was taken as finished."""
+        self._working_since = None
 
     def drop_oldest(self) -> None:
         """Remove the oldest queued item."""
         self.nbytes -= self._queued.popleft()[1]
 
     def clear(self) -> None:
-        """Remove every item, the one at work too."""
+        """Remove all items, including the one being worked on."""
         self._queued.clear()
-        self.nbytes, self._at_work_since = 0, None
+        self.nbytes, self._working_since = 0, None
 
 
-_LEAST_CALM, _MOST_CALM = 8, 2**14
+_MIN_CALM_ADDITIONS, _MAX_CALM_ADDITIONS = 8, 2**14
 
 
 class Urgency:
-    """Whether the backlog has to be worked off at normal priority.
+    """Decides whether the worker runs at normal priority.
 
-    From the moment that the backlog reaches its bound until it has been short at enough additions
-    in a row: twice as many after each time, so that a machine that stays busy does not pay for
-    going back and forth.
+    Urgency is high from the time the backlog reaches its bound until it has been short for enough
+    consecutive additions. That number doubles each time, so that a busy machine does not switch
+    back and forth forever.
     """
 
     def __init__(self) -> None:
         self.is_high = False
-        self._calm, self._enough = 0, _LEAST_CALM
+        self._calm_additions, self._required = 0, _MIN_CALM_ADDITIONS
 
     def rise(self) -> None:
-        """The backlog has reached its bound."""
+        """Record that the backlog has reached its bound."""
         if not self.is_high:
-            self.is_high, self._calm = True, 0
+            self.is_high, self._calm_additions = True, 0
 
     def added(self, before: int) -> None:
-        """An item was added, and there were ``before`` items in the backlog."""
-        self._calm = self._calm + 1 if before <= 1 else 0
-        if self.is_high and self._calm >= self._enough:
-            self.is_high, self._enough = False, min(2 * self._enough, _MOST_CALM)
+        """Record that an item was added to a backlog of ``before`` items."""
+        self._calm_additions = self._calm_additions + 1 if before <= 1 else 0
+        if self.is_high and self._calm_additions >= self._required:
+            self.is_high, self._required = False, min(2 * self._required, _MAX_CALM_ADDITIONS)

@@ -1,18 +1,20 @@
-"""A logged step as one of TensorBoard's Summary protocol buffers.
+"""Encode a logged step as a TensorBoard Summary protocol buffer.
 
-Images and histograms are in the second format of TensorBoard's plugins (tensors with explicit data
-classes), which both of its loaders read. Scalars are `simple_value`, as torch's SummaryWriter has
-them: `EventAccumulator.Scalars()`, tbparse and other trackers look nowhere else. Both loaders also
-read on where the earlier files of a run have its scalars as tensors.
+Images and histograms use the newer plugin format (tensors with explicit data classes), which both
+of TensorBoard's loaders read. Scalars are stored as ``simple_value``, like those of torch's
+SummaryWriter, since ``EventAccumulator.Scalars()``, tbparse and trackers read only that; both
+loaders can continue a run whose earlier files store scalars as tensors.
 
-Numbers go in as packed bytes, never value by value: building a protocol buffer that way holds the
-interpreter lock for milliseconds. Pictures, nearly all of the bytes, are framed as fields of their
-messages and go into none: each message copies what is put into it, and a PNG would be copied five
-times on its way to the file. All other values are made inside the Summary: a message made on its
-own has memory of its own, and at every ten thousandth such memory that goes, protobuf has the C
-library give all free memory of the process back to the system. Training would get its own anew,
-page by page. Of a histogram's tag that was written before, everything but the numbers is known: it
-is kept as bytes, and the numbers are put behind it.
+Three measures keep the interpreter lock and the memory allocator free for training:
+
+- Numbers are inserted as packed bytes. Inserting them one by one holds the lock for milliseconds.
+- Pictures, which are nearly all of the bytes, are framed as protocol buffer fields by hand. As
+  parts of messages, a PNG would be copied five times on its way to the file.
+- All other values are created inside the Summary. A standalone message has its own memory arena,
+  and with every ten thousandth arena that is freed, protobuf makes the C library return the
+  process's free memory to the system; training would have to fault it in again.
+
+After a histogram's first steps, everything but its numbers is constant and is reused as bytes.
 """
 
 from __future__ import annotations
@@ -37,15 +39,15 @@ _VALUE = summary_pb2.Summary.VALUE_FIELD_NUMBER
 _TAG = summary_pb2.Summary.Value.TAG_FIELD_NUMBER
 _TENSOR = summary_pb2.Summary.Value.TENSOR_FIELD_NUMBER
 _SIMPLE_VALUE = bytes([summary_pb2.Summary.Value.SIMPLE_VALUE_FIELD_NUMBER << 3 | 5])
-"""In front of the four bytes of a float32 (wire type 5)."""
+"""Field key that precedes the four bytes of a float32 (wire type 5)."""
 _STRING = tensor_pb2.TensorProto.STRING_VAL_FIELD_NUMBER
 
 
 class Encoder:
-    """Encodes the steps of one run; a tag's metadata goes with its first value only.
+    """Encodes the steps of one run; the metadata of a tag is written with its first value only.
 
-    TensorBoard reads a tag's metadata from the first event that has it, so the description that it
-    shows is that of the first logged step.
+    TensorBoard reads a tag's metadata from the first event that has it, so the description it shows
+    is that of the first logged step.
     """
 
     def __init__(self) -> None:
@@ -53,9 +55,9 @@ class Encoder:
         self._frames: dict[tuple[str, int], bytes] = {}
 
     def __call__(self, step: LoggedStep) -> list[bytes]:
-        """Everything of one step in one serialized Summary, in parts that follow each other.
+        """Encode one step as one serialized Summary, returned in consecutive parts.
 
-        One Summary, so a step is stored whole or not at all.
+        A step is a single Summary, so that it is stored completely or not at all.
         """
         frames, summary = summary_pb2.Summary(), summary_pb2.Summary()
         parts = [part for tagged in step.pictures for part in self._image(frames, tagged)]
@@ -70,7 +72,7 @@ class Encoder:
         return [*parts, b"".join(numbers), summary.SerializeToString()]
 
     def _image(self, frames: summary_pb2.Summary, tagged: TaggedPictures) -> list[bytes]:
-        """A field of the Summary; its frames are made in the memory of another one."""
+        """A Summary field in parts; ``frames`` provides the memory for small messages."""
         pngs = [png.encode(picture) for picture in tagged.samples]
         height, width = tagged.samples[0].pixels.shape[:2]
         value, tensor = frames.value.add(tag=tagged.tag), frames.value.add().tensor
@@ -88,12 +90,12 @@ class Encoder:
 
     def _histogram(self, summary: summary_pb2.Summary, histogram: Histogram) -> bytes:
         edges, counts = histogram.edges, histogram.counts
-        # A tensor without finite values keeps its place in the series with one empty bucket.
+        # Without finite values: one empty bucket, so that the step is not missing from the series.
         rows = np.stack([edges[:-1], edges[1:], counts], axis=1) if counts.size else _EMPTY
         return self._numbers(summary, histogram.tag, rows)
 
     def _numbers(self, summary: summary_pb2.Summary, tag: str, rows: Floats) -> bytes:
-        """A table of numbers as a field of the Summary, or added to it: then empty."""
+        """A table of numbers as a Summary field; empty if it was added to ``summary`` instead."""
         content = rows.astype("<f8", order="C").tobytes()
         frame = self._frames.get((tag, len(content)))
         if frame is not None:
@@ -109,7 +111,7 @@ class Encoder:
             )
             return b""
         whole = b"".join(field(_VALUE, value.SerializeToString()))
-        if whole.endswith(content):  # fields stand in the order of their numbers: it is the last
+        if whole.endswith(content):  # always, since fields are in numerical order
             self._frames[tag, len(content)] = whole[: -len(content)]
         return b""
 
@@ -122,7 +124,7 @@ class Encoder:
     def _text(self, value: summary_pb2.Summary.Value, text: str) -> None:
         value.tensor.dtype = types_pb2.DT_STRING
         value.tensor.string_val.append(text.encode())
-        _put_shape(value.tensor)  # of rank 0: the dashboard draws anything else as a table
+        _put_shape(value.tensor)  # rank 0: the dashboard draws anything else as a table
         if self._is_new(value.tag):
             value.metadata.CopyFrom(
                 text_metadata.create_summary_metadata(display_name="", description="")
@@ -136,7 +138,7 @@ class Encoder:
 
 
 def _scalar(tag: str, number: float) -> bytes:
-    """A scalar of any tag, known or new, as a field of the Summary: it needs no metadata."""
+    """A scalar as a Summary field; it needs no metadata."""
     with np.errstate(over="ignore"):  # the norm of all parameters may exceed float32
         value = np.float32(number)
     return b"".join(
@@ -145,16 +147,16 @@ def _scalar(tag: str, number: float) -> bytes:
 
 
 def field(number: int, *content: bytes) -> list[bytes]:
-    """A field of bytes or of a message, whose content comes in parts, as protocol buffers have it.
+    """A length-delimited protocol buffer field with the given content, in parts.
 
-    A message's fields may stand in any order, and of a repeated field one after the other.
+    The fields of a message may be in any order, and a repeated field may occur several times.
     """
     length_delimited = 2
     return [_varint(number << 3 | length_delimited) + _varint(sum(map(len, content))), *content]
 
 
 def _varint(number: int) -> bytes:
-    """Seven bits a byte, the lowest first; all but the last have the eighth bit set."""
+    """Base-128 varint: seven bits per byte, lowest first; all but the last have bit 8 set."""
     found = bytearray()
     while number > 127:
         found.append(number & 127 | 128)
@@ -163,20 +165,20 @@ def _varint(number: int) -> bytes:
 
 
 def _put_strings(tensor: tensor_pb2.TensorProto, items: tuple[bytes, ...], length: int) -> None:
-    """The first strings of a rank-1 tensor of so many."""
+    """Set the first strings of a rank-1 tensor of the given length."""
     tensor.dtype = types_pb2.DT_STRING
     tensor.string_val.extend(items)
     _put_shape(tensor, length)
 
 
 def _put_shape(tensor: tensor_pb2.TensorProto, *sides: int) -> None:
-    tensor.tensor_shape.SetInParent()  # rank 0 is a shape, too
+    tensor.tensor_shape.SetInParent()  # also for rank 0
     for side in sides:
         tensor.tensor_shape.dim.add(size=side)
 
 
 def _layout() -> summary_pb2.Summary.Value:
-    """The Custom Scalars dashboard: all gradient norms in one chart."""
+    """The layout of the Custom Scalars dashboard: all gradient norms in one chart."""
     layout = layout_pb2.Layout(
         category=[
             layout_pb2.Category(

@@ -1,8 +1,8 @@
-"""Event files: TFRecord framing with a checksum in C, one file a directory and process.
+"""Event files: TFRecords with fast checksums, one file per directory and process.
 
-A record is its length (u64), the length's masked CRC-32C (u32), the bytes, and their masked
-CRC-32C (TensorFlow's `record_writer`). TensorBoard's own writer computes the checksum in pure
-Python, at about 6 MB/s and holding the interpreter lock; `google-crc32c` is a thousand times
+A record is its length (u64), the masked CRC-32C of the length (u32), the bytes, and their masked
+CRC-32C (TensorFlow's ``record_writer``). TensorBoard's own writer computes the checksum in pure
+Python, at about 6 MB/s while holding the interpreter lock; ``google-crc32c`` is a thousand times
 faster.
 """
 
@@ -25,45 +25,51 @@ from fmapboard.writers.remote import RemoteDirectory, RemoteFile
 from fmapboard.writers.trackers import begun_for_trackers
 
 MARKER = ".fmapboard"
-"""Stands in the names of our event files, which so differ from those of other writers."""
+"""Part of the name of every event file of ours, to tell it from those of other writers."""
 
 _OPEN: dict[Path | str, EventFile] = {}
-_LOCK = threading.RLock()  # the collector may close one file while another is being opened
+_LOCK = threading.RLock()  # reentrant: garbage collection may close a file during open()
 
 
 class EventFile:
-    """An event file that several loggers of one process may share; thread safe.
+    """An event file that several loggers of a process may share; thread-safe.
 
-    Two files that grow in one directory at the same time lose data in TensorBoard's Python loader,
-    so `open` gives everybody who asks for a directory the same file.
+    If two files in one directory grow at the same time, TensorBoard's Python loader loses data. So
+    ``open`` returns the same file to all callers that ask for the same directory.
     """
 
     def __init__(self, directory: Path | RemoteDirectory, suffix: str, start_step: int) -> None:
         self._key = _key(directory)
-        # The process may go to another directory meanwhile.
+        # Absolute, since the process may change its working directory.
         self._directory = directory.absolute() if isinstance(directory, Path) else directory
         self._suffix, self._start_step = suffix, start_step
         self._users = 1
         self._lock = threading.Lock()
         self._times_begun = 1
-        self._file = self._begun()
+        self._file = self._new_file()
 
     @property
     def path(self) -> Path | str:
-        """The path of the file; of a remote one, the URL of the object that grows."""
+        """Path of the file; for a remote directory, the URL of the object being written."""
         return self._file.path
 
     @staticmethod
     def open(directory: Path | RemoteDirectory, suffix: str = "", start_step: int = 0) -> EventFile:
-        """The process's event file in a directory, made where there is none yet.
+        """The process's event file in a directory; created if there is none.
+
+        Args:
+            directory: Created if it does not exist.
+            suffix: End of the file's name.
+            start_step: In a directory with an earlier run, TensorBoard discards that run's records
+                from this step on.
 
         Raises:
-            WriteError: the directory cannot be written to.
+            WriteError: The directory cannot be written to.
         """
         key = _key(directory)
         with _LOCK:
             shared = _OPEN.get(key)
-            # A directory may have been deleted under an open file: a notebook's cell run again.
+            # The directory may have been deleted, for example by re-running a notebook cell.
             if shared is not None and not shared._file.is_gone():
                 shared._users += 1
                 return shared
@@ -71,22 +77,22 @@ class EventFile:
             return _OPEN[key]
 
     def times_begun(self) -> int:
-        """How often the file was begun: once more where it has vanished since the last step.
+        """Number of files begun so far; begins another one if the file was deleted or moved.
 
-        What is in an earlier file is lost, the descriptions of tags too. A file that was replaced
-        by that of a later logger stays lost.
+        The contents of the earlier file are lost, including the descriptions of tags. No file is
+        begun if a later logger has already begun one in the directory.
 
         Raises:
-            WriteError: the directory cannot be made again.
+            WriteError: The directory cannot be created again.
         """
         with _LOCK, self._lock:
             if self._file.is_gone() and _OPEN.get(self._key) is self:
-                old, self._file = self._file, self._begun()
+                old, self._file = self._file, self._new_file()
                 old.close()
                 self._times_begun += 1
                 log.warning(
-                    "%s was deleted or moved during the run, with all steps logged so far; the "
-                    "steps from here on are written to %s",
+                    "%s was deleted or moved during the run, with all steps logged so far; "
+                    "further steps are written to %s",
                     *(old.path, self._file.path),
                 )
         return self._times_begun
@@ -95,8 +101,8 @@ class EventFile:
         """Append one serialized Summary, given in parts.
 
         Raises:
-            WriteError: it could not be written whole (a full disk, say); the file ends behind the
-                last whole record and can be appended to again.
+            WriteError: The Summary could not be written completely (for example, the disk is full).
+                The file ends after the last complete record and can be appended to again.
         """
         event = event_pb2.Event(wall_time=wall_time, step=step).SerializeToString()
         record = _framed(event, *field(event_pb2.Event.SUMMARY_FIELD_NUMBER, *summary))
@@ -104,7 +110,7 @@ class EventFile:
             self._file.append(record)
 
     def close(self) -> None:
-        """Let go; the last user's call closes the file."""
+        """Release the file; it is closed when its last user has released it."""
         with _LOCK:
             self._users -= 1
             if self._users == 0:
@@ -112,12 +118,12 @@ class EventFile:
                     del _OPEN[self._key]
                 self._file.close()
 
-    def _begun(self) -> LocalFile | RemoteFile:
-        """A new file with its first records."""
+    def _new_file(self) -> LocalFile | RemoteFile:
+        """A new file that contains its first records."""
         version = event_pb2.Event(wall_time=time.time(), file_version="brain.Event:2")
         head = _framed(version.SerializeToString())
-        # The second such mark in a run tells TensorBoard's Python loader to forget what an earlier
-        # process logged from this step on; the first one means nothing, so every file has one.
+        # At the second START in a run, TensorBoard's Python loader discards what an earlier process
+        # logged from this step on. The first START has no effect, so every file can have one.
         event = event_pb2.Event(
             wall_time=time.time(),
             step=self._start_step,
@@ -153,7 +159,7 @@ def _key(directory: Path | RemoteDirectory) -> Path | str:
 
 
 def has_foreign_events(directory: Path | RemoteDirectory) -> bool:
-    """Does the directory hold event files of another writer, the user's SummaryWriter say?"""
+    """True if the directory holds another writer's event files, such as a SummaryWriter's."""
     if isinstance(directory, RemoteDirectory):
         names = directory.names()
     else:
@@ -167,7 +173,7 @@ def _file_name(suffix: str) -> str:
 
 
 def _framed(*parts: bytes) -> list[bytes]:
-    """A record of the file, in parts: an event with its length and checksums."""
+    """A record of the file, in parts: the event with its length and checksums."""
     length = struct.pack("<Q", sum(map(len, parts)))
     crc = 0
     for part in parts:

@@ -1,7 +1,7 @@
-"""A logged step in the first format of TensorBoard's summaries, which trackers understand.
+"""Convert a logged step to TensorBoard's original Summary format, which trackers understand.
 
-Event files have the second one (`encoder`): a tracker that looks at summaries as they are written
-passes its pictures and histograms over.
+Our event files use the newer plugin format (``encoder``). Trackers that intercept summaries as they
+are written ignore pictures and histograms in that format.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _GREY, _RGB = 1, 3
 
 
 def first_format(step: LoggedStep) -> summary_pb2.Summary:
-    """Pictures, histograms and scalars; samples after the first have their number in the tag."""
+    """Pictures, histograms and scalars; samples after the first have their index in the tag."""
     values = [value for tagged in step.pictures for value in _images(tagged)]
     values += [_histogram(histogram) for histogram in step.histograms if histogram.counts.size]
     with np.errstate(over="ignore"):  # a norm may exceed float32
@@ -44,22 +44,22 @@ def _images(tagged: TaggedPictures) -> Iterator[summary_pb2.Summary.Value]:
 
 
 def _in_rgb(picture: Picture) -> Picture:
-    """Without a palette: ClearML shows the indices themselves."""
+    """Convert a palette-indexed picture to RGB: ClearML would show the indices."""
     if picture.palette is None:
         return picture
     return Picture(picture.palette[picture.pixels], tile=picture.tile)
 
 
 def _histogram(histogram: Histogram) -> summary_pb2.Summary.Value:
-    """Sums are those of the buckets' middles."""
+    """Sums are approximated from the centers of the buckets."""
     edges, counts = histogram.edges, histogram.counts
-    middles = (edges[:-1] + edges[1:]) / 2
+    centers = (edges[:-1] + edges[1:]) / 2
     histo = summary_pb2.HistogramProto(
         min=edges[0],
         max=edges[-1],
         num=counts.sum(),
-        sum=middles @ counts,
-        sum_squares=middles**2 @ counts,
+        sum=centers @ counts,
+        sum_squares=centers**2 @ counts,
         bucket_limit=edges[1:],
         bucket=counts,
     )

@@ -1,4 +1,4 @@
-"""PNG files in a folder, small maps enlarged."""
+"""Write pictures as PNG files into a folder."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ _UNSAFE = re.compile(r"[^\w.-]")
 _DEVICE = re.compile(
     r"(con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³])(?=\.|$)", re.IGNORECASE
 )
-"""What Windows takes for a device, whatever follows the dot."""
+"""Names that Windows reserves for devices, with any extension."""
 
 
 @dataclass(slots=True)
 class FolderWriter:
-    """Writes every picture as ``<layer>.png``; maps under 32 px are enlarged by whole factors.
+    """Writes every picture as ``<layer>.png``; tiles below 32 px are enlarged by an integer factor.
 
-    Pictures of another role get it in front (``kernels_<layer>.png``), samples after the first
-    their number behind (``<layer>_sample1.png``), so files of one step never collide. A later step
-    overwrites the files of the one before, unless ``per_step`` puts each into a folder of its own.
+    Pictures of another kind have it as a prefix (``kernels_<layer>.png``), and samples after the
+    first have their index as a suffix (``<layer>_sample1.png``), so the files of a step never
+    collide. A step overwrites the files of the previous one unless ``per_step`` is set.
 
     Attributes:
-        folder: is made where it is missing.
-        per_step: write below ``folder/step<number>``.
-        files: tag -> the files of the last written step.
+        folder: Created if it does not exist.
+        per_step: Write each step into its own folder, ``folder/step<number>``.
+        files: Tag -> files of the last written step.
 
     Raises:
-        WriteError: the folder cannot be made.
-        ConfigurationError: the folder is a URL.
+        WriteError: The folder cannot be created.
+        ConfigurationError: The folder is a URL.
     """
 
     folder: Path
@@ -59,10 +59,10 @@ class FolderWriter:
             self.files[tagged.tag] = self._write(folder, tagged, taken)
 
     def flush(self) -> None:
-        """Files are complete when `write` returns."""
+        """Do nothing: files are complete when ``write`` returns."""
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: no file is kept open."""
 
     def _write(self, folder: Path, tagged: TaggedPictures, taken: set[str]) -> list[Path]:
         paths = []
@@ -75,8 +75,8 @@ class FolderWriter:
 
 
 def _store(path: Path, data: bytes) -> None:
-    """Write a file whole; where that fails, one that stood there before still does."""
-    # Two processes may write one folder at a time: each needs a temporary file of its own.
+    """Write a file atomically; on failure an existing file is left unchanged."""
+    # Several processes may write into the folder, so temporary names must be unique.
     part = path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}.part")
     try:
         part.write_bytes(data)
@@ -88,9 +88,10 @@ def _store(path: Path, data: bytes) -> None:
 
 
 def _stem(tagged: TaggedPictures) -> str:
-    """A file name from the tag's layer; anything but letters, digits, ``_ . -`` becomes ``_``.
+    """A file name from the tag's layer.
 
-    So does a letter that the file system's encoding lacks, as any ``é`` in the C locale.
+    Anything but letters, digits and ``_ . -`` is replaced by ``_``, as are letters that the file
+    system encoding lacks (any ``é`` in the C locale).
     """
     layer = tagged.tag.partition("/")[2]
     kind = "" if tagged.kind == "feature_maps" else f"{tagged.kind}_"
@@ -100,9 +101,10 @@ def _stem(tagged: TaggedPictures) -> str:
 
 
 def free_name(stem: str, taken: set[str]) -> str:
-    """The stem, numbered where it is taken (file systems may not tell case apart); now taken.
+    """A unique file name: the stem, numbered if necessary; it is added to ``taken``.
 
-    One that Windows takes for a device gets an underscore: ``aux.0`` becomes ``aux_.0``.
+    Names are compared without regard to case, as some file systems do. A name that Windows reserves
+    for a device gets an underscore: ``aux.0`` becomes ``aux_.0``.
     """
     stem = _DEVICE.sub(r"\1_", stem, count=1) if _DEVICE.match(stem) else stem
     candidate, number = stem, 2

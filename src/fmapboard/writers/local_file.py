@@ -1,4 +1,4 @@
-"""A file on disk that grows by whole records."""
+"""Append whole records to a file on disk."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from pathlib import Path
 from fmapboard.errors import WriteError
 
 _AT_ONCE = 512
-"""Parts that are written at a time; Linux and macOS take 1024."""
+"""Maximum number of parts per write; Linux and macOS accept 1024."""
 
 
 class LocalFile:
-    """Appends records, unbuffered; not thread safe.
+    """Appends records, unbuffered; not thread-safe.
 
     Args:
-        path: of the file.
-        begun: the file is there, and is appended to; else it must not exist.
+        path: Path of the file.
+        begun: True if the file exists and is appended to; otherwise it must not exist.
 
     Raises:
-        WriteError: the file cannot be opened.
+        WriteError: The file cannot be opened.
     """
 
     def __init__(self, path: Path, *, begun: bool = False) -> None:
@@ -35,19 +35,20 @@ class LocalFile:
         """Write a record, given in parts.
 
         Raises:
-            WriteError: it could not be written whole; the file ends behind the last whole record.
+            WriteError: The record could not be written completely; the file ends after the last
+                complete one.
         """
         end = self._file.tell()
         try:
             _write(self._file, record)
         except (OSError, ValueError) as error:
-            with contextlib.suppress(OSError):  # a medium that is gone
+            with contextlib.suppress(OSError):  # the device may be gone
                 self._cut(end)
             why = getattr(error, "strerror", None) or error
             raise WriteError(f"cannot write {self.path}: {why}") from error
 
     def is_gone(self) -> bool:
-        """True if another file, or none, is found under the path: it was deleted or moved."""
+        """True if the file was deleted or moved: its path has no file or another one."""
         try:
             return not os.path.samestat(self.path.stat(), os.fstat(self._file.fileno()))
         except (FileNotFoundError, NotADirectoryError):
@@ -60,14 +61,14 @@ class LocalFile:
         self._file.close()
 
     def _cut(self, end: int) -> None:
-        """Take half a record away: readers stop for good at a broken one."""
+        """Remove an incomplete record, which no reader would get past."""
         if not self._file.closed:
             self._file.seek(end)
             self._file.truncate()
 
 
 def _write(file: io.FileIO, parts: list[bytes]) -> None:
-    """All of the parts, each from where it lies: joined, they would take fresh memory."""
+    """Write all parts without joining them, which would allocate memory for a copy."""
     for first in range(0, len(parts), _AT_ONCE):
         some = parts[first : first + _AT_ONCE]
         written = os.writev(file.fileno(), some) if hasattr(os, "writev") else 0  # not on Windows

@@ -1,4 +1,4 @@
-"""What a user calls a log directory: a path, or the URL of a remote one."""
+"""Resolve a user's log directory: a local path or the URL of a remote directory."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ _SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]+):(//)?")  # a Windows drive has 
 
 
 def log_directory(given: str | PathLike[str] | RemoteDirectory) -> Path | RemoteDirectory:
-    """The directory that is meant; ``file://`` is a local one.
-
-    >>> log_directory("s3://bucket/run/")
-    RemoteDirectory(url='s3://bucket/run')
+    """The directory that the user means; a ``file://`` URL is a local path.
 
     Raises:
-        ConfigurationError: a URL that `pathlib.Path` has shortened to one slash.
+        ConfigurationError: The URL has lost a slash by going through ``pathlib.Path``.
+
+    Example:
+        >>> log_directory("s3://bucket/run/")
+        RemoteDirectory(url='s3://bucket/run')
     """
     if isinstance(given, RemoteDirectory):
         return given
@@ -41,14 +42,14 @@ def log_directory(given: str | PathLike[str] | RemoteDirectory) -> Path | Remote
 
 
 def local_directory(given: str | PathLike[str], why: str) -> Path:
-    """A directory that must be a local one.
+    """A directory that must be local.
 
     Args:
-        given: as a user wrote it.
-        why: what needs it, for the error.
+        given: The directory as the user wrote it.
+        why: What needs the directory, for the error message.
 
     Raises:
-        ConfigurationError: it is a remote one, or a shortened URL.
+        ConfigurationError: The directory is remote, or a URL that has lost a slash.
     """
     directory = log_directory(given)
     if isinstance(directory, RemoteDirectory):

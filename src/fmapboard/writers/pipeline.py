@@ -1,7 +1,7 @@
-"""The slow half of a logged step, in a worker thread: compose, then write.
+"""Build and write logged steps in a worker thread.
 
-A process that is killed without warning loses the steps that are not written yet: 8 at most, or
-those of the last 2 s of training where that is more (see `writers.backlog`).
+If the process is killed, the steps that are not yet written are lost: at most 8, or those of the
+last 2 s of training if that is more (see ``writers.backlog``).
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ from fmapboard.writers import Writer
 from fmapboard.writers.encoder import Encoder
 from fmapboard.writers.worker import Worker
 
-_FRAME = 64
-"""Bytes of an event besides its summary, at most: framing, checksums, step and time."""
+_EVENT_OVERHEAD = 64
+"""Maximum size in bytes of an event without its summary: framing, checksums, step and time."""
 
 MAX_QUEUE_BYTES = 256 * 2**20
-"""Bound of the steps that wait to be written."""
+"""Bound in bytes of the steps that wait to be written."""
 
 
 _FORKED = (
-    "process {} was forked from the one that logs this run and does not log its own steps: two "
-    "processes would mix theirs up in one directory; to log here, call fmapboard.watch in this "
-    "process, with a log_dir of its own"
+    "process {} was forked from the process that logs this run, so its own steps are not logged: "
+    "the steps of two processes would be mixed up in one directory; to log them, call "
+    "fmapboard.watch in this process with a log_dir of its own"
 )
 
 
 def _size(step: LoggedStep) -> int:
-    """Bytes of the step in an event file, at most: each tag's metadata is counted every time."""
-    return sum(map(len, Encoder()(step))) + _FRAME
+    """Maximum size in bytes of the step in an event file; counts each tag's metadata every time."""
+    return sum(map(len, Encoder()(step))) + _EVENT_OVERHEAD
 
 
 class Pipeline:
-    """Owns the worker, the composer and the writer of one logger; knows nothing of torch."""
+    """The worker thread, summary builder and writer of one logger; independent of torch."""
 
     def __init__(self, writer: Writer, options: Options, warn: WarnOnce) -> None:
-        self._compose = SummaryBuilder(
+        self._build = SummaryBuilder(
             colormap=options.colormap,
             scale=options.scale,
             name=options.name,
@@ -68,14 +68,18 @@ class Pipeline:
 
     @property
     def dropped(self) -> int:
-        """Steps that were dropped because the queue was full."""
+        """Number of steps dropped because the queue was full."""
         return self._worker.dropped
 
     def put(self, receive: Callable[[], StepData], nbytes: int) -> None:
-        """Queue a step that holds ``nbytes`` bytes; ``receive`` is called in a worker thread.
+        """Queue a step.
 
-        Where training waits for the queue, the next step says how long. A forked child of the
-        process that logs says once that it does not.
+        If training has to wait for the queue, the next step records the waiting time. In a forked
+        child of the process that logs, nothing is logged, which is reported once.
+
+        Args:
+            receive: Returns the step; called in a worker thread.
+            nbytes: Size of the step in bytes.
         """
         if self._worker.is_inherited:
             self._warn.warn("fork", _FORKED.format(os.getpid()))
@@ -89,50 +93,50 @@ class Pipeline:
         self._guarded(self._writer.flush)
 
     def close(self) -> None:
-        """Flush, end the worker and close the writer; a second call does nothing."""
+        """Flush, stop the worker and close the writer; a second call does nothing."""
         if not self._closed:
             self._closed = True
             self._worker.close()
             self._guarded(self._writer.close)
 
     def _work(self, receive: Callable[[], StepData]) -> Iterator[None]:
-        """Write one step; between these parts the work may move to another thread."""
+        """Write one step; at each yield the work may move to another thread."""
         data = self._with_dropped(receive())
         yield
         try:
-            step = self._composed(data)
+            step = self._built(data)
             yield
             for tag, text in step.texts.items():
                 self._warn.warn(tag, f"{text} (TensorBoard's Text dashboard: {tag})")
             self._writer.write(step)
         except Exception:
-            self._compose.undo()
+            self._build.undo()
             raise
 
     def _with_dropped(self, data: StepData) -> StepData:
-        """Where steps may be dropped, their count stands among the step's scalars."""
+        """Add the number of dropped steps to the scalars, if steps may be dropped."""
         if not self._may_drop:
             return data
         dropped = self._worker.dropped
         if dropped:
             self._warn.warn(
                 DROPPED_STEPS,
-                f"step {data.step}: {dropped} logged steps dropped so far, since they come faster "
-                f"than they are written (the scalar {DROPPED_STEPS} counts on); log less often, or "
-                "with when_full='wait'",
+                f"step {data.step}: {dropped} logged steps dropped so far, since they are logged "
+                f"faster than they are written (see the scalar {DROPPED_STEPS}); log less often, "
+                "or use when_full='wait'",
             )
         return replace(data, scalars={**data.scalars, DROPPED_STEPS: float(dropped)})
 
-    def _composed(self, data: StepData) -> LoggedStep:
-        """The step, within the bytes that it may have."""
-        step = self._compose(self._budget.applied(data))
+    def _built(self, data: StepData) -> LoggedStep:
+        """Build the step within the byte limit."""
+        step = self._build(self._budget.applied(data))
         while self._max_bytes is not None and _size(step) > self._max_bytes:
             if not self._budget.tighten():
                 text = f"max_bytes_per_step={self._max_bytes}: numbers alone take {_size(step)}"
                 self._warn.warn("max_bytes_per_step", text)
                 break
-            self._compose.undo()
-            step = self._compose(self._budget.applied(data))
+            self._build.undo()
+            step = self._build(self._budget.applied(data))
         return step
 
     def _failed(self, error: Exception) -> None:
@@ -141,7 +145,7 @@ class Pipeline:
 
     def _guarded(self, act: Callable[[], None]) -> None:
         if self._worker.is_inherited:
-            return  # the writer may have threads and locks of its own, which a fork breaks
+            return  # a fork breaks threads and locks that the writer may have
         try:
             act()
         except (WriteError, OSError) as error:

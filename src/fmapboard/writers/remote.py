@@ -1,8 +1,9 @@
-"""Log directories behind a URL, through the file layer of TensorBoard's own writer.
+"""Log directories at a URL, through the file system layer of TensorBoard's own writer.
 
-That is TensorFlow's where it is installed, else fsspec's (`tensorboard.compat`). Many stores cannot
-append to an object (gs://, or s3:// without a copy), so objects are always put whole: the one that
-grows is put again with each record, until it has 4 MiB and the next one is begun.
+That layer is TensorFlow's if it is installed, otherwise fsspec's (``tensorboard.compat``). Many
+stores cannot append to an object (gs://, or s3:// without a copy), so objects are always uploaded
+whole: the current object is uploaded again with each record until it reaches 4 MiB, then the next
+one is begun.
 """
 
 from __future__ import annotations
@@ -17,15 +18,19 @@ _PACKAGES = {
     "s3": "s3fs", "s3a": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "hdfs": "pyarrow",
     "abfs": "adlfs", "abfss": "adlfs", "az": "adlfs", "adl": "adlfs",
 }  # fmt: skip
-"""Scheme -> the package that fsspec needs for it."""
+"""URL scheme -> the package that fsspec needs for it."""
 
-_MOST_BYTES = 4 * 2**20
-"""An object is put again as long as it has less."""
+_MAX_BYTES = 4 * 2**20
+"""Size in bytes at which an object is complete."""
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteDirectory:
-    """A directory by its URL, without a slash at the end."""
+    """A directory given by its URL.
+
+    Attributes:
+        url: The URL, without a trailing slash.
+    """
 
     url: str
 
@@ -36,12 +41,12 @@ class RemoteDirectory:
         return RemoteDirectory(f"{self.url}/{name}")
 
     def make(self) -> None:
-        """Make the directory, where the file system has directories.
+        """Create the directory, if the file system has directories.
 
         Raises:
-            MissingExtra: a package for this kind of URL is not installed.
-            ConfigurationError: no file system is known for it.
-            WriteError: the file system refuses.
+            MissingExtra: A package that this URL scheme needs is not installed.
+            ConfigurationError: The URL scheme is unknown.
+            WriteError: The file system refuses.
         """
         scheme = self.url.partition("://")[0]
         try:
@@ -61,18 +66,18 @@ class RemoteDirectory:
             raise WriteError(f"cannot write to {self.url}: {first_line(error)}") from error
 
     def names(self) -> list[str]:
-        """Names of the files in it; none where it cannot be listed."""
+        """Names of the files in the directory; empty if it cannot be listed."""
         gfile = _gfile()
         try:
             return list(gfile.listdir(self.url)) if gfile.isdir(self.url) else []
-        except Exception:  # whatever the file system raises; writing will tell
+        except Exception:  # any file system's error; if it matters, writing fails too
             return []
 
     def put(self, name: str, content: bytes) -> None:
-        """Store a file whole, in place of one that is there.
+        """Store a whole file, replacing an existing one.
 
         Raises:
-            WriteError: the file system refuses.
+            WriteError: The file system refuses.
         """
         try:
             with _gfile().GFile(f"{self.url}/{name}", "wb") as file:
@@ -82,12 +87,12 @@ class RemoteDirectory:
 
 
 class RemoteFile:
-    """Records in objects that are put whole; not thread safe.
+    """A series of objects to which records are appended by uploading them again; not thread-safe.
 
     Args:
-        directory: is there.
-        new_name: the name of the next object; later names sort behind earlier ones.
-        head: the record with which each object begins.
+        directory: An existing directory.
+        new_name: Returns the name of the next object; names must sort in the order of creation.
+        head: The record that begins each object, in parts.
     """
 
     def __init__(
@@ -98,27 +103,28 @@ class RemoteFile:
 
     @property
     def path(self) -> str:
-        """The URL of the object that grows."""
+        """URL of the object being written."""
         return f"{self._directory}/{self._name}"
 
     def append(self, record: list[bytes]) -> None:
-        """Put the object with one more record.
+        """Upload the object with one more record.
 
         Raises:
-            WriteError: the object has the records before, and can be appended to again.
+            WriteError: The upload failed; the object still has the earlier records and can be
+                appended to again.
         """
         content = b"".join([self._content, *record])
         self._directory.put(self._name, content)
         self._content = content
-        if len(content) >= _MOST_BYTES:
+        if len(content) >= _MAX_BYTES:
             self._name, self._content = self._new_name(), self._head
 
     def is_gone(self) -> bool:
-        """Never: an object that was deleted comes back with the next record."""
+        """Always False: a deleted object is restored by the next record."""
         return False
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: no connection is kept open."""
 
 
 def _gfile() -> Any:
@@ -128,5 +134,5 @@ def _gfile() -> Any:
 
 
 def _is_unknown(error: Exception) -> bool:
-    """No file system takes the scheme: fsspec's, TensorBoard's and TensorFlow's way to say so."""
+    """True for the errors by which fsspec, TensorBoard or TensorFlow report an unknown scheme."""
     return isinstance(error, ValueError) or type(error).__name__ == "UnimplementedError"

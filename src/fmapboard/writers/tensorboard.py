@@ -1,4 +1,4 @@
-"""Writers for TensorBoard: an event file of our own, or the user's SummaryWriter."""
+"""Writers for TensorBoard: our own event file, or the user's SummaryWriter."""
 
 from __future__ import annotations
 
@@ -20,22 +20,27 @@ from fmapboard.writers.trackers import MlflowRun, TrackerFeed
 
 
 class TensorBoardWriter:
-    """Writes an event file into ``log_dir``.
+    """Writes an event file into a log directory.
 
-    Where another writer's event files lie in that directory, ours goes into ``log_dir/fmapboard``,
-    a run of its own: two growing files in one directory lose data in TensorBoard's Python loader.
+    If the directory holds event files of another writer, the file goes into ``log_dir/fmapboard``,
+    as a separate run: TensorBoard's Python loader loses data if two files in one directory grow.
 
     Args:
-        log_dir: a path, or a URL of a file system that TensorBoard's own writer knows
-            (``s3://``, ``gs://``, ``hdfs://``, ``memory://``, …); is made where it is missing, and
-            again where it vanishes.
-        filename_suffix: ends the file's name, as in SummaryWriter.
-        start_step: in a directory that already holds a run of ours, TensorBoard forgets what that
-            run logged from this step on.
+        log_dir: A path, or a URL of a file system that TensorBoard's own writer supports
+            (``s3://``, ``gs://``, ``hdfs://``, ``memory://``, ...). Created if it does not exist,
+            and again if it is deleted.
+        filename_suffix: End of the file's name, as in SummaryWriter.
+        start_step: In a directory with an earlier run of fmapboard, TensorBoard discards that run's
+            records from this step on.
+
+    Attributes:
+        log_dir: The directory that is written to.
+        path: The event file; for a remote directory, the URL of the object being written.
 
     Raises:
-        WriteError: the directory cannot be written to.
-        ConfigurationError, MissingExtra: a URL of an unknown kind, or one whose package is missing.
+        WriteError: The directory cannot be written to.
+        ConfigurationError: The URL scheme is unknown.
+        MissingExtra: A package that the URL scheme needs is not installed.
     """
 
     def __init__(
@@ -50,43 +55,44 @@ class TensorBoardWriter:
             directory = directory / "fmapboard"
         self._encode = Encoder()
         self._file: EventFile | None = EventFile.open(directory, filename_suffix, start_step)
-        self._begun = self._file.times_begun()
+        self._files_begun = self._file.times_begun()
         self._feed = TrackerFeed.of(str(directory))
         self.log_dir = directory
         self.path = self._file.path
 
     def write(self, step: LoggedStep) -> None:
-        """Append the step; it is on disk, as far as the system is concerned, on return."""
+        """Append the step, unbuffered: it is in the file when this returns."""
         if self._file is None:
             return
         try:
-            begun = self._file.times_begun()
-            if begun != self._begun:
-                self._encode, self._begun, self.path = Encoder(), begun, self._file.path
+            files_begun = self._file.times_begun()
+            if files_begun != self._files_begun:
+                self._encode, self._files_begun, self.path = Encoder(), files_begun, self._file.path
             self._file.add(self._encode(step), step.step, step.wall_time)
         except Exception:
-            self._encode = Encoder()  # what was lost may have described the tags
+            self._encode = Encoder()  # the lost step may have had the tags' metadata
             raise
         if self._feed is not None:
             self._feed.add(step)
 
     def flush(self) -> None:
-        """Nothing waits: the file is not buffered."""
+        """Do nothing: the file is not buffered."""
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Release the file."""
         shared, self._file = self._file, None
         if shared is not None:
             shared.close()
 
 
 class SummaryWriterAdapter:
-    """Writes through the user's own SummaryWriter, of `torch.utils.tensorboard` or tensorboardX.
+    """Writes through the user's SummaryWriter, of ``torch.utils.tensorboard`` or tensorboardX.
 
-    Its queue and its checksum, in pure Python, are its own; it stays open when we close.
+    The SummaryWriter uses its own queue and its slow checksum in pure Python. It is not closed by
+    ``close``.
 
     Raises:
-        ConfigurationError: the object is no SummaryWriter.
+        ConfigurationError: The object is not a SummaryWriter.
     """
 
     def __init__(self, writer: Any) -> None:
@@ -100,7 +106,7 @@ class SummaryWriterAdapter:
         self._mlflow_run = MlflowRun.of_this_thread()
 
     def write(self, step: LoggedStep) -> None:
-        """Queue the step in the user's writer."""
+        """Queue the step in the user's SummaryWriter."""
         try:
             if self._mlflow_run is not None:
                 self._mlflow_run.join()
@@ -109,11 +115,11 @@ class SummaryWriterAdapter:
                 summary, global_step=step.step, walltime=step.wall_time
             )
         except Exception:
-            self._encode = Encoder()  # what was lost may have described the tags
+            self._encode = Encoder()  # the lost step may have had the tags' metadata
             raise
 
     def _kind(self) -> Any:
-        """The Summary class of the writer: tensorboardX has one of its own, for the same bytes."""
+        """The writer's Summary class; tensorboardX has its own, with the same serialized form."""
         kinds = type(self._writer).__mro__
         if not any(kind.__module__.startswith("tensorboardX") for kind in kinds):
             return summary_pb2.Summary
@@ -122,19 +128,19 @@ class SummaryWriterAdapter:
         return own.Summary
 
     def flush(self) -> None:
-        """Flush the user's writer."""
+        """Flush the user's SummaryWriter."""
         self._writer.flush()
 
     def close(self) -> None:
-        """Flush; closing is the user's."""
+        """Flush the user's SummaryWriter, which the user closes."""
         self._writer.flush()
 
 
 def as_writer(writer: Any) -> Writer:
-    """The user's own writer as a `Writer`: a SummaryWriter, or an object that is one already.
+    """The user's writer as a ``Writer``: wrapped if it is a SummaryWriter, otherwise unchanged.
 
     Raises:
-        ConfigurationError: it is neither.
+        ConfigurationError: The object is neither.
     """
     is_summary_writer = callable(getattr(writer, "_get_file_writer", None))
     if isinstance(writer, Writer) and not is_summary_writer:
@@ -143,6 +149,6 @@ def as_writer(writer: Any) -> Writer:
 
 
 def default_log_dir(comment: str = "") -> Path:
-    """``runs/<time>_<host><comment>``, as SummaryWriter names a run."""
+    """``runs/<time>_<host><comment>``, the directory that SummaryWriter would choose."""
     now = datetime.now().strftime("%b%d_%H-%M-%S")
     return Path("runs") / f"{now}_{socket.gethostname()}{comment}"

@@ -1,10 +1,10 @@
-"""Experiment trackers that follow torch's event files: wandb, MLflow, ClearML.
+"""Support experiment trackers that follow torch's event files: wandb, MLflow, ClearML.
 
-They put a class or a method of their own into `torch.utils.tensorboard.writer`. Our event files
-are written without it, for its checksum in pure Python holds the interpreter lock. So where
-somebody has put in something, a file is begun by the class that is there (wandb then reads the file
-as it grows), and each step is shown to the methods that are there (MLflow and ClearML read what is
-passed to them). Without a tracker, nothing here does anything.
+These trackers replace classes or methods in ``torch.utils.tensorboard.writer``. Our event files
+bypass that module, since its checksum in pure Python holds the interpreter lock. So if a tracker
+has replaced something there, the file is begun by the replaced class (wandb then reads the file as
+it grows), and each step is passed to the replaced methods (MLflow and ClearML read their
+arguments). Without a tracker nothing here has an effect.
 """
 
 from __future__ import annotations
@@ -25,13 +25,16 @@ _CLASS = "EventFileWriter"
 
 
 def begun_for_trackers(directory: Path, suffix: str) -> Path | None:
-    """The event file, closed, that a tracker's own EventFileWriter has begun; None without one.
+    """Begin an event file with a tracker's EventFileWriter, and close it.
 
-    Its first record is written; the tracker knows the directory.
+    The file contains its first record, and the tracker knows the directory.
 
     Args:
-        directory: exists.
-        suffix: ends the file's name.
+        directory: An existing directory.
+        suffix: End of the file's name.
+
+    Returns:
+        The file's path; None if there is no tracker, or if it fails.
     """
     kind = next((k for k in map(_event_file_writer, (_TORCH, _TENSORBOARD)) if k), None)
     if kind is None:
@@ -53,7 +56,7 @@ def _event_file_writer(module: str) -> Any:
 
 
 class TrackerFeed:
-    """Shows each step to the methods that a tracker has put into torch's FileWriter."""
+    """Passes each step to the methods that a tracker has replaced in torch's FileWriter."""
 
     def __init__(self, file_writer: Any, run: MlflowRun | None) -> None:
         self._file_writer: Any = file_writer
@@ -61,7 +64,7 @@ class TrackerFeed:
 
     @staticmethod
     def of(directory: Path | str) -> TrackerFeed | None:
-        """A feed for the trackers there are now; None without one. Call it in the user's thread."""
+        """A feed for the current trackers, or None without any; call it in the user's thread."""
         module = sys.modules.get(_TORCH)
         kind = getattr(module, "FileWriter", None)
         if module is None or kind is None or not _is_replaced(kind, module):
@@ -78,7 +81,7 @@ class TrackerFeed:
         return TrackerFeed(file_writer, run)
 
     def add(self, step: LoggedStep) -> None:
-        """Show a step; an error of a tracker is logged, and ends the feed."""
+        """Pass a step on; an error in a tracker is logged and ends the feed."""
         if self._file_writer is None:
             return
         try:
@@ -91,7 +94,7 @@ class TrackerFeed:
 
 
 class _NoFile:
-    """Takes the place of the event file that a FileWriter writes."""
+    """Replaces the event file of a FileWriter."""
 
     def __init__(self, directory: str) -> None:
         self._directory = directory
@@ -100,15 +103,15 @@ class _NoFile:
         return self._directory
 
     def add_event(self, event: Any) -> None:
-        """The step is in our own file."""
+        """Do nothing: the step is in our own file."""
 
     flush = close = reopen = lambda self: None
 
 
 class MlflowRun:
-    """The user's active MLflow run, which MLflow itself does not see in other threads.
+    """The user's active MLflow run, which MLflow does not see in other threads.
 
-    There, each step that its autologging sees would begin a run of its own.
+    In another thread MLflow's autologging would start a new run.
     """
 
     def __init__(self, run_id: str) -> None:
@@ -116,7 +119,7 @@ class MlflowRun:
 
     @staticmethod
     def of_this_thread() -> MlflowRun | None:
-        """The run that is active now, where MLflow's autologging follows torch's FileWriter."""
+        """The active run, if MLflow's autologging has replaced methods of torch's FileWriter."""
         kind = getattr(sys.modules.get(_TORCH), "FileWriter", None)
         if kind is None or not _mlflow_follows(kind):
             return None
@@ -124,7 +127,7 @@ class MlflowRun:
         return None if run is None else MlflowRun(run.info.run_id)
 
     def join(self) -> None:
-        """Make the run the active one of this thread, too; its status stays."""
+        """Make the run active in this thread too, without changing its status."""
         mlflow: Any = sys.modules["mlflow"]
         if mlflow.active_run() is None:
             status = mlflow.get_run(self._run_id).info.status
@@ -139,13 +142,13 @@ def _mlflow_follows(kind: type) -> bool:
 
 
 def _is_replaced(kind: type, home: ModuleType) -> bool:
-    """True if a class, or a method through which events pass, is not the one of its module."""
+    """True if a class, or a method that events pass through, is not that of its module."""
     methods = [getattr(kind, name, None) for name in ("__init__", "add_event", "add_summary")]
     return any(getattr(m, "__globals__", None) is not vars(home) for m in methods if m is not None)
 
 
 def _warn(tracker: str, error: Exception) -> None:
     log.warning(
-        "an experiment tracker (%s) gets no feature maps (%s: %s); the event file is complete",
+        "an experiment tracker (%s) receives no feature maps (%s: %s); the event file is complete",
         *(tracker, type(error).__name__, error),
     )

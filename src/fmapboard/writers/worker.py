@@ -1,11 +1,10 @@
-"""The worker: does the slow half of a logged step in order, beside the forward passes.
+"""Process logged steps in order in worker threads, concurrently with training.
 
-Beside training it works in a thread of the lowest priority. Linux lets an unprivileged thread lower
-its priority and never raise it again, so there is a second thread of normal priority, and the work
-changes hands between the parts of an item: to the second thread while the backlog is at its bound
-(see `backlog`) or a caller waits, and back afterwards. Only one of them works at a time. What
-happens beyond the bound is the user's choice: the caller waits, or the oldest queued step is
-dropped and counted.
+During training the work runs in a thread of the lowest priority. Since Linux lets an unprivileged
+thread lower its priority but never raise it again, there is a second thread of normal priority.
+While the backlog is at its bound (see ``backlog``) or a caller waits, that thread takes over, and
+hands the work back afterwards. Only one of them works at a time. When the backlog is full, either
+the caller waits or the oldest queued step is dropped and counted.
 """
 
 from __future__ import annotations
@@ -26,29 +25,29 @@ from fmapboard.writers.backlog import Backlog, Urgency
 T = TypeVar("T")
 _LOWEST_PRIORITY = 19
 _HAS_PRIORITIES = sys.platform == "linux"
-"""Only Linux has a priority per thread; elsewhere the number of a thread may be a process's."""
+"""Only Linux has per-thread priorities; elsewhere the call could affect a whole process."""
 _DONE = object()
-_MOMENT = 1.0
-"""Seconds in which a thread begins, if it does at all."""
+_START_SECONDS = 1.0
+"""Time in seconds in which a thread starts, if it starts at all."""
 
 
 class Worker(Generic[T]):
-    """A bounded, ordered queue and the threads that work it off, one at a time.
+    """A bounded, ordered queue and the threads that process it, one at a time.
 
-    All methods may be called from any thread, and none raises because of a thread that ended or
-    that cannot start: later items are then discarded.
+    All methods may be called from any thread. None raises because a thread ended or cannot start;
+    items are then discarded.
 
     Args:
-        work: called in a worker thread with each item, in order. It may return an iterator: the
-            work is then done in its parts, and two parts may run in two threads.
-        failed: called with an exception of ``work``, in the worker thread; it goes on with the next
-            item. Called once with `WorkerEnded` if it does not, or if it cannot start: then in the
-            thread that called `put`.
-        max_bytes: bound of the queue. One item larger than the bound is let in when it is alone.
+        work: Called with each item, in order, in a worker thread. It may return an iterator, whose
+            steps are parts of the work; consecutive parts may run in different threads.
+        failed: Called in the worker thread with each exception of ``work``; the next item follows.
+            Also called once with ``WorkerEnded`` if the worker ends unexpectedly or cannot start;
+            in the latter case, in the thread that called ``put``.
+        max_bytes: Bound of the queue in bytes. A larger item is accepted if the queue is empty.
         when_full: ``"wait"`` or ``"drop_oldest"``.
-        low_priority: give way to all other threads, as those of training, until the backlog
-            reaches its bound in steps, which applies only then.
-        clock: seconds, monotonic.
+        low_priority: Run at the lowest priority until the backlog reaches its bound in steps;
+            without it there is no such bound.
+        clock: Monotonic clock in seconds.
     """
 
     def __init__(
@@ -65,7 +64,7 @@ class Worker(Generic[T]):
         self._when_full, self._clock = when_full, clock
         self._backlog: Backlog[T] = Backlog(max_bytes, in_steps=low_priority)
         self._urgency = Urgency()
-        self._begins_low = low_priority and _HAS_PRIORITIES
+        self._starts_low = low_priority and _HAS_PRIORITIES
         self._waited = 0.0
         self._callers = 0
         self._parts: Iterator[None] | None = None
@@ -74,33 +73,33 @@ class Worker(Generic[T]):
         self._pid = os.getpid()
         lock = threading.RLock()
         self._changed = threading.Condition(lock)
-        # A condition each: a thread of low priority that woke for nothing could hold the lock.
+        # One condition per thread: a low-priority thread woken in vain could hold the lock.
         self._turn = {low: threading.Condition(lock) for low in (True, False)}
         self._threads: dict[bool, threading.Thread] = {}
         self.dropped = 0
 
     @property
     def is_inherited(self) -> bool:
-        """True in a forked child of the process that put the first item.
+        """True in a forked child of the process that queued the first item.
 
-        The child has the object without its threads, and a lock that one of them may have held.
+        The child has this object without its threads, and a lock that one of them may have held.
         """
         return bool(self._threads) and self._pid != os.getpid()
 
     def put(self, item: T, nbytes: int) -> float:
-        """Queue an item that holds ``nbytes`` bytes; starts the thread at the first one.
+        """Queue an item that holds ``nbytes`` bytes; the first one starts the thread.
 
-        In a forked child of the process that did so, and after `close`, this does nothing.
+        In a forked child of the process that started it, and after ``close``, this does nothing.
 
         Returns:
-            The seconds for which the caller waited because the queue was full.
+            Time in seconds that the caller waited because the queue was full.
         """
         if self.is_inherited:
             return 0.0
         with self._changed:
             if self._closed or self._ended:
                 return 0.0
-            error = None if self._threads else self._start(self._begins_low)
+            error = None if self._threads else self._start(self._starts_low)
             if error is None:
                 return self._add(item, nbytes)
             self._ended = True
@@ -108,7 +107,7 @@ class Worker(Generic[T]):
         return 0.0
 
     def flush(self) -> None:
-        """Return when everything queued so far has been worked on."""
+        """Return when everything queued so far has been processed."""
         if self.is_inherited or self._is_own_thread():
             return
         with self._changed:
@@ -128,7 +127,7 @@ class Worker(Generic[T]):
                 thread.join()
 
     def _add(self, item: T, nbytes: int) -> float:
-        """Queue the item once there is space for it; the seconds waited."""
+        """Queue the item once there is space for it; returns the seconds waited."""
         now, before = self._clock() - self._waited, len(self._backlog)
         waited = self._make_space(nbytes, now)
         if self._closed or self._ended:
@@ -141,7 +140,7 @@ class Worker(Generic[T]):
         return waited
 
     def _make_space(self, nbytes: int, now: float) -> float:
-        """Make space in the queue as ``when_full`` says; the seconds waited."""
+        """Make space in the queue according to ``when_full``; returns the seconds waited."""
         if not self._backlog.is_full(nbytes, now):
             return 0.0
         self._urgency.rise()
@@ -159,50 +158,50 @@ class Worker(Generic[T]):
             self._waited += waited
         return waited
 
-    def _wait_until(self, there: Callable[[], bool]) -> None:
-        """Wait, with the work at normal priority meanwhile; call with the lock held."""
+    def _wait_until(self, condition: Callable[[], bool]) -> None:
+        """Wait while the work runs at normal priority; call with the lock held."""
         self._callers += 1
         try:
             self._start_normal()
             self._turn[self._is_low()].notify()
-            self._changed.wait_for(there)  # it is there, too, when the worker has ended
+            self._changed.wait_for(condition)  # also true once the worker has ended: no backlog
         finally:
             self._callers -= 1
             self._turn[self._is_low()].notify()
 
     def _is_low(self) -> bool:
-        """Is it the turn of the thread of low priority?"""
+        """True if it is the turn of the thread of low priority."""
         can_change = False in self._threads
         is_urgent = self._urgency.is_high or self._callers > 0
-        return self._begins_low and not (can_change and is_urgent)
+        return self._starts_low and not (can_change and is_urgent)
 
     def _is_own_thread(self) -> bool:
-        """Is this a worker thread? The collector may end an owner there, amid an item."""
+        """True in a worker thread, where garbage collection may finalize an owner."""
         return threading.current_thread() in self._threads.values()
 
     def _start_normal(self) -> None:
         if False not in self._threads:
-            self._start(False)  # where it cannot start, the first thread goes on
+            self._start(False)  # if it cannot start, the first thread continues
 
     def _start(self, low: bool) -> WorkerEnded | None:
-        """Start the thread of low or of normal priority; the error if there cannot be one."""
+        """Start the thread of low or normal priority; returns an error if it cannot start."""
         self._pid = os.getpid()
-        began = threading.Event()
-        body = weakref.ref(self), self._turn[low], began, low
+        started = threading.Event()
+        body = weakref.ref(self), self._turn[low], started, low
         thread = threading.Thread(target=_loop, args=body, name="fmapboard", daemon=True)
         try:
             thread.start()
         except (RuntimeError, MemoryError) as error:
             return _ended_by(error, "cannot start")
-        except BaseException:  # Ctrl-C in the middle: the thread may run all the same
-            if began.wait(_MOMENT):
+        except BaseException:  # Ctrl-C during start(): the thread may run nevertheless
+            if started.wait(_START_SECONDS):
                 self._threads[low] = thread
             raise
         self._threads[low] = thread
         return None
 
     def _next(self, low: bool) -> Iterator[None] | None:
-        """The parts of the item to go on with; call with the lock held. None: nothing now."""
+        """The parts of the item to work on, or None; call with the lock held."""
         if self._busy or self._ended or low != self._is_low():
             return None
         if self._parts is None:
@@ -236,15 +235,15 @@ class Worker(Generic[T]):
             self._end(worse)
 
     def _end(self, error: BaseException) -> None:
-        """The thread ends with an error: nobody waits for it, and it is reported."""
+        """Report that the worker thread ends with an error, and release all waiting callers."""
         with self._changed:
             self._ended = True
             self._backlog.clear()
-        with contextlib.suppress(BaseException):  # reporting may be what failed
+        with contextlib.suppress(BaseException):  # the report itself may have failed
             self._failed(_ended_by(error, "ended"))
 
     def _wake_all(self) -> None:
-        """Callers, and the thread whose turn it is; at the end, both."""
+        """Wake the callers and the thread whose turn it is; at the end, both threads."""
         self._changed.notify_all()
         for low, turn in self._turn.items():
             if self._closed or self._ended or low == self._is_low():
@@ -257,11 +256,11 @@ class Worker(Generic[T]):
 def _loop(
     reference: weakref.ref[Worker[T]],
     turn: threading.Condition,
-    began: threading.Event,
+    started: threading.Event,
     low: bool,
 ) -> None:
-    """The body of a thread; it holds the worker weakly while idle, so an owner can be collected."""
-    began.set()
+    """The body of a thread; while idle it holds the worker weakly, so an owner can be collected."""
+    started.set()
     if low:
         _lower_own_priority()
     while True:
@@ -281,7 +280,7 @@ def _loop(
 
 
 def _parts(work: Callable[[T], Iterable[None] | None], item: T) -> Iterator[None]:
-    """The work on an item, from one place where it may change hands to the next."""
+    """The parts of the work on an item; between two of them the thread may change."""
     parts = work(item)
     if parts is not None:
         yield from parts
@@ -289,11 +288,11 @@ def _parts(work: Callable[[T], Iterable[None] | None], item: T) -> Iterator[None
 
 def _ended_by(error: BaseException, what: str) -> WorkerEnded:
     found = WorkerEnded(f"the worker thread {what} ({type(error).__name__}: {error})")
-    found.__cause__ = error.with_traceback(None)  # its frames would pin tensors
+    found.__cause__ = error.with_traceback(None)  # its frames would keep tensors alive
     return found
 
 
 def _lower_own_priority() -> None:
-    """Give way to training: torch's threads spin at a barrier for a core that is taken away."""
+    """Yield to training: torch's threads spin at a barrier if one of them loses its core."""
     with contextlib.suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _LOWEST_PRIORITY)

@@ -53,13 +53,13 @@ def test_statistics_computed_together_equal_those_computed_alone(seed: int) -> N
 def joint(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The number of tensors in each joint computation."""
     counts: list[int] = []
-    real = fmapboard.measure.channel_stats._of_planes
+    real = fmapboard.measure.channel_stats._plane_moments
 
     def counting(read: Any, sizes: Any) -> Any:
         counts.append(len(read))
         return real(read, sizes)
 
-    monkeypatch.setattr(fmapboard.measure.channel_stats, "_of_planes", counting)
+    monkeypatch.setattr(fmapboard.measure.channel_stats, "_plane_moments", counting)
     return counts
 
 

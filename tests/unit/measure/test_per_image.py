@@ -127,7 +127,7 @@ def test_only_the_images_with_non_finite_values_are_read_again(moments: bool) ->
     tensor = random_maps(5, 6, 9, 9)
     tensor[1, 2, 0, 0], tensor[4, 0, 3, 3] = torch.nan, -torch.inf
     found = statistics_per_sample(tensor, moments=moments)
-    assert list(found.odd) == [1, 4]
+    assert list(found.fallbacks) == [1, 4]
     for n, here in enumerate(found.to_host()):
         there: Statistics = statistics(tensor[n : n + 1], moments=moments).to_host()
         assert_equal(here, there)

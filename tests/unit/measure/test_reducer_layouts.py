@@ -57,7 +57,7 @@ def test_the_middle_depth_slice_of_a_volume_is_drawn() -> None:
         (None, 2, "depth slice 2 of 0…4"),
         (0, 0, "depth slice 0 of 0…4"),
         (4, 4, "depth slice 4 of 0…4"),
-        (7, 4, "depth slice 4 of 0…4, the last: there is no slice 7"),
+        (7, 4, "depth slice 4 of 0…4 (the last one: there is no slice 7)"),
     ],
 )
 def test_depth_chooses_the_slice_and_the_view_says_which_one_is_drawn(

@@ -26,7 +26,7 @@ def test_a_photograph_is_shown_as_it_was_before_normalization() -> None:
 def test_an_input_between_0_and_1_is_shown_as_it_is() -> None:
     raster, how = draw_input_image(InputImage(0, np.array([[[0.0, 0.2, 1.0]]], np.float32)))
     assert raster.pixels.tolist() == [[0, 51, 255]]
-    assert how == "values 0…1 as they are"
+    assert how == "values 0…1, unchanged"
 
 
 def test_any_other_input_is_stretched_between_its_extremes_and_says_so() -> None:

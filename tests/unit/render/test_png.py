@@ -98,7 +98,7 @@ def test_a_compact_picture_decodes_bit_exactly(size: tuple[int, ...]) -> None:
 
 def test_each_row_of_a_compact_picture_has_the_filter_with_the_smallest_residual() -> None:
     rows = np.zeros((3000, 60), np.uint8)
-    assert rows.size > png._PIECE
+    assert rows.size > png._BLOCK_BYTES
     rows[-3] = noise(60)  # far from the row above, and from one pixel to the next
     rows[-2] = rows[-3] + 1
     rows[-1] = np.arange(60) * 2 + 100
@@ -168,7 +168,7 @@ def test_an_enlarged_picture_costs_fewer_bytes_than_its_repeated_pixels() -> Non
 
 def test_a_smooth_picture_of_several_pieces_decodes_bit_exactly() -> None:
     smooth = np.add.outer(np.arange(700) * 2, np.arange(600)).astype(np.uint8)
-    assert smooth.size > 2 * png._PIECE
+    assert smooth.size > 2 * png._BLOCK_BYTES
     assert _filter_of(Picture(smooth)) == 2
     assert np.array_equal(np.array(decode_png(png.encode(Picture(smooth)))), smooth)
 

@@ -36,8 +36,8 @@ def test_a_description_says_what_is_drawn_and_what_the_colours_mean() -> None:
 def test_a_description_says_what_was_left_out() -> None:
     said = description(random_maps(1, 100, 130, 66))
     assert "shape [1, 100, 130, 66], channels 0…63, 8 in a row" in said
-    assert "; 36 of 100 channels left out; " in said
-    assert "; averaged down: a pixel is the mean of 3×3, a tile 44×22; " in said
+    assert "; 36 of 100 channels not drawn; " in said
+    assert "; averaged down: a pixel is the mean of 3×3, tiles of 44×22 px; " in said
 
 
 def test_a_description_says_the_scale() -> None:

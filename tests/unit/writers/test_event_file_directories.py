@@ -114,8 +114,8 @@ def test_a_directory_that_vanishes_during_a_run_is_created_again(
     assert steps_in(path) == [1, 1, 2, 2]
     (warning,) = caplog.records
     assert warning.getMessage() == (
-        f"fmapboard: {old} was deleted or moved during the run, with all steps logged so far; the "
-        f"steps from here on are written to {path}"
+        f"fmapboard: {old} was deleted or moved during the run, with all steps logged so far; "
+        f"further steps are written to {path}"
     )
     with provider_of(tmp_path, "python") as provider:  # needs the tags' metadata again
         listed = provider.list_blob_sequences(

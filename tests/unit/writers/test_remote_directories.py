@@ -139,7 +139,7 @@ def test_a_resumed_run_discards_the_steps_from_the_start_step_on(url: str) -> No
 def test_an_object_that_becomes_too_large_is_followed_by_another(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(remote, "_MOST_BYTES", 2000)
+    monkeypatch.setattr(remote, "_MAX_BYTES", 2000)
     writer = TensorBoardWriter(url)
     for number in range(20):
         writer.write(step_of(number))

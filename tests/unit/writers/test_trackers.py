@@ -77,7 +77,7 @@ def test_a_failing_tracker_loses_only_its_own_copy(
     path = write(tmp_path, 0, 1).path
     assert steps_in(path) == [0, 1]
     assert [record.getMessage() for record in caplog.records] == [
-        f"fmapboard: an experiment tracker ({__name__}) gets no feature maps "
+        f"fmapboard: an experiment tracker ({__name__}) receives no feature maps "
         f"(RuntimeError: {why}); the event file is complete"
         for why in ("no network", "no server")
     ]

@@ -1,0 +1,72 @@
+"""Immutable dataclasses exchanged between packages; their NumPy arrays alias nothing of the model.
+
+``StepData`` goes from the training thread to the worker, ``LoggedStep`` from there to the writer::
+
+    step = SummaryBuilder()(data)            # StepData -> LoggedStep
+    step.pictures[0].samples[0].pixels       # u8 [H, W]
+
+Axis letters in shapes: N samples, C channels, H height, W width, L sequence length, S values of a
+flattened tensor, K histogram buckets.
+"""
+
+from __future__ import annotations
+
+from fmapboard.records.layer_call import (
+    COLOURS,
+    Bytes8,
+    Floats,
+    KernelShape,
+    LayerCall,
+    Layout,
+    Normalization,
+    PixelMark,
+    Scale,
+    TensorKind,
+)
+from fmapboard.records.measurements import (
+    NONE,
+    InputImage,
+    Kernels,
+    LayerMeasurement,
+    Nonfinite,
+    Parameter,
+    Planes,
+    Sample,
+    Statistics,
+    StepData,
+)
+from fmapboard.records.step_summary import (
+    Histogram,
+    LoggedStep,
+    Picture,
+    TabRecord,
+    TaggedPictures,
+)
+
+__all__ = [
+    "COLOURS",
+    "NONE",
+    "Bytes8",
+    "Floats",
+    "Histogram",
+    "InputImage",
+    "KernelShape",
+    "Kernels",
+    "LayerCall",
+    "LayerMeasurement",
+    "Layout",
+    "LoggedStep",
+    "Nonfinite",
+    "Normalization",
+    "Parameter",
+    "Picture",
+    "PixelMark",
+    "Planes",
+    "Sample",
+    "Scale",
+    "Statistics",
+    "StepData",
+    "TabRecord",
+    "TaggedPictures",
+    "TensorKind",
+]

@@ -1,0 +1,230 @@
+"""What is measured at a logged step, before pictures and scalars are built from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fmapboard.records.layer_call import (
+    COLOURS,
+    Bytes8,
+    Floats,
+    LayerCall,
+    Layout,
+    Normalization,
+    TensorKind,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Planes:
+    """The drawn samples and channels of one tensor, quantized to one byte per pixel.
+
+    Attributes:
+        pixels: u8 [N, C, H, W], 255 * (value - lo) / (hi - lo) rounded down.
+        marks: u8 [N, C, H, W], a ``PixelMark`` or 0; None if all values are finite.
+        flat: bool [N, C], True for a plane of more than one pixel that has one finite value only.
+        lo: f64 [N, C], the value drawn as 0.
+        hi: f64 [N, C], the value drawn as 255.
+        shape: Shape of the whole tensor.
+        channels: Number of channels of the whole tensor.
+        block: Side in px of the squares that were averaged into one pixel; 1 for none.
+        view: How the tensor was converted to maps; empty for plain [N, C, H, W].
+        layout: ``"rows"`` for sequences, whose planes are [1, L].
+    """
+
+    pixels: Bytes8
+    marks: Bytes8 | None
+    flat: npt.NDArray[np.bool_]
+    lo: Floats
+    hi: Floats
+    shape: tuple[int, ...]
+    channels: int
+    block: int = 1
+    view: str = ""
+    layout: Layout = "tiles"
+
+
+class Nonfinite(NamedTuple):
+    """Counts of non-finite values, by kind."""
+
+    nan: int = 0
+    positive_infinity: int = 0
+    negative_infinity: int = 0
+
+    def __str__(self) -> str:
+        kinds = zip(("NaN", "+Inf", "-Inf"), self, strict=True)
+        return ", ".join(f"{count:,} {kind}" for kind, count in kinds if count)
+
+
+NONE = Nonfinite()
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """Statistics of each channel over the whole batch; every array is [C].
+
+    Attributes:
+        minimum: Smallest finite value; NaN if there is none.
+        maximum: Largest finite value; NaN if there is none.
+        mean: Mean of the finite values; NaN if there are none, or if the layer is not drawn.
+        std: Population standard deviation of the finite values; NaN like ``mean``.
+        nan: Number of NaN values.
+        positive_infinity: Number of +Inf values.
+        negative_infinity: Number of -Inf values.
+        constant: True if the channel has more than one value, all equal and finite.
+        dead: True if the channel has more than one value, all equal to ``LayerCall.floor``. None
+            for layers that are not activations.
+    """
+
+    minimum: Floats
+    maximum: Floats
+    mean: Floats
+    std: Floats
+    nan: npt.NDArray[np.int64]
+    positive_infinity: npt.NDArray[np.int64]
+    negative_infinity: npt.NDArray[np.int64]
+    constant: npt.NDArray[np.bool_]
+    dead: npt.NDArray[np.bool_] | None = None
+
+    @property
+    def nonfinite(self) -> npt.NDArray[np.bool_]:
+        """bool [C]: the channel has at least one NaN or infinity."""
+        counts: npt.NDArray[np.int64] = self.nan + self.positive_infinity + self.negative_infinity
+        return counts > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Values of a tensor for a histogram.
+
+    Attributes:
+        values: f32 or f64 [S].
+        total: Number of values of the whole tensor.
+        lo: Smallest finite value of the whole tensor; NaN if it is not known.
+        hi: Largest finite value of the whole tensor; NaN if it is not known.
+    """
+
+    values: Floats
+    total: int
+    lo: float = float("nan")
+    hi: float = float("nan")
+
+
+@dataclass(frozen=True, slots=True)
+class LayerMeasurement:
+    """Everything kept of one tensor of a layer call.
+
+    Attributes:
+        layer_call: The layer call.
+        kind: Which tensor of the layer call: its output, input or gradient.
+        planes: What is drawn; None if nothing is.
+        statistics: Statistics per channel; None if they were not computed.
+        sample: Values for the histogram; None without a histogram.
+        shape: Shape of the whole tensor.
+    """
+
+    layer_call: LayerCall
+    kind: TensorKind
+    planes: Planes | None = None
+    statistics: Statistics | None = None
+    sample: Sample | None = None
+    shape: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter at a logged step.
+
+    Attributes:
+        name: Name of the parameter in the model.
+        weight: Values of the parameter for its histogram; None without a histogram.
+        gradient: Values of the gradient for its histogram; None without a gradient.
+        norm: 2-norm of the gradient; None without a gradient.
+        nonfinite: Counts of the gradient's non-finite values.
+    """
+
+    name: str
+    weight: Sample | None = None
+    gradient: Sample | None = None
+    norm: float | None = None
+    nonfinite: Nonfinite = NONE
+
+
+@dataclass(frozen=True, slots=True)
+class Kernels:
+    """Weight of one convolution, a copy.
+
+    Attributes:
+        layer_call: The convolution.
+        weight: f32 [out, in / groups, height, width].
+        view: How the weight was converted to this shape; empty if it was not.
+        inputs: Size of axis 1 of the whole weight, if it may have been cut; otherwise None.
+        layout: ``"rows"`` for convolutions over sequences.
+    """
+
+    layer_call: LayerCall
+    weight: Floats
+    view: str = ""
+    inputs: int | None = None
+    layout: Layout = "tiles"
+
+    @property
+    def is_of_colours(self) -> bool:
+        """True for a weight over images with three inputs, such as a first layer's on RGB."""
+        return self.layout == "tiles" and (self.inputs or self.weight.shape[1]) == COLOURS
+
+    def cut(self, most: int | None) -> Kernels:
+        """At most ``most`` outputs and inputs; the three inputs of RGB stay together."""
+        inputs = COLOURS if self.is_of_colours else most
+        whole = self.inputs or self.weight.shape[1]
+        return replace(self, weight=self.weight[:most, :inputs], inputs=whole)
+
+
+@dataclass(frozen=True, slots=True)
+class InputImage:
+    """An input image of the network, as the network received it.
+
+    Attributes:
+        sample: Index in the batch.
+        values: f32 [C, H, W].
+        normalization: Mean and standard deviation per channel of the model's normalization; None if
+            unknown.
+        block: Side in px of the squares that were averaged into one pixel; 1 for none.
+    """
+
+    sample: int
+    values: Floats
+    normalization: Normalization | None = None
+    block: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class StepData:
+    """What the training thread passes to the worker for one logged step.
+
+    Attributes:
+        step: Number of the step.
+        wall_time: Time in seconds since the epoch.
+        measured: Measurements of the layer calls, in call order.
+        parameters: Histogram samples and gradient norms of the parameters.
+        kernels: Weights of convolutions, at steps at which they are drawn.
+        inputs: Input images of the network.
+        scalars: Further scalars: tag without the model's prefix -> value.
+        norms_before_clipping: Parameter name -> 2-norm of its gradient before clipping.
+        training_thread_ms: Time in ms that the step took on the training thread.
+    """
+
+    step: int
+    wall_time: float
+    measured: tuple[LayerMeasurement, ...] = ()
+    parameters: tuple[Parameter, ...] = ()
+    kernels: tuple[Kernels, ...] = ()
+    inputs: tuple[InputImage, ...] = ()
+    scalars: Mapping[str, float] = field(default_factory=dict)
+    norms_before_clipping: Mapping[str, float] = field(default_factory=dict)
+    training_thread_ms: float = 0.0
