@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import re
 import shutil
-import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pytest
+from local_servers import tensorboard
 
 FLAGS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
@@ -85,33 +82,16 @@ def frame_of(page: Any) -> Any:
 
 
 @pytest.fixture(scope="module")
-def serve() -> Iterator[Callable[[Path], str]]:
-    """Starts the real server on a directory; its address."""
-    running: list[subprocess.Popen[str]] = []
+def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Path], str]]:
+    """A function that starts TensorBoard on a directory and returns its address."""
+    with ExitStack() as servers:
 
-    def start(logdir: Path) -> str:
-        command = [
-            sys.executable, "-m", "tensorboard.main", "--logdir", str(logdir), "--port", "0",
-            "--host", "127.0.0.1", "--reload_interval", "1",
-        ]  # fmt: skip
-        server = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            start_new_session=True,
-        )  # fmt: skip
-        running.append(server)
-        assert server.stdout is not None
-        for line in server.stdout:
-            found = re.search(r"http://127\.0\.0\.1:\d+/", line)
-            if found:
-                return found[0]
-        raise AssertionError("TensorBoard ended before it said its address")
+        def start(logdir: Path) -> str:
+            output = tmp_path_factory.mktemp("server") / "output"
+            server = tensorboard(logdir, output, "--reload_interval=1")
+            return servers.enter_context(server).address
 
-    yield start
-    for server in running:
-        os.killpg(server.pid, signal.SIGTERM)
-        server.wait(20)
-        assert server.stdout is not None
-        server.stdout.close()
+        yield start
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,22 +11,13 @@ import numpy as np
 import pytest
 from PIL import Image
 from read_grid import read_maps
+from tab_answers import unpacked
+from tab_client import Tab, open_tab
 
 from fmapboard.records import PixelMark
 from fmapboard.render.palettes import palette
 
-Tab = Any  # tests/plugin/conftest.py
 KEY = "fmapboard/0"
-
-
-def arrays(facts: dict[str, Any], body: bytes) -> dict[str, np.ndarray]:
-    """Arrays that lie one after the other."""
-    found, at = {}, 0
-    for entry in facts["arrays"]:
-        count = math.prod(entry["shape"])
-        found[entry["name"]] = np.frombuffer(body, "<f4", count, at).reshape(entry["shape"])
-        at += 4 * count
-    return found
 
 
 def pictures(facts: dict[str, Any], body: bytes) -> dict[tuple[str, int], bytes]:
@@ -107,7 +97,7 @@ def test_one_answer_holds_all_pictures_and_arrays_of_a_layer(tab: Tab) -> None:
     assert facts["header"]["kernel_shape"] == [5, 1, 1, 1]
     assert (facts["step"], facts["missing"]) == (0, [])
     assert sum(part["length"] for part in facts["parts"]) == len(body)
-    numbers = arrays(facts["parts"][0], body)
+    numbers = unpacked(facts["parts"][0]["arrays"], body)
     assert numbers["feature_maps.maximum"].tolist()[:3] == [3.0, 6.0, 5.0]
     drawn = pictures(facts, body)
     roles = ("inputs", "feature_maps", "gradients_of_maps")
@@ -119,7 +109,7 @@ def test_one_answer_holds_all_pictures_and_arrays_of_a_layer(tab: Tab) -> None:
 
 def test_values_and_marks_come_back_from_the_pictures(tab: Tab) -> None:
     facts, body = tab.open("data/maps", run="run2", key=KEY, step=20)
-    numbers = arrays(facts["parts"][0], body)
+    numbers = unpacked(facts["parts"][0]["arrays"], body)
     lo, hi = numbers["feature_maps.lo"][1], numbers["feature_maps.hi"][1]
     png = Image.open(io.BytesIO(pictures(facts, body)["feature_maps", 1])).convert("RGB")
     values, marks = read_maps(np.asarray(png), lo, hi, (2, 2), palette("grey"))
@@ -145,7 +135,7 @@ def test_an_answer_may_be_kept_only_under_the_wall_time_that_it_has(tab: Tab) ->
 
 def test_history_is_one_table_of_steps_and_channels_an_array(tab: Tab) -> None:
     facts, body = tab.open("data/history", run="run2", key=KEY)
-    tables = arrays(facts, body)
+    tables = unpacked(facts["arrays"], body)
     nan = float("nan")
     assert facts["steps"] == [0, 10, 20]
     assert len(facts["wall_times"]) == 3
@@ -166,7 +156,7 @@ def test_history_is_one_table_of_steps_and_channels_an_array(tab: Tab) -> None:
 
 def test_history_of_an_activation_module_shows_its_dead_channels(tab: Tab) -> None:
     facts, body = tab.open("data/history", run="run2", key="fmapboard/1")
-    assert arrays(facts, body)["feature_maps.dead"].tolist() == [[0, 0, 0, 0, 1]] * 3
+    assert unpacked(facts["arrays"], body)["feature_maps.dead"].tolist() == [[0, 0, 0, 0, 1]] * 3
 
 
 def test_numbers_are_those_of_the_layer_its_own_parameters_and_the_whole_model(tab: Tab) -> None:
@@ -205,7 +195,7 @@ def test_the_input_is_that_of_the_kept_step_before(tab: Tab, asked: int, shown: 
 
 
 def test_the_second_look_at_a_step_reads_no_record_again(
-    logdir: Path, open_tab: Callable[..., Tab], monkeypatch: pytest.MonkeyPatch
+    logdir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tab = open_tab(logdir)
     reads, read_blob = [], tab.provider.read_blob

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tab_client import Tab, open_tab
 from tensorboard import errors
+from two_layer_runs import log_steps, store_blobs
 
 from fmapboard.records import Picture, TaggedPictures
 from fmapboard.tab_format import pack
 
-Tab = Any  # tests/plugin/conftest.py
 KEY = "fmapboard/0"
 HEADER: dict[str, Any] = {
     "layer": "a", "type": "Conv2d", "kernel_shape": [2, 1, 1, 1], "call": 1, "position": 0,
@@ -81,10 +82,7 @@ BEHIND_THE_HEADER = {
 
 
 @pytest.fixture(scope="module")
-def crowded(
-    tmp_path_factory: pytest.TempPathFactory, open_tab: Callable[..., Tab],
-    store_blobs: Callable[..., None], log_steps: Callable[..., None],
-) -> Tab:  # fmt: skip
+def crowded(tmp_path_factory: pytest.TempPathFactory) -> Tab:
     """One run with two healthy layers and every foreign record."""
     root = tmp_path_factory.mktemp("crowded")
     log_steps(root / "run", steps=[0])
@@ -195,7 +193,7 @@ def test_only_questions_are_taken(tab: Tab, method: str) -> None:
     assert getattr(tab.client, method)("/data/plugin/feature_maps/data/runs").status_code == 405
 
 
-def test_an_empty_log_directory_has_no_runs(tmp_path: Path, open_tab: Callable[..., Tab]) -> None:
+def test_an_empty_log_directory_has_no_runs(tmp_path: Path) -> None:
     assert open_tab(tmp_path).ask("data/runs")["runs"] == []
 
 
@@ -213,18 +211,16 @@ def failing(times: int, read_blob: Callable[..., bytes]) -> Callable[..., bytes]
 
 @pytest.mark.parametrize(("times", "status"), [(1, 200), (1000, 404)])
 def test_a_blob_that_was_just_dropped_is_looked_for_once_more(
-    logdir: Path, open_tab: Callable[..., Tab], monkeypatch: pytest.MonkeyPatch,
-    times: int, status: int,
-) -> None:  # fmt: skip
+    logdir: Path, monkeypatch: pytest.MonkeyPatch, times: int, status: int
+) -> None:
     tab = open_tab(logdir)
     monkeypatch.setattr(tab.provider, "read_blob", failing(times, tab.provider.read_blob))
     assert tab.get("data/maps", **ASK).status_code == status
 
 
 def test_a_fault_of_ours_is_an_answer_too_and_goes_to_the_log(
-    logdir: Path, open_tab: Callable[..., Tab], monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:  # fmt: skip
+    logdir: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     tab = open_tab(logdir)
     monkeypatch.setattr(tab.provider, "read_blob", lambda *_, **__: 1 / 0)
     answer = tab.get("data/maps", **ASK)
@@ -240,9 +236,7 @@ def png_picture(pngs: Sequence[int]) -> TaggedPictures:
     return TaggedPictures("feature_maps_2x1x1x1/a", "feature_maps", samples)
 
 
-def test_pictures_of_fewer_samples_than_the_header_says_are_missing(
-    tmp_path: Path, open_tab: Callable[..., Tab], store_blobs: Callable[..., None]
-) -> None:
+def test_pictures_of_fewer_samples_than_the_header_says_are_missing(tmp_path: Path) -> None:
     planes = {"feature_maps.lo": np.zeros((2, 2)), "feature_maps.hi": np.ones((2, 2))}
     header = json.loads(with_picture(samples=2)[0])
     blobs = pack(header, {**ARRAYS, **planes})
@@ -252,9 +246,7 @@ def test_pictures_of_fewer_samples_than_the_header_says_are_missing(
     assert [part["kind"] for part in facts["parts"]] == ["arrays"]
 
 
-def test_dead_channels_of_the_activation_that_follows_count_as_the_layer_s(
-    tmp_path: Path, open_tab: Callable[..., Tab], store_blobs: Callable[..., None]
-) -> None:
+def test_dead_channels_of_the_activation_that_follows_count_as_the_layer_s(tmp_path: Path) -> None:
     header = {**HEADER, "activation": {"label": "relu", "type": "ReLU"}}
     store_blobs(tmp_path / "run", pack(header, ARRAYS))
     dead = {**ARRAYS, "activation.dead": np.array([0.0, 1.0])}
@@ -266,9 +258,7 @@ def test_dead_channels_of_the_activation_that_follows_count_as_the_layer_s(
         assert (health["dead_known"], health["channels_dead"]) == (True, step)
 
 
-def test_history_has_no_numbers_where_a_step_has_none(
-    tmp_path: Path, open_tab: Callable[..., Tab], store_blobs: Callable[..., None]
-) -> None:
+def test_history_has_no_numbers_where_a_step_has_none(tmp_path: Path) -> None:
     one = {name: array[..., :1] for name, array in ARRAYS.items()}
     store_blobs(tmp_path / "run", pack(HEADER, ARRAYS))
     store_blobs(tmp_path / "run", [b"?"], step=1)

@@ -13,6 +13,7 @@ from browser_visitor import Person
 from event_files import write
 from torch import nn
 from torch.utils.tensorboard import SummaryWriter
+from two_layer_runs import log_steps
 
 import fmapboard
 from fmapboard.plugin.loader import FeatureMapsLoader
@@ -86,11 +87,7 @@ def test_links_are_followed_and_never_for_ever(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("first", ["foreign", "ours"])
 def test_the_tab_says_which_flag_keeps_more_where_feature_maps_came_later(
-    first: str,
-    tmp_path: Path,
-    serve: Callable[[Path], str],
-    visit: Callable[..., Person],
-    log_steps: Callable[..., None],
+    first: str, tmp_path: Path, serve: Callable[[Path], str], visit: Callable[..., Person]
 ) -> None:
     if first == "foreign":
         foreign(tmp_path / "theirs")
