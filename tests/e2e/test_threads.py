@@ -8,8 +8,8 @@ from pathlib import Path
 
 import torch
 from marked_passes import Marked, filled, marks
+from run_reader import read, steps_of
 from torch import nn
-from watched_training import read, steps_of
 
 import fmapboard
 from fmapboard.writers.memory import MemoryWriter

@@ -7,9 +7,10 @@ import math
 
 import pytest
 import torch
+from networks import NestedNet
 from torch import nn
 from torch.nn import functional
-from watched_training import Net, batch, tags, train_step
+from watched_training import batch, tags, train_step
 
 import fmapboard
 import fmapboard.tab_format
@@ -17,7 +18,7 @@ from fmapboard.writers.memory import MemoryWriter
 
 
 def test_a_logged_step_holds_everything_that_is_promised_for_a_layer() -> None:
-    model, kept = Net(), MemoryWriter()
+    model, kept = NestedNet(), MemoryWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with fmapboard.watch(
         model, writer=kept, optimizer=optimizer, every=1, inputs=True, activation_gradients=True
@@ -58,7 +59,7 @@ def test_a_logged_step_holds_everything_that_is_promised_for_a_layer() -> None:
 
 
 def test_inputs_and_gradients_of_maps_are_written_on_request_only() -> None:
-    model, kept = Net(), MemoryWriter()
+    model, kept = NestedNet(), MemoryWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1):
         train_step(model, optimizer)
@@ -67,7 +68,7 @@ def test_inputs_and_gradients_of_maps_are_written_on_request_only() -> None:
 
 
 def test_kernels_are_drawn_on_their_own_slower_schedule() -> None:
-    model, kept = Net(), MemoryWriter()
+    model, kept = NestedNet(), MemoryWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1):
         for _ in range(11):
@@ -77,7 +78,7 @@ def test_kernels_are_drawn_on_their_own_slower_schedule() -> None:
 
 
 def test_kernels_are_those_that_the_forward_pass_used() -> None:
-    model, kept = Net(), MemoryWriter()
+    model, kept = NestedNet(), MemoryWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
     peak = model.stem.weight.abs().max().item()
     with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1):
@@ -91,7 +92,7 @@ def test_kernels_are_those_that_the_forward_pass_used() -> None:
 
 @pytest.mark.parametrize("most", [2, 3])
 def test_kernels_are_rgb_where_the_weight_has_three_inputs_however_few_are_drawn(most: int) -> None:
-    model, kept = Net(), MemoryWriter()
+    model, kept = NestedNet(), MemoryWriter()
     with fmapboard.watch(model, writer=kept, max_channels=most) as board, board.step(0):
         model(batch()[0])
     stem, inner = (p.samples[0] for p in kept.steps[0].pictures if p.kind == "kernels")
@@ -102,7 +103,7 @@ def test_kernels_are_rgb_where_the_weight_has_three_inputs_however_few_are_drawn
 
 
 def test_gradient_norms_are_those_that_the_optimizer_used() -> None:
-    model, kept = Net(), MemoryWriter()
+    model, kept = NestedNet(), MemoryWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1):
         x, y = batch()
@@ -118,7 +119,7 @@ def test_gradient_norms_are_those_that_the_optimizer_used() -> None:
 
 
 def test_samples_gives_one_grid_each_and_never_colour() -> None:
-    model, kept = Net(), MemoryWriter()
+    model, kept = NestedNet(), MemoryWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1, samples=3):
         train_step(model, optimizer)
@@ -129,7 +130,7 @@ def test_samples_gives_one_grid_each_and_never_colour() -> None:
 
 
 def test_a_probe_draws_the_same_images_at_every_step_and_numbers_stay_live() -> None:
-    model, kept = Net(), MemoryWriter()
+    model, kept = NestedNet(), MemoryWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
     probe = torch.randn(2, 3, 12, 12)
     model.eval()
@@ -154,7 +155,7 @@ def test_a_probe_draws_the_same_images_at_every_step_and_numbers_stay_live() -> 
 
 
 def test_a_validation_pass_between_steps_is_not_captured() -> None:
-    model, kept = Net(), MemoryWriter()
+    model, kept = NestedNet(), MemoryWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1):
         model.eval()
@@ -167,7 +168,7 @@ def test_a_validation_pass_between_steps_is_not_captured() -> None:
 
 
 def test_with_accumulation_the_first_forward_is_drawn_and_the_norm_is_of_the_sum() -> None:
-    model, kept = Net(), MemoryWriter()
+    model, kept = NestedNet(), MemoryWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1):
         for scale in (1.0, 1000.0):
@@ -180,7 +181,7 @@ def test_with_accumulation_the_first_forward_is_drawn_and_the_norm_is_of_the_sum
 
 
 def test_gradients_of_maps_are_those_of_the_loss_and_not_of_the_scaled_loss() -> None:
-    model, kept = Net(), MemoryWriter()
+    model, kept = NestedNet(), MemoryWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
     scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
     x = batch()[0]
@@ -212,7 +213,7 @@ def test_parametrized_and_lone_convolutions_have_histograms_of_their_weights() -
 
 
 def test_a_large_network_input_is_averaged_down_and_says_so() -> None:
-    model, kept = Net(), MemoryWriter()
+    model, kept = NestedNet(), MemoryWriter()
     board = fmapboard.watch(model, writer=kept, every=1)
     with board.step(0):
         model(torch.rand(1, 3, 600, 300))
@@ -225,7 +226,7 @@ def test_a_large_network_input_is_averaged_down_and_says_so() -> None:
 def test_a_layer_that_is_replaced_after_watch_is_followed(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    model, kept = Net(), MemoryWriter()
+    model, kept = NestedNet(), MemoryWriter()
     board = fmapboard.watch(model, writer=kept, every=1)
     with caplog.at_level(logging.WARNING, "fmapboard"):
         for number in range(4):

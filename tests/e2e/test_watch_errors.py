@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from module_hooks import hook_count
+from networks import NestedNet
 from torch import Tensor, nn
-from watched_training import Net, hooks, numbers, train_step
+from watched_training import numbers, train_step
 
 import fmapboard
 from fmapboard.records import LoggedStep
@@ -40,10 +42,10 @@ from fmapboard.writers.memory import MemoryWriter
     ],
 )
 def test_a_wrong_request_is_refused_at_once(options: dict[str, object], text: str) -> None:
-    model = Net()
+    model = NestedNet()
     with pytest.raises(fmapboard.ConfigurationError, match=text):
         fmapboard.watch(model, writer=MemoryWriter(), **options)
-    assert hooks(model) == 0
+    assert hook_count(model) == 0
 
 
 def test_a_model_with_nothing_to_watch_is_refused_with_what_it_has() -> None:
@@ -56,7 +58,7 @@ def test_a_model_with_nothing_to_watch_is_refused_with_what_it_has() -> None:
 def test_a_directory_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(fmapboard.WriteError, match="cannot write to"):
-        fmapboard.watch(Net(), tmp_path / "file" / "run")
+        fmapboard.watch(NestedNet(), tmp_path / "file" / "run")
 
 
 class BrokenWriter(MemoryWriter):
@@ -72,7 +74,7 @@ class BrokenWriter(MemoryWriter):
 def test_a_failing_writer_warns_once_and_training_goes_on(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    model, kept = Net(), BrokenWriter()
+    model, kept = NestedNet(), BrokenWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with (
         caplog.at_level(logging.WARNING, "fmapboard"),
@@ -88,7 +90,7 @@ def test_a_failing_writer_warns_once_and_training_goes_on(
 
 
 def test_an_error_is_raised_where_the_environment_asks_for_it() -> None:
-    model, kept = Net(), BrokenWriter()
+    model, kept = NestedNet(), BrokenWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     board = fmapboard.watch(model, writer=kept, every=1)
     for number in range(2):
@@ -100,7 +102,7 @@ def test_an_error_is_raised_where_the_environment_asks_for_it() -> None:
 
 
 def test_a_model_that_is_bypassed_gets_one_warning(caplog: pytest.LogCaptureFixture) -> None:
-    model, kept = Net(), MemoryWriter()
+    model, kept = NestedNet(), MemoryWriter()
     board = fmapboard.watch(model, writer=kept, every=1)
     with caplog.at_level(logging.WARNING, "fmapboard"):
         for number in range(3):
@@ -128,7 +130,7 @@ def test_a_layer_that_fails_in_the_worker_is_left_out_and_the_step_is_written(
         return real(pending)
 
     monkeypatch.setattr(fmapboard.measure.reducer.PendingMeasurement, "to_host", faulty)
-    model, kept = Net(), MemoryWriter()
+    model, kept = NestedNet(), MemoryWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with (
         caplog.at_level(logging.WARNING, "fmapboard"),
@@ -160,7 +162,7 @@ def test_a_fault_of_ours_in_one_layer_is_said_once_and_the_rest_goes_on(
         return real(maps, floor, **options)
 
     monkeypatch.setattr(fmapboard.measure.reducer, "statistics", faulty)
-    model, kept = Net(), MemoryWriter()
+    model, kept = NestedNet(), MemoryWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with (
         caplog.at_level(logging.WARNING, "fmapboard"),

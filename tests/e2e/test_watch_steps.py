@@ -6,8 +6,9 @@ import math
 
 import pytest
 import torch
+from networks import NestedNet
 from torch.nn import functional
-from watched_training import Net, batch, numbers, train_step
+from watched_training import batch, numbers, train_step
 
 import fmapboard
 import fmapboard.tab_format
@@ -16,7 +17,7 @@ from fmapboard.writers.memory import MemoryWriter
 
 
 def test_an_optimizer_counts_the_steps_and_every_names_those_that_are_logged() -> None:
-    model, kept = Net(), MemoryWriter()
+    model, kept = NestedNet(), MemoryWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=3) as board:
         for _ in range(8):
@@ -26,7 +27,7 @@ def test_an_optimizer_counts_the_steps_and_every_names_those_that_are_logged() -
 
 
 def test_steps_marked_by_hand_carry_their_number() -> None:
-    model, kept = Net(), MemoryWriter()
+    model, kept = NestedNet(), MemoryWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     board = fmapboard.watch(model, writer=kept, every=10)
     for number in (0, 5, 10, 20):
@@ -38,7 +39,7 @@ def test_steps_marked_by_hand_carry_their_number() -> None:
 
 
 def test_step_decides_where_an_optimizer_is_given_as_well() -> None:
-    model, kept = Net(), MemoryWriter()
+    model, kept = NestedNet(), MemoryWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1) as board:
         for number in (40, 41):
@@ -48,7 +49,7 @@ def test_step_decides_where_an_optimizer_is_given_as_well() -> None:
 
 
 def test_scaler_counts_the_steps_that_it_skips() -> None:
-    model, kept = Net(), MemoryWriter()
+    model, kept = NestedNet(), MemoryWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     scaler = torch.amp.GradScaler("cpu", init_scale=8.0, growth_interval=1)
     with fmapboard.watch(model, writer=kept, optimizer=optimizer, scaler=scaler, every=1):
@@ -65,7 +66,7 @@ def test_scaler_counts_the_steps_that_it_skips() -> None:
 
 
 def test_a_step_marked_by_hand_that_the_scaler_skips_is_counted() -> None:
-    model, kept = Net(), MemoryWriter()
+    model, kept = NestedNet(), MemoryWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
     board = fmapboard.watch(model, writer=kept, scaler=scaler, every=1)
@@ -92,7 +93,7 @@ class OnceFullWriter(MemoryWriter):
 
 @pytest.mark.usefixtures("errors_are_only_logged")
 def test_the_first_step_that_could_be_stored_counts_as_the_first() -> None:
-    model, kept = Net(), OnceFullWriter()
+    model, kept = NestedNet(), OnceFullWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1):
         for _ in range(3):
