@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
-import socket
 import subprocess
-import sys
-import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -17,34 +13,14 @@ from typing import Any
 
 import pytest
 import torch
+from installed_commands import BIN, run
+from local_servers import LOAD_LIMIT, Server, free_port, wait_for
 from PIL import Image
-from tensorboard.backend.event_processing.plugin_event_accumulator import EventAccumulator
+from run_reader import read, steps_of, tags_of
 from torch import nn
 
 from fmapboard.cli.main import run_visualize
 from fmapboard.demo.bundled import bundled
-
-BIN = Path(sys.executable).parent
-
-
-def run(tool: str, *arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """Run one of our commands with one thread, as its users would."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "TORCH_HOME": str(cwd / "torch-home")}
-    return subprocess.run(
-        [BIN / tool, *map(str, arguments)],
-        cwd=cwd,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
-
-
-def tags(run_directory: Path) -> list[str]:
-    accumulator = EventAccumulator(str(run_directory))
-    accumulator.Reload()
-    return list(accumulator.Tags()["tensors"])
 
 
 @pytest.fixture
@@ -58,7 +34,7 @@ def test_visualize_without_arguments_draws_the_bundled_photograph(tmp_path: Path
     done = run("visualize", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "runs" / "visualize" / "png" / "conv1.png").is_file()
-    assert "feature_maps_16x3x7x7/conv1" in tags(tmp_path / "runs" / "visualize")
+    assert "feature_maps_16x3x7x7/conv1" in tags_of(read(tmp_path / "runs" / "visualize"))
     assert re.search(r"conv1 +16x3x7x7 +16×128×128", done.stdout)
     assert re.search(r"relu1 +ReLU +16×128×128", done.stdout)
     assert "serve runs/visualize" in done.stdout
@@ -73,7 +49,11 @@ def test_visualize_writes_every_layer_as_png_and_for_tensorboard(
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     maps = {path.stem for path in (tmp_path / "maps").glob("*.png")}
-    layers = {tag.split("/")[1] for tag in tags(tmp_path / "runs" / "x") if "feature_maps_" in tag}
+    layers = {
+        tag.split("/")[1]
+        for tag in tags_of(read(tmp_path / "runs" / "x"))
+        if "feature_maps_" in tag
+    }
     assert len(layers) == 20
     assert {name for name in maps if not name.startswith(("kernels", "network"))} == layers
     assert "kernels_conv1" in maps
@@ -87,9 +67,7 @@ def test_small_maps_are_enlarged_in_files_and_in_files_alone(
         "--layers", "conv4", "--logdir", "runs/x", cwd=tmp_path)  # fmt: skip
     with Image.open(tmp_path / "maps" / "conv4.png") as picture:
         assert picture.size == (9 * 4 * 10 + 8, 11 * 4 * 10 + 8)  # 8 px maps, four times as large
-    accumulator = EventAccumulator(str(tmp_path / "runs" / "x"))
-    accumulator.Reload()
-    (event,) = accumulator.Tensors("feature_maps_96x64x1x1/conv4")
+    (event,) = read(tmp_path / "runs" / "x").Tensors("feature_maps_96x64x1x1/conv4")
     assert event.tensor_proto.string_val[0] == str(9 * 10 + 2).encode()
 
 
@@ -104,10 +82,8 @@ def test_several_images_are_steps_and_folders(tmp_path: Path, photograph: Path) 
     assert sorted(p.name for p in (tmp_path / "maps").iterdir()) == [
         "photo", "turned0", "turned1", "turned2",
     ]  # fmt: skip
-    accumulator = EventAccumulator(str(tmp_path / "runs" / "x"))
-    accumulator.Reload()
-    steps = [event.step for event in accumulator.Tensors("feature_maps_16x3x7x7/conv1")]
-    assert steps == [0, 1, 2, 3]
+    logged = read(tmp_path / "runs" / "x")
+    assert steps_of(logged, "feature_maps_16x3x7x7/conv1") == [0, 1, 2, 3]
 
 
 def test_list_shows_layers_by_kernel_shape_and_runs_nothing(tmp_path: Path) -> None:
@@ -222,7 +198,7 @@ def test_the_demo_trains_measures_draws_and_starts_a_new_run_each_time(tmp_path:
     assert first.returncode == 0, first.stderr
     assert re.search(r"Validation accuracy on held-out regions: \d+\.\d%", first.stdout)
     assert "serve runs/demo" in first.stdout
-    found = tags(tmp_path / "runs" / "demo")
+    found = tags_of(read(tmp_path / "runs" / "demo"))
     for tag in ("feature_maps_16x3x7x7/conv1", "gradient_norm/total", "loss/training",
                 "accuracy/validation", "fmapboard/conv1"):  # fmt: skip
         assert tag in found
@@ -240,33 +216,26 @@ def test_a_demo_that_cannot_write_says_so_in_one_line(tmp_path: Path) -> None:
 
 def test_serve_starts_tensorboard_and_leaves_nothing_behind(tmp_path: Path) -> None:
     run("visualize", "--logdir", "runs/x", cwd=tmp_path)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    server = subprocess.Popen(
+    port = free_port()
+    address = f"http://127.0.0.1:{port}/"
+    process = subprocess.Popen(
         [BIN / "fmapboard", "serve", "runs/x", "--port", str(port)],
         cwd=tmp_path,
         stderr=subprocess.DEVNULL,
     )
+
+    def images() -> Any:
+        with contextlib.suppress(urllib.error.URLError):
+            return Server(address).ask("plugin/images/tags")
+
     try:
-        runs = poll(f"http://127.0.0.1:{port}/data/plugin/images/tags")
+        runs = wait_for("the run", LOAD_LIMIT, images)
         assert "feature_maps_16x3x7x7/conv1" in runs["."]
     finally:
-        server.terminate()
-        server.wait(timeout=30)
+        process.terminate()
+        process.wait(timeout=30)
     with pytest.raises(urllib.error.URLError):
-        urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=5)
-
-
-def poll(url: str) -> dict[str, Any]:
-    """The JSON of a route of a server that is still starting and reading."""
-    for _ in range(200):
-        with contextlib.suppress(urllib.error.URLError), urllib.request.urlopen(url) as answer:
-            found: dict[str, Any] = json.load(answer)
-            if found:
-                return found
-        time.sleep(0.1)
-    raise TimeoutError(url)
+        urllib.request.urlopen(address, timeout=5)
 
 
 def test_serve_of_a_missing_directory_is_one_line(tmp_path: Path) -> None:

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import sys
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import pytest
 import torch
+from controlled_writers import HeldWriter
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.modules import module as global_hooks
 from torch.optim import optimizer as global_optimizer_hooks
 
 import fmapboard
-from fmapboard.records import LoggedStep
-from fmapboard.writers import pipeline
+from fmapboard.writers import pipeline, worker
+from fmapboard.writers.backlog import Backlog
 from fmapboard.writers.memory import MemoryWriter
 from fmapboard.writers.worker import WhenFull
 
@@ -215,17 +216,18 @@ def test_the_queue_never_holds_more_than_its_bound(
     loop, held = Loop(), []
     monkeypatch.setattr(pipeline, "MAX_QUEUE_BYTES", 20_000)
 
-    class Watching(MemoryWriter):
-        def write(self, step: LoggedStep) -> None:
-            held.append(board._run.pipeline._worker._backlog.nbytes)
-            super().write(step)
+    class Recorded(Backlog[Any]):
+        def add(self, item: Any, nbytes: int, now: float) -> bool:
+            is_at_bound = super().add(item, nbytes, now)
+            held.append(self.nbytes)
+            return is_at_bound
 
-    writer = Watching()
+    monkeypatch.setattr(worker, "Backlog", Recorded)
+    writer = MemoryWriter()
     board = fmapboard.watch(loop.model, writer=writer, every=1, when_full=when_full)
     for number in range(25):
         with board.step(number):
             loop.step()
-        held.append(board._run.pipeline._worker._backlog.nbytes)
     board.close()
     assert 0 < max(held) <= 20_000
     written = [step.step for step in writer.steps]
@@ -234,24 +236,11 @@ def test_the_queue_never_holds_more_than_its_bound(
     assert when_full == "drop_oldest" or board.dropped_steps == 0
 
 
-class Held(MemoryWriter):
-    """Holds the worker at its first step until it is let go."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.begun, self.go_on = threading.Event(), threading.Event()
-
-    def write(self, step: LoggedStep) -> None:
-        self.begun.set()
-        assert self.go_on.wait(20.0)
-        super().write(step)
-
-
 def test_dropped_steps_are_counted_in_the_run_and_said_once_in_the_log(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pipeline, "MAX_QUEUE_BYTES", 1)
-    loop, writer = Loop(), Held()
+    loop, writer = Loop(), HeldWriter()
     board = fmapboard.watch(loop.model, writer=writer, every=1, when_full="drop_oldest")
     with board.step(0):
         loop.step()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import timm
 import torch
+from logged_step import log_pass, measurement
 from torch import Tensor, nn
 from torchvision.models.swin_transformer import SwinTransformer
 from torchvision.models.vision_transformer import VisionTransformer
@@ -14,24 +17,19 @@ from fmapboard.measure.layout import last_axis_is_channels
 from fmapboard.model.layers import Layers
 from fmapboard.records import LayerMeasurement, LoggedStep, TaggedPictures
 from fmapboard.render.grid import grid
-from fmapboard.writers.memory import MemoryWriter
 
 
 def log(model: nn.Module, x: Tensor, layers: Layers) -> LoggedStep:
-    kept = MemoryWriter()
-    board = fmapboard.watch(model.eval(), writer=kept, layers=layers)
-    with board.step(0):
-        model(x)
-    board.close()
-    return kept.steps[0]
+    return log_pass(model.eval(), x, layers=layers)
 
 
 def of(step: LoggedStep, label: str) -> tuple[LayerMeasurement, TaggedPictures | None]:
-    kept = next(m for m in step.statistics if m.layer_call.label == label)
+    """A layer's output: what was measured, and its pictures if it was drawn."""
+    found = measurement(step, label)
     drawn = (
-        p for p in step.pictures if p.kind == "feature_maps" and p.layer_call == kept.layer_call
+        p for p in step.pictures if p.kind == "feature_maps" and p.layer_call == found.layer_call
     )
-    return kept, next(drawn, None)
+    return found, next(drawn, None)
 
 
 def levels(maps: Tensor) -> Tensor:
@@ -98,13 +96,15 @@ def test_tokens_that_fill_no_square_have_numbers_alone(length: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "other",
-    [nn.Conv1d(1, 1, 1), nn.TransformerEncoderLayer(8, 1)],
+    "make",
+    [lambda: nn.Conv1d(1, 1, 1), lambda: nn.TransformerEncoderLayer(8, 1)],
     ids=["a Conv1d", "batch second"],
 )
-def test_sequences_of_a_network_that_cuts_up_no_image_are_not_drawn(other: nn.Module) -> None:
+def test_sequences_of_a_network_that_cuts_up_no_image_are_not_drawn(
+    make: Callable[[], nn.Module],
+) -> None:
     model = nn.Sequential(nn.LayerNorm(8))
-    model.other = other
+    model.other = make()
     model.patches = nn.Conv2d(3, 4, 1)
     model.forward = lambda x: model[0](x)
     assert of(log(model, torch.randn(2, 16, 8), "0"), "0")[1] is None
@@ -154,22 +154,22 @@ class _Block(nn.Module):
 
 
 @pytest.mark.parametrize(
-    ("module", "shape", "expected"),
+    ("make", "shape", "expected"),
     [
-        (nn.Linear(8, 16), (2, 16, 16, 16), True),
-        (nn.LayerNorm(16), (2, 5, 5, 16), True),
-        (nn.LayerNorm([5, 5, 16]), (2, 5, 5, 16), False),
-        (_Block(), (2, 5, 5, 16), True),
-        (_Block(), (2, 16, 5, 5), False),
-        (_Block(), (2, 16, 5, 16), False),
-        (nn.GELU(), (2, 5, 5, 16), False),
-        (nn.Sequential(nn.Conv2d(3, 5, 1), _Block()), (2, 5, 5, 16), False),
+        (lambda: nn.Linear(8, 16), (2, 16, 16, 16), True),
+        (lambda: nn.LayerNorm(16), (2, 5, 5, 16), True),
+        (lambda: nn.LayerNorm([5, 5, 16]), (2, 5, 5, 16), False),
+        (_Block, (2, 5, 5, 16), True),
+        (_Block, (2, 16, 5, 5), False),
+        (_Block, (2, 16, 5, 16), False),
+        (lambda: nn.GELU(), (2, 5, 5, 16), False),
+        (lambda: nn.Sequential(nn.Conv2d(3, 5, 1), _Block()), (2, 5, 5, 16), False),
     ],
 )
 def test_the_type_of_a_module_tells_which_axis_its_channels_are(
-    module: nn.Module, shape: tuple[int, ...], expected: bool
+    make: Callable[[], nn.Module], shape: tuple[int, ...], expected: bool
 ) -> None:
-    assert last_axis_is_channels(module, shape)[0] == expected
+    assert last_axis_is_channels(make(), shape)[0] == expected
 
 
 def test_a_shape_that_fits_both_readings_is_read_plainly_and_says_so() -> None:

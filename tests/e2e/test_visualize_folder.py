@@ -10,13 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from installed_commands import BIN, environment
 from PIL import Image
-from tensorboard.backend.event_processing.plugin_event_accumulator import EventAccumulator
+from run_reader import read, tags_of
 
 from fmapboard.cli.main import run_visualize
 from fmapboard.demo.bundled import bundled
-
-BIN = Path(sys.executable).parent
 
 
 @pytest.fixture
@@ -38,9 +37,8 @@ def visualize(*arguments: str) -> int:
 
 
 def series(run: str) -> dict[str, list[tuple[int, list[bytes], str]]]:
-    """Tag -> step, strings and description of every value of the run."""
-    accumulator = EventAccumulator(run, size_guidance={"tensors": 0})
-    accumulator.Reload()
+    """Tag -> (step, strings, description) of every value of the run."""
+    accumulator = read(Path(run))
     return {
         tag: [
             (
@@ -50,7 +48,7 @@ def series(run: str) -> dict[str, list[tuple[int, list[bytes], str]]]:
             )
             for event in accumulator.Tensors(tag)
         ]
-        for tag in accumulator.Tags()["tensors"]
+        for tag in tags_of(accumulator)
     }
 
 
@@ -113,7 +111,7 @@ def test_where_stderr_is_no_terminal_no_bar_is_drawn(folder: Path) -> None:
     done = subprocess.run(
         [BIN / "visualize", "photos", "--logdir", "run"],
         capture_output=True, text=True, timeout=120, check=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        env=environment(),
     )  # fmt: skip
     assert done.stderr == ""
 
@@ -124,7 +122,7 @@ def test_on_a_terminal_a_bar_counts_and_tables_go_where_stdout_goes(folder: Path
     job = subprocess.Popen(
         [BIN / "visualize", "photos", "--logdir", "run"],
         stdout=subprocess.PIPE, stderr=theirs, text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "TERM": "xterm"},
+        env=environment(TERM="xterm"),
     )  # fmt: skip
     os.close(theirs)
     out, _ = job.communicate(timeout=120)
@@ -157,7 +155,7 @@ def test_an_interruption_leaves_whole_images_and_no_parts(folder: Path) -> None:
     job = subprocess.Popen(
         [sys.executable, "-c", listening, "photos", "--logdir", "run", "--out", "maps"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        env=environment(),
     )  # fmt: skip
     assert job.stdout is not None
     for line in job.stdout:

@@ -7,6 +7,7 @@ import math
 
 import pytest
 import torch
+from logged_step import measurement, pictures, statistics_of
 from networks import NestedNet
 from torch import nn
 from torch.nn import functional
@@ -123,7 +124,7 @@ def test_samples_gives_one_grid_each_and_never_colour() -> None:
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1, samples=3):
         train_step(model, optimizer)
-    maps = next(p for p in kept.steps[0].pictures if p.tag == "feature_maps_8x3x5x5/stem")
+    maps = pictures(kept.steps[0], "feature_maps_8x3x5x5/stem")
     assert [raster.pixels.shape for raster in maps.samples] == [(58, 30)] * 3
     inputs = [p.tag for p in kept.steps[0].pictures if p.kind == "network_input"]
     assert inputs == [f"network_input/sample_{k}" for k in range(3)]
@@ -134,24 +135,21 @@ def test_a_probe_draws_the_same_images_at_every_step_and_numbers_stay_live() -> 
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
     probe = torch.randn(2, 3, 12, 12)
     model.eval()
-    wanted = fmapboard.extract(model, probe)["stem"]
+    expected = fmapboard.extract(model, probe)["stem"]
     model.train()
     with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1, probe=probe):
         train_step(model, optimizer)
         train_step(model, optimizer)
-    first, second = (
-        next(p for p in step.pictures if p.tag == "feature_maps_8x3x5x5/stem")
-        for step in kept.steps
-    )
+    first, second = (pictures(step, "feature_maps_8x3x5x5/stem") for step in kept.steps)
     assert len(first.samples) == 2
     for a, b in zip(first.samples, second.samples, strict=True):
         assert (a.pixels == b.pixels).all()
-    measured = next(m for m in kept.steps[0].statistics if m.layer_call.label == "stem")
+    measured = measurement(kept.steps[0], "stem")
     assert measured.planes is not None
-    assert measured.planes.hi[0, 0] == pytest.approx(wanted[0, 0].max().item())
+    assert measured.planes.hi[0, 0] == pytest.approx(expected[0, 0].max().item())
     assert measured.planes.shape == (2, 8, 12, 12)
-    live = [next(m for m in s.statistics if m.layer_call.label == "stem") for s in kept.steps]
-    assert live[0].statistics.maximum[0] != live[1].statistics.maximum[0]
+    live = [statistics_of(step, "stem").maximum[0] for step in kept.steps]
+    assert live[0] != live[1]
 
 
 def test_a_validation_pass_between_steps_is_not_captured() -> None:
@@ -163,8 +161,7 @@ def test_a_validation_pass_between_steps_is_not_captured() -> None:
             model(torch.full((4, 3, 12, 12), 100.0))
         model.train()
         train_step(model, optimizer)
-    stem = next(m for m in kept.steps[0].statistics if m.layer_call.label == "stem")
-    assert stem.statistics.maximum.max() < 50
+    assert statistics_of(kept.steps[0], "stem").maximum.max() < 50
 
 
 def test_with_accumulation_the_first_forward_is_drawn_and_the_norm_is_of_the_sum() -> None:
@@ -175,8 +172,7 @@ def test_with_accumulation_the_first_forward_is_drawn_and_the_norm_is_of_the_sum
             model(torch.full((4, 3, 12, 12), scale)).sum().backward()
         expected = model.head.bias.grad.norm().item()
         optimizer.step()
-    stem = next(m for m in kept.steps[0].statistics if m.layer_call.label == "stem")
-    assert stem.statistics.maximum.max() < 50
+    assert statistics_of(kept.steps[0], "stem").maximum.max() < 50
     assert kept.steps[0].scalars["gradient_norm/head.bias"] == pytest.approx(expected)
 
 
@@ -191,11 +187,8 @@ def test_gradients_of_maps_are_those_of_the_loss_and_not_of_the_scaled_loss() ->
     ):
         scaler.scale(model(x).sum()).backward()
         scaler.step(optimizer)
-    kind = "gradients_of_maps"
-    found = next(
-        m for m in kept.steps[0].statistics if (m.layer_call.label, m.kind) == ("stem", kind)
-    )
-    assert found.statistics.maximum.max() == pytest.approx(true.max().item(), rel=1e-5)
+    found = statistics_of(kept.steps[0], "stem", "gradients_of_maps")
+    assert found.maximum.max() == pytest.approx(true.max().item(), rel=1e-5)
 
 
 def test_parametrized_and_lone_convolutions_have_histograms_of_their_weights() -> None:

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from controlled_writers import FullDiskWriter
 from module_hooks import hook_count
 from networks import NestedNet
 from torch import Tensor, nn
 from watched_training import numbers, train_step
 
 import fmapboard
-from fmapboard.records import LoggedStep
 from fmapboard.writers.memory import MemoryWriter
 
 
@@ -61,20 +61,11 @@ def test_a_directory_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
         fmapboard.watch(NestedNet(), tmp_path / "file" / "run")
 
 
-class BrokenWriter(MemoryWriter):
-    """Fails at its second step."""
-
-    def write(self, step: LoggedStep) -> None:
-        if step.step == 1:
-            raise OSError(28, "No space left on device")
-        super().write(step)
-
-
 @pytest.mark.usefixtures("errors_are_only_logged")
 def test_a_failing_writer_warns_once_and_training_goes_on(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    model, kept = NestedNet(), BrokenWriter()
+    model, kept = NestedNet(), FullDiskWriter(full_at=1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with (
         caplog.at_level(logging.WARNING, "fmapboard"),
@@ -90,7 +81,7 @@ def test_a_failing_writer_warns_once_and_training_goes_on(
 
 
 def test_an_error_is_raised_where_the_environment_asks_for_it() -> None:
-    model, kept = NestedNet(), BrokenWriter()
+    model, kept = NestedNet(), FullDiskWriter(full_at=1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     board = fmapboard.watch(model, writer=kept, every=1)
     for number in range(2):

@@ -6,13 +6,13 @@ import math
 
 import pytest
 import torch
+from controlled_writers import FullDiskWriter
 from networks import NestedNet
 from torch.nn import functional
 from watched_training import batch, numbers, train_step
 
 import fmapboard
 import fmapboard.tab_format
-from fmapboard.records import LoggedStep
 from fmapboard.writers.memory import MemoryWriter
 
 
@@ -82,18 +82,9 @@ def test_a_step_marked_by_hand_that_the_scaler_skips_is_counted() -> None:
     assert ["gradient_norm/total" in s.scalars for s in kept.steps] == [True, False, True]
 
 
-class OnceFullWriter(MemoryWriter):
-    """Fails at its very first step."""
-
-    def write(self, step: LoggedStep) -> None:
-        if step.step == 0:
-            raise OSError(28, "No space left on device")
-        super().write(step)
-
-
 @pytest.mark.usefixtures("errors_are_only_logged")
 def test_the_first_step_that_could_be_stored_counts_as_the_first() -> None:
-    model, kept = NestedNet(), OnceFullWriter()
+    model, kept = NestedNet(), FullDiskWriter(full_at=0)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1):
         for _ in range(3):

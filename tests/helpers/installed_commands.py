@@ -15,7 +15,7 @@ def environment(**variables: str) -> dict[str, str]:
     return {**os.environ, "OMP_NUM_THREADS": "1", **variables}
 
 
-def run_command(tool: str, *arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+def run(tool: str, *arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
     """Run a command to its end, as a user would; it finds no downloaded weights."""
     return subprocess.run(
         [BIN / tool, *map(str, arguments)],

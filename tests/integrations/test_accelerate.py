@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 import torch
-from same_training import accelerator_in, hooks, loader, network, series, steps
+from module_hooks import hook_count
+from same_training import accelerator_in, loader, network, series, steps
 from torch.nn import functional
 
 import fmapboard
@@ -99,7 +100,7 @@ def test_an_evaluation_is_recorded_under_its_own_name_where_it_is_marked(tmp_pat
     run = series(tmp_path / "run" / "fmapboard")
     assert [step for step, _ in run["validation.feature_maps_8x3x5x5/stem"]] == [7]
     assert not any("gradient" in tag for tag in run)
-    assert hooks(model) == 0
+    assert hook_count(model) == 0
 
 
 def test_an_option_that_is_unknown_is_refused_with_the_closest(tmp_path: Path) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from installed_commands import environment
 from same_training import steps
 
 ROOT = Path(__file__).parents[2]
@@ -23,7 +23,7 @@ def run(example: str, directory: Path, *arguments: str, processes: int = 1) -> s
             *arguments,
         ],
         cwd=directory,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"},
+        env=environment(HF_HUB_OFFLINE="1"),
         capture_output=True,
         text=True,
         timeout=240,

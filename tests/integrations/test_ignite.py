@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import torch
 from ignite.engine import Engine, Events, create_supervised_trainer
-from same_training import hooks, ignite_trainer, loader, network, series, steps
+from module_hooks import hook_count
+from same_training import ignite_trainer, loader, network, series, steps
 from torch import nn
 from torch.nn import functional
 
@@ -32,14 +33,14 @@ def test_an_exception_is_raised_as_without_the_handler_and_no_hook_stays(tmp_pat
 
     def update(engine: Engine, batch: Any) -> None:
         model(batch[0])
-        assert hooks(model) > 0
+        assert hook_count(model) > 0
         raise RuntimeError("a bug of the user's")
 
     trainer = Engine(update)
     FeatureMapHandler(model, every=1, log_dir=tmp_path).attach(trainer)
     with pytest.raises(RuntimeError, match="a bug of the user's"):
         trainer.run(loader(4))
-    assert hooks(model) == 0
+    assert hook_count(model) == 0
 
 
 @pytest.mark.parametrize("first", ["ours", "theirs"])
@@ -56,7 +57,7 @@ def test_a_handler_of_the_users_that_swallows_exceptions_still_does(
         trainer.add_event_handler(Events.EXCEPTION_RAISED, lambda _, error: caught.append(error))
     trainer.run(loader(4))
     assert [type(error) for error in caught] == [ZeroDivisionError]
-    assert hooks(model) == 0
+    assert hook_count(model) == 0
 
 
 def test_a_resumed_engine_goes_on_where_its_state_was(tmp_path: Path) -> None:
@@ -85,7 +86,7 @@ def test_a_terminated_engine_lets_go(tmp_path: Path) -> None:
     )
     FeatureMapHandler(model, every=1, log_dir=tmp_path).attach(trainer)
     trainer.run(loader(10))
-    assert hooks(model) == 0
+    assert hook_count(model) == 0
     assert steps(tmp_path) == [0, 1, 2]
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 import torch
+from module_hooks import hook_count
 from same_training import (
-    hooks,
     lightning,
     lightning_module,
     lightning_trainer,
@@ -198,7 +198,7 @@ def test_a_training_that_breaks_off_leaves_no_hooks_and_its_records(tmp_path: Pa
         def training_step(self, batch: Any, number: int) -> Tensor:
             loss = super().training_step(batch, number)
             if number == 3:
-                assert hooks(self) > 0
+                assert hook_count(self) > 0
                 raise RuntimeError("a bug of the user's")
             return loss
 
@@ -206,7 +206,7 @@ def test_a_training_that_breaks_off_leaves_no_hooks_and_its_records(tmp_path: Pa
     trainer = lightning_trainer(tmp_path, [FeatureMapCallback(every=1)])
     with pytest.raises(RuntimeError, match="a bug of the user's"):
         trainer.fit(module, loader(10))
-    assert hooks(module) == 0
+    assert hook_count(module) == 0
     assert steps(run_of(trainer)) == [0, 1, 2]
 
 

@@ -6,7 +6,8 @@ import logging
 
 import pytest
 import torch
-from same_training import hooks, loader, network
+from module_hooks import hook_count
+from same_training import loader, network
 from torch.nn import functional
 
 import fmapboard
@@ -54,7 +55,7 @@ def test_a_step_of_validation_records_passes_in_eval_mode_and_nothing_of_an_opti
     assert found.statistics.maximum == pytest.approx(expected.amax((0, 2, 3)).numpy(), rel=1e-5)
     assert not any("gradient" in tag for tag in step.scalars)
     assert caplog.records == []
-    assert hooks(model) == 0
+    assert hook_count(model) == 0
 
 
 def test_a_step_of_validation_without_an_optimizer_is_no_cause_for_a_warning(

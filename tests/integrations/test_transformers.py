@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import torch
 import transformers
-from same_training import hooks, loader, network, series, steps, transformers_trainer
+from module_hooks import hook_count
+from same_training import loader, network, series, steps, transformers_trainer
 from torch import Tensor, nn
 from torch.utils.data import Dataset
 
@@ -169,5 +170,5 @@ def test_a_training_that_broke_off_is_let_go_of_by_the_next(tmp_path: Path) -> N
         trainer.train()
     trainer.breaks = False
     trainer.train()
-    assert hooks(trainer.model) == 0
+    assert hook_count(trainer.model) == 0
     assert steps(run_of(tmp_path)) == list(range(10))
