@@ -31,7 +31,7 @@ def test_files_of_a_folder_never_collide(tmp_path: Path) -> None:
     assert [decoded((tmp_path / name).read_bytes())[0, 0, 0] for name in names] == [0, 1, 2, 3, 4]
 
 
-def test_a_later_step_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
+def test_a_later_step_replaces_the_one_before(tmp_path: Path) -> None:
     writer = FolderWriter(tmp_path)
     for number in (0, 1):
         writer.write(LoggedStep(number, 0.0, pictures=(picture("feature_maps_1x1/a", number),)))
@@ -39,7 +39,7 @@ def test_a_later_step_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
     assert decoded((tmp_path / "a.png").read_bytes())[0, 0, 0] == 1
 
 
-def test_small_maps_are_enlarged_in_a_folder_and_nowhere_else(tmp_path: Path) -> None:
+def test_small_maps_are_enlarged_in_a_folder_only(tmp_path: Path) -> None:
     small = Picture(np.arange(64, dtype=np.uint8).reshape(8, 8), tile=(8, 8))
     step = LoggedStep(
         0, 0.0, pictures=(TaggedPictures("feature_maps_1x1/a", "feature_maps", (small,)),)
@@ -75,7 +75,7 @@ def test_a_picture_that_cannot_be_written_leaves_the_one_before_readable(tmp_pat
     assert decoded((tmp_path / "a.png").read_bytes())[0, 0, 0] == 9
 
 
-def test_a_layer_that_windows_takes_for_a_device_gets_another_file_name(tmp_path: Path) -> None:
+def test_a_layer_named_like_a_windows_device_gets_another_file_name(tmp_path: Path) -> None:
     tags = ["feature_maps_1x1/CON", "feature_maps_1x1/aux.0", "feature_maps_1x1/com1",
             "feature_maps_1x1/aux1.conv", "feature_maps_1x1/a.con"]  # fmt: skip
     writer = FolderWriter(tmp_path)
@@ -106,7 +106,7 @@ def test_two_writers_of_one_folder_do_not_share_a_temporary_file(
 
 
 @pytest.mark.parametrize("given", ["gs://bucket/maps", Path("gs://bucket/maps")])
-def test_a_url_is_refused_and_no_folder_of_its_name_made(
+def test_a_url_is_refused_and_no_folder_is_made(
     given: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -198,7 +198,7 @@ def test_both_ways_of_writing_serve_the_same_pictures(server: Server) -> None:
     assert served[0] == served[1]
 
 
-def test_an_unknown_series_is_an_error_of_the_caller_and_not_of_the_server(server: Server) -> None:
+def test_an_unknown_series_is_answered_with_status_404(server: Server) -> None:
     with pytest.raises(urllib.error.HTTPError) as error:
         server.get("plugin/images/images", run=RUNS[0], tag="no/such", sample=0)
     with error.value:

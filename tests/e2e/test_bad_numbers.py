@@ -185,7 +185,7 @@ def test_the_first_bad_activation_is_named_once_in_the_log_and_as_text(
     ]
 
 
-def test_a_bad_gradient_of_a_parameter_is_named_where_all_activations_are_finite(
+def test_a_non_finite_gradient_of_a_parameter_is_named_if_all_activations_are_finite(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     model, kept = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Conv2d(4, 4, 3)), MemoryWriter()
@@ -203,7 +203,7 @@ def test_a_bad_gradient_of_a_parameter_is_named_where_all_activations_are_finite
     assert len(caplog.records) == 1
 
 
-def test_the_norm_of_huge_finite_gradients_is_not_called_bad() -> None:
+def test_an_overflowing_norm_of_finite_gradients_is_not_reported_as_non_finite() -> None:
     model, kept = nn.Sequential(nn.Conv2d(3, 4, 3).double()), MemoryWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
     with fmapboard.watch(model, writer=kept, optimizer=optimizer):
@@ -213,7 +213,7 @@ def test_the_norm_of_huge_finite_gradients_is_not_called_bad() -> None:
     assert kept.steps[0].texts == {}
 
 
-def test_the_gradient_of_a_map_is_named_from_the_last_layer_back() -> None:
+def test_the_first_non_finite_gradient_of_maps_in_backward_order_is_named() -> None:
     class Bad(torch.autograd.Function):
         @staticmethod
         def forward(ctx: Any, x: Tensor) -> Tensor:
@@ -242,7 +242,7 @@ def test_the_gradient_of_a_map_is_named_from_the_last_layer_back() -> None:
 
 
 @pytest.mark.usefixtures("errors_are_only_logged")
-def test_a_step_that_could_not_be_stored_names_the_bad_value_again() -> None:
+def test_a_non_finite_value_is_reported_again_after_a_step_that_could_not_be_stored() -> None:
     model, kept = nn.Sequential(Same()), FullDiskWriter(full_at=0)
     board = fmapboard.watch(model, writer=kept, layers=[Same], every=1)
     for number in range(3):

@@ -50,7 +50,7 @@ def test_no_step_is_larger_than_its_budget(tmp_path: Path, budget: int) -> None:
     assert len(kept) == 3
 
 
-def test_a_budget_that_numbers_alone_exceed_leaves_pictures_out_and_says_so_once(
+def test_a_budget_that_the_numbers_alone_exceed_omits_pictures_and_warns_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING, "fmapboard"):

@@ -80,7 +80,7 @@ def test_s2_every_convolution_of_a_kernel_shape_is_drawn() -> None:
     assert len({picture.tag.split("/")[0] for picture in pictures.values()}) == 20
 
 
-def test_s3_names_of_any_depth_stand_whole_in_the_tags() -> None:
+def test_s3_tags_hold_layer_names_of_any_depth_in_full() -> None:
     model = torchvision.models.mobilenet_v3_small().eval()
     pictures = _pictures(log_pass(model, torch.rand(1, 3, 32, 32), kernels=False))
     assert len(pictures) == 52
@@ -109,7 +109,7 @@ def _drawn(maps: Tensor, floor: float | None = None) -> Picture:
     return draw_maps(measured.planes, 0, palette("grey"), measured.statistics.dead)
 
 
-def test_s5_nan_infinities_constant_and_dead_look_different_and_spoil_nothing_else() -> None:
+def test_s5_nan_infinities_constant_and_dead_look_different_and_leave_the_rest_unchanged() -> None:
     clean = torch.rand(1, 9, 6, 6) + 1.0
     spoiled = clean.clone()
     spoiled[0, 0, 0, 0] = torch.nan
@@ -168,7 +168,7 @@ def test_s6_host_syncs_do_not_grow_with_the_channels(scale: Any, numbers: str) -
     assert counts[0] == counts[1] == counts[2] <= 8
 
 
-def test_s7_drawing_and_writing_happen_off_the_training_thread_with_one_byte_a_pixel(
+def test_s7_drawing_and_writing_happen_off_the_training_thread_with_one_byte_per_pixel(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     drawing: list[str] = []
@@ -193,14 +193,14 @@ def test_s7_drawing_and_writing_happen_off_the_training_thread_with_one_byte_a_p
     assert (stored.mode, stored.size) == ("L", (26, 26))
 
 
-def test_s7_a_picture_with_marks_is_stored_as_one_byte_a_pixel_too() -> None:
+def test_s7_a_picture_with_marks_is_also_stored_as_one_byte_per_pixel() -> None:
     maps = torch.rand(1, 4, 5, 5)
     maps[0, 0, 0, 0] = torch.nan
     stored = Image.open(io.BytesIO(png.encode(_drawn(maps))))
     assert stored.mode == "P"
 
 
-def test_s8_a_faint_channel_is_told_from_a_strong_one_by_its_range_or_on_one_scale() -> None:
+def test_s8_a_faint_channel_differs_from_a_strong_one_in_its_range_and_on_a_common_scale() -> None:
     maps = torch.rand(1, 2, 6, 6)
     maps[0, 0] *= 1e-4
     module = nn.Conv2d(1, 1, 1)
@@ -215,7 +215,7 @@ def test_s8_a_faint_channel_is_told_from_a_strong_one_by_its_range_or_on_one_sca
     assert one_scale.pixels[0, 1].max() == 255
 
 
-def test_s8_ranges_below_1e_5_are_visible_and_the_description_says_the_scale() -> None:
+def test_s8_ranges_below_1e_5_are_visible_and_the_description_names_the_scale() -> None:
     maps = torch.linspace(-4e-7, 5e-7, 36).view(1, 1, 6, 6)
     raster = _drawn(maps)
     assert (raster.pixels.min(), raster.pixels.max()) == (0, 255)
@@ -257,7 +257,7 @@ def test_s9_extracting_and_probing_keep_no_graph_and_no_hook() -> None:
     assert hook_count(model) == 0
 
 
-def test_s9_a_logged_step_keeps_no_output_alive_and_no_hook_behind() -> None:
+def test_s9_a_logged_step_keeps_no_output_alive_and_leaves_no_hook() -> None:
     model, writer = _Remembers(), MemoryWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     options: dict[str, Any] = {"inputs": True, "activation_gradients": True}

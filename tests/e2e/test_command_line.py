@@ -60,9 +60,7 @@ def test_visualize_writes_every_layer_as_png_and_for_tensorboard(
     assert "network_input_sample_0" in maps
 
 
-def test_small_maps_are_enlarged_in_files_and_in_files_alone(
-    tmp_path: Path, photograph: Path
-) -> None:
+def test_small_maps_are_enlarged_in_files_only(tmp_path: Path, photograph: Path) -> None:
     run("visualize", photograph, "--model", "demo", "--out", "maps", "--input-size", "64",
         "--layers", "conv4", "--logdir", "runs/x", cwd=tmp_path)  # fmt: skip
     with Image.open(tmp_path / "maps" / "conv4.png") as picture:
@@ -71,7 +69,7 @@ def test_small_maps_are_enlarged_in_files_and_in_files_alone(
     assert event.tensor_proto.string_val[0] == str(9 * 10 + 2).encode()
 
 
-def test_several_images_are_steps_and_folders(tmp_path: Path, photograph: Path) -> None:
+def test_each_of_several_images_is_a_step_and_a_folder(tmp_path: Path, photograph: Path) -> None:
     other = tmp_path / "more"
     other.mkdir()
     for number in range(4):
@@ -93,7 +91,7 @@ def test_list_shows_layers_by_kernel_shape_and_runs_nothing(tmp_path: Path) -> N
     assert not (tmp_path / "runs").exists()
 
 
-def test_a_model_of_ones_own_and_its_checkpoint_are_found_from_the_current_folder(
+def test_a_model_and_checkpoint_in_the_current_folder_are_found(
     tmp_path: Path, photograph: Path
 ) -> None:
     (tmp_path / "mine.py").write_text(
@@ -149,7 +147,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("arguments", "code", "text"), CASES, ids=lambda v: str(v)[:60])
-def test_what_cannot_be_done_is_one_line_and_an_exit_code(
+def test_every_error_is_one_line_and_an_exit_code(
     tmp_path: Path,
     photograph: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -176,7 +174,7 @@ def test_what_cannot_be_done_is_one_line_and_an_exit_code(
     assert not (tmp_path / "stolen").exists()
 
 
-def test_an_error_is_one_line_in_a_process_of_its_own(tmp_path: Path) -> None:
+def test_an_error_of_the_installed_command_is_one_line_on_stderr(tmp_path: Path) -> None:
     done = run("visualize", "missing.jpg", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("visualize: no such file or folder: 'missing.jpg'")
@@ -207,14 +205,14 @@ def test_the_demo_trains_measures_draws_and_starts_a_new_run_each_time(tmp_path:
     assert "serve runs/demo-2" in second.stdout
 
 
-def test_a_demo_that_cannot_write_says_so_in_one_line(tmp_path: Path) -> None:
+def test_a_demo_that_cannot_write_fails_with_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     done = run("fmapboard", "demo", "--logdir", "file/run", cwd=tmp_path)
     assert (done.returncode, done.stderr.strip().count("\n")) == (1, 0)
     assert "cannot write to file/run" in done.stderr
 
 
-def test_serve_starts_tensorboard_and_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_serve_starts_tensorboard_and_leaves_no_process(tmp_path: Path) -> None:
     run("visualize", "--logdir", "runs/x", cwd=tmp_path)
     port = free_port()
     address = f"http://127.0.0.1:{port}/"
@@ -243,7 +241,7 @@ def test_serve_of_a_missing_directory_is_one_line(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (1, "fmapboard: no such directory: nowhere\n")
 
 
-def test_images_of_one_name_get_folders_of_their_own(tmp_path: Path, photograph: Path) -> None:
+def test_images_of_the_same_name_get_separate_folders(tmp_path: Path, photograph: Path) -> None:
     for folder, name in (("a", "cat.jpg"), ("b", "cat.jpg"), ("c", "cat-2.jpg")):
         (tmp_path / folder).mkdir()
         Image.open(photograph).save(tmp_path / folder / name)

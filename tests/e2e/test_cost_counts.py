@@ -107,7 +107,7 @@ class Loop:
         return found
 
 
-def test_with_an_optimizer_an_unlogged_step_is_one_call_behind_it() -> None:
+def test_with_an_optimizer_an_unlogged_step_costs_one_call_after_it() -> None:
     loop = Loop()
     with fmapboard.watch(loop.model, writer=MemoryWriter(), optimizer=loop.optimizer, every=1000):
         loop.step()  # step 0 is logged
@@ -118,7 +118,7 @@ def test_with_an_optimizer_an_unlogged_step_is_one_call_behind_it() -> None:
     assert loop.frames.calls == {("optimizer", "after_step"): 100}
 
 
-def test_with_steps_marked_by_hand_none_of_our_frames_runs_inside_an_unlogged_step() -> None:
+def test_with_marked_steps_no_function_of_fmapboard_runs_inside_an_unlogged_step() -> None:
     loop = Loop()
     board = fmapboard.watch(loop.model, writer=MemoryWriter(), every=1000)
     with board.step():
@@ -134,7 +134,7 @@ def test_with_steps_marked_by_hand_none_of_our_frames_runs_inside_an_unlogged_st
 
 
 @pytest.mark.parametrize("by_hand", [False, True])
-def test_an_unlogged_step_s_output_and_graph_carry_no_hook(by_hand: bool) -> None:
+def test_the_output_and_graph_of_an_unlogged_step_carry_no_hook(by_hand: bool) -> None:
     loop = Loop()
     optimizer = None if by_hand else loop.optimizer
     board = fmapboard.watch(loop.model, writer=MemoryWriter(), optimizer=optimizer, every=1000)
@@ -156,7 +156,7 @@ def test_an_unlogged_step_s_output_and_graph_carry_no_hook(by_hand: bool) -> Non
     board.close()
 
 
-def test_a_logged_step_does_run_our_frames_in_the_passes() -> None:
+def test_functions_of_fmapboard_run_in_the_passes_of_a_logged_step() -> None:
     loop = Loop()
     writer, optimizer = MemoryWriter(), loop.optimizer
     with (
@@ -168,7 +168,7 @@ def test_a_logged_step_does_run_our_frames_in_the_passes() -> None:
     assert {"forward", "optimizer"} <= phases
 
 
-def test_a_schedule_of_one_s_own_is_asked_once_a_step() -> None:
+def test_a_user_schedule_is_called_once_per_step() -> None:
     loop, asked = Loop(), []
 
     def at_three(step: int) -> bool:
@@ -185,7 +185,7 @@ def test_a_schedule_of_one_s_own_is_asked_once_a_step() -> None:
 
 @pytest.mark.parametrize("every", [1, 2, 7])
 @pytest.mark.parametrize("start", [0, 5, 7])
-def test_steps_that_are_passed_over_are_counted(every: int, start: int) -> None:
+def test_unlogged_steps_are_counted(every: int, start: int) -> None:
     loop, writer = Loop(), MemoryWriter()
     with fmapboard.watch(
         loop.model, writer=writer, optimizer=loop.optimizer, every=every, start_step=start
@@ -236,7 +236,7 @@ def test_the_queue_never_holds_more_than_its_bound(
     assert when_full == "drop_oldest" or board.dropped_steps == 0
 
 
-def test_dropped_steps_are_counted_in_the_run_and_said_once_in_the_log(
+def test_dropped_steps_are_counted_in_the_run_and_reported_once_in_the_log(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pipeline, "MAX_QUEUE_BYTES", 1)
@@ -260,7 +260,7 @@ def test_dropped_steps_are_counted_in_the_run_and_said_once_in_the_log(
     ]
 
 
-def test_where_no_step_is_dropped_there_is_no_count_of_them() -> None:
+def test_dropped_steps_are_not_counted_if_no_step_may_be_dropped() -> None:
     loop, writer = Loop(), MemoryWriter()
     with fmapboard.watch(loop.model, writer=writer, optimizer=loop.optimizer, every=1):
         loop.step()
@@ -268,7 +268,9 @@ def test_where_no_step_is_dropped_there_is_no_count_of_them() -> None:
 
 
 @pytest.mark.parametrize("max_tile", [64, None])
-def test_only_full_size_pictures_are_made_small_at_the_cost_of_time(max_tile: int | None) -> None:
+def test_only_full_size_pictures_are_compressed_for_size_at_the_cost_of_time(
+    max_tile: int | None,
+) -> None:
     loop, writer = Loop(), MemoryWriter()
     with fmapboard.watch(loop.model, writer=writer, every=1, max_tile=max_tile) as board:
         loop.step(lambda: board.step(0))

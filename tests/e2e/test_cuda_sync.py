@@ -84,7 +84,7 @@ def test_no_hook_of_a_logged_step_waits_for_the_device(options: dict[str, object
     assert all("gradient_norm/total" in step.scalars for step in written)
 
 
-def test_bad_numbers_make_no_hook_wait_either() -> None:
+def test_no_hook_waits_for_the_device_because_of_non_finite_values() -> None:
     (step,) = steps(1, bad=True)
     statistics = step.statistics[0].statistics
     assert statistics is not None
@@ -109,7 +109,7 @@ def test_counting_by_an_optimizer_does_not_wait_between_logged_steps() -> None:
     assert [step.step for step in writer.steps] == [0, 4, 8]
 
 
-def test_what_is_written_from_a_gpu_is_what_is_written_from_the_cpu() -> None:
+def test_a_gpu_and_the_cpu_give_the_same_pictures_and_statistics() -> None:
     x = torch.randn(4, 3, 32, 32)
     model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU())
 

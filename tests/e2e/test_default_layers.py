@@ -98,7 +98,7 @@ def test_every_layer_of_the_model_is_drawn(
     assert len(weights) == 2 * len(pictures)  # weights and gradients of each
 
 
-def test_a_recurrent_model_is_drawn_as_rows_and_its_head_by_its_pixels() -> None:
+def test_a_recurrent_model_is_drawn_as_rows_and_its_head_as_one_pixel_per_channel() -> None:
     step = one_step(Sentences(), torch.randint(0, 20, (7, 3)), activation_gradients=True)
     found = {p.tag: p.samples[0].pixels.shape for p in step.pictures}
     assert found == {

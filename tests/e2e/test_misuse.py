@@ -20,7 +20,7 @@ from fmapboard.errors import ConfigurationError
 from fmapboard.writers.memory import MemoryWriter
 
 
-def test_a_logger_without_an_optimizer_whose_steps_are_not_marked_says_so(
+def test_a_logger_without_optimizer_and_marked_steps_warns_that_nothing_was_logged(
     said: Callable[[], list[str]],
 ) -> None:
     model = NestedNet()
@@ -32,7 +32,7 @@ def test_a_logger_without_an_optimizer_whose_steps_are_not_marked_says_so(
     assert text.startswith("fmapboard: nothing was logged: no step was marked; give optimizer=")
 
 
-def test_an_optimizer_that_never_stepped_is_said(said: Callable[[], list[str]]) -> None:
+def test_an_optimizer_that_never_stepped_is_reported(said: Callable[[], list[str]]) -> None:
     model = NestedNet()
     with fmapboard.watch(model, writer=MemoryWriter(), optimizer=sgd(model)):
         train_step(model, sgd(model))
@@ -40,7 +40,7 @@ def test_an_optimizer_that_never_stepped_is_said(said: Callable[[], list[str]]) 
     assert "the optimizer that was given has never stepped" in text
 
 
-def test_a_schedule_that_is_never_true_is_said_with_the_next_step(
+def test_a_schedule_that_is_never_true_is_reported_with_the_next_step(
     said: Callable[[], list[str]],
 ) -> None:
     model = NestedNet()
@@ -55,7 +55,7 @@ def test_a_schedule_that_is_never_true_is_said_with_the_next_step(
     assert "the next one could be step 100" in text
 
 
-def test_steps_in_which_the_model_is_not_called_are_said(said: Callable[[], list[str]]) -> None:
+def test_steps_in_which_the_model_is_not_called_are_reported(said: Callable[[], list[str]]) -> None:
     model, other = NestedNet(), NestedNet()
     with fmapboard.watch(model, writer=MemoryWriter(), every=1) as board:
         for number in range(3):
@@ -66,7 +66,7 @@ def test_steps_in_which_the_model_is_not_called_are_said(said: Callable[[], list
     assert "was the model itself called" in text
 
 
-def test_a_logger_that_logged_or_that_an_exception_ended_says_nothing_at_its_end(
+def test_a_logger_that_logged_or_that_an_exception_ended_does_not_warn_at_its_end(
     said: Callable[[], list[str]],
 ) -> None:
     model = NestedNet()
@@ -81,7 +81,7 @@ def test_a_logger_that_logged_or_that_an_exception_ended_says_nothing_at_its_end
     assert said() == []
 
 
-def test_a_script_that_ends_without_a_logged_step_says_why(tmp_path: Path) -> None:
+def test_a_script_that_ends_without_a_logged_step_prints_why(tmp_path: Path) -> None:
     script = "import fmapboard, torch; b = fmapboard.watch(torch.nn.Conv2d(1, 1, 1), 'runs/x')"
     ended = subprocess.run(
         [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True
@@ -91,7 +91,9 @@ def test_a_script_that_ends_without_a_logged_step_says_why(tmp_path: Path) -> No
     assert lines[0].startswith("fmapboard: ")
 
 
-def test_a_step_without_with_is_said_when_it_is_discarded(said: Callable[[], list[str]]) -> None:
+def test_a_step_without_a_with_block_is_reported_when_it_is_discarded(
+    said: Callable[[], list[str]],
+) -> None:
     model = NestedNet()
     board = fmapboard.watch(model, writer=MemoryWriter(), every=1)
     for number in range(3):
@@ -117,7 +119,7 @@ def test_step_as_a_decorator_is_refused() -> None:
         def train_too() -> None: ...
 
 
-def test_use_after_close_is_said_once_and_leaves_no_hook(said: Callable[[], list[str]]) -> None:
+def test_use_after_close_is_reported_once_and_leaves_no_hook(said: Callable[[], list[str]]) -> None:
     model, kept = NestedNet(), MemoryWriter()
     board = fmapboard.watch(model, writer=kept, every=1)
     with board.step(0):
@@ -168,7 +170,7 @@ def test_loggers_of_different_names_share_a_model_and_an_optimizer(
 @pytest.mark.parametrize(
     "number", [7, np.int64(7), np.float32(7), 7.0, torch.tensor(7), np.array(7)], ids=repr
 )
-def test_step_numbers_of_any_whole_type_are_taken(number: object) -> None:
+def test_whole_step_numbers_of_any_type_are_accepted(number: object) -> None:
     model, kept = NestedNet(), MemoryWriter()
     with (
         fmapboard.watch(model, writer=kept, every=np.int64(7)) as board,
@@ -180,7 +182,7 @@ def test_step_numbers_of_any_whole_type_are_taken(number: object) -> None:
 
 
 @pytest.mark.parametrize("number", [7.5, "7", True, -1, torch.tensor(7.5), [7]], ids=repr)
-def test_anything_else_is_no_step_number_and_refused_at_once(number: object) -> None:
+def test_any_other_step_number_is_refused_at_once(number: object) -> None:
     board = fmapboard.watch(NestedNet(), writer=MemoryWriter(), every=1)
     for mark in (board.step, board.begin_step):
         with pytest.raises(ConfigurationError, match="expected the number of optimizer steps"):

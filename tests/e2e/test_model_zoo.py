@@ -38,7 +38,7 @@ def checks(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.mark.parametrize("name", CHOSEN)
-def test_a_model_of_others_is_recorded_as_it_ran_and_trains_as_unwatched(
+def test_a_library_model_is_recorded_as_it_ran_and_trains_as_if_unwatched(
     checks: Any, name: str
 ) -> None:
     task, convolutions, calls = CHOSEN[name]

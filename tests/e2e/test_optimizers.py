@@ -14,7 +14,7 @@ from fmapboard.errors import ConfigurationError
 from fmapboard.writers.memory import MemoryWriter
 
 
-def test_the_wrappers_of_accelerate_and_fabric_are_looked_through() -> None:
+def test_optimizer_wrappers_of_accelerate_and_fabric_are_unwrapped() -> None:
     from accelerate import Accelerator
     from lightning.fabric import Fabric
 
@@ -55,7 +55,7 @@ def an_optimizer() -> torch.optim.SGD:
         (lambda: WithoutBaseInit(), "does not call Optimizer.__init__"),
     ],
 )
-def test_what_is_no_optimizer_is_refused_with_the_fix(given: object, text: str) -> None:
+def test_anything_but_an_optimizer_is_refused_with_a_fix(given: object, text: str) -> None:
     with pytest.raises(ConfigurationError, match=text):
         fmapboard.watch(NestedNet(), writer=MemoryWriter(), optimizer=given())  # type: ignore[operator]
 
@@ -80,7 +80,7 @@ def test_weights_of_layers_that_the_optimizer_does_not_hold_have_histograms_too(
     assert "inner.0.1.weight and 1 more" in text
 
 
-def test_parameters_of_several_optimizers_and_frozen_ones_are_not_missed(
+def test_no_warning_is_logged_about_frozen_parameters_or_those_of_another_optimizer(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     model, kept = NestedNet(), MemoryWriter()
@@ -97,7 +97,7 @@ def test_parameters_of_several_optimizers_and_frozen_ones_are_not_missed(
     assert caplog.messages == []
 
 
-def test_both_optimizers_of_one_step_are_read_with_their_gradients() -> None:
+def test_the_gradients_of_both_optimizers_of_a_step_are_logged() -> None:
     model, kept = NestedNet(), MemoryWriter()
     first = torch.optim.SGD(model.inner.parameters(), lr=0.1)
     second = torch.optim.SGD([*model.head.parameters(), *model.stem.parameters()], lr=0.1)

@@ -122,7 +122,7 @@ def test_a_logged_step_shows_the_first_pass_that_its_gradients_come_from(loop: L
     assert shown(loop) == [float(step) for step in range(STEPS)]
 
 
-def test_of_lbfgs_the_pass_of_the_closures_first_evaluation_is_shown() -> None:
+def test_with_lbfgs_the_pass_of_the_closures_first_evaluation_is_shown() -> None:
     model, kept = Marked(), MemoryWriter()
     optimizer = torch.optim.LBFGS(
         [p for p in model.parameters() if p.requires_grad], max_iter=4, history_size=4
@@ -238,7 +238,7 @@ def test_a_step_marked_by_hand_around_both_updates_shows_the_real_batch() -> Non
     assert marks(kept.steps) == [10.0 + step for step in range(STEPS)]
 
 
-def test_a_pass_in_eval_mode_that_trains_is_shown_and_said(
+def test_a_pass_in_eval_mode_that_trains_is_shown_and_reported(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     def loop(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
@@ -251,7 +251,7 @@ def test_a_pass_in_eval_mode_that_trains_is_shown_and_said(
     assert "step 0: the model was in eval mode in a step that trains it" in said
 
 
-def test_a_recorded_pass_that_contributes_nothing_is_said_once(
+def test_a_recorded_pass_that_contributes_no_gradient_is_reported_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     def loop(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
@@ -266,7 +266,7 @@ def test_a_recorded_pass_that_contributes_nothing_is_said_once(
     assert "contributed nothing to the gradients" in said
 
 
-def test_after_two_steps_the_later_passes_of_an_accumulation_are_not_recorded_any_more(
+def test_from_the_third_step_on_only_the_first_pass_of_an_accumulation_is_recorded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from fmapboard.session import StepSession
@@ -280,7 +280,7 @@ def test_after_two_steps_the_later_passes_of_an_accumulation_are_not_recorded_an
     assert len(begun) == 4 + 4 + 1 + 1 + 1
 
 
-def test_many_passes_without_a_backward_pass_end_recording_in_this_step_and_are_said_once(
+def test_many_passes_without_a_backward_pass_end_recording_in_that_step_and_are_reported_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     def loop(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:

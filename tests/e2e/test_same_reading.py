@@ -47,7 +47,7 @@ def found(kept: MemoryWriter) -> Statistics:
     return measured.statistics
 
 
-def test_a_sequence_of_a_model_with_1d_convolutions_has_its_channels_in_front_either_way(
+def test_visualize_and_watch_take_the_same_axis_of_a_sequence_for_its_channels(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     torch.manual_seed(0)

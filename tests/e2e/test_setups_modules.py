@@ -53,7 +53,7 @@ def test_maps_of_every_type_are_drawn_and_measured(name: str) -> None:
 
 @pytest.mark.filterwarnings("ignore:Complex modules")
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.complex64])
-def test_networks_of_other_types_train_and_have_norms(dtype: torch.dtype) -> None:
+def test_networks_of_other_dtypes_train_and_have_norms(dtype: torch.dtype) -> None:
     model = nn.Sequential(nn.Conv2d(3, 4, 3)).to(dtype)
     step = log_training_step(model, images().to(dtype), activation_gradients=True)
     tags = {p.tag for p in step.pictures}

@@ -81,7 +81,7 @@ def test_prefix_tokens_of_timm_are_left_out(name: str, left_out: int) -> None:
 
 
 @pytest.mark.parametrize("length", [3, 7, 15])
-def test_tokens_that_fill_no_square_have_numbers_alone(length: int) -> None:
+def test_tokens_that_fill_no_square_are_measured_and_not_drawn(length: int) -> None:
     class Sequences(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -100,7 +100,7 @@ def test_tokens_that_fill_no_square_have_numbers_alone(length: int) -> None:
     [lambda: nn.Conv1d(1, 1, 1), lambda: nn.TransformerEncoderLayer(8, 1)],
     ids=["a Conv1d", "batch second"],
 )
-def test_sequences_of_a_network_that_cuts_up_no_image_are_not_drawn(
+def test_sequences_of_a_network_without_image_patches_are_not_drawn(
     make: Callable[[], nn.Module],
 ) -> None:
     model = nn.Sequential(nn.LayerNorm(8))
@@ -138,7 +138,7 @@ def test_channels_last_maps_of_swin_are_drawn_and_measured_by_channel() -> None:
             assert_drawn(picture, output[0].movedim(-1, 0))
 
 
-def test_maps_of_convnext_stay_plain() -> None:
+def test_maps_of_convnext_are_read_with_the_channels_second() -> None:
     model = timm.create_model("convnext_atto", num_classes=3, depths=(1, 1, 1, 1))
     step = log(model, torch.randn(1, 3, 64, 64), ["stages.0.blocks.0", "stem", "stem.1"])
     for name in ("stages.0.blocks.0", "stem", "stem.1"):
@@ -166,13 +166,13 @@ class _Block(nn.Module):
         (lambda: nn.Sequential(nn.Conv2d(3, 5, 1), _Block()), (2, 5, 5, 16), False),
     ],
 )
-def test_the_type_of_a_module_tells_which_axis_its_channels_are(
+def test_the_type_of_a_module_decides_which_axis_holds_the_channels(
     make: Callable[[], nn.Module], shape: tuple[int, ...], expected: bool
 ) -> None:
     assert last_axis_is_channels(make(), shape)[0] == expected
 
 
-def test_a_shape_that_fits_both_readings_is_read_plainly_and_says_so() -> None:
+def test_an_ambiguous_shape_is_read_with_the_channels_second_and_a_note_says_so() -> None:
     read, said = last_axis_is_channels(_Block(), (2, 16, 5, 16))
     assert not read
     assert said == "the second or the last axis may hold the channels; the second is taken"

@@ -78,7 +78,7 @@ def test_the_batch_size_changes_nothing_that_is_written(folder: Path) -> None:
     assert [step for step, *_ in four["kernels_16x3x7x7/conv1"]] == [0]
 
 
-def test_a_broken_image_is_an_error_and_what_stood_before_it_is_written(
+def test_a_broken_image_is_an_error_and_the_images_before_it_are_written(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     broken = folder / "photo4.png"
@@ -91,7 +91,7 @@ def test_a_broken_image_is_an_error_and_what_stood_before_it_is_written(
     ]  # fmt: skip
 
 
-def test_a_network_that_mixes_images_is_drawn_one_by_one_and_that_is_said(
+def test_a_network_that_mixes_images_gets_them_one_by_one_and_a_message_says_so(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (folder.parent / "mixing.py").write_text(
@@ -107,7 +107,7 @@ def test_a_network_that_mixes_images_is_drawn_one_by_one_and_that_is_said(
     assert [step for step, *_ in series("run")["feature_maps_4x4x3x3/2"]] == [0, 1, 2, 3, 4, 5]
 
 
-def test_where_stderr_is_no_terminal_no_bar_is_drawn(folder: Path) -> None:
+def test_no_progress_bar_is_drawn_if_stderr_is_not_a_terminal(folder: Path) -> None:
     done = subprocess.run(
         [BIN / "visualize", "photos", "--logdir", "run"],
         capture_output=True, text=True, timeout=120, check=True,
@@ -117,7 +117,9 @@ def test_where_stderr_is_no_terminal_no_bar_is_drawn(folder: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a pseudo-terminal")
-def test_on_a_terminal_a_bar_counts_and_tables_go_where_stdout_goes(folder: Path) -> None:
+def test_on_a_terminal_the_progress_bar_goes_to_stderr_and_tables_go_to_stdout(
+    folder: Path,
+) -> None:
     ours, theirs = os.openpty()
     job = subprocess.Popen(
         [BIN / "visualize", "photos", "--logdir", "run"],
@@ -143,7 +145,7 @@ def test_on_a_terminal_a_bar_counts_and_tables_go_where_stdout_goes(folder: Path
     assert b"conv1" not in shown
 
 
-def test_an_interruption_leaves_whole_images_and_no_parts(folder: Path) -> None:
+def test_an_interruption_leaves_only_complete_images(folder: Path) -> None:
     sources = sorted(folder.glob("*.png"))
     for number in range(300):
         (folder / f"more{number}.png").write_bytes(sources[number % 6].read_bytes())

@@ -59,7 +59,7 @@ def test_a_logged_step_holds_everything_that_is_promised_for_a_layer() -> None:
     }
 
 
-def test_inputs_and_gradients_of_maps_are_written_on_request_only() -> None:
+def test_inputs_and_gradients_of_maps_are_written_only_on_request() -> None:
     model, kept = NestedNet(), MemoryWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1):
@@ -92,7 +92,7 @@ def test_kernels_are_those_that_the_forward_pass_used() -> None:
 
 
 @pytest.mark.parametrize("most", [2, 3])
-def test_kernels_are_rgb_where_the_weight_has_three_inputs_however_few_are_drawn(most: int) -> None:
+def test_kernels_with_three_input_channels_are_rgb_however_few_are_drawn(most: int) -> None:
     model, kept = NestedNet(), MemoryWriter()
     with fmapboard.watch(model, writer=kept, max_channels=most) as board, board.step(0):
         model(batch()[0])
@@ -119,7 +119,7 @@ def test_gradient_norms_are_those_that_the_optimizer_used() -> None:
     assert scalars["gradient_norm/total"] == pytest.approx(total, rel=1e-5)
 
 
-def test_samples_gives_one_grid_each_and_never_colour() -> None:
+def test_each_sample_is_a_grid_of_its_own_and_never_a_colour() -> None:
     model, kept = NestedNet(), MemoryWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1, samples=3):

@@ -20,7 +20,7 @@ import fmapboard
 from fmapboard.writers.memory import MemoryWriter
 
 
-def test_hooks_are_there_only_while_a_step_is_logged() -> None:
+def test_hooks_exist_only_while_a_step_is_logged() -> None:
     model, kept = NestedNet(), MemoryWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     board = fmapboard.watch(model, writer=kept, optimizer=optimizer, every=2)
@@ -64,7 +64,7 @@ def test_an_interrupt_inside_the_context_manager_leaves_no_hooks(tmp_path: Path)
     assert steps_of(read(tmp_path), "gradient_norm/total") == [0]
 
 
-def test_one_line_without_a_name_is_enough(tmp_path: Path) -> None:
+def test_watch_logs_even_if_its_result_is_not_kept(tmp_path: Path) -> None:
     model = NestedNet()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     fmapboard.watch(model, tmp_path, optimizer=optimizer, every=1)
@@ -94,7 +94,7 @@ for _ in range(3):
     assert steps_of(read(tmp_path / "run"), "feature_maps_8x3x3x3/0") == [0, 1, 2]
 
 
-def test_a_logger_marked_by_hand_that_is_forgotten_lets_go_of_everything(tmp_path: Path) -> None:
+def test_a_logger_that_is_discarded_inside_a_marked_step_leaves_no_hook(tmp_path: Path) -> None:
     model = NestedNet()
     board = fmapboard.watch(model, tmp_path, every=1)
     window = board.step(0)
@@ -135,7 +135,7 @@ def test_training_is_bitwise_the_same_while_every_step_is_logged() -> None:
     assert torch.equal(bare_rng, seen_rng)
 
 
-def test_two_samples_of_one_dataloader_worker_do_not_wait_for_the_thread(tmp_path: Path) -> None:
+def test_a_forked_data_loader_worker_does_not_wait_for_the_writing_thread(tmp_path: Path) -> None:
     """A forked DataLoader worker inherits the logger, and must not hang on its missing thread."""
     from torch.utils.data import DataLoader
 

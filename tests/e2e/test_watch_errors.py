@@ -41,7 +41,7 @@ from fmapboard.writers.memory import MemoryWriter
         ({"optimizer": "sgd"}, "optimizer=str: expected a torch.optim.Optimizer"),
     ],
 )
-def test_a_wrong_request_is_refused_at_once(options: dict[str, object], text: str) -> None:
+def test_an_invalid_option_is_refused_at_once(options: dict[str, object], text: str) -> None:
     model = NestedNet()
     with pytest.raises(fmapboard.ConfigurationError, match=text):
         fmapboard.watch(model, writer=MemoryWriter(), **options)
@@ -80,7 +80,7 @@ def test_a_failing_writer_warns_once_and_training_goes_on(
     ]
 
 
-def test_an_error_is_raised_where_the_environment_asks_for_it() -> None:
+def test_an_error_is_raised_if_the_environment_variable_asks_for_it() -> None:
     model, kept = NestedNet(), FullDiskWriter(full_at=1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     board = fmapboard.watch(model, writer=kept, every=1)
@@ -139,7 +139,7 @@ def test_a_layer_that_fails_in_the_worker_is_left_out_and_the_step_is_written(
 
 
 @pytest.mark.usefixtures("errors_are_only_logged")
-def test_a_fault_of_ours_in_one_layer_is_said_once_and_the_rest_goes_on(
+def test_a_bug_in_the_capture_of_one_layer_is_reported_once_and_other_layers_are_logged(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import fmapboard.measure.reducer

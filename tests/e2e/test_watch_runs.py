@@ -13,7 +13,7 @@ from watched_training import train_step
 import fmapboard
 
 
-def test_resuming_continues_the_run_and_voids_what_came_after(tmp_path: Path) -> None:
+def test_resuming_continues_the_run_and_discards_later_steps(tmp_path: Path) -> None:
     model = NestedNet()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with fmapboard.watch(model, tmp_path, optimizer=optimizer, every=1):
@@ -59,7 +59,7 @@ def test_the_users_summary_writer_gets_the_same_records_and_stays_open(tmp_path:
     assert "mine" in accumulator.Tags()["tensors"]
 
 
-def test_without_a_place_the_run_is_named_as_summary_writer_names_it(
+def test_without_a_log_dir_the_run_is_named_as_by_summary_writer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -16,7 +16,7 @@ import fmapboard.tab_format
 from fmapboard.writers.memory import MemoryWriter
 
 
-def test_an_optimizer_counts_the_steps_and_every_names_those_that_are_logged() -> None:
+def test_an_optimizer_counts_the_steps_and_every_selects_those_that_are_logged() -> None:
     model, kept = NestedNet(), MemoryWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=3) as board:
@@ -38,7 +38,7 @@ def test_steps_marked_by_hand_carry_their_number() -> None:
     assert numbers(kept.steps) == [0, 10, 20]
 
 
-def test_step_decides_where_an_optimizer_is_given_as_well() -> None:
+def test_step_takes_precedence_over_an_optimizer() -> None:
     model, kept = NestedNet(), MemoryWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1) as board:
@@ -48,7 +48,7 @@ def test_step_decides_where_an_optimizer_is_given_as_well() -> None:
     assert numbers(kept.steps) == [40, 41]
 
 
-def test_scaler_counts_the_steps_that_it_skips() -> None:
+def test_steps_that_the_scaler_skips_are_counted() -> None:
     model, kept = NestedNet(), MemoryWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     scaler = torch.amp.GradScaler("cpu", init_scale=8.0, growth_interval=1)

@@ -31,7 +31,7 @@ from fmapboard.writers.memory import MemoryWriter
     ],
     ids=["class", "function", "state dict", "optimizer", "name", "None"],
 )
-def test_what_is_no_model_is_refused_with_the_fix(make: Callable[[], object], text: str) -> None:
+def test_anything_but_a_model_is_refused_with_a_fix(make: Callable[[], object], text: str) -> None:
     given = make()
     for take in (
         lambda: fmapboard.watch(given, writer=MemoryWriter()),  # type: ignore[arg-type]
@@ -65,9 +65,7 @@ def test_what_is_no_model_is_refused_with_the_fix(make: Callable[[], object], te
     ],
     ids=lambda value: str(value)[:30],
 )
-def test_arguments_of_a_wrong_kind_are_refused_with_the_fix(
-    options: dict[str, object], text: str
-) -> None:
+def test_invalid_arguments_are_refused_with_a_fix(options: dict[str, object], text: str) -> None:
     model = NestedNet()
     with pytest.raises(ConfigurationError, match=text):
         fmapboard.watch(model, **{"writer": MemoryWriter(), **options})  # type: ignore[arg-type]
@@ -82,7 +80,7 @@ def test_arguments_of_a_wrong_kind_are_refused_with_the_fix(
     ],
     ids=["module", "list of modules"],
 )
-def test_a_module_in_place_of_its_name_is_refused_with_the_name(
+def test_a_module_in_place_of_a_layer_name_is_refused_with_that_name(
     layers_of: Callable[[NestedNet], object], text: str
 ) -> None:
     model = NestedNet()
@@ -91,7 +89,7 @@ def test_a_module_in_place_of_its_name_is_refused_with_the_name(
     assert hook_count(model) == 0
 
 
-def test_what_is_no_directory_is_refused_with_the_fix(tmp_path: Path) -> None:
+def test_anything_but_a_directory_is_refused_with_a_fix(tmp_path: Path) -> None:
     model = NestedNet()
     with SummaryWriter(str(tmp_path)) as writer:
         for given, text in (
@@ -115,7 +113,7 @@ def test_what_is_no_directory_is_refused_with_the_fix(tmp_path: Path) -> None:
     ],
     ids=["array", "path", "module"],
 )
-def test_what_is_no_input_is_refused_with_the_fix(make: Callable[[], object], text: str) -> None:
+def test_anything_but_an_input_is_refused_with_a_fix(make: Callable[[], object], text: str) -> None:
     with pytest.raises(ConfigurationError, match=text):
         fmapboard.extract(NestedNet(), make())
 
@@ -125,12 +123,12 @@ def test_what_is_no_input_is_refused_with_the_fix(make: Callable[[], object], te
     [lambda: np.zeros((1, 3, 8, 8)), NestedNet, lambda: [1, 2], lambda: "maps"],
     ids=["array", "module", "list", "string"],
 )
-def test_what_is_no_tensor_is_not_drawn(make: Callable[[], object]) -> None:
+def test_draw_refuses_anything_but_a_tensor(make: Callable[[], object]) -> None:
     with pytest.raises(ConfigurationError, match=r"expected a tensor \[N, C, H, W\]"):
         fmapboard.draw(make())  # type: ignore[arg-type]
 
 
-def test_a_normalization_that_does_not_fit_the_input_is_said(
+def test_a_normalization_that_does_not_fit_the_input_is_reported_once(
     said: Callable[[], list[str]],
 ) -> None:
     model, kept = NestedNet(), MemoryWriter()

@@ -13,12 +13,12 @@ PAGES = sorted((ROOT / "docs").glob("*.md"))
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
-def test_an_example_stands_in_the_docs_word_for_word(example: Path) -> None:
+def test_every_example_is_in_the_docs_verbatim(example: Path) -> None:
     assert example.read_text() in [block for page in PAGES for block in python_blocks(page)]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
-def test_every_file_that_a_page_links_to_is_there(page: Path) -> None:
+def test_every_file_that_a_page_links_to_exists(page: Path) -> None:
     assert broken_links(page) == []
 
 
@@ -30,6 +30,6 @@ def test_the_page_about_notebooks_runs(tmp_path: Path, monkeypatch: pytest.Monke
     assert (tmp_path / "layer1.0.conv1.png").stat().st_size > 1000
 
 
-def test_the_four_places_that_fmapboard_needs_are_marked() -> None:
+def test_the_four_lines_that_fmapboard_needs_are_marked() -> None:
     page = (ROOT / "docs" / "plain_pytorch.md").read_text()
     assert page.count("# <- fmapboard") == 4

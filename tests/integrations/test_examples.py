@@ -42,7 +42,7 @@ def run(example: str, directory: Path, *arguments: str, processes: int = 1) -> s
         ("with_accelerate", "accelerate/fmapboard", [0, 10]),
     ],
 )
-def test_an_example_runs_and_leaves_its_maps(
+def test_an_example_runs_and_logs_its_steps(
     example: str, place: str, expected: list[int], tmp_path: Path
 ) -> None:
     assert "tensorboard --logdir" in run(example, tmp_path, "--steps=11", f"--logdir={tmp_path}")

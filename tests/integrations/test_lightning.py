@@ -81,7 +81,7 @@ def test_share_writer_without_a_tensorboard_logger_is_refused(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("when", [{"every_n_train_steps": 5}, {"every_n_epochs": 1}])
-def test_a_resumed_training_goes_on_where_the_checkpoint_was(
+def test_a_resumed_training_continues_from_the_checkpoint(
     tmp_path: Path, when: dict[str, int]
 ) -> None:
     import lightning.pytorch as pl
@@ -104,7 +104,7 @@ def test_a_resumed_training_goes_on_where_the_checkpoint_was(
     assert len(list(run.iterdir())) == 2  # the first run's 6 is void
 
 
-def test_a_second_fit_goes_on_as_well(tmp_path: Path) -> None:
+def test_a_second_fit_continues_the_run(tmp_path: Path) -> None:
     trainer = lightning_trainer(tmp_path, [FeatureMapCallback(every=2)], max_steps=4)
     module = lightning_module()
     trainer.fit(module, loader(10))
@@ -193,7 +193,7 @@ def test_several_optimizers_count_as_lightnings_own_charts_do(tmp_path: Path) ->
     assert [step for step, _ in own["loss"]] == list(range(10))
 
 
-def test_a_training_that_breaks_off_leaves_no_hooks_and_its_records(tmp_path: Path) -> None:
+def test_a_training_that_fails_leaves_its_records_and_no_hook(tmp_path: Path) -> None:
     class Breaking(type(lightning_module())):  # type: ignore[misc]  # made in a function
         def training_step(self, batch: Any, number: int) -> Tensor:
             loss = super().training_step(batch, number)

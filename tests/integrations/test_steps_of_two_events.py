@@ -14,7 +14,7 @@ import fmapboard
 from fmapboard.writers.memory import MemoryWriter
 
 
-def test_a_step_begun_again_under_its_number_goes_on() -> None:
+def test_a_step_begun_again_with_the_same_number_continues() -> None:
     model, optimizer = network()
     kept, batches = MemoryWriter(), list(loader(4))
     board = fmapboard.watch(model, writer=kept, every=1)
@@ -33,7 +33,7 @@ def test_a_step_begun_again_under_its_number_goes_on() -> None:
     assert first.statistics.maximum == pytest.approx(expected.amax((0, 2, 3)).numpy(), rel=1e-5)
 
 
-def test_a_step_of_validation_records_passes_in_eval_mode_and_nothing_of_an_optimizer(
+def test_a_validation_step_records_passes_in_eval_mode_and_nothing_of_an_optimizer(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     model, optimizer = network()
@@ -58,7 +58,7 @@ def test_a_step_of_validation_records_passes_in_eval_mode_and_nothing_of_an_opti
     assert hook_count(model) == 0
 
 
-def test_a_step_of_validation_without_an_optimizer_is_no_cause_for_a_warning(
+def test_a_validation_step_without_an_optimizer_logs_no_warning(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     model, _ = network()

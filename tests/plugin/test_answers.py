@@ -29,7 +29,9 @@ def pictures(facts: dict[str, Any], body: bytes) -> dict[tuple[str, int], bytes]
     }
 
 
-def test_runs_are_listed_naturally_with_the_number_of_their_layers(tab: Tab, logdir: Path) -> None:
+def test_runs_are_listed_in_natural_order_with_the_number_of_their_layers(
+    tab: Tab, logdir: Path
+) -> None:
     answer = tab.ask("data/runs")
     assert [(run["run"], run["layers"]) for run in answer["runs"]] == [("run2", 2), ("run10", 4)]
     assert answer["logdir"] == str(logdir)
@@ -78,17 +80,19 @@ def test_the_overview_counts_bad_channels_and_gives_the_range_of_the_rest(tab: T
     assert change == pytest.approx(3 / math.sqrt(1.25) / 4)
 
 
-def test_the_overview_knows_no_change_at_the_first_step(tab: Tab) -> None:
+def test_the_overview_has_no_change_at_the_first_step(tab: Tab) -> None:
     assert tab.health("run2", KEY, 0)["change"] is None
 
 
-def test_an_activation_module_s_dead_channels_are_counted(tab: Tab) -> None:
+def test_dead_channels_of_an_activation_module_are_counted(tab: Tab) -> None:
     health = tab.health("run2", "fmapboard/1", 20)
     assert (health["dead_known"], health["channels_dead"]) == (True, 1)
 
 
 @pytest.mark.parametrize(("asked", "shown"), [(-5, 0), (0, 0), (9, 0), (10, 10), (999, 20)])
-def test_the_overview_is_of_the_kept_step_before(tab: Tab, asked: int, shown: int) -> None:
+def test_the_overview_is_that_of_the_latest_kept_step_up_to_the_requested_one(
+    tab: Tab, asked: int, shown: int
+) -> None:
     assert tab.health("run2", KEY, asked)["step"] == shown
 
 
@@ -124,7 +128,7 @@ def test_kernels_are_named_missing_only_where_they_were_logged(tab: Tab) -> None
     assert facts["missing"] == []
 
 
-def test_an_answer_may_be_kept_only_under_the_wall_time_that_it_has(tab: Tab) -> None:
+def test_an_answer_may_be_cached_only_if_the_request_names_its_wall_time(tab: Tab) -> None:
     time = tab.layer("run2", KEY)["wall_times"][1]
     for route, query in (("data/maps", {"step": 10}), ("data/input", {"step": 10})):
         for ts, kept in ((repr(time), True), (repr(time + 1), False), (None, False)):
@@ -133,7 +137,7 @@ def test_an_answer_may_be_kept_only_under_the_wall_time_that_it_has(tab: Tab) ->
             assert (control == "private, max-age=3600") == kept, (route, ts, control)
 
 
-def test_history_is_one_table_of_steps_and_channels_an_array(tab: Tab) -> None:
+def test_history_is_one_table_of_steps_and_channels_per_array(tab: Tab) -> None:
     facts, body = tab.open("data/history", run="run2", key=KEY)
     tables = unpacked(facts["arrays"], body)
     nan = float("nan")
@@ -180,21 +184,23 @@ def test_numbers_are_those_of_the_layer_its_own_parameters_and_the_whole_model(t
     assert (chart["edges"][0][0], chart["edges"][0][-1], sum(chart["counts"][0])) == (-4, 6, 48)
 
 
-def test_numbers_of_a_layer_are_not_those_of_one_whose_name_begins_alike(tab: Tab) -> None:
+def test_numbers_of_a_layer_exclude_those_of_layers_whose_names_begin_alike(tab: Tab) -> None:
     numbers = tab.ask("data/numbers", run="run2", key="fmapboard/1")
     assert not [tag for tag in numbers["scalars"] if tag.startswith("gradient_norm/0")]
     assert "dead_channels/1" in numbers["scalars"]
 
 
 @pytest.mark.parametrize(("asked", "shown"), [(-1, 0), (15, 10), (20, 20), (99, 20)])
-def test_the_input_is_that_of_the_kept_step_before(tab: Tab, asked: int, shown: int) -> None:
+def test_the_input_is_that_of_the_latest_kept_step_up_to_the_requested_one(
+    tab: Tab, asked: int, shown: int
+) -> None:
     answer = tab.get("data/input", run="run10", name="gan", sample=1, step=asked)
     assert (answer.status_code, answer.headers["Content-Type"]) == (200, "image/png")
     assert answer.headers["X-Step"] == str(shown)
     assert Image.open(io.BytesIO(answer.data)).size == (2, 2)
 
 
-def test_the_second_look_at_a_step_reads_no_record_again(
+def test_a_second_request_for_a_step_reads_no_record_again(
     logdir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tab = open_tab(logdir)

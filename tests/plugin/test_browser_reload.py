@@ -13,7 +13,7 @@ from torch import nn
 import fmapboard
 
 
-def test_a_layer_and_step_is_asked_for_once_and_nothing_while_hidden(
+def test_a_layer_and_step_is_requested_once_and_nothing_while_hidden(
     address: str, visit: Callable[..., Person]
 ) -> None:
     person = visit(address, run="good", layer="fmapboard/block.0")
@@ -38,7 +38,7 @@ def test_a_layer_and_step_is_asked_for_once_and_nothing_while_hidden(
         person.page.get_by_role("tab", name="Feature maps", exact=False).click()
 
 
-def test_what_a_hidden_tab_was_told_of_it_asks_for_when_it_is_shown(
+def test_a_reload_of_a_hidden_tab_is_requested_once_it_is_shown(
     address: str, visit: Callable[..., Person]
 ) -> None:
     person = visit(address, run="good", layer="fmapboard/block.0")
@@ -56,7 +56,7 @@ def test_what_a_hidden_tab_was_told_of_it_asks_for_when_it_is_shown(
         person.page.evaluate(height, "")
 
 
-def test_an_empty_directory_says_what_to_do_and_fills_by_itself(
+def test_an_empty_directory_shows_what_to_do_until_a_run_appears(
     serve: Callable[[Path], str], visit: Callable[..., Person], tmp_path: Path
 ) -> None:
     person = visit(serve(tmp_path))

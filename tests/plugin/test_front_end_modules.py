@@ -74,19 +74,19 @@ def test_the_pure_modules_pass_their_own_tests(node: str) -> None:
     assert "# skipped 0" in done.stdout
 
 
-def test_every_module_says_that_it_is_checked() -> None:
+def test_every_module_turns_type_checking_on() -> None:
     for path in sorted(STATIC.rglob("*.js")):
         assert path.read_text().startswith("// @ts-check\n/** "), path.name
 
 
-def test_no_module_makes_markup_from_text() -> None:
+def test_no_module_parses_text_as_markup_or_code() -> None:
     for path in sorted(STATIC.rglob("*.js")):
         text = path.read_text()
         for word in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("):
             assert word not in text, (path.name, word)
 
 
-def test_nothing_is_loaded_from_elsewhere() -> None:
+def test_nothing_is_loaded_from_another_host() -> None:
     for path in sorted([*STATIC.rglob("*.js"), *STATIC.rglob("*.css")]):
         text = path.read_text().replace("http://www.w3.org/2000/svg", "")
         assert "http://" not in text, path.name

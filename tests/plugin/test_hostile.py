@@ -94,7 +94,7 @@ def crowded(tmp_path_factory: pytest.TempPathFactory) -> Tab:
 
 
 @pytest.mark.parametrize("name", FOREIGN)
-def test_a_foreign_record_is_reported_and_its_questions_are_answered_cleanly(
+def test_an_invalid_record_is_reported_and_requests_for_it_get_clean_errors(
     crowded: Tab, name: str
 ) -> None:
     key = f"fmapboard/{name}"
@@ -109,14 +109,14 @@ def test_a_foreign_record_is_reported_and_its_questions_are_answered_cleanly(
     assert all(answer.json["error"] for answer in routes[:2])
 
 
-def test_a_newer_record_says_what_to_do(crowded: Tab) -> None:
+def test_a_record_of_a_newer_format_is_answered_with_the_upgrade_to_make(crowded: Tab) -> None:
     error = crowded.layer("run", "fmapboard/a newer format")["error"]
     assert error == (
         "a record of format 3; this fmapboard reads up to 2: upgrade it where TensorBoard runs"
     )
 
 
-def test_healthy_layers_beside_foreign_records_are_shown(crowded: Tab) -> None:
+def test_valid_layers_next_to_invalid_records_are_shown(crowded: Tab) -> None:
     layers = crowded.ask("data/layers", run="run")["layers"]
     healthy = {layer["key"] for layer in layers if not layer["error"]}
     assert healthy == {KEY, "fmapboard/1", *(f"fmapboard/{name}" for name in BEHIND_THE_HEADER)}
@@ -165,7 +165,7 @@ ASK = {"run": "run2", "key": KEY, "step": 10}
         ("input", {"step": None}, 400, "step"),
     ],
 )
-def test_a_wrong_question_is_told_so(
+def test_an_invalid_request_is_answered_with_the_reason(
     tab: Tab, route: str, changes: dict[str, Any], status: int, named: str
 ) -> None:
     words = {key: word for key, word in {**ASK, **changes}.items() if word is not None}
@@ -184,12 +184,12 @@ def test_a_path_that_is_no_route_is_not_found(tab: Tab, route: str) -> None:
     assert tab.get(route).status_code == 404
 
 
-def test_unknown_words_of_a_query_are_passed_over(tab: Tab) -> None:
+def test_unknown_query_parameters_are_ignored(tab: Tab) -> None:
     assert tab.get("data/layers", run="run2", _="17", __proto__="x").status_code == 200
 
 
 @pytest.mark.parametrize("method", ["post", "put", "delete"])
-def test_only_questions_are_taken(tab: Tab, method: str) -> None:
+def test_only_get_requests_are_accepted(tab: Tab, method: str) -> None:
     assert getattr(tab.client, method)("/data/plugin/feature_maps/data/runs").status_code == 405
 
 
@@ -210,7 +210,7 @@ def failing(times: int, read_blob: Callable[..., bytes]) -> Callable[..., bytes]
 
 
 @pytest.mark.parametrize(("times", "status"), [(1, 200), (1000, 404)])
-def test_a_blob_that_was_just_dropped_is_looked_for_once_more(
+def test_a_blob_that_was_just_dropped_is_looked_up_a_second_time(
     logdir: Path, monkeypatch: pytest.MonkeyPatch, times: int, status: int
 ) -> None:
     tab = open_tab(logdir)
@@ -218,7 +218,7 @@ def test_a_blob_that_was_just_dropped_is_looked_for_once_more(
     assert tab.get("data/maps", **ASK).status_code == status
 
 
-def test_a_fault_of_ours_is_an_answer_too_and_goes_to_the_log(
+def test_a_bug_in_the_tab_is_answered_with_status_500_and_logged(
     logdir: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     tab = open_tab(logdir)
@@ -246,7 +246,9 @@ def test_pictures_of_fewer_samples_than_the_header_says_are_missing(tmp_path: Pa
     assert [part["kind"] for part in facts["parts"]] == ["arrays"]
 
 
-def test_dead_channels_of_the_activation_that_follows_count_as_the_layer_s(tmp_path: Path) -> None:
+def test_dead_channels_of_the_activation_that_follows_count_as_those_of_the_layer(
+    tmp_path: Path,
+) -> None:
     header = {**HEADER, "activation": {"label": "relu", "type": "ReLU"}}
     store_blobs(tmp_path / "run", pack(header, ARRAYS))
     dead = {**ARRAYS, "activation.dead": np.array([0.0, 1.0])}
@@ -258,7 +260,7 @@ def test_dead_channels_of_the_activation_that_follows_count_as_the_layer_s(tmp_p
         assert (health["dead_known"], health["channels_dead"]) == (True, step)
 
 
-def test_history_has_no_numbers_where_a_step_has_none(tmp_path: Path) -> None:
+def test_history_is_nan_at_a_step_without_numbers(tmp_path: Path) -> None:
     one = {name: array[..., :1] for name, array in ARRAYS.items()}
     store_blobs(tmp_path / "run", pack(HEADER, ARRAYS))
     store_blobs(tmp_path / "run", [b"?"], step=1)

@@ -52,7 +52,7 @@ def test_a_directory_without_runs_keeps_50_steps(found: str, tmp_path: Path) -> 
     assert kept(logdir=str(where)) == {"images": 50, "feature_maps": 50}
 
 
-def test_one_run_of_ours_among_others_is_enough(tmp_path: Path) -> None:
+def test_one_run_of_fmapboard_among_others_is_enough(tmp_path: Path) -> None:
     foreign(tmp_path / "theirs")
     write(tmp_path / "deep" / "down" / "ours", 0)
     assert kept(logdir=str(tmp_path)) == {"images": 50, "feature_maps": 50}
@@ -60,7 +60,7 @@ def test_one_run_of_ours_among_others_is_enough(tmp_path: Path) -> None:
     assert kept(logdir_spec=str(tmp_path / "deep")) != {}
 
 
-def test_a_run_through_a_summary_writer_is_one_of_ours(tmp_path: Path) -> None:
+def test_a_run_through_a_summary_writer_is_recognized(tmp_path: Path) -> None:
     foreign(tmp_path)
     with SummaryWriter(str(tmp_path)) as writer:
         writer.add_scalar("loss", 0.5, 0)
@@ -75,7 +75,7 @@ def test_a_remote_directory_counts_as_foreign() -> None:
     assert kept(logdir_spec="a:gs://bucket/runs") == {}
 
 
-def test_links_are_followed_and_never_for_ever(tmp_path: Path) -> None:
+def test_links_are_followed_and_cycles_are_visited_once(tmp_path: Path) -> None:
     write(tmp_path / "ours", 0)
     foreign(tmp_path / "logs" / "theirs")
     (tmp_path / "logs" / "up").symlink_to(tmp_path / "logs")
@@ -86,7 +86,7 @@ def test_links_are_followed_and_never_for_ever(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("first", ["foreign", "ours"])
-def test_the_tab_says_which_flag_keeps_more_where_feature_maps_came_later(
+def test_the_tab_names_the_flag_that_keeps_more_steps_if_feature_maps_came_later(
     first: str, tmp_path: Path, serve: Callable[[Path], str], visit: Callable[..., Person]
 ) -> None:
     if first == "foreign":

@@ -48,7 +48,7 @@ def provider(request: pytest.FixtureRequest, logdir: Path) -> Iterator[Any]:
         yield provider
 
 
-def test_the_scalars_dashboard_has_the_series_whole(provider: Any, start: int) -> None:
+def test_the_scalars_dashboard_has_the_whole_series(provider: Any, start: int) -> None:
     kept = [step for step in (0, 10, 20, 30) if step < start]
     assert read_steps(provider, "scalars", TAG, "run") == [*kept, start, start + 10]
     (series,) = provider.read_scalars(
@@ -59,7 +59,7 @@ def test_the_scalars_dashboard_has_the_series_whole(provider: Any, start: int) -
     assert [datum.value for datum in series[-2:]] == [start / 2, start / 2 + 5]
 
 
-def test_the_tab_reads_the_series_whole(provider: Any, start: int) -> None:
+def test_the_tab_reads_the_whole_series(provider: Any, start: int) -> None:
     reader = Reader(provider, BlobCache(0), InTurn(), RequestContext(), "")
     assert TAG in reader.scalar_tags("run")
     kept = [step for step in (0, 10, 20, 30) if step < start]

@@ -19,7 +19,7 @@ def long(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def test_the_first_logged_step_is_reachable_though_tensorboard_dropped_it(long: Path) -> None:
+def test_the_first_logged_step_can_be_opened_even_if_tensorboard_dropped_it(long: Path) -> None:
     sampled, whole = open_tab(long, kept=4), open_tab(long)
     layer = sampled.layer("run", KEY)
     assert len(layer["steps"]) == 5
@@ -45,7 +45,7 @@ def test_the_same_steps_survive_in_records_and_pictures(long: Path) -> None:
         assert "feature_maps" not in facts["missing"], step
 
 
-def test_pictures_that_tensorboard_dropped_are_named(long: Path) -> None:
+def test_a_dropped_step_is_not_found_and_kernels_of_other_steps_are_not_missing(long: Path) -> None:
     # Kernels are logged at each tenth step only, so other steps of that series survive.
     tab = open_tab(long, kept=1)
     facts, _ = tab.open("data/maps", run="run", key=KEY, step=19)

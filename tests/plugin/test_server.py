@@ -62,7 +62,7 @@ def layer(server: Server) -> dict[str, Any]:
     return one
 
 
-def test_the_tab_is_there_and_active(served: tuple[Server, int]) -> None:
+def test_the_tab_is_listed_and_active(served: tuple[Server, int]) -> None:
     server, _ = served
     listed = server.ask("plugins_listing")["feature_maps"]
     assert (listed["enabled"], listed["tab_name"]) == (True, "Feature maps")
@@ -100,7 +100,7 @@ def test_every_listed_step_opens_with_its_pictures(served: tuple[Server, int]) -
         assert sum(part["length"] for part in facts["parts"]) == len(parts)
 
 
-def test_many_questions_at_once_are_answered_as_one_after_the_other(
+def test_concurrent_requests_get_the_same_answers_as_sequential_ones(
     served: tuple[Server, int],
 ) -> None:
     server, _ = served
@@ -113,7 +113,7 @@ def test_many_questions_at_once_are_answered_as_one_after_the_other(
         assert list(pool.map(ask, steps)) == [ask(step) for step in steps]
 
 
-def test_the_other_questions_are_answered(served: tuple[Server, int]) -> None:
+def test_the_other_routes_answer(served: tuple[Server, int]) -> None:
     server, _ = served
     health = server.ask("plugin/feature_maps/data/overview", run="run", step=LOGGED)["layers"]
     assert [(one["key"], one["step"], one["channels_nonfinite"]) for one in health] == [
@@ -127,7 +127,7 @@ def test_the_other_questions_are_answered(served: tuple[Server, int]) -> None:
     assert png.startswith(b"\x89PNG")
 
 
-def test_wrong_questions_are_the_caller_s_fault(served: tuple[Server, int]) -> None:
+def test_invalid_requests_get_status_400_or_404(served: tuple[Server, int]) -> None:
     server, _ = served
     maps = "plugin/feature_maps/data/maps"
     assert server.status(maps, run="run", key=KEY, step=10**6) == 404
@@ -139,7 +139,7 @@ def test_wrong_questions_are_the_caller_s_fault(served: tuple[Server, int]) -> N
     assert "Traceback" not in server.output.read_text()
 
 
-def test_tensorboard_starts_though_the_tab_is_broken(long: Path, tmp_path: Path) -> None:
+def test_tensorboard_starts_even_if_the_tab_is_broken(long: Path, tmp_path: Path) -> None:
     with tensorboard(long, tmp_path / "output", SLOW, before=BREAKING) as server:
         assert "feature_maps" not in server.ask("plugins_listing")
         output = server.output.read_text()

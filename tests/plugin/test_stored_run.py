@@ -170,7 +170,7 @@ def test_the_tab_has_the_health_and_the_history_of_stored_layers(server: StoredR
     assert server.get(f"{TAB}input", step=30).startswith(b"\x89PNG")
 
 
-def test_the_stored_first_step_opens_where_tensorboard_has_dropped_it(tmp_path: Path) -> None:
+def test_the_stored_first_step_opens_even_if_tensorboard_dropped_it(tmp_path: Path) -> None:
     with stored_run(tmp_path / "output", "--samples_per_plugin=images=1,feature_maps=1") as server:
         for layer in server.ask(f"{TAB}layers")["layers"]:
             assert (layer["steps"], layer["step_from_first"]) == ([0, 30], True)

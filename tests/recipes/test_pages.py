@@ -45,5 +45,5 @@ def test_a_page_names_its_script_and_the_commands_that_show_the_run(page: Path) 
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
-def test_every_file_that_a_page_links_to_is_there(page: Path) -> None:
+def test_every_file_that_a_page_links_to_exists(page: Path) -> None:
     assert broken_links(page) == []

@@ -42,7 +42,7 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
-def test_every_script_has_a_promise() -> None:
+def test_the_promises_of_every_script_are_checked() -> None:
     assert {path.stem for path in RECIPES.glob("*.py")} == set(PROMISES)
 
 
