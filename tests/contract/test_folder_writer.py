@@ -92,7 +92,7 @@ def test_two_writers_of_one_folder_do_not_share_a_temporary_file(
     replace = Path.replace
 
     def replace_late(part: Path, target: Path) -> Path:
-        """As if a second process wrote the same file between this one's write and rename."""
+        """Rename after another writer, as a second process would be, has written the same file."""
         parts.append(part)
         if len(parts) == 1:
             FolderWriter(tmp_path).write(step)

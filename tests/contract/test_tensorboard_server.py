@@ -1,4 +1,4 @@
-"""A real TensorBoard server shows what was logged, with its fast and with its Python loader."""
+"""A real TensorBoard server shows what was logged, with the fast and with the Python loader."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def train(log_dir: Path | None, writer: Any = None) -> None:
 
 @pytest.fixture(scope="module")
 def logdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two runs: through an event file of our own, and through the user's SummaryWriter."""
+    """Two runs: one in an event file of fmapboard's own, one through a SummaryWriter."""
     root = tmp_path_factory.mktemp("runs")
     train(root / "own")
     with SummaryWriter(str(root / "through_summary_writer")) as writer:
@@ -76,7 +76,7 @@ def logdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def server(
     request: pytest.FixtureRequest, logdir: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:
-    """A real server on a free port of loopback that has loaded both runs; ended in every case."""
+    """A TensorBoard server that has loaded both runs."""
     output = tmp_path_factory.mktemp("server") / "output"
     flags = ("--reload_interval=1", f"--load_fast={request.param}")
     with tensorboard(logdir, output, *flags) as server:
@@ -94,7 +94,7 @@ def server(
 
 
 def stored_pngs(run: Path, tag: str) -> dict[int, list[bytes]]:
-    """step -> the PNGs of a series, read straight from the event file."""
+    """Step -> PNGs of a series, read directly from the event file."""
     (path,) = run.glob("*tfevents*")
     pngs = {}
     for data in RawEventFileLoader(str(path)).Load():

@@ -1,4 +1,4 @@
-"""The contract of a writer, over all that are built in and the user's own."""
+"""The contract of a writer, for every built-in writer and for those of a user."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers that break naive code, through a whole logged step: right, counted, and named."""
+"""Extreme and non-finite values in a logged step: measured, counted and reported."""
 
 from __future__ import annotations
 
@@ -156,7 +156,10 @@ def texts(run: Path) -> dict[str, list[tuple[int, str]]]:
     found = accumulator.PluginTagToContent(text_metadata.PLUGIN_NAME)
     return {
         tag: [
-            (event.step, tensor_util.make_ndarray(event.tensor_proto)[()].decode())  # rank 0
+            (
+                event.step,
+                tensor_util.make_ndarray(event.tensor_proto)[()].decode(),
+            )  # 0-d
             for event in accumulator.Tensors(tag)
         ]
         for tag in found

@@ -1,4 +1,4 @@
-"""`max_bytes_per_step` is kept, on disk, for every step after the header of the file."""
+"""`max_bytes_per_step` bounds the bytes on disk of every logged step."""
 
 from __future__ import annotations
 

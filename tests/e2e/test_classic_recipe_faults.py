@@ -1,4 +1,4 @@
-"""One test for each fault of the classic recipe: the table S1 to S9 of what others get wrong."""
+"""Faults S1 to S9 of the classic way to log feature maps, none of which fmapboard has."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _pictures(step: LoggedStep) -> dict[str, TaggedPictures]:
 
 @pytest.fixture(scope="module")
 def alexnet() -> nn.Module:
-    """The convolutional half, which is where the fault is."""
+    """The convolutional part, where the fault is visible."""
     features: nn.Module = torchvision.models.alexnet(num_classes=1).features
     return features
 
@@ -142,7 +142,7 @@ def test_s5_nan_infinities_constant_and_dead_look_different_and_leave_the_rest_u
 
 
 class _Syncs(TorchDispatchMode):
-    """Counts `.item()`, `float(tensor)` and `bool(tensor)`."""
+    """Counts `.item()`, `float(tensor)` and `bool(tensor)`, which all wait for the device."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -184,7 +184,7 @@ def test_s7_drawing_and_writing_happen_off_the_training_thread_with_one_byte_per
     with fmapboard.watch(model, writer=writer) as board:
         with board.step(0):
             model(torch.rand(1, 3, 8, 8))
-        assert writer.steps == []  # training goes on while the writer still waits
+        assert writer.steps == []  # training does not wait for the writer
         writer.go_on.set()
     assert set(writer.threads) == {"fmapboard"}
     assert set(drawing) == {"fmapboard"}

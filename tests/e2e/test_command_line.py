@@ -1,4 +1,4 @@
-"""The commands as a person types them, each in a process and a directory of its own."""
+"""The commands as a user types them, each in a directory of its own."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_gray_is_a_colormap(tmp_path: Path, photograph: Path) -> None:
 
 
 class Exploit:
-    """Pickles as a call that makes a file."""
+    """Creates a file when it is unpickled."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -163,7 +163,7 @@ def test_every_error_is_one_line_and_an_exit_code(
     torch.save(Exploit(str(tmp_path / "stolen")), tmp_path / "evil.pt")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TORCH_HOME", str(tmp_path / "torch-home"))
-    monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")  # where nobody answers
+    monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")  # nothing listens there
     with pytest.raises(SystemExit) as exit_of:
         run_visualize(arguments)
     lines = capsys.readouterr().err.strip().splitlines()

@@ -1,4 +1,4 @@
-"""What a step that is not logged costs, by count: no hook, no frame of ours in the passes."""
+"""The cost of a step that is not logged, counted: no hook and no call of ours in its passes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ OF_A_MODULE = (
 
 
 class Frames:
-    """Counts calls of fmapboard's functions in this thread, by the phase of the step."""
+    """Counts calls of fmapboard's functions in this thread, per phase of the step."""
 
     def __init__(self) -> None:
         self.phase = ""
@@ -64,7 +64,7 @@ class Frames:
 
 
 class Loop:
-    """A training loop that says which phase it is in."""
+    """A training loop that records which phase it is in."""
 
     def __init__(self) -> None:
         self.model = nn.Sequential(
@@ -88,7 +88,7 @@ class Loop:
         return loss
 
     def hooks(self) -> list[str]:
-        """Every hook that is on a module, a parameter, an optimizer or on all of them."""
+        """Every hook on a module, a parameter or the optimizer, and every global hook."""
         found = [
             f"{name}.{kind}"
             for name, module in self.model.named_modules()
@@ -147,7 +147,7 @@ def test_the_output_and_graph_of_an_unlogged_step_carry_no_hook(by_hand: bool) -
         if node is None or node in seen:
             continue
         seen.add(node)
-        # A C++ hook on a tensor is on the node that made it; a Python one in its dict.
+        # A Python hook on a tensor is in the dict of the node that made it.
         assert not getattr(node, "_backward_hooks", None)
         variable = getattr(node, "variable", None)
         assert variable is None or not variable._backward_hooks

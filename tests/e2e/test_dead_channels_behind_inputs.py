@@ -1,4 +1,4 @@
-"""A layer's record names the dead channels behind it, whatever else is drawn of the layer."""
+"""The dead channels in a layer's record are those of its output, also if its inputs are drawn."""
 
 from __future__ import annotations
 

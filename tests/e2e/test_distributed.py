@@ -1,4 +1,4 @@
-"""Two gloo processes that train one network: rank 0 writes, norms are of the true gradient."""
+"""Two gloo processes that train one network: rank 0 writes the norms of the averaged gradient."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SCRIPT = Path(__file__).with_name("distributed_training.py")
 
 
 def train(kind: str, folder: Path, watched: bool) -> list[dict[str, Any]]:
-    """Train in two processes; what each of them saw."""
+    """Train in two processes; what each of them recorded."""
     folder.mkdir()
     port = str(free_port())
     started = [

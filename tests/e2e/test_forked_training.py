@@ -1,4 +1,4 @@
-"""A process that was forked from one that logs: it trains on, and says that it does not log."""
+"""A process that was forked from one that logs can train, and warns that it does not log."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _COMMON = """if 1:
 
 
 def said_by(code: str, log_dir: Path) -> list[str]:
-    """Lines on stderr; the process must end by itself, without an error."""
+    """Run the code after the common part; its lines on stderr. It must end without an error."""
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", _COMMON + code, str(log_dir)],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""Layers with names that files or terminals cannot hold as they are."""
+"""Layer names that file systems or terminals cannot represent."""
 
 from __future__ import annotations
 

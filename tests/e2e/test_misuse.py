@@ -1,4 +1,4 @@
-"""Whatever a user does wrong with `fmapboard.watch` is said once, with the fix."""
+"""Misuse of `fmapboard.watch` is reported once, with the fix."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_the_watch_cell_of_a_notebook_may_run_again(said: Callable[[], list[str]
         train_step(model, optimizer)
     board.close()
     assert [numbers(kept.steps) for kept in written] == [[0], [0], [0]]
-    assert len(said()) == 2  # each new logger says it once
+    assert len(said()) == 2  # one per new logger
     assert "this NestedNet was watched already; the earlier logger is closed" in said()[0]
 
 

@@ -1,4 +1,4 @@
-"""Models that others wrote: a dozen of those that `benchmarks/model_sweep.py` goes through."""
+"""Models of torchvision and timm: a dozen of those in `benchmarks/model_sweep.py`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CHOSEN = {
     "ghostnet_050": ("timm", 95, 95),
     "vit_tiny_patch16_224": ("timm", 1, 1),
 }
-"""Name: what it is trained for, how many convolutions run, and how often in all."""
+"""Name -> task, number of convolutions that run, number of their calls."""
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_a_library_model_is_recorded_as_it_ran_and_trains_as_if_unwatched(
 
 
 class Bypass(nn.Module):
-    """Calls its convolution's `forward` itself, where no hook can see it."""
+    """Calls `forward` of a convolution directly, so that no hook runs."""
 
     def __init__(self) -> None:
         super().__init__()

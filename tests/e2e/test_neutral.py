@@ -1,4 +1,4 @@
-"""Training that is watched at every step is bit by bit the training that is not."""
+"""Training with every step logged is bitwise the same as training without fmapboard."""
 
 from __future__ import annotations
 
@@ -192,7 +192,9 @@ def regional(model: nn.Module) -> nn.Module:
     return model
 
 
-@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")  # dynamo's own, on inputs
+@pytest.mark.filterwarnings(
+    "ignore:The .grad attribute of a Tensor"
+)  # of dynamo itself, about inputs
 @pytest.mark.parametrize("called_before", [False, True])
 @pytest.mark.parametrize("wrap", [wrapped, in_place, regional])
 def test_compiled_training_is_captured_without_a_recompilation(
@@ -211,7 +213,7 @@ def test_compiled_training_is_captured_without_a_recompilation(
     for watched in (False, True):
         torch.compiler.reset()
         counters.clear()
-        # Every second step is logged: in between the compiled code runs.
+        # Only every second step is logged: the compiled code runs in the others.
         left, steps = train(watched, wrap=attached, steps=6, every=2)
         compiled.append((left, dict(counters["frames"]), dict(counters["recompiles"])))
     assert_same(compiled[0][0], compiled[1][0])

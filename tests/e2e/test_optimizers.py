@@ -1,4 +1,4 @@
-"""Which optimizers `fmapboard.watch` takes, and what it reads of parameters that none holds."""
+"""Which optimizers `fmapboard.watch` accepts, and how it logs parameters that are in none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which forward pass a logged step shows: the first one that its gradients come from."""
+"""A logged step shows the first forward pass that contributed to its gradients."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Loop = Callable[[nn.Module, torch.optim.Optimizer], None]
 
 
 def shown(loop: Loop, **options: object) -> list[float | None]:
-    """What each logged step of a training loop shows, every step logged."""
+    """The mark of the pass that each step of a training loop shows; every step is logged."""
     torch.manual_seed(0)
     model, kept = Marked(), MemoryWriter()
     optimizer = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.01)
@@ -51,7 +51,7 @@ def zero_grad_after_the_step(model: nn.Module, optimizer: torch.optim.Optimizer)
 
 def gradients_are_zeroed_in_place(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
     for step in range(STEPS):
-        model(filled(100 + step)).sum().backward()  # its gradients are thrown away
+        model(filled(100 + step)).sum().backward()  # its gradients are discarded
         optimizer.zero_grad(set_to_none=False)
         model(filled(step)).sum().backward()
         optimizer.step()
@@ -83,7 +83,7 @@ def a_pass_that_is_thrown_away(model: nn.Module, optimizer: torch.optim.Optimize
 
 
 def sloppy_validation(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-    """In eval mode, but with gradients enabled, and more batches of it than are kept."""
+    """Validates in eval mode with gradients enabled, on more batches than are kept."""
     for step in range(STEPS):
         model.eval()
         for number in range(20):
@@ -145,9 +145,9 @@ def test_with_lbfgs_the_pass_of_the_closures_first_evaluation_is_shown() -> None
 
 
 class Gan:
-    """The training loop of pytorch/examples' dcgan, its passes recognizable.
+    """The training loop of dcgan in pytorch/examples, with marked batches.
 
-    Real batches hold 10 + step; what the discriminator gets of the generator is near 0.
+    Real batches hold 10 + step; the generator's output is near 0.
     """
 
     def __init__(self) -> None:

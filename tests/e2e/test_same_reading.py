@@ -1,4 +1,4 @@
-"""`visualize` reads the tensors of a model as `watch` does."""
+"""`visualize` interprets the tensors of a model as `watch` does."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LENGTH, CHANNELS = 36, 5
 
 
 class Rows(nn.Module):
-    """Works on an image as a sequence: [N, 3, 6, 6] -> [N, 5, 36]."""
+    """Treats an image as a sequence: [N, 3, 6, 6] -> [N, 5, 36]."""
 
     def __init__(self) -> None:
         super().__init__()

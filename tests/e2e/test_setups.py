@@ -1,4 +1,4 @@
-"""Training loops of every kind: what is logged in each is what the optimizer used."""
+"""Training loops of many kinds: the logged gradients are those that the optimizer used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layers of every kind: what they return is drawn, or measured, or passed over with a word."""
+"""Layers of many kinds: their outputs are drawn, or only measured, or skipped."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_channels_last_maps_are_the_pictures_of_plain_ones() -> None:
         assert one.planes is not None
         assert other.planes is not None
         difference = one.planes.pixels.astype(int) - other.planes.pixels
-        assert np.abs(difference).max() <= 1  # the convolution itself sums in another order
+        assert np.abs(difference).max() <= 1  # the convolution itself adds in another order
 
 
 class Shared(nn.Module):
@@ -226,7 +226,7 @@ def test_convolutions_of_timm_and_torchvision_are_drawn(
     assert {"feature_maps_4x3x3x3", "kernels_4x3x3x3"} < drawn
 
 
-@pytest.mark.filterwarnings("ignore")  # torch.ao warns of its own end at every turn
+@pytest.mark.filterwarnings("ignore")  # each call of torch.ao warns that it is deprecated
 def test_quantized_layers_are_drawn_and_measured_by_their_dequantized_values() -> None:
     from torch.ao import quantization
 

@@ -33,13 +33,13 @@ def of(step: LoggedStep, label: str) -> tuple[LayerMeasurement, TaggedPictures |
 
 
 def levels(maps: Tensor) -> Tensor:
-    """u8 [C, H, W]: each channel of [C, H, W] between its own extremes."""
+    """Maps [C, H, W] quantized to u8, each channel between its own extremes."""
     lo, hi = maps.amin((1, 2), keepdim=True), maps.amax((1, 2), keepdim=True)
     return ((maps - lo) / (hi - lo) * 255).to(torch.uint8)
 
 
 def assert_drawn(picture: TaggedPictures | None, maps: Tensor) -> None:
-    """The picture is the grid of these maps [C, H, W], within one grey level."""
+    """Assert that the picture is the grid of these maps [C, H, W], within one grey level."""
     assert picture is not None
     pixels = picture.samples[0].pixels.astype(int)
     expected = grid(levels(maps).numpy(), 4, 2, 0).astype(int)

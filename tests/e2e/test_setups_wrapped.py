@@ -1,4 +1,4 @@
-"""Models inside compiled functions, DataParallel, scripts and the user's own hooks."""
+"""Models in compiled functions, in DataParallel, scripted or traced, or with hooks of the user."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fmapboard.writers.memory import MemoryWriter
 SGD = torch.optim.SGD
 
 
-@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")  # dynamo's own
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")  # of dynamo itself
 @pytest.mark.parametrize("by_hand", [True, False])
 def test_a_compiled_step_function_is_captured_and_not_recompiled(by_hand: bool) -> None:
     from torch._dynamo.utils import counters
@@ -53,7 +53,7 @@ def test_a_compiled_step_function_is_captured_and_not_recompiled(by_hand: bool) 
 
     bare, recompiled, _ = train(False)
     seen, recompiled_too, steps = train(True)
-    # By itself torch 2.6's compiled step differs from its uncompiled one in the last digit.
+    # In torch 2.6 a compiled step differs in the last digit from one that is not compiled.
     last_digit = 1e-7 if torch.__version__ < "2.7" else 0.0
     for name, value in bare.items():
         torch.testing.assert_close(seen[name], value, rtol=0.0, atol=last_digit)
@@ -79,7 +79,7 @@ def test_a_replica_on_another_device_neither_counts_nor_voids_the_pass() -> None
     model, kept = nn.Sequential(nn.Conv2d(3, 4, 3)), MemoryWriter()
 
     def replica(device: str) -> nn.Module:
-        """As `torch.nn.parallel.replicate` makes them: they share the hooks of the original."""
+        """A replica as `torch.nn.parallel.replicate` makes it, with the hooks of the original."""
         root, inner = (m._replicate_for_data_parallel() for m in (model, model[0]))
         for name, parameter in model[0].named_parameters():
             setattr(inner, name, parameter.to(device))

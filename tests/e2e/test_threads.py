@@ -1,4 +1,4 @@
-"""Several threads of one process, each with a watched model of its own, or with the same one."""
+"""Several threads of one process that train their own watched models, or share one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ THREADS, STEPS = 4, 40
 
 
 def in_threads(*works: Callable[[], None]) -> None:
-    """Run all at once; the first exception of any is raised here."""
+    """Run each in a thread of its own, all at once; raise the first exception of any."""
     failed: list[BaseException] = []
 
     def guarded(work: Callable[[], None]) -> None:
@@ -76,7 +76,7 @@ def test_a_pass_of_another_thread_during_a_logged_step_is_not_recorded() -> None
 
     with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1):
         for step in range(4):
-            if step:  # before the first pass the thread that trains is not known
+            if step:  # until the first pass, the training thread is not known
                 call_elsewhere()
             handle = model.body.register_forward_pre_hook(between)
             loss = model(filled(step)).sum()

@@ -1,4 +1,4 @@
-"""``visualize`` on a folder: batches, order, what is broken, what is interrupted."""
+"""``visualize`` on a folder: batches, order, broken images, interruption."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fmapboard.demo.bundled import bundled
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Six photographs of 96 px; the working directory is beside them."""
+    """A folder with six photographs of 96 px, in the working directory."""
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "photos"
     path.mkdir()
@@ -65,7 +65,7 @@ def test_the_batch_size_changes_nothing_that_is_written(folder: Path) -> None:
                          f"maps{size}", "--kernels") == 0  # fmt: skip
     alone, together = pictures("maps1"), pictures("maps4")
     assert list(alone) == list(together)
-    assert len(alone) == 6 * 7 + 6  # of each image six maps and the input; six kernels once
+    assert len(alone) == 6 * 7 + 6  # six maps and the input per image; six kernels once
     for name, picture in alone.items():
         assert picture.shape == together[name].shape
         assert (np.abs(picture - together[name]) > 2).mean() < 1e-3, name
@@ -149,7 +149,7 @@ def test_an_interruption_leaves_only_complete_images(folder: Path) -> None:
     sources = sorted(folder.glob("*.png"))
     for number in range(300):
         (folder / f"more{number}.png").write_bytes(sources[number % 6].read_bytes())
-    # Where CI itself runs as a shell's background job, programs start deaf to Ctrl-C.
+    # If CI runs as a background job of a shell, programs start with SIGINT ignored.
     listening = (
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
         "from fmapboard.cli.main import run_visualize; run_visualize()"
@@ -161,7 +161,7 @@ def test_an_interruption_leaves_only_complete_images(folder: Path) -> None:
     )  # fmt: skip
     assert job.stdout is not None
     for line in job.stdout:
-        if line.startswith("conv1"):  # the first image's table: it is at work
+        if line.startswith("conv1"):  # the table of the first image: work has begun
             break
     job.send_signal(signal.SIGINT)
     _, err = job.communicate(timeout=120)

@@ -1,4 +1,4 @@
-"""`fmapboard.watch` leaves no hook and no incomplete file behind, and training unchanged."""
+"""`fmapboard.watch` leaves no hook and no incomplete file, and training unchanged."""
 
 from __future__ import annotations
 

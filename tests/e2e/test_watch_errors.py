@@ -1,4 +1,4 @@
-"""Errors of `fmapboard.watch`: an invalid request raises, a run-time error warns once."""
+"""Errors of `fmapboard.watch`: an invalid option raises, a run-time error warns once."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def test_a_bug_in_the_capture_of_one_layer_is_reported_once_and_other_layers_are
     assert [r.message for r in caplog.records] == [
         "fmapboard: inner.0.0: ZeroDivisionError: a bug; it is left out, training goes on"
     ]
-    assert len(tries) == 3  # then the layer is passed over
+    assert len(tries) == 3  # after that the layer is skipped
     assert numbers(kept.steps) == list(range(6))
     assert {"feature_maps_8x3x5x5/stem"} == {
         p.tag for p in kept.steps[-1].pictures if p.kind == "feature_maps"

@@ -1,4 +1,4 @@
-"""Where `fmapboard.watch` writes: new, shared and resumed runs, the user's own writer."""
+"""Where `fmapboard.watch` writes: new, shared and resumed runs, and a writer of the user."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which steps `fmapboard.watch` logs, and under which number."""
+"""Which steps `fmapboard.watch` logs, and under which numbers."""
 
 from __future__ import annotations
 

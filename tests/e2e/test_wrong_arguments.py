@@ -1,4 +1,4 @@
-"""Arguments of a wrong kind are refused at once, with the fix."""
+"""Arguments of a wrong type are refused at once, with the fix."""
 
 from __future__ import annotations
 

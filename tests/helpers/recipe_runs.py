@@ -1,4 +1,4 @@
-"""Runs a recipe of examples/recipes in this process, watched or not."""
+"""Run a recipe of examples/recipes in this process, with or without fmapboard."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class NoBoard:
 
 
 class WarningCollector(logging.Handler):
-    """Collects what fmapboard warns about."""
+    """Collects the warnings that fmapboard logs."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
@@ -50,7 +50,7 @@ def names_of(recipe: str) -> dict[str, Any]:
 
 
 def train(recipe: str, logdir: Path, *, steps: int, every: int) -> dict[str, Tensor]:
-    """Train as the recipe does; the trained parameters and buffers.
+    """Train as the recipe does; return the trained parameters and buffers.
 
     Raises:
         AssertionError: fmapboard warned, or left a hook.

@@ -25,7 +25,7 @@ Pixels = dict[str, list[np.ndarray]]
 
 
 def step_of(number: int) -> LoggedStep:
-    """Three pictures (grey with two samples, palette, RGB) and one of everything else."""
+    """A step with three pictures (grey with two samples, palette, RGB) and one of all else."""
     noise = np.random.default_rng(number).integers(0, 250, (4, 40, 40, 3), np.uint8)
     grey = tuple(Picture(plane, tile=(40, 40)) for plane in noise[:2, ..., 0])
     return LoggedStep(
@@ -72,7 +72,7 @@ class Case(ABC):
 
     @abstractmethod
     def pictures(self, step: int) -> Pixels:
-        """What can be read of a step's pictures now, by anybody."""
+        """The pictures of a step that any reader finds now."""
 
     def end(self) -> None:
         self.writer.close()

@@ -32,7 +32,7 @@ class NetWithLoss(NestedNet):
 
 
 def samples(count: int) -> TensorDataset:
-    """The first of 80 samples that are always the same."""
+    """The first of 80 fixed samples."""
     source = torch.Generator().manual_seed(1)
     labels = torch.randint(0, 4, (80,), generator=source)
     return TensorDataset(torch.randn(80, 3, 12, 12, generator=source)[:count], labels[:count])
@@ -110,7 +110,7 @@ def lightning_module() -> Any:
 
     model, _ = network()
 
-    class Module(pl.LightningModule, NetWithLoss):  # the network itself, so that names are the same
+    class Module(pl.LightningModule, NetWithLoss):  # so that layer names are the same
         def training_step(self, batch: Any, number: int) -> Tensor:
             return functional.cross_entropy(self(batch[0]), batch[1])
 

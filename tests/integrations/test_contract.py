@@ -1,4 +1,4 @@
-"""Every framework leaves the records that a plain loop leaves."""
+"""Every framework leaves the same records as a plain training loop."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 
 def comparable(run: Path) -> dict[str, list[tuple[int, Any]]]:
-    """A run without what takes its time, and without what a plain loop is not asked for."""
+    """A run's series without times, and without those that the plain loop does not log."""
     return {
         tag: [(s, pytest.approx(v, rel=1e-6) if isinstance(v, float) else v) for s, v in values]
         for tag, values in series(run).items()
@@ -75,7 +75,7 @@ def test_validation_is_recorded_only_on_request_and_under_its_own_tag(
     tag = "validation.feature_maps_8x3x5x5/stem"
     assert tag not in series(FRAMEWORKS[framework](tmp_path / "without"))
     run = series(FRAMEWORKS[framework](tmp_path / "with", validation=True))
-    # Lightning validates at the end, the other two are told to at every fifth step.
+    # Lightning validates at the end, the other two at every fifth step.
     expected = {"lightning": [10], "transformers": [5, 10], "ignite": [5, 10]}
     assert [step for step, _ in run[tag]] == expected[framework]
     assert [step for step, _ in run["gradient_norm/total"]] == [0, 3, 6, 9]

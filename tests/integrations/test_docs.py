@@ -1,4 +1,4 @@
-"""What the pages in docs/ show is there, and runs."""
+"""Examples, links and code of the pages in docs/."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from torch.nn import functional
 import fmapboard
 from fmapboard.integrations.lightning import FeatureMapCallback
 
-# Lightning's hints: few workers, no validation data, a directory that is used again, no seed.
+# Hints of Lightning about few workers, no validation data, a reused directory and no seed.
 pytestmark = [
     pytest.mark.filterwarnings("ignore::lightning.fabric.utilities.warnings.PossibleUserWarning"),
     pytest.mark.filterwarnings("ignore:Checkpoint directory .* not empty:UserWarning"),
@@ -101,7 +101,7 @@ def test_a_resumed_training_continues_from_the_checkpoint(
     (saved,) = (tmp_path / "saved").glob("*step=5.ckpt")
     run = run_of(fit(str(saved), 12))
     assert steps(run) == [0, 2, 4, 6, 8, 10]
-    assert len(list(run.iterdir())) == 2  # the first run's 6 is void
+    assert len(list(run.iterdir())) == 2  # step 6 of the first run is discarded
 
 
 def test_a_second_fit_continues_the_run(tmp_path: Path) -> None:
@@ -217,7 +217,7 @@ def test_a_fast_dev_run_writes_no_files(tmp_path: Path, monkeypatch: pytest.Monk
     assert not list(tmp_path.rglob("*tfevents*"))
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Lightning 2.5 about jsonargparse
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of Lightning 2.5, about jsonargparse
 def test_lightning_cli_configures_the_callback(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -233,7 +233,7 @@ def test_lightning_cli_configures_the_callback(
         "    - class_path: fmapboard.integrations.lightning.FeatureMapCallback\n"
         "      init_args: {every: 2, layers: ['stem', 'inner*'], samples: 2, validation: true}\n"
     )
-    monkeypatch.setenv("JSONARGPARSE_DEPRECATION_WARNINGS", "off")  # Lightning's own calls
+    monkeypatch.setenv("JSONARGPARSE_DEPRECATION_WARNINGS", "off")  # of calls in Lightning itself
     monkeypatch.setattr(sys, "argv", ["train.py", "--config", str(config)])
     cli = LightningCLI(type(lightning_module()), run=False, save_config_callback=None)
     cli.trainer.fit(cli.model, loader(4), loader(2))

@@ -1,4 +1,4 @@
-"""Steps that begin and end at two events, as the callbacks of every framework mark them."""
+"""Steps that begin and end at two events, as in the callbacks of the frameworks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tab's routes say of runs that were really written."""
+"""The answers of the tab's routes about runs that fmapboard wrote."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_two_models_of_one_run_are_kept_apart_by_name(tab: Tab) -> None:
 def test_the_overview_counts_bad_channels_and_gives_the_range_of_the_rest(tab: Tab) -> None:
     health = tab.health("run2", KEY, 10)
     change, std = health.pop("change"), health.pop("std")
-    assert health.pop("dead_known") in (True, False)  # where the writer knows what follows
+    assert health.pop("dead_known") in (True, False)  # if the writer knows which layer follows
     assert health.pop("channels_dead") in (0, 1)
     assert health == {
         "key": KEY, "step": 10, "minimum": -5.0, "maximum": 8.0, "mean": 2.25,
@@ -212,6 +212,6 @@ def test_a_second_request_for_a_step_reads_no_record_again(
 
     monkeypatch.setattr(tab.provider, "read_blob", counted)
     tab.ask("data/overview", run="run2", step=10)
-    assert len(reads) == 8  # header and arrays of two layers, now and before
+    assert len(reads) == 8  # header and arrays of two layers, at this step and the one before
     tab.ask("data/overview", run="run2", step=10)
     assert len(reads) == 8

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 import torch
 from browser_visitor import Person
-from striped_training import HOSTILE, Net, stripes
+from striped_training import HOSTILE, StripesNet, stripes
 
 
 def test_layers_are_found_in_order_by_kernel_and_by_name(
@@ -42,7 +42,7 @@ def test_the_value_under_the_cursor_is_the_logged_one(
     address: str, visit: Callable[..., Person]
 ) -> None:
     torch.manual_seed(0)
-    model = Net()
+    model = StripesNet()
     images, _ = stripes(16)
     with torch.no_grad():
         true = model.stem[0](images)  # [16, 16, 32, 32], of step 0 with the same seed

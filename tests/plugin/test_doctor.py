@@ -1,4 +1,4 @@
-"""`fmapboard doctor` finds out where TensorBoard runs, and what is wrong there."""
+"""`fmapboard doctor` finds the TensorBoard that would run, and problems of its installation."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def script(path: Path, *lines: str) -> Path:
 
 
 def python_that_says(path: Path, found: dict[str, Any]) -> Path:
-    """An interpreter that answers what is asked of it with these findings."""
+    """A fake interpreter that prints these findings."""
     return script(path, "#!/bin/sh", f"echo '{json.dumps(found)}'")
 
 

@@ -1,4 +1,4 @@
-"""The front end's pure modules: their own tests, and that they read what Python writes."""
+"""The pure modules of the front end pass their own tests and read what Python writes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STATIC = ROOT / "src" / "fmapboard" / "plugin" / "static"
 
 
 def find_node() -> str | None:
-    """Node of the system, else the one that Playwright's Python package brings along."""
+    """Path of the system's Node, or of the one in Playwright's Python package."""
     found = shutil.which("node")
     if found is None:
         try:
@@ -47,7 +47,7 @@ def node() -> str:
 
 
 def ask(node: str, script: str, given: Any = None) -> Any:
-    """What a module's script prints as JSON; ``given`` is there as a variable."""
+    """Run a module script and parse the JSON that it prints; ``given`` is a variable in it."""
     code = f"const given = {json.dumps(given)};\n{script}"
     done = subprocess.run(
         [node, "--input-type=module", "--eval", code],
@@ -179,7 +179,7 @@ def test_the_front_end_reads_back_rows_and_the_format_that_the_writer_has(node: 
     step = SummaryBuilder()(StepData(0, 1.0, measured=(reduced(maps, nn.Conv1d(1, 1, 1)),)))
     header, stored = unpack(step.records[0].blobs)
     (picture,) = step.pictures[0].samples
-    assert picture.palette is not None  # of the mark
+    assert picture.palette is not None  # because of the mark
     rgb = picture.palette[picture.pixels]
     rgba = np.concatenate([rgb, np.full((*rgb.shape[:2], 1), 255, np.uint8)], axis=-1)
     lo, hi = stored["feature_maps.lo"][0].tolist(), stored["feature_maps.hi"][0].tolist()

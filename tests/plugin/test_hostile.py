@@ -1,4 +1,4 @@
-"""Nothing that is asked or stored makes the tab fail: a clean 400 or 404, and the rest goes on."""
+"""Invalid requests and records get a clean 400 or 404; valid ones are answered as usual."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def with_picture(**changes: Any) -> list[bytes]:
 
 
 def raw(**changes: Any) -> list[bytes]:
-    """A record whose header says what `pack` would not let it say."""
+    """A record with a header that `pack` would not write."""
     header, arrays = pack(HEADER, ARRAYS)
     return [json.dumps({**json.loads(header), **changes}).encode(), arrays]
 
@@ -78,12 +78,12 @@ BEHIND_THE_HEADER = {
     "no arrays", "short arrays", "arrays of impossible size", "arrays of a wrong shape",
     "an array without a name", "a million million samples",
 }  # fmt: skip
-"""The list of layers reads headers alone; the overview tells."""
+"""The list of layers reads only headers, so only the overview reports these."""
 
 
 @pytest.fixture(scope="module")
 def crowded(tmp_path_factory: pytest.TempPathFactory) -> Tab:
-    """One run with two healthy layers and every foreign record."""
+    """A run with two valid layers and every invalid record."""
     root = tmp_path_factory.mktemp("crowded")
     log_steps(root / "run", steps=[0])
     for name, blobs in FOREIGN.items():

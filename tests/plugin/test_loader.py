@@ -1,4 +1,4 @@
-"""The entry point never stops TensorBoard, and asks it to keep enough steps."""
+"""The entry point never keeps TensorBoard from starting, and has it keep enough steps."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_as_many_pictures_as_records_are_kept_and_the_users_number_is_respected(
     flags, before = Namespace(samples_per_plugin=given), dict(given)
     FeatureMapsLoader().fix_flags(flags)
     assert flags.samples_per_plugin == kept
-    assert given == before  # it may be the caller's own
+    assert given == before  # the caller may still use it
 
 
 @pytest.mark.parametrize("given", [None, "images=5", 7, ["images"]])

@@ -1,4 +1,4 @@
-"""TensorBoard keeps its own number of pictures where all runs are other people's."""
+"""TensorBoard keeps its default number of pictures if no run has feature maps."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from fmapboard.plugin.log_scan import _event_files, has_only_foreign_runs
 
 
 def foreign(run: Path) -> None:
-    """A run of somebody else, with pictures."""
+    """Write a run with pictures that are not fmapboard's."""
     with SummaryWriter(str(run)) as writer:
         for step in range(2):
             writer.add_scalar("loss", 0.5, step)

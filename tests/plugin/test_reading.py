@@ -1,4 +1,4 @@
-"""Names, the cache, and many calls at once."""
+"""Tag names, the cache of records, and concurrent calls."""
 
 from __future__ import annotations
 

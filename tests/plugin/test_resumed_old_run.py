@@ -25,14 +25,14 @@ TAG = "gradient_norm/total"  # stored at steps 0, 10, 20 and 30
 
 @pytest.fixture(scope="module", params=[40, 20], ids=["goes on", "goes back"])
 def start(request: pytest.FixtureRequest) -> int:
-    """The step at which the run is resumed: behind its end, or in the middle of it."""
+    """The step at which the run is resumed: after its end, or in the middle."""
     step: int = request.param
     return step
 
 
 @pytest.fixture(scope="module")
 def logdir(start: int, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The stored run and two steps of our own."""
+    """The stored run with two more steps, written by this version."""
     logdir = tmp_path_factory.mktemp("runs")
     shutil.copytree(STORED, logdir / "run")
     writer = TensorBoardWriter(logdir / "run", start_step=start)

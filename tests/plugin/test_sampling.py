@@ -1,4 +1,4 @@
-"""What TensorBoard's sampling drops: told honestly, and the first step is saved."""
+"""Steps that TensorBoard's sampling drops are reported, and the first step is kept."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_the_same_steps_survive_in_records_and_pictures(long: Path) -> None:
 
 
 def test_a_dropped_step_is_not_found_and_kernels_of_other_steps_are_not_missing(long: Path) -> None:
-    # Kernels are logged at each tenth step only, so other steps of that series survive.
+    # Kernels are logged only at every tenth step, so other steps of that series are kept.
     tab = open_tab(long, kept=1)
     facts, _ = tab.open("data/maps", run="run", key=KEY, step=19)
     assert facts["missing"] == []

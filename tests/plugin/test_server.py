@@ -40,7 +40,7 @@ SET_UPS: dict[str, tuple[Sequence[str], int]] = {
 def served(
     request: pytest.FixtureRequest, long: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Server, int]]:
-    """A server that has read the run to its end, and how many steps it is to keep."""
+    """A server that has loaded the whole run, and the number of steps that it should keep."""
     flags, kept = SET_UPS[request.param]
     output = tmp_path_factory.mktemp("server") / "output"
     with tensorboard(long, output, "--reload_interval=1", *flags) as server:

@@ -31,7 +31,7 @@ STEP_AT = {"images": "step", "text": "step", "histograms": 1, "scalars": 1}
 
 
 class StoredRun(Server):
-    """A TensorBoard that has read the stored run, which its routes are asked about."""
+    """A TensorBoard that has loaded the stored run; requests are about that run."""
 
     def get(self, route: str, **query: object) -> bytes:
         return super().get(route, **{"run": RUN, **query})
@@ -64,7 +64,7 @@ def sha256_of_pixels(png: bytes) -> str:
 
 @contextmanager
 def stored_run(output: Path, *flags: str) -> Iterator[StoredRun]:
-    """A real server that has read the stored run; ended in every case."""
+    """A real server that has loaded the stored run."""
     with tensorboard(GOLDEN, output, *flags) as server:
         run = StoredRun(server.address)
 

@@ -15,7 +15,7 @@ SCRIPTS = ROOT / "examples" / "recipes"
 
 
 def lines(text: str) -> str:
-    """Without indentation, so that a block of a page can be found inside a function."""
+    """Text without indentation, to find a block of a page inside a function."""
     return "\n".join(line.strip() for line in text.splitlines() if line.strip())
 
 
