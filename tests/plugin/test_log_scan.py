@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +18,7 @@ from two_layer_runs import log_steps
 
 import fmapboard
 from fmapboard.plugin.loader import FeatureMapsLoader
-from fmapboard.plugin.log_scan import _event_files, has_only_foreign_runs
+from fmapboard.plugin.log_scan import has_only_foreign_runs
 
 
 def foreign(run: Path) -> None:
@@ -75,12 +76,23 @@ def test_a_remote_directory_counts_as_foreign() -> None:
     assert kept(logdir_spec="a:gs://bucket/runs") == {}
 
 
-def test_links_are_followed_and_cycles_are_visited_once(tmp_path: Path) -> None:
+def test_links_are_followed_and_cycles_are_visited_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write(tmp_path / "ours", 0)
     foreign(tmp_path / "logs" / "theirs")
     (tmp_path / "logs" / "up").symlink_to(tmp_path / "logs")
-    assert has_only_foreign_runs([str(tmp_path / "logs")])
-    assert len(list(_event_files(str(tmp_path / "logs")))) == 1
+    opened: list[str] = []
+
+    def recorded(file: Any, *args: Any, **options: Any) -> Any:
+        opened.append(str(file))
+        return builtins_open(file, *args, **options)
+
+    builtins_open = builtins.open
+    with monkeypatch.context() as patches:
+        patches.setattr(builtins, "open", recorded)
+        assert has_only_foreign_runs([str(tmp_path / "logs")])
+    assert len([file for file in opened if "tfevents" in file]) == 1
     (tmp_path / "logs" / "link").symlink_to(tmp_path / "ours")
     assert not has_only_foreign_runs([str(tmp_path / "logs")])
 
