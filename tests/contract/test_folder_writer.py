@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from writer_cases import Events, decoded, rgb
+from decoded_pictures import rgb_pixels
+from writer_cases import Events, decoded
 
 from fmapboard.errors import ConfigurationError, WriteError
 from fmapboard.records import LoggedStep, Picture, TaggedPictures
@@ -47,7 +48,7 @@ def test_small_maps_are_enlarged_in_a_folder_only(tmp_path: Path) -> None:
     writer = FolderWriter(tmp_path / "folder")
     writer.write(step)
     assert np.array_equal(
-        decoded((tmp_path / "folder" / "a.png").read_bytes()), rgb(enlarge(small))
+        decoded((tmp_path / "folder" / "a.png").read_bytes()), rgb_pixels(enlarge(small))
     )
     events = Events(tmp_path / "events")
     events.writer.write(step)

@@ -29,9 +29,9 @@ def case(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Case]:
     case.end()
 
 
-def assert_same(found: Pixels, wanted: Pixels) -> None:
-    assert found.keys() == wanted.keys()
-    for tag, pictures in wanted.items():
+def assert_same(found: Pixels, expected: Pixels) -> None:
+    assert found.keys() == expected.keys()
+    for tag, pictures in expected.items():
         assert len(found[tag]) == len(pictures), tag
         assert all(map(np.array_equal, found[tag], pictures)), tag
 

@@ -36,8 +36,6 @@ from fmapboard.render.grid import draw_maps
 from fmapboard.render.palettes import palette
 from fmapboard.writers.memory import MemoryWriter
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 
 def _maps(step: LoggedStep) -> dict[str, LayerMeasurement]:
     return {

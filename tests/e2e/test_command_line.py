@@ -15,6 +15,7 @@ import pytest
 import torch
 from installed_commands import BIN, run
 from local_servers import LOAD_LIMIT, Server, free_port, wait_for
+from pickles import CreatesFolder
 from PIL import Image
 from run_reader import read, steps_of, tags_of
 from torch import nn
@@ -113,16 +114,6 @@ def test_gray_is_a_colormap(tmp_path: Path, photograph: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-class Exploit:
-    """Creates a file when it is unpickled."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return open, (self._path, "w")
-
-
 CASES = [
     (["missing.jpg"], 1, "missing.jpg"),
     (["broken.jpg"], 1, "broken.jpg"),
@@ -160,7 +151,7 @@ def test_every_error_is_one_line_and_an_exit_code(
     (tmp_path / "empty.png").write_bytes(b"")
     os.mkfifo(tmp_path / "pipe.png")
     torch.save({"weight": torch.zeros(3)}, tmp_path / "other.pt")
-    torch.save(Exploit(str(tmp_path / "stolen")), tmp_path / "evil.pt")
+    torch.save(CreatesFolder(tmp_path / "stolen"), tmp_path / "evil.pt")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TORCH_HOME", str(tmp_path / "torch-home"))
     monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")  # nothing listens there

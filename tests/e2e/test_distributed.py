@@ -82,8 +82,8 @@ def assert_statistics_are_of_both_batches(
     for event in accumulator.Tensors("fmapboard/stem"):
         _, arrays = unpack(event.tensor_proto.string_val)
         both = np.concatenate([rank["stem"][event.step] for rank in seen], axis=1)  # [C, N*S]
-        for name, wanted in (
+        for name, expected in (
             ("minimum", both.min(1)), ("maximum", both.max(1)),
             ("mean", both.mean(1)), ("std", both.std(1)),
         ):  # fmt: skip
-            assert arrays[f"feature_maps.{name}"] == pytest.approx(wanted, rel=1e-4, abs=1e-6)
+            assert arrays[f"feature_maps.{name}"] == pytest.approx(expected, rel=1e-4, abs=1e-6)

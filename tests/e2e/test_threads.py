@@ -66,13 +66,11 @@ def test_a_pass_of_another_thread_during_a_logged_step_is_not_recorded() -> None
         thread.join()
         other.append(thread)
 
-    amid = [True]
+    trainer = threading.current_thread()
 
     def between(*given: object) -> None:
-        if amid:
-            amid.pop()
+        if threading.current_thread() is trainer:
             call_elsewhere()
-            amid.append(True)
 
     with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1):
         for step in range(4):

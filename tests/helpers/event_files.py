@@ -1,4 +1,4 @@
-"""Small logged steps, written to event files and read back."""
+"""Small logged steps, written to event files and listed again."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def write(directory: Path, *numbers: int, **options: Any) -> TensorBoardWriter:
 
 
 def steps_in(path: Path) -> list[int]:
-    """The steps of all readable summaries of a file; every checksum is verified."""
+    """The steps of all readable summaries of a file; every checksum is verified on the way."""
     return [event.step for event in EventFileLoader(str(path)).Load() if event.summary.value]
 
 

@@ -143,7 +143,7 @@ def test_history_is_one_table_of_steps_and_channels_per_array(tab: Tab) -> None:
     nan = float("nan")
     assert facts["steps"] == [0, 10, 20]
     assert len(facts["wall_times"]) == 3
-    wanted = {
+    expected = {
         "feature_maps.mean": [
             [1.5, 3, 5, nan, -2.5], [2.5, 5, 5, nan, -3.5], [3.5, 7, 5, nan, -4.5],
         ],
@@ -152,7 +152,7 @@ def test_history_is_one_table_of_steps_and_channels_per_array(tab: Tab) -> None:
         "feature_maps.constant": [[0, 0, 1, 0, 0]] * 3,
         "inputs.maximum": [[3], [4], [5]],
     }  # fmt: skip
-    for name, table in wanted.items():
+    for name, table in expected.items():
         np.testing.assert_array_equal(tables[name], np.array(table, np.float32), err_msg=name)
     assert tables["gradients_of_maps.mean"].shape == (3, 5)
     assert "gradients_of_maps.dead" not in tables

@@ -128,8 +128,8 @@ def test_the_interpreter_of_a_command_is_found(
         "no script": (["\x7fELF"], None),
         "gone": ([f"#!{tmp_path}/nowhere"], None),
     }
-    for name, (lines, wanted) in cases.items():
-        assert interpreter_of(script(tmp_path / name, *lines)) == wanted, name
+    for name, (lines, expected) in cases.items():
+        assert interpreter_of(script(tmp_path / name, *lines)) == expected, name
     windows = tmp_path / "tensorboard.exe"
     windows.write_bytes(b"MZ")
     assert interpreter_of(windows) is None

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from decoded_pictures import rgb_pixels
 from read_grid import read_maps
 from reduced_maps import reduced
 from torch import nn
@@ -145,8 +146,7 @@ def test_the_front_end_reads_back_what_the_writer_drew(node: str, name: str, mar
         flat[0, 4], hi[0, 4] = True, lo[0, 4]
     planes = Planes(pixels, marks, flat, lo, hi, (1, channels, height, width), channels)
     picture = draw_maps(planes, 0, palette(name))
-    rgb = picture.pixels if picture.palette is None else picture.palette[picture.pixels]
-    rgb = np.broadcast_to(rgb[..., None], (*rgb.shape, 3)) if rgb.ndim == 2 else rgb
+    rgb = rgb_pixels(picture)
     rgba = np.concatenate([rgb, np.full((*rgb.shape[:2], 1), 255, np.uint8)], axis=-1)
     header = {
         "drawn": channels,
@@ -180,7 +180,7 @@ def test_the_front_end_reads_back_rows_and_the_format_that_the_writer_has(node: 
     header, stored = unpack(step.records[0].blobs)
     (picture,) = step.pictures[0].samples
     assert picture.palette is not None  # because of the mark
-    rgb = picture.palette[picture.pixels]
+    rgb = rgb_pixels(picture)
     rgba = np.concatenate([rgb, np.full((*rgb.shape[:2], 1), 255, np.uint8)], axis=-1)
     lo, hi = stored["feature_maps.lo"][0].tolist(), stored["feature_maps.hi"][0].tolist()
     given = {

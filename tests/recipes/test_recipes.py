@@ -34,14 +34,6 @@ def without_heavy_libraries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     forget()
 
 
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def test_the_promises_of_every_script_are_checked() -> None:
     assert {path.stem for path in RECIPES.glob("*.py")} == set(PROMISES)
 
