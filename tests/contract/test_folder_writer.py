@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from writer_cases import Events, decoded, rgb
+from decoded_pictures import rgb_pixels
+from writer_cases import Events, decoded
 
 from fmapboard.errors import ConfigurationError, WriteError
 from fmapboard.records import LoggedStep, Picture, TaggedPictures
@@ -31,7 +32,7 @@ def test_files_of_a_folder_never_collide(tmp_path: Path) -> None:
     assert [decoded((tmp_path / name).read_bytes())[0, 0, 0] for name in names] == [0, 1, 2, 3, 4]
 
 
-def test_a_later_step_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
+def test_a_later_step_replaces_the_one_before(tmp_path: Path) -> None:
     writer = FolderWriter(tmp_path)
     for number in (0, 1):
         writer.write(LoggedStep(number, 0.0, pictures=(picture("feature_maps_1x1/a", number),)))
@@ -39,7 +40,7 @@ def test_a_later_step_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
     assert decoded((tmp_path / "a.png").read_bytes())[0, 0, 0] == 1
 
 
-def test_small_maps_are_enlarged_in_a_folder_and_nowhere_else(tmp_path: Path) -> None:
+def test_small_maps_are_enlarged_in_a_folder_only(tmp_path: Path) -> None:
     small = Picture(np.arange(64, dtype=np.uint8).reshape(8, 8), tile=(8, 8))
     step = LoggedStep(
         0, 0.0, pictures=(TaggedPictures("feature_maps_1x1/a", "feature_maps", (small,)),)
@@ -47,7 +48,7 @@ def test_small_maps_are_enlarged_in_a_folder_and_nowhere_else(tmp_path: Path) ->
     writer = FolderWriter(tmp_path / "folder")
     writer.write(step)
     assert np.array_equal(
-        decoded((tmp_path / "folder" / "a.png").read_bytes()), rgb(enlarge(small))
+        decoded((tmp_path / "folder" / "a.png").read_bytes()), rgb_pixels(enlarge(small))
     )
     events = Events(tmp_path / "events")
     events.writer.write(step)
@@ -75,7 +76,7 @@ def test_a_picture_that_cannot_be_written_leaves_the_one_before_readable(tmp_pat
     assert decoded((tmp_path / "a.png").read_bytes())[0, 0, 0] == 9
 
 
-def test_a_layer_that_windows_takes_for_a_device_gets_another_file_name(tmp_path: Path) -> None:
+def test_a_layer_named_like_a_windows_device_gets_another_file_name(tmp_path: Path) -> None:
     tags = ["feature_maps_1x1/CON", "feature_maps_1x1/aux.0", "feature_maps_1x1/com1",
             "feature_maps_1x1/aux1.conv", "feature_maps_1x1/a.con"]  # fmt: skip
     writer = FolderWriter(tmp_path)
@@ -92,7 +93,7 @@ def test_two_writers_of_one_folder_do_not_share_a_temporary_file(
     replace = Path.replace
 
     def replace_late(part: Path, target: Path) -> Path:
-        """As if a second process wrote the same file between this one's write and rename."""
+        """Rename after another writer, as a second process would be, has written the same file."""
         parts.append(part)
         if len(parts) == 1:
             FolderWriter(tmp_path).write(step)
@@ -106,7 +107,7 @@ def test_two_writers_of_one_folder_do_not_share_a_temporary_file(
 
 
 @pytest.mark.parametrize("given", ["gs://bucket/maps", Path("gs://bucket/maps")])
-def test_a_url_is_refused_and_no_folder_of_its_name_made(
+def test_a_url_is_refused_and_no_folder_is_made(
     given: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -1,24 +1,17 @@
-"""A real TensorBoard server shows what was logged, with its fast and with its Python loader."""
+"""A real TensorBoard server shows what was logged, with the fast and with the Python loader."""
 
 from __future__ import annotations
 
-import json
-import os
-import re
-import signal
-import subprocess
-import sys
-import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from local_servers import LOAD_LIMIT, Server, tensorboard, wait_for
 from tensorboard.backend.event_processing.event_file_loader import RawEventFileLoader
 from tensorboard.compat.proto import event_pb2
 from torch import nn
@@ -26,7 +19,6 @@ from torch.utils.tensorboard import SummaryWriter
 
 import fmapboard
 
-START_LIMIT, LOAD_LIMIT, POLL = 90.0, 60.0, 0.1  # s
 RUNS = ("own", "through_summary_writer")
 STEPS = [0, 1, 2]
 MAPS = "feature_maps_6x3x3x3/0"
@@ -72,7 +64,7 @@ def train(log_dir: Path | None, writer: Any = None) -> None:
 
 @pytest.fixture(scope="module")
 def logdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two runs: through an event file of our own, and through the user's SummaryWriter."""
+    """Two runs: one in an event file of fmapboard's own, one through a SummaryWriter."""
     root = tmp_path_factory.mktemp("runs")
     train(root / "own")
     with SummaryWriter(str(root / "through_summary_writer")) as writer:
@@ -80,58 +72,14 @@ def logdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-@dataclass(frozen=True)
-class Server:
-    """A running TensorBoard; asks its routes."""
-
-    address: str
-
-    def get(self, route: str, **query: object) -> bytes:
-        url = f"{self.address}data/{route}"
-        if query:
-            url += "?" + urllib.parse.urlencode(query)
-        with urllib.request.urlopen(url, timeout=20) as answer:
-            body: bytes = answer.read()
-        return body
-
-    def ask(self, route: str, **query: object) -> Any:
-        return json.loads(self.get(route, **query))
-
-
-def wait_for(what: str, limit: float, holds: Callable[[], Any]) -> Any:
-    """Poll until it holds; fails after ``limit`` seconds."""
-    end = time.monotonic() + limit
-    while time.monotonic() < end:
-        found = holds()
-        if found:
-            return found
-        time.sleep(POLL)
-    pytest.fail(f"{what} did not come within {limit:g} s")
-
-
 @pytest.fixture(scope="module", params=["true", "false"], ids=["fast", "python"])
 def server(
     request: pytest.FixtureRequest, logdir: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:
-    """A real server on a free port of loopback that has loaded both runs; ended in every case."""
-    said = tmp_path_factory.mktemp("server") / "stderr"
-    command = [
-        sys.executable, "-m", "tensorboard.main", "--logdir", str(logdir), "--host", "127.0.0.1",
-        "--port", "0", "--reload_interval", "1", f"--load_fast={request.param}",
-    ]  # fmt: skip
-    with said.open("wb") as stderr:
-        process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=stderr, stderr=stderr, start_new_session=True
-        )
-    try:
-
-        def address() -> str | None:
-            text = said.read_text()
-            assert process.poll() is None, f"TensorBoard has ended:\n{text}"
-            found = re.search(r"TensorBoard \S+ at (http://127\.0\.0\.1:\d+/)", text)
-            return found[1] if found else None
-
-        server = Server(wait_for("TensorBoard's address", START_LIMIT, address))
+    """A TensorBoard server that has loaded both runs."""
+    output = tmp_path_factory.mktemp("server") / "output"
+    flags = ("--reload_interval=1", f"--load_fast={request.param}")
+    with tensorboard(logdir, output, *flags) as server:
 
         def loaded() -> bool:
             images = server.ask("plugin/images/tags")
@@ -143,17 +91,10 @@ def server(
 
         wait_for("both runs", LOAD_LIMIT, loaded)
         yield server
-    finally:
-        os.killpg(process.pid, signal.SIGTERM)
-        try:
-            process.wait(timeout=20)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait(timeout=20)
 
 
 def stored_pngs(run: Path, tag: str) -> dict[int, list[bytes]]:
-    """step -> the PNGs of a series, read straight from the event file."""
+    """Step -> PNGs of a series, read directly from the event file."""
     (path,) = run.glob("*tfevents*")
     pngs = {}
     for data in RawEventFileLoader(str(path)).Load():
@@ -257,7 +198,7 @@ def test_both_ways_of_writing_serve_the_same_pictures(server: Server) -> None:
     assert served[0] == served[1]
 
 
-def test_an_unknown_series_is_an_error_of_the_caller_and_not_of_the_server(server: Server) -> None:
+def test_an_unknown_series_is_answered_with_status_404(server: Server) -> None:
     with pytest.raises(urllib.error.HTTPError) as error:
         server.get("plugin/images/images", run=RUNS[0], tag="no/such", sample=0)
     with error.value:

@@ -1,4 +1,4 @@
-"""The contract of a writer, over all that are built in and the user's own."""
+"""The contract of a writer, for every built-in writer and for those of a user."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def case(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Case]:
     case.end()
 
 
-def assert_same(found: Pixels, wanted: Pixels) -> None:
-    assert found.keys() == wanted.keys()
-    for tag, pictures in wanted.items():
+def assert_same(found: Pixels, expected: Pixels) -> None:
+    assert found.keys() == expected.keys()
+    for tag, pictures in expected.items():
         assert len(found[tag]) == len(pictures), tag
         assert all(map(np.array_equal, found[tag], pictures)), tag
 
 
-def test_it_is_a_writer(case: Case) -> None:
+def test_a_built_in_writer_satisfies_the_protocol(case: Case) -> None:
     assert isinstance(case.writer, Writer)
 
 
@@ -61,14 +61,14 @@ def test_flush_and_close_may_be_called_at_any_time_and_twice(case: Case) -> None
     assert_same(case.pictures(0), rgb_of(step_of(0)))
 
 
-def test_a_step_without_anything_is_no_error(case: Case) -> None:
+def test_an_empty_step_is_no_error(case: Case) -> None:
     case.writer.write(LoggedStep(0, 0.0))
     case.writer.write(step_of(1))
     case.writer.flush()
     assert_same(case.pictures(1), rgb_of(step_of(1)))
 
 
-def test_a_real_training_step_goes_through_it(case: Case) -> None:
+def test_a_real_logged_step_is_written(case: Case) -> None:
     torch.manual_seed(0)
     model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(inplace=True))
     if isinstance(case, Folder):
@@ -91,7 +91,7 @@ def test_a_real_training_step_goes_through_it(case: Case) -> None:
         }  # fmt: skip
 
 
-def test_a_users_summary_writer_stays_open_and_gets_our_steps_beside_its_own(
+def test_a_users_summary_writer_stays_open_and_gets_our_steps_next_to_its_own(
     tmp_path: Path,
 ) -> None:
     with SummaryWriter(str(tmp_path)) as users:
@@ -109,7 +109,7 @@ def test_a_users_summary_writer_stays_open_and_gets_our_steps_beside_its_own(
 
 
 @pytest.mark.parametrize("given", ["runs/x", 7, object()])
-def test_what_is_no_writer_is_refused(given: Any) -> None:
+def test_anything_but_a_writer_is_refused(given: Any) -> None:
     with pytest.raises(ConfigurationError) as error:
         as_writer(given)
     assert str(error.value) == (
@@ -118,7 +118,7 @@ def test_what_is_no_writer_is_refused(given: Any) -> None:
     )
 
 
-def test_an_object_with_the_three_methods_is_a_writer_as_it_is() -> None:
+def test_an_object_with_the_three_methods_is_used_as_it_is() -> None:
     class Mine:
         def write(self, step: LoggedStep) -> None: ...
 

@@ -1,6 +1,7 @@
 """One of two processes that train a network together; started by test_distributed.
 
-Arguments: kind (ddp, fsdp), rank, port, folder, watched (0 or 1). Writes what it saw as JSON.
+Arguments: kind (ddp, fsdp), rank, port, folder, watched (0 or 1). Writes the activations, gradient
+norms and final parameters of its rank as JSON.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from torch.nn import functional
 import fmapboard
 
 
-class Net(nn.Module):
+class SharedReluNet(nn.Module):
+    """Two convolutions, one in-place ReLU called after each, and a linear head."""
+
     def __init__(self) -> None:
         super().__init__()
         self.stem = nn.Conv2d(3, 8, 3)
@@ -51,7 +54,7 @@ def main(kind: str, rank: int, port: str, folder: Path, watched: bool) -> None:
     torch.set_num_threads(1)
     dist.init_process_group("gloo", rank=rank, world_size=2)
     torch.manual_seed(0)
-    model = wrapped(Net(), kind)
+    model = wrapped(SharedReluNet(), kind)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     board = None
     if watched:
@@ -87,8 +90,8 @@ def main(kind: str, rank: int, port: str, folder: Path, watched: bool) -> None:
     }
     (folder / f"seen{rank}.json").write_text(json.dumps(seen))
     dist.barrier()
-    # Torch 2.15 aborts now and then while it tears gloo's groups of FSDP2 down, unwatched too (3 of
-    # 24 processes): all is done and written by now.
+    # Torch 2.15 sometimes aborts while it destroys FSDP2's gloo groups, unwatched too (3 of 24
+    # processes). Everything is written by now.
     sys.stderr.flush()
     os._exit(0)
 

@@ -1,88 +1,78 @@
-"""Numbers that break naive code, through a whole logged step: right, counted, and named."""
+"""Extreme and non-finite values in a logged step: measured, counted and reported."""
 
 from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from tensorboard.backend.event_processing.plugin_event_accumulator import EventAccumulator
+from controlled_writers import FullDiskWriter
+from logged_step import log_pass, statistics_of
+from run_reader import read
 from tensorboard.plugins.text import metadata as text_metadata
 from tensorboard.util import tensor_util
 from torch import Tensor, nn
 
 import fmapboard
-from fmapboard.records import LoggedStep, Statistics
+from fmapboard.records import LoggedStep
 from fmapboard.writers.memory import MemoryWriter
 
 INF, NAN = math.inf, math.nan
 
 
 class Same(nn.Module):
-    """Returns what it gets, so the maps are the test's own."""
+    """Returns its input, so that a test chooses the maps."""
 
     def forward(self, x: Tensor) -> Tensor:
         return x
 
 
-def model_of(*modules: nn.Module) -> nn.Module:
-    return nn.Sequential(*modules)
-
-
 def log(x: Tensor, **options: Any) -> LoggedStep:
-    kept = MemoryWriter()
-    board = fmapboard.watch(model_of(Same()), writer=kept, layers=[Same], inputs=True, **options)
-    with warnings.catch_warnings(), board.step(0):
-        warnings.simplefilter("error")  # divisions by 0 and empty slices in numpy
-        board._run.session.model(x)
-    board.close()
-    return kept.steps[0]
-
-
-def statistics(step: LoggedStep, label: str = "0") -> Statistics:
-    found = next(m.statistics for m in step.statistics if m.layer_call.label == label)
-    assert found is not None
-    return found
+    """Log a pass whose maps are ``x``; divisions by 0 and empty slices in numpy are errors."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return log_pass(nn.Sequential(Same()), x, layers=[Same], inputs=True, **options)
 
 
 def with_values(*values: float) -> Tensor:
-    """Maps [2, 3, 4, 4] whose first values of channel 1 are these."""
+    """Random maps [2, 3, 4, 4]; channel 1 of the first sample begins with these values."""
     x = torch.randn(2, 3, 4, 4)
     x[0, 1].view(-1)[: len(values)] = torch.tensor(values)
     return x
 
 
-CASES = {
-    "constant": torch.full((2, 3, 4, 4), 0.1),
-    "zero": torch.zeros(2, 3, 4, 4),
-    "1x1": torch.randn(2, 3, 1, 1),
-    "1x1 of one sample": torch.randn(1, 3, 1, 1),
-    "one channel": torch.randn(2, 1, 4, 4),
-    "2048 channels": torch.randn(1, 2048, 2, 2),
-    "one NaN": with_values(NAN),
-    "infinities": with_values(INF, -INF, INF),
-    "all kinds": with_values(NAN, INF, -INF, 3e38),
-    "all NaN": torch.full((2, 3, 4, 4), NAN),
-    "all infinite": torch.full((2, 3, 4, 4), -INF),
-    "3e38": torch.full((2, 3, 4, 4), 3e38) * torch.tensor([1.0, -1.0, 0.5, 1.0]),
-    "denormal": torch.randn(2, 3, 4, 4) * 1e-41,
-    "a large mean": torch.randn(2, 3, 16, 16) * 1e-3 + 1e4,
-    "float16 overflow in sums": torch.full((2, 3, 16, 16), 6e4).half(),
-    "bfloat16 3e38": torch.full((2, 3, 4, 4), 3e38).bfloat16(),
-    "float64 1e300": torch.randn(2, 3, 4, 4, dtype=torch.float64) * 1e300,
-    "float64 1e-200": torch.randn(2, 3, 4, 4, dtype=torch.float64) * 1e-200,
+CASES: dict[str, Callable[[], Tensor]] = {
+    "constant": lambda: torch.full((2, 3, 4, 4), 0.1),
+    "zero": lambda: torch.zeros(2, 3, 4, 4),
+    "1x1": lambda: torch.randn(2, 3, 1, 1),
+    "1x1 of one sample": lambda: torch.randn(1, 3, 1, 1),
+    "one channel": lambda: torch.randn(2, 1, 4, 4),
+    "2048 channels": lambda: torch.randn(1, 2048, 2, 2),
+    "one NaN": lambda: with_values(NAN),
+    "infinities": lambda: with_values(INF, -INF, INF),
+    "all kinds": lambda: with_values(NAN, INF, -INF, 3e38),
+    "all NaN": lambda: torch.full((2, 3, 4, 4), NAN),
+    "all infinite": lambda: torch.full((2, 3, 4, 4), -INF),
+    "3e38": lambda: torch.full((2, 3, 4, 4), 3e38) * torch.tensor([1.0, -1.0, 0.5, 1.0]),
+    "denormal": lambda: torch.randn(2, 3, 4, 4) * 1e-41,
+    "a large mean": lambda: torch.randn(2, 3, 16, 16) * 1e-3 + 1e4,
+    "float16 overflow in sums": lambda: torch.full((2, 3, 16, 16), 6e4).half(),
+    "bfloat16 3e38": lambda: torch.full((2, 3, 4, 4), 3e38).bfloat16(),
+    "float64 1e300": lambda: torch.randn(2, 3, 4, 4, dtype=torch.float64) * 1e300,
+    "float64 1e-200": lambda: torch.randn(2, 3, 4, 4, dtype=torch.float64) * 1e-200,
 }
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_statistics_are_those_of_float64(name: str) -> None:
-    x = CASES[name]
+    x = CASES[name]()
     step = log(x)
-    kept = statistics(step)
+    kept = statistics_of(step, "0")
     for channel in range(x.shape[1]):
         values = x[:, channel].double().numpy().ravel()
         known = values[np.isfinite(values)].astype(np.longdouble)
@@ -108,7 +98,7 @@ def test_statistics_are_those_of_float64(name: str) -> None:
 def test_histograms_hold_every_finite_value_and_pictures_are_drawn(
     name: str, colormap: str
 ) -> None:
-    x = CASES[name]
+    x = CASES[name]()
     step = log(x, colormap=colormap)
     histogram = next(h for h in step.histograms if h.tag == "activations/0")
     finite = int(torch.isfinite(x).sum())
@@ -122,7 +112,7 @@ def test_histograms_hold_every_finite_value_and_pictures_are_drawn(
 
 @pytest.mark.parametrize("shape", [(0, 3, 4, 4), (2, 3, 0, 4), (2, 0, 4, 4)])
 def test_an_empty_batch_is_passed_over_and_the_next_step_is_logged(shape: tuple[int, ...]) -> None:
-    model, kept = model_of(Same()), MemoryWriter()
+    model, kept = nn.Sequential(Same()), MemoryWriter()
     board = fmapboard.watch(model, writer=kept, layers=[Same], every=1)
     for number, x in enumerate((torch.zeros(shape), torch.randn(2, 3, 4, 4))):
         with board.step(number):
@@ -133,7 +123,7 @@ def test_an_empty_batch_is_passed_over_and_the_next_step_is_logged(shape: tuple[
 
 
 def test_an_empty_batch_in_training_keeps_its_norms() -> None:
-    model, kept = model_of(nn.Conv2d(3, 4, 3)), MemoryWriter()
+    model, kept = nn.Sequential(nn.Conv2d(3, 4, 3)), MemoryWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with fmapboard.watch(model, writer=kept, optimizer=optimizer):
         model(torch.zeros(0, 3, 8, 8)).sum().backward()
@@ -142,7 +132,7 @@ def test_an_empty_batch_in_training_keeps_its_norms() -> None:
 
 
 class Breaks(nn.Module):
-    """Two layers; from its third pass on the second one's output holds bad values."""
+    """From its third pass on, the output of the third call of ``bad`` holds NaN and infinity."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -161,13 +151,15 @@ class Breaks(nn.Module):
 
 
 def texts(run: Path) -> dict[str, list[tuple[int, str]]]:
-    """What the Text dashboard's reader finds in a run."""
-    accumulator = EventAccumulator(str(run))
-    accumulator.Reload()
+    """Tag -> steps and texts of the Text dashboard."""
+    accumulator = read(run)
     found = accumulator.PluginTagToContent(text_metadata.PLUGIN_NAME)
     return {
         tag: [
-            (event.step, tensor_util.make_ndarray(event.tensor_proto)[()].decode())  # rank 0
+            (
+                event.step,
+                tensor_util.make_ndarray(event.tensor_proto)[()].decode(),
+            )  # 0-d
             for event in accumulator.Tensors(tag)
         ]
         for tag in found
@@ -196,10 +188,10 @@ def test_the_first_bad_activation_is_named_once_in_the_log_and_as_text(
     ]
 
 
-def test_a_bad_gradient_of_a_parameter_is_named_where_all_activations_are_finite(
+def test_a_non_finite_gradient_of_a_parameter_is_named_if_all_activations_are_finite(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    model, kept = model_of(nn.Conv2d(3, 4, 3), nn.Conv2d(4, 4, 3)), MemoryWriter()
+    model, kept = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Conv2d(4, 4, 3)), MemoryWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
     with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1, name="net"):
         for _ in range(2):
@@ -214,8 +206,8 @@ def test_a_bad_gradient_of_a_parameter_is_named_where_all_activations_are_finite
     assert len(caplog.records) == 1
 
 
-def test_the_norm_of_huge_finite_gradients_is_not_called_bad() -> None:
-    model, kept = model_of(nn.Conv2d(3, 4, 3).double()), MemoryWriter()
+def test_an_overflowing_norm_of_finite_gradients_is_not_reported_as_non_finite() -> None:
+    model, kept = nn.Sequential(nn.Conv2d(3, 4, 3).double()), MemoryWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
     with fmapboard.watch(model, writer=kept, optimizer=optimizer):
         model(torch.randn(2, 3, 8, 8).double()).sum().backward()
@@ -224,7 +216,7 @@ def test_the_norm_of_huge_finite_gradients_is_not_called_bad() -> None:
     assert kept.steps[0].texts == {}
 
 
-def test_the_gradient_of_a_map_is_named_from_the_last_layer_back() -> None:
+def test_the_first_non_finite_gradient_of_maps_in_backward_order_is_named() -> None:
     class Bad(torch.autograd.Function):
         @staticmethod
         def forward(ctx: Any, x: Tensor) -> Tensor:
@@ -234,7 +226,7 @@ def test_the_gradient_of_a_map_is_named_from_the_last_layer_back() -> None:
         def backward(ctx: Any, gradient: Tensor) -> Tensor:
             return gradient * INF
 
-    class Net(nn.Module):
+    class WithBadGradient(nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.first, self.second = nn.Conv2d(3, 4, 3), nn.Conv2d(4, 4, 3)
@@ -243,7 +235,7 @@ def test_the_gradient_of_a_map_is_named_from_the_last_layer_back() -> None:
         def forward(self, x: Tensor) -> Tensor:
             return self.last(Bad.apply(self.second(self.first(x))))
 
-    model, kept = Net(), MemoryWriter()
+    model, kept = WithBadGradient(), MemoryWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
     with fmapboard.watch(model, writer=kept, optimizer=optimizer, activation_gradients=True):
         model(torch.randn(2, 3, 8, 8)).abs().sum().backward()
@@ -253,14 +245,8 @@ def test_the_gradient_of_a_map_is_named_from_the_last_layer_back() -> None:
 
 
 @pytest.mark.usefixtures("errors_are_only_logged")
-def test_a_step_that_could_not_be_stored_names_the_bad_value_again() -> None:
-    class OnceFull(MemoryWriter):
-        def write(self, step: LoggedStep) -> None:
-            if step.step == 0:
-                raise OSError(28, "No space left on device")
-            super().write(step)
-
-    model, kept = model_of(Same()), OnceFull()
+def test_a_non_finite_value_is_reported_again_after_a_step_that_could_not_be_stored() -> None:
+    model, kept = nn.Sequential(Same()), FullDiskWriter(full_at=0)
     board = fmapboard.watch(model, writer=kept, layers=[Same], every=1)
     for number in range(3):
         with board.step(number):

@@ -1,4 +1,4 @@
-"""`max_bytes_per_step` is kept, on disk, for every step after the header of the file."""
+"""`max_bytes_per_step` bounds the bytes on disk of every logged step."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from logged_step import log_pass
 from tensorboard.backend.event_processing.event_file_loader import RawEventFileLoader
 from tensorboard.compat.proto import event_pb2
 from torchvision.models import resnet18
@@ -17,7 +18,7 @@ from fmapboard.records import LayerCall, LayerMeasurement, PixelMark, Planes, St
 from fmapboard.summary.budget import Budget
 from fmapboard.tab_format import unpack
 
-FRAMING = 16
+FRAMING = 16  # bytes of an event's length and checksums
 
 
 def sizes(run: Path) -> list[int]:
@@ -28,6 +29,7 @@ def sizes(run: Path) -> list[int]:
 
 
 def log(run: Path, budget: int | None) -> list[int]:
+    """Bytes on disk of each of three logged training steps of a ResNet-18."""
     model = resnet18(num_classes=10)
     board = fmapboard.watch(model, run, every=1, max_bytes_per_step=budget)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
@@ -48,7 +50,7 @@ def test_no_step_is_larger_than_its_budget(tmp_path: Path, budget: int) -> None:
     assert len(kept) == 3
 
 
-def test_a_budget_that_numbers_alone_exceed_leaves_pictures_out_and_says_so_once(
+def test_a_budget_that_the_numbers_alone_exceed_omits_pictures_and_warns_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING, "fmapboard"):
@@ -100,17 +102,10 @@ def test_a_shrunken_tile_is_the_mean_of_its_blocks_and_keeps_its_marks() -> None
     assert np.argwhere(shown.marks).tolist() == [[0, 0, 0, 0]]
 
 
-def test_the_header_says_what_was_left_out(tmp_path: Path) -> None:
-    from fmapboard.writers.memory import MemoryWriter
-
-    model, kept = resnet18(num_classes=10), MemoryWriter()
-    board = fmapboard.watch(model, writer=kept, every=1, max_bytes_per_step=300_000)
-    with board.step(0):
-        model(torch.randn(2, 3, 96, 96))
-    board.close()
-    header, arrays = unpack(
-        next(r for r in kept.steps[0].records if r.tag.endswith("/conv1")).blobs
-    )
+def test_the_header_says_what_was_left_out() -> None:
+    model, x = resnet18(num_classes=10), torch.randn(2, 3, 96, 96)
+    step = log_pass(model, x, every=1, max_bytes_per_step=300_000)
+    header, arrays = unpack(next(r for r in step.records if r.tag.endswith("/conv1")).blobs)
     (maps,) = (p for p in header["pictures"] if p["role"] == "feature_maps")
     assert maps["block"] > 1
     assert max(maps["tile"]) <= 48 // maps["block"] * 2

@@ -1,4 +1,4 @@
-"""One test for each fault of the classic recipe: the table S1 to S9 of what others get wrong."""
+"""Faults S1 to S9 of the classic way to log feature maps, none of which fmapboard has."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import gc
 import io
 import threading
 import weakref
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 import torchvision
+from controlled_writers import HeldWriter
+from logged_step import log_pass
+from module_hooks import hook_count
 from PIL import Image
 from torch import Tensor, nn
 from torch.optim import optimizer as torch_optimizer
@@ -34,16 +36,6 @@ from fmapboard.render.grid import draw_maps
 from fmapboard.render.palettes import palette
 from fmapboard.writers.memory import MemoryWriter
 
-torch.set_num_threads(1)
-
-
-def _log_one_step(model: nn.Module, x: Tensor, **options: Any) -> LoggedStep:
-    writer = MemoryWriter()
-    board = fmapboard.watch(model, writer=writer, **options)
-    with board, board.step(0):
-        model(x)
-    return writer.steps[0]
-
 
 def _maps(step: LoggedStep) -> dict[str, LayerMeasurement]:
     return {
@@ -61,7 +53,7 @@ def _pictures(step: LoggedStep) -> dict[str, TaggedPictures]:
 
 @pytest.fixture(scope="module")
 def alexnet() -> nn.Module:
-    """The convolutional half, which is where the fault is."""
+    """The convolutional part, where the fault is visible."""
     features: nn.Module = torchvision.models.alexnet(num_classes=1).features
     return features
 
@@ -72,7 +64,7 @@ def test_s1_maps_are_those_of_the_convolution_not_of_the_inplace_relu_behind_it(
     x = torch.randn(1, 3, 64, 64)
     with torch.no_grad():
         true = alexnet[0](x)
-    found = _maps(_log_one_step(alexnet, x))
+    found = _maps(log_pass(alexnet, x))
     assert len(found) == 5
     assert all(part.statistics.minimum.min() < 0 for part in found.values())
     assert found["0"].statistics.minimum.tolist() == true.amin((0, 2, 3)).double().tolist()
@@ -81,14 +73,14 @@ def test_s1_maps_are_those_of_the_convolution_not_of_the_inplace_relu_behind_it(
 
 def test_s2_every_convolution_of_a_kernel_shape_is_drawn() -> None:
     model = torchvision.models.resnet50().eval()
-    pictures = _pictures(_log_one_step(model, torch.rand(1, 3, 32, 32), kernels=False))
+    pictures = _pictures(log_pass(model, torch.rand(1, 3, 32, 32), kernels=False))
     assert len(pictures) == 53
     assert len({picture.tag.split("/")[0] for picture in pictures.values()}) == 20
 
 
-def test_s3_names_of_any_depth_stand_whole_in_the_tags() -> None:
+def test_s3_tags_hold_layer_names_of_any_depth_in_full() -> None:
     model = torchvision.models.mobilenet_v3_small().eval()
-    pictures = _pictures(_log_one_step(model, torch.rand(1, 3, 32, 32), kernels=False))
+    pictures = _pictures(log_pass(model, torch.rand(1, 3, 32, 32), kernels=False))
     assert len(pictures) == 52
     assert pictures["features.4.block.2.fc1"].tag == (
         "feature_maps_24x96x1x1/features.4.block.2.fc1"
@@ -99,10 +91,10 @@ def test_s3_names_of_any_depth_stand_whole_in_the_tags() -> None:
 def test_s4_a_batch_is_never_read_as_colour(batch: int) -> None:
     model = nn.Sequential(nn.Conv2d(3, 9, 3))
     x = torch.rand(batch, 3, 8, 8)
-    picture = _pictures(_log_one_step(model, x, samples=batch))["0"]
+    picture = _pictures(log_pass(model, x, samples=batch))["0"]
     assert [raster.pixels.shape for raster in picture.samples] == [(26, 26)] * batch
     assert all(raster.palette is None for raster in picture.samples)
-    alone = [_pictures(_log_one_step(model, x[[i]]))["0"].samples[0] for i in range(batch)]
+    alone = [_pictures(log_pass(model, x[[i]]))["0"].samples[0] for i in range(batch)]
     for raster, own in zip(picture.samples, alone, strict=True):
         assert np.abs(raster.pixels.astype(int) - own.pixels).max() <= 1
 
@@ -115,7 +107,7 @@ def _drawn(maps: Tensor, floor: float | None = None) -> Picture:
     return draw_maps(measured.planes, 0, palette("grey"), measured.statistics.dead)
 
 
-def test_s5_nan_infinities_constant_and_dead_look_different_and_spoil_nothing_else() -> None:
+def test_s5_nan_infinities_constant_and_dead_look_different_and_leave_the_rest_unchanged() -> None:
     clean = torch.rand(1, 9, 6, 6) + 1.0
     spoiled = clean.clone()
     spoiled[0, 0, 0, 0] = torch.nan
@@ -148,7 +140,7 @@ def test_s5_nan_infinities_constant_and_dead_look_different_and_spoil_nothing_el
 
 
 class _Syncs(TorchDispatchMode):
-    """Counts `.item()`, `float(tensor)` and `bool(tensor)`."""
+    """Counts `.item()`, `float(tensor)` and `bool(tensor)`, which all wait for the device."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -174,27 +166,7 @@ def test_s6_host_syncs_do_not_grow_with_the_channels(scale: Any, numbers: str) -
     assert counts[0] == counts[1] == counts[2] <= 8
 
 
-@dataclass
-class _Threads:
-    """A writer that notes which thread calls it, and waits until it is let go."""
-
-    go: threading.Event = field(default_factory=threading.Event)
-    names: list[str] = field(default_factory=list)
-    steps: list[LoggedStep] = field(default_factory=list)
-
-    def write(self, step: LoggedStep) -> None:
-        assert self.go.wait(30)
-        self.names.append(threading.current_thread().name)
-        self.steps.append(step)
-
-    def flush(self) -> None:
-        pass
-
-    def close(self) -> None:
-        pass
-
-
-def test_s7_drawing_and_writing_happen_off_the_training_thread_with_one_byte_a_pixel(
+def test_s7_drawing_and_writing_happen_off_the_training_thread_with_one_byte_per_pixel(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     drawing: list[str] = []
@@ -206,27 +178,27 @@ def test_s7_drawing_and_writing_happen_off_the_training_thread_with_one_byte_a_p
         return raster
 
     monkeypatch.setattr("fmapboard.summary.build.draw_maps", noted)
-    writer, model = _Threads(), nn.Sequential(nn.Conv2d(3, 9, 3))
+    writer, model = HeldWriter(), nn.Sequential(nn.Conv2d(3, 9, 3))
     with fmapboard.watch(model, writer=writer) as board:
         with board.step(0):
             model(torch.rand(1, 3, 8, 8))
-        assert writer.steps == []  # training goes on while the writer still waits
-        writer.go.set()
-    assert set(writer.names) == {"fmapboard"}
+        assert writer.steps == []  # training does not wait for the writer
+        writer.go_on.set()
+    assert set(writer.threads) == {"fmapboard"}
     assert set(drawing) == {"fmapboard"}
     raster = _pictures(writer.steps[0])["0"].samples[0]
     stored = Image.open(io.BytesIO(png.encode(raster)))
     assert (stored.mode, stored.size) == ("L", (26, 26))
 
 
-def test_s7_a_picture_with_marks_is_stored_as_one_byte_a_pixel_too() -> None:
+def test_s7_a_picture_with_marks_is_also_stored_as_one_byte_per_pixel() -> None:
     maps = torch.rand(1, 4, 5, 5)
     maps[0, 0, 0, 0] = torch.nan
     stored = Image.open(io.BytesIO(png.encode(_drawn(maps))))
     assert stored.mode == "P"
 
 
-def test_s8_a_faint_channel_is_told_from_a_strong_one_by_its_range_or_on_one_scale() -> None:
+def test_s8_a_faint_channel_differs_from_a_strong_one_in_its_range_and_on_a_common_scale() -> None:
     maps = torch.rand(1, 2, 6, 6)
     maps[0, 0] *= 1e-4
     module = nn.Conv2d(1, 1, 1)
@@ -241,17 +213,17 @@ def test_s8_a_faint_channel_is_told_from_a_strong_one_by_its_range_or_on_one_sca
     assert one_scale.pixels[0, 1].max() == 255
 
 
-def test_s8_ranges_below_1e_5_are_visible_and_the_description_says_the_scale() -> None:
+def test_s8_ranges_below_1e_5_are_visible_and_the_description_names_the_scale() -> None:
     maps = torch.linspace(-4e-7, 5e-7, 36).view(1, 1, 6, 6)
     raster = _drawn(maps)
     assert (raster.pixels.min(), raster.pixels.max()) == (0, 255)
     assert len(np.unique(raster.pixels)) == 36
-    picture = _pictures(_log_one_step(nn.Sequential(nn.Conv2d(3, 2, 3)), torch.rand(1, 3, 8, 8)))
+    picture = _pictures(log_pass(nn.Sequential(nn.Conv2d(3, 2, 3)), torch.rand(1, 3, 8, 8)))
     assert "each channel scaled between its own extremes" in picture["0"].description
 
 
 class _Remembers(nn.Module):
-    """Keeps weak references to its outputs and their graph, and notes the modes it ran in."""
+    """Keeps weak references to its outputs, and notes the modes of each pass."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -280,10 +252,10 @@ def test_s9_extracting_and_probing_keep_no_graph_and_no_hook() -> None:
     assert gradients["conv"].grad_output[0].grad_fn is None
     assert model.modes == [(True, False), (True, True), (False, False)]
     assert model.training
-    assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
+    assert hook_count(model) == 0
 
 
-def test_s9_a_logged_step_keeps_no_output_alive_and_no_hook_behind() -> None:
+def test_s9_a_logged_step_keeps_no_output_alive_and_leaves_no_hook() -> None:
     model, writer = _Remembers(), MemoryWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     options: dict[str, Any] = {"inputs": True, "activation_gradients": True}
@@ -295,6 +267,6 @@ def test_s9_a_logged_step_keeps_no_output_alive_and_no_hook_behind() -> None:
     gc.collect()
     assert [step.step for step in writer.steps] == [0, 2]
     assert [reference() for reference in model.seen] == [None] * 8
-    assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
+    assert hook_count(model) == 0
     assert not torch_optimizer._global_optimizer_pre_hooks
     assert not optimizer._optimizer_step_post_hooks

@@ -1,15 +1,11 @@
-"""The commands as a person types them, each in a process and a directory of its own."""
+"""The commands as a user types them, each in a directory of its own."""
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
-import socket
 import subprocess
-import sys
-import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -17,34 +13,15 @@ from typing import Any
 
 import pytest
 import torch
+from installed_commands import BIN, run
+from local_servers import LOAD_LIMIT, Server, free_port, wait_for
+from pickles import CreatesFolder
 from PIL import Image
-from tensorboard.backend.event_processing.plugin_event_accumulator import EventAccumulator
+from run_reader import read, steps_of, tags_of
 from torch import nn
 
 from fmapboard.cli.main import run_visualize
 from fmapboard.demo.bundled import bundled
-
-BIN = Path(sys.executable).parent
-
-
-def run(tool: str, *arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """Run one of our commands with one thread, as its users would."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "TORCH_HOME": str(cwd / "torch-home")}
-    return subprocess.run(
-        [BIN / tool, *map(str, arguments)],
-        cwd=cwd,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
-
-
-def tags(run_directory: Path) -> list[str]:
-    accumulator = EventAccumulator(str(run_directory))
-    accumulator.Reload()
-    return list(accumulator.Tags()["tensors"])
 
 
 @pytest.fixture
@@ -58,7 +35,7 @@ def test_visualize_without_arguments_draws_the_bundled_photograph(tmp_path: Path
     done = run("visualize", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "runs" / "visualize" / "png" / "conv1.png").is_file()
-    assert "feature_maps_16x3x7x7/conv1" in tags(tmp_path / "runs" / "visualize")
+    assert "feature_maps_16x3x7x7/conv1" in tags_of(read(tmp_path / "runs" / "visualize"))
     assert re.search(r"conv1 +16x3x7x7 +16×128×128", done.stdout)
     assert re.search(r"relu1 +ReLU +16×128×128", done.stdout)
     assert "serve runs/visualize" in done.stdout
@@ -73,27 +50,27 @@ def test_visualize_writes_every_layer_as_png_and_for_tensorboard(
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     maps = {path.stem for path in (tmp_path / "maps").glob("*.png")}
-    layers = {tag.split("/")[1] for tag in tags(tmp_path / "runs" / "x") if "feature_maps_" in tag}
+    layers = {
+        tag.split("/")[1]
+        for tag in tags_of(read(tmp_path / "runs" / "x"))
+        if "feature_maps_" in tag
+    }
     assert len(layers) == 20
     assert {name for name in maps if not name.startswith(("kernels", "network"))} == layers
     assert "kernels_conv1" in maps
     assert "network_input_sample_0" in maps
 
 
-def test_small_maps_are_enlarged_in_files_and_in_files_alone(
-    tmp_path: Path, photograph: Path
-) -> None:
+def test_small_maps_are_enlarged_in_files_only(tmp_path: Path, photograph: Path) -> None:
     run("visualize", photograph, "--model", "demo", "--out", "maps", "--input-size", "64",
         "--layers", "conv4", "--logdir", "runs/x", cwd=tmp_path)  # fmt: skip
     with Image.open(tmp_path / "maps" / "conv4.png") as picture:
         assert picture.size == (9 * 4 * 10 + 8, 11 * 4 * 10 + 8)  # 8 px maps, four times as large
-    accumulator = EventAccumulator(str(tmp_path / "runs" / "x"))
-    accumulator.Reload()
-    (event,) = accumulator.Tensors("feature_maps_96x64x1x1/conv4")
+    (event,) = read(tmp_path / "runs" / "x").Tensors("feature_maps_96x64x1x1/conv4")
     assert event.tensor_proto.string_val[0] == str(9 * 10 + 2).encode()
 
 
-def test_several_images_are_steps_and_folders(tmp_path: Path, photograph: Path) -> None:
+def test_each_of_several_images_is_a_step_and_a_folder(tmp_path: Path, photograph: Path) -> None:
     other = tmp_path / "more"
     other.mkdir()
     for number in range(4):
@@ -104,10 +81,8 @@ def test_several_images_are_steps_and_folders(tmp_path: Path, photograph: Path) 
     assert sorted(p.name for p in (tmp_path / "maps").iterdir()) == [
         "photo", "turned0", "turned1", "turned2",
     ]  # fmt: skip
-    accumulator = EventAccumulator(str(tmp_path / "runs" / "x"))
-    accumulator.Reload()
-    steps = [event.step for event in accumulator.Tensors("feature_maps_16x3x7x7/conv1")]
-    assert steps == [0, 1, 2, 3]
+    logged = read(tmp_path / "runs" / "x")
+    assert steps_of(logged, "feature_maps_16x3x7x7/conv1") == [0, 1, 2, 3]
 
 
 def test_list_shows_layers_by_kernel_shape_and_runs_nothing(tmp_path: Path) -> None:
@@ -117,7 +92,7 @@ def test_list_shows_layers_by_kernel_shape_and_runs_nothing(tmp_path: Path) -> N
     assert not (tmp_path / "runs").exists()
 
 
-def test_a_model_of_ones_own_and_its_checkpoint_are_found_from_the_current_folder(
+def test_a_model_and_checkpoint_in_the_current_folder_are_found(
     tmp_path: Path, photograph: Path
 ) -> None:
     (tmp_path / "mine.py").write_text(
@@ -137,16 +112,6 @@ def test_gray_is_a_colormap(tmp_path: Path, photograph: Path) -> None:
     done = run("visualize", photograph, "--layers", "conv4", "--colormap", "gray", "--logdir",
                "runs/x", cwd=tmp_path)  # fmt: skip
     assert done.returncode == 0, done.stderr
-
-
-class Exploit:
-    """Pickles as a call that makes a file."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return open, (self._path, "w")
 
 
 CASES = [
@@ -173,7 +138,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("arguments", "code", "text"), CASES, ids=lambda v: str(v)[:60])
-def test_what_cannot_be_done_is_one_line_and_an_exit_code(
+def test_every_error_is_one_line_and_an_exit_code(
     tmp_path: Path,
     photograph: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -186,10 +151,10 @@ def test_what_cannot_be_done_is_one_line_and_an_exit_code(
     (tmp_path / "empty.png").write_bytes(b"")
     os.mkfifo(tmp_path / "pipe.png")
     torch.save({"weight": torch.zeros(3)}, tmp_path / "other.pt")
-    torch.save(Exploit(str(tmp_path / "stolen")), tmp_path / "evil.pt")
+    torch.save(CreatesFolder(tmp_path / "stolen"), tmp_path / "evil.pt")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TORCH_HOME", str(tmp_path / "torch-home"))
-    monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")  # where nobody answers
+    monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")  # nothing listens there
     with pytest.raises(SystemExit) as exit_of:
         run_visualize(arguments)
     lines = capsys.readouterr().err.strip().splitlines()
@@ -200,7 +165,7 @@ def test_what_cannot_be_done_is_one_line_and_an_exit_code(
     assert not (tmp_path / "stolen").exists()
 
 
-def test_an_error_is_one_line_in_a_process_of_its_own(tmp_path: Path) -> None:
+def test_an_error_of_the_installed_command_is_one_line_on_stderr(tmp_path: Path) -> None:
     done = run("visualize", "missing.jpg", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("visualize: no such file or folder: 'missing.jpg'")
@@ -222,7 +187,7 @@ def test_the_demo_trains_measures_draws_and_starts_a_new_run_each_time(tmp_path:
     assert first.returncode == 0, first.stderr
     assert re.search(r"Validation accuracy on held-out regions: \d+\.\d%", first.stdout)
     assert "serve runs/demo" in first.stdout
-    found = tags(tmp_path / "runs" / "demo")
+    found = tags_of(read(tmp_path / "runs" / "demo"))
     for tag in ("feature_maps_16x3x7x7/conv1", "gradient_norm/total", "loss/training",
                 "accuracy/validation", "fmapboard/conv1"):  # fmt: skip
         assert tag in found
@@ -231,42 +196,35 @@ def test_the_demo_trains_measures_draws_and_starts_a_new_run_each_time(tmp_path:
     assert "serve runs/demo-2" in second.stdout
 
 
-def test_a_demo_that_cannot_write_says_so_in_one_line(tmp_path: Path) -> None:
+def test_a_demo_that_cannot_write_fails_with_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     done = run("fmapboard", "demo", "--logdir", "file/run", cwd=tmp_path)
     assert (done.returncode, done.stderr.strip().count("\n")) == (1, 0)
     assert "cannot write to file/run" in done.stderr
 
 
-def test_serve_starts_tensorboard_and_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_serve_starts_tensorboard_and_leaves_no_process(tmp_path: Path) -> None:
     run("visualize", "--logdir", "runs/x", cwd=tmp_path)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    server = subprocess.Popen(
+    port = free_port()
+    address = f"http://127.0.0.1:{port}/"
+    process = subprocess.Popen(
         [BIN / "fmapboard", "serve", "runs/x", "--port", str(port)],
         cwd=tmp_path,
         stderr=subprocess.DEVNULL,
     )
+
+    def images() -> Any:
+        with contextlib.suppress(urllib.error.URLError):
+            return Server(address).ask("plugin/images/tags")
+
     try:
-        runs = poll(f"http://127.0.0.1:{port}/data/plugin/images/tags")
+        runs = wait_for("the run", LOAD_LIMIT, images)
         assert "feature_maps_16x3x7x7/conv1" in runs["."]
     finally:
-        server.terminate()
-        server.wait(timeout=30)
+        process.terminate()
+        process.wait(timeout=30)
     with pytest.raises(urllib.error.URLError):
-        urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=5)
-
-
-def poll(url: str) -> dict[str, Any]:
-    """The JSON of a route of a server that is still starting and reading."""
-    for _ in range(200):
-        with contextlib.suppress(urllib.error.URLError), urllib.request.urlopen(url) as answer:
-            found: dict[str, Any] = json.load(answer)
-            if found:
-                return found
-        time.sleep(0.1)
-    raise TimeoutError(url)
+        urllib.request.urlopen(address, timeout=5)
 
 
 def test_serve_of_a_missing_directory_is_one_line(tmp_path: Path) -> None:
@@ -274,7 +232,7 @@ def test_serve_of_a_missing_directory_is_one_line(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (1, "fmapboard: no such directory: nowhere\n")
 
 
-def test_images_of_one_name_get_folders_of_their_own(tmp_path: Path, photograph: Path) -> None:
+def test_images_of_the_same_name_get_separate_folders(tmp_path: Path, photograph: Path) -> None:
     for folder, name in (("a", "cat.jpg"), ("b", "cat.jpg"), ("c", "cat-2.jpg")):
         (tmp_path / folder).mkdir()
         Image.open(photograph).save(tmp_path / folder / name)

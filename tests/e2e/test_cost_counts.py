@@ -1,25 +1,26 @@
-"""What a step that is not logged costs, by count: no hook, no frame of ours in the passes."""
+"""The cost of a step that is not logged, counted: no hook and no call of ours in its passes."""
 
 from __future__ import annotations
 
 import sys
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import pytest
 import torch
+from controlled_writers import HeldWriter
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.modules import module as global_hooks
 from torch.optim import optimizer as global_optimizer_hooks
 
 import fmapboard
-from fmapboard.records import LoggedStep
-from fmapboard.writers import pipeline
+from fmapboard.writers import pipeline, worker
+from fmapboard.writers.backlog import Backlog
 from fmapboard.writers.memory import MemoryWriter
 from fmapboard.writers.worker import WhenFull
 
@@ -41,7 +42,7 @@ OF_A_MODULE = (
 
 
 class Frames:
-    """Counts calls of fmapboard's functions in this thread, by the phase of the step."""
+    """Counts calls of fmapboard's functions in this thread, per phase of the step."""
 
     def __init__(self) -> None:
         self.phase = ""
@@ -63,7 +64,7 @@ class Frames:
 
 
 class Loop:
-    """A training loop that says which phase it is in."""
+    """A training loop that records which phase it is in."""
 
     def __init__(self) -> None:
         self.model = nn.Sequential(
@@ -87,7 +88,7 @@ class Loop:
         return loss
 
     def hooks(self) -> list[str]:
-        """Every hook that is on a module, a parameter, an optimizer or on all of them."""
+        """Every hook on a module, a parameter or the optimizer, and every global hook."""
         found = [
             f"{name}.{kind}"
             for name, module in self.model.named_modules()
@@ -106,7 +107,7 @@ class Loop:
         return found
 
 
-def test_with_an_optimizer_an_unlogged_step_is_one_call_behind_it() -> None:
+def test_with_an_optimizer_an_unlogged_step_costs_one_call_after_it() -> None:
     loop = Loop()
     with fmapboard.watch(loop.model, writer=MemoryWriter(), optimizer=loop.optimizer, every=1000):
         loop.step()  # step 0 is logged
@@ -117,7 +118,7 @@ def test_with_an_optimizer_an_unlogged_step_is_one_call_behind_it() -> None:
     assert loop.frames.calls == {("optimizer", "after_step"): 100}
 
 
-def test_with_steps_marked_by_hand_none_of_our_frames_runs_inside_an_unlogged_step() -> None:
+def test_with_marked_steps_no_function_of_fmapboard_runs_inside_an_unlogged_step() -> None:
     loop = Loop()
     board = fmapboard.watch(loop.model, writer=MemoryWriter(), every=1000)
     with board.step():
@@ -133,7 +134,7 @@ def test_with_steps_marked_by_hand_none_of_our_frames_runs_inside_an_unlogged_st
 
 
 @pytest.mark.parametrize("by_hand", [False, True])
-def test_an_unlogged_step_s_output_and_graph_carry_no_hook(by_hand: bool) -> None:
+def test_the_output_and_graph_of_an_unlogged_step_carry_no_hook(by_hand: bool) -> None:
     loop = Loop()
     optimizer = None if by_hand else loop.optimizer
     board = fmapboard.watch(loop.model, writer=MemoryWriter(), optimizer=optimizer, every=1000)
@@ -146,7 +147,7 @@ def test_an_unlogged_step_s_output_and_graph_carry_no_hook(by_hand: bool) -> Non
         if node is None or node in seen:
             continue
         seen.add(node)
-        # A C++ hook on a tensor is on the node that made it; a Python one in its dict.
+        # A Python hook on a tensor is in the dict of the node that made it.
         assert not getattr(node, "_backward_hooks", None)
         variable = getattr(node, "variable", None)
         assert variable is None or not variable._backward_hooks
@@ -155,7 +156,7 @@ def test_an_unlogged_step_s_output_and_graph_carry_no_hook(by_hand: bool) -> Non
     board.close()
 
 
-def test_a_logged_step_does_run_our_frames_in_the_passes() -> None:
+def test_functions_of_fmapboard_run_in_the_passes_of_a_logged_step() -> None:
     loop = Loop()
     writer, optimizer = MemoryWriter(), loop.optimizer
     with (
@@ -167,7 +168,7 @@ def test_a_logged_step_does_run_our_frames_in_the_passes() -> None:
     assert {"forward", "optimizer"} <= phases
 
 
-def test_a_schedule_of_one_s_own_is_asked_once_a_step() -> None:
+def test_a_user_schedule_is_called_once_per_step() -> None:
     loop, asked = Loop(), []
 
     def at_three(step: int) -> bool:
@@ -184,7 +185,7 @@ def test_a_schedule_of_one_s_own_is_asked_once_a_step() -> None:
 
 @pytest.mark.parametrize("every", [1, 2, 7])
 @pytest.mark.parametrize("start", [0, 5, 7])
-def test_steps_that_are_passed_over_are_counted(every: int, start: int) -> None:
+def test_unlogged_steps_are_counted(every: int, start: int) -> None:
     loop, writer = Loop(), MemoryWriter()
     with fmapboard.watch(
         loop.model, writer=writer, optimizer=loop.optimizer, every=every, start_step=start
@@ -215,17 +216,18 @@ def test_the_queue_never_holds_more_than_its_bound(
     loop, held = Loop(), []
     monkeypatch.setattr(pipeline, "MAX_QUEUE_BYTES", 20_000)
 
-    class Watching(MemoryWriter):
-        def write(self, step: LoggedStep) -> None:
-            held.append(board._run.pipeline._worker._backlog.nbytes)
-            super().write(step)
+    class Recorded(Backlog[Any]):
+        def add(self, item: Any, nbytes: int, now: float) -> bool:
+            is_at_bound = super().add(item, nbytes, now)
+            held.append(self.nbytes)
+            return is_at_bound
 
-    writer = Watching()
+    monkeypatch.setattr(worker, "Backlog", Recorded)
+    writer = MemoryWriter()
     board = fmapboard.watch(loop.model, writer=writer, every=1, when_full=when_full)
     for number in range(25):
         with board.step(number):
             loop.step()
-        held.append(board._run.pipeline._worker._backlog.nbytes)
     board.close()
     assert 0 < max(held) <= 20_000
     written = [step.step for step in writer.steps]
@@ -234,24 +236,11 @@ def test_the_queue_never_holds_more_than_its_bound(
     assert when_full == "drop_oldest" or board.dropped_steps == 0
 
 
-class Held(MemoryWriter):
-    """Holds the worker at its first step until it is let go."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.begun, self.go_on = threading.Event(), threading.Event()
-
-    def write(self, step: LoggedStep) -> None:
-        self.begun.set()
-        assert self.go_on.wait(20.0)
-        super().write(step)
-
-
-def test_dropped_steps_are_counted_in_the_run_and_said_once_in_the_log(
+def test_dropped_steps_are_counted_in_the_run_and_reported_once_in_the_log(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pipeline, "MAX_QUEUE_BYTES", 1)
-    loop, writer = Loop(), Held()
+    loop, writer = Loop(), HeldWriter()
     board = fmapboard.watch(loop.model, writer=writer, every=1, when_full="drop_oldest")
     with board.step(0):
         loop.step()
@@ -271,7 +260,7 @@ def test_dropped_steps_are_counted_in_the_run_and_said_once_in_the_log(
     ]
 
 
-def test_where_no_step_is_dropped_there_is_no_count_of_them() -> None:
+def test_dropped_steps_are_not_counted_if_no_step_may_be_dropped() -> None:
     loop, writer = Loop(), MemoryWriter()
     with fmapboard.watch(loop.model, writer=writer, optimizer=loop.optimizer, every=1):
         loop.step()
@@ -279,7 +268,9 @@ def test_where_no_step_is_dropped_there_is_no_count_of_them() -> None:
 
 
 @pytest.mark.parametrize("max_tile", [64, None])
-def test_only_full_size_pictures_are_made_small_at_the_cost_of_time(max_tile: int | None) -> None:
+def test_only_full_size_pictures_are_compressed_for_size_at_the_cost_of_time(
+    max_tile: int | None,
+) -> None:
     loop, writer = Loop(), MemoryWriter()
     with fmapboard.watch(loop.model, writer=writer, every=1, max_tile=max_tile) as board:
         loop.step(lambda: board.step(0))

@@ -1,4 +1,4 @@
-"""On a GPU a logged step queues its work and never waits for the device."""
+"""On a GPU the training thread queues the work of a logged step and never waits for the device."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = [
 
 @contextmanager
 def no_waiting() -> Iterator[None]:
-    """Whatever waits for the device inside raises."""
+    """Raise an error if anything in the block waits for the device."""
     torch.cuda.synchronize()
     before = torch.cuda.get_sync_debug_mode()
     torch.cuda.set_sync_debug_mode("error")
@@ -41,14 +41,14 @@ def network() -> nn.Module:
 
 
 def steps(count: int, *, bad: bool = False, **options: object) -> list[LoggedStep]:
-    """Train with each step logged; nothing between forward and the step's end may wait."""
+    """Train with every step logged; nothing from the forward pass to the end of a step may wait."""
     torch.manual_seed(0)
     model, writer = network(), MemoryWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     x, y = torch.randn(4, 3, 32, 32).cuda(), torch.randint(0, 5, (4,)).cuda()
     if bad:
         x[0, 0, 3, 3] = torch.nan
-    functional.cross_entropy(model(x), y).backward()  # libraries set themselves up at first use
+    functional.cross_entropy(model(x), y).backward()  # libraries initialize at first use
     optimizer.zero_grad()
     board = fmapboard.watch(
         model,
@@ -84,7 +84,7 @@ def test_no_hook_of_a_logged_step_waits_for_the_device(options: dict[str, object
     assert all("gradient_norm/total" in step.scalars for step in written)
 
 
-def test_bad_numbers_make_no_hook_wait_either() -> None:
+def test_no_hook_waits_for_the_device_because_of_non_finite_values() -> None:
     (step,) = steps(1, bad=True)
     statistics = step.statistics[0].statistics
     assert statistics is not None
@@ -109,7 +109,7 @@ def test_counting_by_an_optimizer_does_not_wait_between_logged_steps() -> None:
     assert [step.step for step in writer.steps] == [0, 4, 8]
 
 
-def test_what_is_written_from_a_gpu_is_what_is_written_from_the_cpu() -> None:
+def test_a_gpu_and_the_cpu_give_the_same_pictures_and_statistics() -> None:
     x = torch.randn(4, 3, 32, 32)
     model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU())
 

@@ -1,4 +1,4 @@
-"""A layer's record names the dead channels behind it, whatever else is drawn of the layer."""
+"""The dead channels in a layer's record are those of its output, also if its inputs are drawn."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fmapboard.tab_format import unpack
 from fmapboard.writers.memory import MemoryWriter
 
 
-def test_dead_channels_are_those_of_the_output_where_fewer_inputs_are_drawn_too() -> None:
+def test_dead_channels_are_those_of_the_output_even_if_the_input_has_fewer_channels() -> None:
     layer = nn.Conv2d(3, 6, 3)
     with torch.no_grad():
         layer.bias.zero_()[5] = -100.0  # type: ignore[index]  # channel 5 never passes the ReLU

@@ -1,4 +1,4 @@
-"""What `watch` watches by default in real kinds of models, and what it draws of them."""
+"""The layers that `watch` selects by default in common kinds of models, and their pictures."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class UNet(nn.Module):
 
 
 class Sentences(nn.Module):
-    """An embedding, a recurrent layer and a head, without any convolution."""
+    """An embedding, a recurrent layer and a head; no convolution."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -95,10 +95,10 @@ def test_every_layer_of_the_model_is_drawn(
     kernels = {p.tag.removeprefix("kernels_") for p in step.pictures if p.kind == "kernels"}
     assert kernels == {tag for tag in pictures if not tag.startswith("Linear")}
     weights = [h.tag for h in step.histograms if h.tag.endswith(".weight")]
-    assert len(weights) == 2 * len(pictures)  # weights and gradients of each
+    assert len(weights) == 2 * len(pictures)  # the weights and the gradients of each layer
 
 
-def test_a_recurrent_model_is_drawn_as_rows_and_its_head_by_its_pixels() -> None:
+def test_a_recurrent_model_is_drawn_as_rows_and_its_head_as_one_pixel_per_channel() -> None:
     step = one_step(Sentences(), torch.randint(0, 20, (7, 3)), activation_gradients=True)
     found = {p.tag: p.samples[0].pixels.shape for p in step.pictures}
     assert found == {

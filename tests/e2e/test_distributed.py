@@ -1,9 +1,8 @@
-"""Two gloo processes that train one network: rank 0 writes, norms are of the true gradient."""
+"""Two gloo processes that train one network: rank 0 writes the norms of the averaged gradient."""
 
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from local_servers import free_port
+from run_reader import read, tags_of
 from tensorboard.backend.event_processing.plugin_event_accumulator import EventAccumulator
 from tensorboard.util import tensor_util
 
@@ -21,11 +22,9 @@ SCRIPT = Path(__file__).with_name("distributed_training.py")
 
 
 def train(kind: str, folder: Path, watched: bool) -> list[dict[str, Any]]:
-    """Train in two processes; what each of them saw."""
+    """Train in two processes; what each of them recorded."""
     folder.mkdir()
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = str(probe.getsockname()[1])
+    port = str(free_port())
     started = [
         subprocess.Popen(
             [sys.executable, SCRIPT, kind, str(rank), port, folder, str(int(watched))],
@@ -57,8 +56,7 @@ def test_ranks_train_on_as_if_unwatched_and_rank_0_writes_the_true_norms(
     assert [rank["state"] for rank in seen] == [rank["state"] for rank in bare]
     assert seen[0]["state"] == seen[1]["state"]
     assert not (tmp_path / "seen" / "run1").exists()
-    accumulator = EventAccumulator(str(tmp_path / "seen" / "run0"))
-    accumulator.Reload()
+    accumulator = read(tmp_path / "seen" / "run0")
     logged = accumulator.Tensors("gradient_norm/total")
     assert [event.step for event in logged] == [0, 2, 4]
     for event in logged:
@@ -66,7 +64,7 @@ def test_ranks_train_on_as_if_unwatched_and_rank_0_writes_the_true_norms(
         assert norm == pytest.approx(seen[0]["norms"][event.step], rel=1e-5)
     if kind == "ddp":
         assert_statistics_are_of_both_batches(accumulator, seen)
-    tags = accumulator.Tags()["tensors"]
+    tags = tags_of(accumulator)
     for tag in (
         "feature_maps_8x3x3x3/stem",
         "feature_maps_9x8x3x3/deep",
@@ -84,8 +82,8 @@ def assert_statistics_are_of_both_batches(
     for event in accumulator.Tensors("fmapboard/stem"):
         _, arrays = unpack(event.tensor_proto.string_val)
         both = np.concatenate([rank["stem"][event.step] for rank in seen], axis=1)  # [C, N*S]
-        for name, wanted in (
+        for name, expected in (
             ("minimum", both.min(1)), ("maximum", both.max(1)),
             ("mean", both.mean(1)), ("std", both.std(1)),
         ):  # fmt: skip
-            assert arrays[f"feature_maps.{name}"] == pytest.approx(wanted, rel=1e-4, abs=1e-6)
+            assert arrays[f"feature_maps.{name}"] == pytest.approx(expected, rel=1e-4, abs=1e-6)

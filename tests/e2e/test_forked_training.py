@@ -1,4 +1,4 @@
-"""A process that was forked from one that logs: it trains on, and says that it does not log."""
+"""A process that was forked from one that logs can train, and warns that it does not log."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _COMMON = """if 1:
 
 
 def said_by(code: str, log_dir: Path) -> list[str]:
-    """Lines on stderr; the process must end by itself, without an error."""
+    """Run the code after the common part; its lines on stderr. It must end without an error."""
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", _COMMON + code, str(log_dir)],
         capture_output=True,
@@ -51,7 +51,9 @@ def steps_in_directory(log_dir: Path) -> list[int]:
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks")
 
 
-def test_a_forked_child_that_trains_on_says_once_that_it_does_not_log(tmp_path: Path) -> None:
+def test_a_forked_child_that_goes_on_training_warns_once_that_it_does_not_log(
+    tmp_path: Path,
+) -> None:
     code = """
     train(0, 3)
     child = os.fork()
@@ -72,7 +74,7 @@ def test_a_forked_child_that_trains_on_says_once_that_it_does_not_log(tmp_path: 
     assert steps_in_directory(tmp_path) == [0, 1, 2, 3, 4]
 
 
-def test_a_forked_child_that_watches_anew_logs_into_its_own_directory(tmp_path: Path) -> None:
+def test_a_forked_child_that_calls_watch_again_logs_into_its_own_directory(tmp_path: Path) -> None:
     code = """
     train(0, 3)
     child = os.fork()
@@ -88,7 +90,7 @@ def test_a_forked_child_that_watches_anew_logs_into_its_own_directory(tmp_path: 
     assert steps_in_directory(tmp_path / "child") == list(range(7))
 
 
-def test_workers_of_a_data_loader_say_nothing(tmp_path: Path) -> None:
+def test_data_loader_workers_do_not_warn(tmp_path: Path) -> None:
     code = """
     train(0, 2)
     loader = DataLoader(range(20), num_workers=2, multiprocessing_context="fork")

@@ -1,4 +1,4 @@
-"""Layers with names that files or terminals cannot hold as they are."""
+"""Layer names that file systems or terminals cannot represent."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ if __name__ == "__main__":
 """
 
 
-def test_a_name_with_half_a_surrogate_pair_is_logged_under_its_escape_sequence(
+def test_a_layer_name_with_a_lone_surrogate_is_logged_under_its_escape_sequence(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     model = nn.Sequential()
@@ -63,7 +63,7 @@ def test_a_name_with_half_a_surrogate_pair_is_logged_under_its_escape_sequence(
     assert caplog.records == []
 
 
-def test_a_name_of_a_model_with_half_a_surrogate_pair_is_refused_at_once() -> None:
+def test_a_model_name_with_a_lone_surrogate_is_refused_at_once() -> None:
     said = r"name='\\ud800': expected a non-empty string without '/' or lone surrogates"
     with pytest.raises(fmapboard.ConfigurationError, match=said):
         fmapboard.watch(nn.Conv2d(1, 1, 1), name="\ud800")

@@ -1,60 +1,50 @@
-"""Whatever a user does wrong with `fmapboard.watch` is said once, with the fix."""
+"""Misuse of `fmapboard.watch` is reported once, with the fix."""
 
 from __future__ import annotations
 
 import gc
-import logging
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from torch import nn
-from watched_training import Net, hooks, numbers, train_step
+from module_hooks import hook_count
+from networks import NestedNet
+from watched_training import numbers, sgd, train_step
 
 import fmapboard
 from fmapboard.errors import ConfigurationError
 from fmapboard.writers.memory import MemoryWriter
 
 
-@pytest.fixture
-def said(caplog: pytest.LogCaptureFixture) -> Iterator[Callable[[], list[str]]]:
-    with caplog.at_level(logging.WARNING, "fmapboard"):
-        yield lambda: [record.getMessage() for record in caplog.records]
-
-
-def optimizer_of(model: nn.Module) -> torch.optim.SGD:
-    return torch.optim.SGD(model.parameters(), lr=0.1)
-
-
-def test_a_logger_without_an_optimizer_whose_steps_are_not_marked_says_so(
+def test_a_logger_without_optimizer_and_marked_steps_warns_that_nothing_was_logged(
     said: Callable[[], list[str]],
 ) -> None:
-    model = Net()
+    model = NestedNet()
     board = fmapboard.watch(model, writer=MemoryWriter())
-    train_step(model, optimizer_of(model))
+    train_step(model, sgd(model))
     board.close()
     board.close()
     (text,) = said()
     assert text.startswith("fmapboard: nothing was logged: no step was marked; pass optimizer=")
 
 
-def test_an_optimizer_that_never_stepped_is_said(said: Callable[[], list[str]]) -> None:
-    model = Net()
-    with fmapboard.watch(model, writer=MemoryWriter(), optimizer=optimizer_of(model)):
-        train_step(model, optimizer_of(model))
+def test_an_optimizer_that_never_stepped_is_reported(said: Callable[[], list[str]]) -> None:
+    model = NestedNet()
+    with fmapboard.watch(model, writer=MemoryWriter(), optimizer=sgd(model)):
+        train_step(model, sgd(model))
     (text,) = [text for text in said() if "nothing was logged" in text]
     assert "the optimizer passed to watch() never stepped" in text
 
 
-def test_a_schedule_that_is_never_true_is_said_with_the_next_step(
+def test_a_schedule_that_is_never_true_is_reported_with_the_next_step(
     said: Callable[[], list[str]],
 ) -> None:
-    model, optimizer = Net(), None
-    optimizer = optimizer_of(model)
+    model = NestedNet()
+    optimizer = sgd(model)
     with fmapboard.watch(
         model, writer=MemoryWriter(), optimizer=optimizer, every=100, start_step=37
     ):
@@ -65,30 +55,33 @@ def test_a_schedule_that_is_never_true_is_said_with_the_next_step(
     assert "the next one could be step 100" in text
 
 
-def test_steps_in_which_the_model_is_not_called_are_said(said: Callable[[], list[str]]) -> None:
-    model, other = Net(), Net()
+def test_steps_in_which_the_model_is_not_called_are_reported(said: Callable[[], list[str]]) -> None:
+    model, other = NestedNet(), NestedNet()
     with fmapboard.watch(model, writer=MemoryWriter(), every=1) as board:
         for number in range(3):
             with board.step(number):
-                train_step(other, optimizer_of(other))
+                train_step(other, sgd(other))
     (text,) = said()
     assert "step 0: no watched layer ran" in text
     assert "call the model itself" in text
 
 
-def test_a_logger_that_logged_or_that_an_exception_ended_says_nothing_at_its_end(
+def test_a_logger_that_logged_or_that_an_exception_ended_does_not_warn_at_its_end(
     said: Callable[[], list[str]],
 ) -> None:
-    model = Net()
-    optimizer = optimizer_of(model)
+    model = NestedNet()
+    optimizer = sgd(model)
     with fmapboard.watch(model, writer=MemoryWriter(), optimizer=optimizer):
         train_step(model, optimizer)
-    with pytest.raises(ValueError, match="mine"), fmapboard.watch(Net(), writer=MemoryWriter()):
+    with (
+        pytest.raises(ValueError, match="mine"),
+        fmapboard.watch(NestedNet(), writer=MemoryWriter()),
+    ):
         raise ValueError("mine")
     assert said() == []
 
 
-def test_a_script_that_ends_without_a_logged_step_says_why(tmp_path: Path) -> None:
+def test_a_script_that_ends_without_a_logged_step_prints_why(tmp_path: Path) -> None:
     script = "import fmapboard, torch; b = fmapboard.watch(torch.nn.Conv2d(1, 1, 1), 'runs/x')"
     ended = subprocess.run(
         [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True
@@ -98,12 +91,14 @@ def test_a_script_that_ends_without_a_logged_step_says_why(tmp_path: Path) -> No
     assert lines[0].startswith("fmapboard: ")
 
 
-def test_a_step_without_with_is_said_when_it_is_discarded(said: Callable[[], list[str]]) -> None:
-    model = Net()
+def test_a_step_without_a_with_block_is_reported_when_it_is_discarded(
+    said: Callable[[], list[str]],
+) -> None:
+    model = NestedNet()
     board = fmapboard.watch(model, writer=MemoryWriter(), every=1)
     for number in range(3):
         board.step(number)
-        train_step(model, optimizer_of(model))
+        train_step(model, sgd(model))
     gc.collect()
     assert [text for text in said() if "without a with block" in text] == [
         "fmapboard: board.step(...) was called without a with block, so the step is not logged; "
@@ -112,7 +107,7 @@ def test_a_step_without_with_is_said_when_it_is_discarded(said: Callable[[], lis
 
 
 def test_step_as_a_decorator_is_refused() -> None:
-    board = fmapboard.watch(Net(), writer=MemoryWriter())
+    board = fmapboard.watch(NestedNet(), writer=MemoryWriter())
     with pytest.raises(ConfigurationError, match=r"not a decorator.*with board.step\(i\):"):
 
         @board.step
@@ -124,39 +119,39 @@ def test_step_as_a_decorator_is_refused() -> None:
         def train_too() -> None: ...
 
 
-def test_use_after_close_is_said_once_and_leaves_no_hook(said: Callable[[], list[str]]) -> None:
-    model, kept = Net(), MemoryWriter()
+def test_use_after_close_is_reported_once_and_leaves_no_hook(said: Callable[[], list[str]]) -> None:
+    model, kept = NestedNet(), MemoryWriter()
     board = fmapboard.watch(model, writer=kept, every=1)
     with board.step(0):
-        train_step(model, optimizer_of(model))
+        train_step(model, sgd(model))
     board.close()
     for number in (1, 2):
         with board.step(number):
-            train_step(model, optimizer_of(model))
+            train_step(model, sgd(model))
     board.before_clipping()
     board.flush()
     assert said() == ["fmapboard: a step began after close() and is not logged; call watch() again"]
-    assert (numbers(kept.steps), hooks(model)) == ([0], 0)
+    assert (numbers(kept.steps), hook_count(model)) == ([0], 0)
 
 
 def test_the_watch_cell_of_a_notebook_may_run_again(said: Callable[[], list[str]]) -> None:
-    model = Net()
-    optimizer = optimizer_of(model)
+    model = NestedNet()
+    optimizer = sgd(model)
     written = [MemoryWriter() for _ in range(3)]
     for kept in written:
         board = fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1)
         train_step(model, optimizer)
     board.close()
     assert [numbers(kept.steps) for kept in written] == [[0], [0], [0]]
-    assert len(said()) == 2  # each new logger says it once
-    assert "this Net was watched already; the earlier logger is now closed" in said()[0]
+    assert len(said()) == 2  # one per new logger
+    assert "this NestedNet was watched already; the earlier logger is now closed" in said()[0]
 
 
 def test_loggers_of_different_names_share_a_model_and_an_optimizer(
     said: Callable[[], list[str]],
 ) -> None:
-    model = Net()
-    optimizer = optimizer_of(model)
+    model = NestedNet()
+    optimizer = sgd(model)
     written = {"a": MemoryWriter(), "b": MemoryWriter()}
     boards = [
         fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1, name=name)
@@ -173,20 +168,20 @@ def test_loggers_of_different_names_share_a_model_and_an_optimizer(
 @pytest.mark.parametrize(
     "number", [7, np.int64(7), np.float32(7), 7.0, torch.tensor(7), np.array(7)], ids=repr
 )
-def test_step_numbers_of_any_whole_type_are_taken(number: object) -> None:
-    model, kept = Net(), MemoryWriter()
+def test_whole_step_numbers_of_any_type_are_accepted(number: object) -> None:
+    model, kept = NestedNet(), MemoryWriter()
     with (
         fmapboard.watch(model, writer=kept, every=np.int64(7)) as board,
         board.step(number),  # type: ignore[arg-type]
     ):
-        train_step(model, optimizer_of(model))
+        train_step(model, sgd(model))
     assert numbers(kept.steps) == [7]
     assert type(kept.steps[0].step) is int
 
 
 @pytest.mark.parametrize("number", [7.5, "7", True, -1, torch.tensor(7.5), [7]], ids=repr)
-def test_anything_else_is_no_step_number_and_refused_at_once(number: object) -> None:
-    board = fmapboard.watch(Net(), writer=MemoryWriter(), every=1)
+def test_any_other_step_number_is_refused_at_once(number: object) -> None:
+    board = fmapboard.watch(NestedNet(), writer=MemoryWriter(), every=1)
     for mark in (board.step, board.begin_step):
         with pytest.raises(ConfigurationError, match="expected the number of completed optimizer"):
             mark(number)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Models that others wrote: a dozen of those that `benchmarks/model_sweep.py` goes through."""
+"""Models of torchvision and timm: a dozen of those in `benchmarks/model_sweep.py`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CHOSEN = {
     "ghostnet_050": ("timm", 95, 95),
     "vit_tiny_patch16_224": ("timm", 1, 1),
 }
-"""Name: what it is trained for, how many convolutions run, and how often in all."""
+"""Name -> task, number of convolutions that run, number of their calls."""
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def checks(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.mark.parametrize("name", CHOSEN)
-def test_a_model_of_others_is_recorded_as_it_ran_and_trains_as_unwatched(
+def test_a_library_model_is_recorded_as_it_ran_and_trains_as_if_unwatched(
     checks: Any, name: str
 ) -> None:
     task, convolutions, calls = CHOSEN[name]
@@ -53,7 +53,7 @@ def test_a_model_of_others_is_recorded_as_it_ran_and_trains_as_unwatched(
 
 
 class Bypass(nn.Module):
-    """Calls its convolution's `forward` itself, where no hook can see it."""
+    """Calls `forward` of a convolution directly, so that no hook runs."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,8 +1,9 @@
-"""Training that is watched at every step is bit by bit the training that is not."""
+"""Training with every step logged is bitwise the same as training without fmapboard."""
 
 from __future__ import annotations
 
 import copy
+import gc
 import io
 import pickle
 import random
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from logged_step import statistics_of
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.optim.swa_utils import AveragedModel
@@ -30,7 +32,7 @@ Optimizers = Callable[[Any], torch.optim.Optimizer]
 STEPS = 20
 
 
-class Net(nn.Module):
+class CheckpointableNet(nn.Module):
     """In-place ReLUs, BatchNorm, dropout; its block may be checkpointed."""
 
     def __init__(self, checkpointing: str | None = None) -> None:
@@ -81,13 +83,13 @@ def train(
     watched: bool,
     *,
     optimizers: Optimizers = OPTIMIZERS["sgd"],
-    make: Callable[[], nn.Module] = Net,
+    make: Callable[[], nn.Module] = CheckpointableNet,
     wrap: Callable[[nn.Module], nn.Module] = lambda model: model,
     autocast: torch.dtype | None = None,
     steps: int = STEPS,
     **options: Any,
 ) -> tuple[list[Any], list[LoggedStep]]:
-    """Everything that a training leaves behind, and what was logged at each of its steps."""
+    """The state after training (parameters, gradients, optimizer, random generators); the steps."""
     torch.manual_seed(0)
     random.seed(0)
     np.random.seed(0)
@@ -158,8 +160,8 @@ def test_watched_training_is_bitwise_the_same(name: str, mode: str) -> None:
 
 @pytest.mark.parametrize("kind", OPTIONS)
 def test_checkpointed_training_is_bitwise_the_same_and_recorded_once(kind: str) -> None:
-    bare, _ = train(False, make=lambda: Net(kind))
-    seen, steps = train(True, make=lambda: Net(kind))
+    bare, _ = train(False, make=lambda: CheckpointableNet(kind))
+    seen, steps = train(True, make=lambda: CheckpointableNet(kind))
     assert_same(bare, seen)
     for step in steps:
         layer_calls = [(m.layer_call.label, m.kind) for m in step.statistics]
@@ -190,7 +192,9 @@ def regional(model: nn.Module) -> nn.Module:
     return model
 
 
-@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")  # dynamo's own, on inputs
+@pytest.mark.filterwarnings(
+    "ignore:The .grad attribute of a Tensor"
+)  # of dynamo itself, about inputs
 @pytest.mark.parametrize("called_before", [False, True])
 @pytest.mark.parametrize("wrap", [wrapped, in_place, regional])
 def test_compiled_training_is_captured_without_a_recompilation(
@@ -207,9 +211,9 @@ def test_compiled_training_is_captured_without_a_recompilation(
 
     compiled = []
     for watched in (False, True):
-        torch._dynamo.reset()
+        torch.compiler.reset()
         counters.clear()
-        # Every second step is logged: in between the compiled code runs.
+        # Only every second step is logged: the compiled code runs in the others.
         left, steps = train(watched, wrap=attached, steps=6, every=2)
         compiled.append((left, dict(counters["frames"]), dict(counters["recompiles"])))
     assert_same(compiled[0][0], compiled[1][0])
@@ -219,7 +223,7 @@ def test_compiled_training_is_captured_without_a_recompilation(
 
 
 def test_copies_of_a_watched_model_capture_nothing_and_save_as_ever() -> None:
-    model, kept = Net(), MemoryWriter()
+    model, kept = CheckpointableNet(), MemoryWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     before = list(model.state_dict())
     board = fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1)
@@ -240,14 +244,11 @@ def test_copies_of_a_watched_model_capture_nothing_and_save_as_ever() -> None:
     average.update_parameters(model)
     board.close()
     (step,) = kept.steps
-    stem = next(m for m in step.statistics if m.layer_call.label == "stem")
-    assert stem.statistics.maximum.max() < 100
+    assert statistics_of(step, "stem").maximum.max() < 100
 
 
 def test_no_tensor_outlives_its_step() -> None:
-    import gc
-
-    model = Net()
+    model = CheckpointableNet()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
 
     class Nowhere:

@@ -1,4 +1,4 @@
-"""Which optimizers `fmapboard.watch` takes, and what it reads of parameters that none holds."""
+"""Which optimizers `fmapboard.watch` accepts, and how it logs parameters that are in none."""
 
 from __future__ import annotations
 
@@ -6,18 +6,15 @@ import logging
 
 import pytest
 import torch
-from watched_training import Net, numbers, tags, train_step
+from networks import NestedNet
+from watched_training import numbers, sgd, tags, train_step
 
 import fmapboard
 from fmapboard.errors import ConfigurationError
 from fmapboard.writers.memory import MemoryWriter
 
 
-def said(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [record.message for record in caplog.records]
-
-
-def test_the_wrappers_of_accelerate_and_fabric_are_looked_through() -> None:
+def test_optimizer_wrappers_of_accelerate_and_fabric_are_unwrapped() -> None:
     from accelerate import Accelerator
     from lightning.fabric import Fabric
 
@@ -25,7 +22,7 @@ def test_the_wrappers_of_accelerate_and_fabric_are_looked_through() -> None:
         Accelerator(cpu=True).prepare_optimizer,
         Fabric(accelerator="cpu", devices=1).setup_optimizers,
     ):
-        model, kept = Net(), MemoryWriter()
+        model, kept = NestedNet(), MemoryWriter()
         optimizer = wrap(torch.optim.SGD(model.parameters(), lr=0.1))
         with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=2):
             for _ in range(4):
@@ -34,13 +31,13 @@ def test_the_wrappers_of_accelerate_and_fabric_are_looked_through() -> None:
         assert "gradient_norm/stem.weight" in kept.steps[1].scalars
 
 
-class Careless(torch.optim.Optimizer):
+class WithoutBaseInit(torch.optim.Optimizer):
     def __init__(self) -> None:
-        """As some optimizers on the web: without a call of the base class."""
+        """Does not call the base class, as some published optimizers."""
 
 
 def an_optimizer() -> torch.optim.SGD:
-    return torch.optim.SGD(Net().parameters(), lr=0.1)
+    return sgd(NestedNet())
 
 
 @pytest.mark.parametrize(
@@ -53,20 +50,20 @@ def an_optimizer() -> torch.optim.SGD:
         ),
         (lambda: torch.optim.SGD, "optimizer=SGD: expected an instance"),
         (lambda: [an_optimizer(), an_optimizer()], "optimizer=list of 2: expected one optimizer"),
-        (lambda: Net().parameters(), "optimizer=generator: expected a torch.optim.Optimizer"),
-        (lambda: Net(), "optimizer=Net: expected a torch.optim.Optimizer"),
-        (lambda: Careless(), "does not call Optimizer.__init__"),
+        (lambda: NestedNet().parameters(), "optimizer=generator: expected a torch.optim.Optimizer"),
+        (lambda: NestedNet(), "optimizer=NestedNet: expected a torch.optim.Optimizer"),
+        (lambda: WithoutBaseInit(), "does not call Optimizer.__init__"),
     ],
 )
-def test_what_is_no_optimizer_is_refused_with_the_fix(given: object, text: str) -> None:
+def test_anything_but_an_optimizer_is_refused_with_a_fix(given: object, text: str) -> None:
     with pytest.raises(ConfigurationError, match=text):
-        fmapboard.watch(Net(), writer=MemoryWriter(), optimizer=given())  # type: ignore[operator]
+        fmapboard.watch(NestedNet(), writer=MemoryWriter(), optimizer=given())  # type: ignore[operator]
 
 
 def test_weights_of_layers_that_the_optimizer_does_not_hold_have_histograms_too(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    model, kept = Net(), MemoryWriter()
+    model, kept = NestedNet(), MemoryWriter()
     optimizer = torch.optim.SGD(model.head.parameters(), lr=0.1)
     with (
         caplog.at_level(logging.WARNING, "fmapboard"),
@@ -78,15 +75,15 @@ def test_weights_of_layers_that_the_optimizer_does_not_hold_have_histograms_too(
         assert {"weights/stem.weight", "weights/inner.0.0.weight"} <= tags(step)
         assert "gradients/stem.weight" not in tags(step)
         assert "gradient_norm/stem.weight" not in step.scalars
-    (text,) = said(caplog)
+    (text,) = caplog.messages
     assert "that no optimizer updates: stem.weight, stem.bias, inner.0.0.weight" in text
     assert "inner.0.1.weight and 1 more" in text
 
 
-def test_parameters_of_several_optimizers_and_frozen_ones_are_not_missed(
+def test_no_warning_is_logged_about_frozen_parameters_or_those_of_another_optimizer(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    model, kept = Net(), MemoryWriter()
+    model, kept = NestedNet(), MemoryWriter()
     model.stem.requires_grad_(False)
     first = torch.optim.SGD(model.inner.parameters(), lr=0.1)
     second = torch.optim.SGD(model.head.parameters(), lr=0.1)
@@ -97,11 +94,11 @@ def test_parameters_of_several_optimizers_and_frozen_ones_are_not_missed(
         for _ in range(4):
             train_step(model, second)
     first.step()
-    assert said(caplog) == []
+    assert caplog.messages == []
 
 
-def test_both_optimizers_of_one_step_are_read_with_their_gradients() -> None:
-    model, kept = Net(), MemoryWriter()
+def test_the_gradients_of_both_optimizers_of_a_step_are_logged() -> None:
+    model, kept = NestedNet(), MemoryWriter()
     first = torch.optim.SGD(model.inner.parameters(), lr=0.1)
     second = torch.optim.SGD([*model.head.parameters(), *model.stem.parameters()], lr=0.1)
     with fmapboard.watch(model, writer=kept, optimizer=second, every=1):

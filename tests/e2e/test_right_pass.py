@@ -1,4 +1,4 @@
-"""Which forward pass a logged step shows: the first one that its gradients come from."""
+"""A logged step shows the first forward pass that contributed to its gradients."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Loop = Callable[[nn.Module, torch.optim.Optimizer], None]
 
 
 def shown(loop: Loop, **options: object) -> list[float | None]:
-    """What each logged step of a training loop shows, every step logged."""
+    """The mark of the pass that each step of a training loop shows; every step is logged."""
     torch.manual_seed(0)
     model, kept = Marked(), MemoryWriter()
     optimizer = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.01)
@@ -51,7 +51,7 @@ def zero_grad_after_the_step(model: nn.Module, optimizer: torch.optim.Optimizer)
 
 def gradients_are_zeroed_in_place(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
     for step in range(STEPS):
-        model(filled(100 + step)).sum().backward()  # its gradients are thrown away
+        model(filled(100 + step)).sum().backward()  # its gradients are discarded
         optimizer.zero_grad(set_to_none=False)
         model(filled(step)).sum().backward()
         optimizer.step()
@@ -83,7 +83,7 @@ def a_pass_that_is_thrown_away(model: nn.Module, optimizer: torch.optim.Optimize
 
 
 def sloppy_validation(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-    """In eval mode, but with gradients enabled, and more batches of it than are kept."""
+    """Validates in eval mode with gradients enabled, on more batches than are kept."""
     for step in range(STEPS):
         model.eval()
         for number in range(20):
@@ -122,7 +122,7 @@ def test_a_logged_step_shows_the_first_pass_that_its_gradients_come_from(loop: L
     assert shown(loop) == [float(step) for step in range(STEPS)]
 
 
-def test_of_lbfgs_the_pass_of_the_closures_first_evaluation_is_shown() -> None:
+def test_with_lbfgs_the_pass_of_the_closures_first_evaluation_is_shown() -> None:
     model, kept = Marked(), MemoryWriter()
     optimizer = torch.optim.LBFGS(
         [p for p in model.parameters() if p.requires_grad], max_iter=4, history_size=4
@@ -145,9 +145,9 @@ def test_of_lbfgs_the_pass_of_the_closures_first_evaluation_is_shown() -> None:
 
 
 class Gan:
-    """The training loop of pytorch/examples' dcgan, its passes recognizable.
+    """The training loop of dcgan in pytorch/examples, with marked batches.
 
-    Real batches hold 10 + step; what the discriminator gets of the generator is near 0.
+    Real batches hold 10 + step; the generator's output is near 0.
     """
 
     def __init__(self) -> None:
@@ -238,7 +238,7 @@ def test_a_step_marked_by_hand_around_both_updates_shows_the_real_batch() -> Non
     assert marks(kept.steps) == [10.0 + step for step in range(STEPS)]
 
 
-def test_a_pass_in_eval_mode_that_trains_is_shown_and_said(
+def test_a_pass_in_eval_mode_that_trains_is_shown_and_reported(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     def loop(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
@@ -251,7 +251,7 @@ def test_a_pass_in_eval_mode_that_trains_is_shown_and_said(
     assert "step 0: the model was in eval mode during a training step" in said
 
 
-def test_a_recorded_pass_that_contributes_nothing_is_said_once(
+def test_a_recorded_pass_that_contributes_no_gradient_is_reported_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     def loop(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
@@ -266,7 +266,7 @@ def test_a_recorded_pass_that_contributes_nothing_is_said_once(
     assert "contributed nothing to the gradients" in said
 
 
-def test_after_two_steps_the_later_passes_of_an_accumulation_are_not_recorded_any_more(
+def test_from_the_third_step_on_only_the_first_pass_of_an_accumulation_is_recorded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from fmapboard.session import StepSession
@@ -280,7 +280,7 @@ def test_after_two_steps_the_later_passes_of_an_accumulation_are_not_recorded_an
     assert len(begun) == 4 + 4 + 1 + 1 + 1
 
 
-def test_many_passes_without_a_backward_pass_end_recording_in_this_step_and_are_said_once(
+def test_many_passes_without_a_backward_pass_end_recording_in_that_step_and_are_reported_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     def loop(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:

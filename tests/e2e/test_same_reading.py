@@ -1,4 +1,4 @@
-"""`visualize` reads the tensors of a model as `watch` does."""
+"""`visualize` interprets the tensors of a model as `watch` does."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LENGTH, CHANNELS = 36, 5
 
 
 class Rows(nn.Module):
-    """Works on an image as a sequence: [N, 3, 6, 6] -> [N, 5, 36]."""
+    """Treats an image as a sequence: [N, 3, 6, 6] -> [N, 5, 36]."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -47,7 +47,7 @@ def found(kept: MemoryWriter) -> Statistics:
     return measured.statistics
 
 
-def test_a_sequence_of_a_model_with_1d_convolutions_has_its_channels_in_front_either_way(
+def test_visualize_and_watch_take_the_same_axis_of_a_sequence_for_its_channels(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     torch.manual_seed(0)

@@ -1,68 +1,25 @@
-"""Training loops of every kind: what is logged in each is what the optimizer used."""
+"""Training loops of many kinds: the logged gradients are those that the optimizer used."""
 
 from __future__ import annotations
 
-import copy
 import math
 
 import pytest
 import torch
+from gradient_norms import images, logged_norms, loss_of, true_norms
+from logged_step import picture_tags
+from networks import NetWithUnusedLayer
 from torch import Tensor, nn
 
 import fmapboard
-from fmapboard.records import LoggedStep
 from fmapboard.writers.memory import MemoryWriter
 
 SGD = torch.optim.SGD
 
 
-class Net(nn.Module):
-    """A convolution, an in-place ReLU, a head, and a layer that is never used."""
-
-    def __init__(self, channels: int = 3) -> None:
-        super().__init__()
-        self.conv = nn.Conv2d(channels, 4, 3)
-        self.relu = nn.ReLU(inplace=True)
-        self.head = nn.Linear(4, 2)
-        self.unused = nn.Linear(2, 2)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.head(self.relu(self.conv(x)).mean((2, 3)))
-
-
-def loss_of(model: nn.Module, x: Tensor) -> Tensor:
-    return model(x).square().mean()
-
-
-def x_of(seed: int = 0, channels: int = 3) -> Tensor:
-    return torch.randn(2, channels, 8, 8, generator=torch.Generator().manual_seed(seed))
-
-
-def norms(step: LoggedStep) -> dict[str, float]:
-    prefix = "gradient_norm/"
-    return {t.removeprefix(prefix): n for t, n in step.scalars.items() if t.startswith(prefix)}
-
-
-def true_norms(model: nn.Module, x: Tensor) -> dict[str, float]:
-    """Of the plain loss, by a twin that nobody watches."""
-    twin = copy.deepcopy(model)
-    twin.zero_grad()
-    loss_of(twin, x).backward()
-    found = {n: p.grad.norm().item() for n, p in twin.named_parameters() if p.grad is not None}
-    return {**found, "total": math.hypot(*found.values())}
-
-
-def messages(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [record.message for record in caplog.records]
-
-
-def pictures(step: LoggedStep) -> set[str]:
-    return {picture.tag for picture in step.pictures}
-
-
 @pytest.mark.parametrize("fused", [False, True])
 def test_norms_under_a_grad_scaler_are_unscaled(fused: bool) -> None:
-    model, kept, x = Net(), MemoryWriter(), x_of()
+    model, kept, x = NetWithUnusedLayer(), MemoryWriter(), images()
     optimizer = torch.optim.AdamW(model.parameters(), fused=fused)
     scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
     expected = true_norms(model, x)
@@ -70,13 +27,13 @@ def test_norms_under_a_grad_scaler_are_unscaled(fused: bool) -> None:
         scaler.scale(loss_of(model, x)).backward()
         scaler.step(optimizer)
         scaler.update()
-    assert norms(kept.steps[0]) == pytest.approx(expected, rel=1e-4)
+    assert logged_norms(kept.steps[0]) == pytest.approx(expected, rel=1e-4)
 
 
 @pytest.mark.parametrize("given", [True, False])
 @pytest.mark.parametrize("fused", [False, True])
 def test_a_step_that_the_scaler_skips_waits_for_the_next(fused: bool, given: bool) -> None:
-    model, kept = Net(), MemoryWriter()
+    model, kept = NetWithUnusedLayer(), MemoryWriter()
     optimizer = torch.optim.AdamW(model.parameters(), fused=fused)
     scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
     board = fmapboard.watch(
@@ -84,12 +41,12 @@ def test_a_step_that_the_scaler_skips_waits_for_the_next(fused: bool, given: boo
     )
     for bad in (True, False, False):
         optimizer.zero_grad()
-        scaler.scale(loss_of(model, x_of()) * (math.inf if bad else 1.0)).backward()
+        scaler.scale(loss_of(model, images()) * (math.inf if bad else 1.0)).backward()
         scaler.step(optimizer)
         scaler.update()
     board.close()
     assert [step.step for step in kept.steps] == [0, 1]
-    assert all(math.isfinite(norms(step)["total"]) for step in kept.steps)
+    assert all(math.isfinite(logged_norms(step)["total"]) for step in kept.steps)
     if given:
         assert [s.scalars["fmapboard/skipped_steps"] for s in kept.steps] == [1.0, 1.0]
 
@@ -98,60 +55,60 @@ def test_a_step_that_the_scaler_skips_waits_for_the_next(fused: bool, given: boo
 def test_a_skipped_step_marked_by_hand_has_no_norm(
     given: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    model, kept = Net(), MemoryWriter()
+    model, kept = NetWithUnusedLayer(), MemoryWriter()
     optimizer = torch.optim.AdamW(model.parameters(), fused=True)
     scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
     board = fmapboard.watch(model, writer=kept, scaler=scaler if given else None)
     with board.step(0):
-        scaler.scale(loss_of(model, x_of()) * math.inf).backward()
+        scaler.scale(loss_of(model, images()) * math.inf).backward()
         scaler.step(optimizer)
         scaler.update()
     board.close()
-    assert norms(kept.steps[0]) == {}
+    assert logged_norms(kept.steps[0]) == {}
     assert kept.steps[0].scalars.get("fmapboard/skipped_steps") == (1.0 if given else None)
-    assert messages(caplog) == []
+    assert caplog.messages == []
 
 
 def test_accumulated_gradients_have_one_record_of_their_sum() -> None:
-    model, kept = Net(), MemoryWriter()
+    model, kept = NetWithUnusedLayer(), MemoryWriter()
     optimizer = SGD(model.parameters(), lr=0.1)
     with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1):
         for _ in range(2):
             for seed in range(3):
-                loss_of(model, x_of(seed)).backward()
+                loss_of(model, images(seed)).backward()
             expected = model.conv.weight.grad.norm().item()
             optimizer.step()
             optimizer.zero_grad()
     assert [step.step for step in kept.steps] == [0, 1]
-    assert norms(kept.steps[1])["conv.weight"] == pytest.approx(expected)
+    assert logged_norms(kept.steps[1])["conv.weight"] == pytest.approx(expected)
 
 
 def test_clipped_norms_are_those_after_clipping() -> None:
-    model, kept = Net(), MemoryWriter()
+    model, kept = NetWithUnusedLayer(), MemoryWriter()
     optimizer = SGD(model.parameters(), lr=0.1)
     with fmapboard.watch(model, writer=kept, optimizer=optimizer):
-        loss_of(model, x_of()).backward()
+        loss_of(model, images()).backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1e-3)
         optimizer.step()
-    assert norms(kept.steps[0])["total"] == pytest.approx(1e-3, rel=1e-2)
+    assert logged_norms(kept.steps[0])["total"] == pytest.approx(1e-3, rel=1e-2)
 
 
 @pytest.mark.parametrize("given", ["first", "last", "by hand"])
 def test_two_optimizers_of_one_model_are_of_one_step(
     given: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    model, kept = Net(), MemoryWriter()
+    model, kept = NetWithUnusedLayer(), MemoryWriter()
     one = SGD(model.conv.parameters(), lr=0.1)
     other = SGD(model.head.parameters(), lr=0.1)
     optimizer = {"first": one, "last": other, "by hand": None}[given]
     board = fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1)
     expected = []
     for number in range(3):
-        expected.append(true_norms(model, x_of(number)))
+        expected.append(true_norms(model, images(number)))
 
         def train(number: int = number) -> None:
             model.zero_grad()
-            loss_of(model, x_of(number)).backward()
+            loss_of(model, images(number)).backward()
             one.step()
             other.step()
 
@@ -162,17 +119,17 @@ def test_two_optimizers_of_one_model_are_of_one_step(
             train()
     board.close()
     for step, true in zip(kept.steps, expected, strict=True):
-        found = norms(step)
+        found = logged_norms(step)
         found.pop("total")
         assert found == pytest.approx({name: true[name] for name in found})
         assert ("head.weight" in found) == (given != "first")
-        assert "feature_maps_4x3x3x3/conv" in pictures(step)
-    said = [m for m in messages(caplog) if "pass the one that steps last" in m]
+        assert "feature_maps_4x3x3x3/conv" in picture_tags(step)
+    said = [m for m in caplog.messages if "pass the one that steps last" in m]
     assert len(said) == (given == "first")
 
 
 def test_the_two_halves_of_a_gan_have_their_own_norms() -> None:
-    models = {"generator": Net(2), "critic": Net(4)}
+    models = {"generator": NetWithUnusedLayer(2), "critic": NetWithUnusedLayer(4)}
     models["generator"].head = nn.Linear(4, 4 * 8 * 8)
     generator, critic = models.values()
     kept = {name: MemoryWriter() for name in models}
@@ -198,11 +155,11 @@ def test_the_two_halves_of_a_gan_have_their_own_norms() -> None:
     for name, writer in kept.items():
         totals = [step.scalars[f"{name}.gradient_norm/total"] for step in writer.steps]
         assert totals == pytest.approx(expected[name])
-        assert all(any("feature_maps" in tag for tag in pictures(s)) for s in writer.steps)
+        assert all(any("feature_maps" in tag for tag in picture_tags(s)) for s in writer.steps)
 
 
 def test_optimizers_that_step_inside_the_backward_pass_have_norms() -> None:
-    model, kept, x = Net(), MemoryWriter(), x_of()
+    model, kept, x = NetWithUnusedLayer(), MemoryWriter(), images()
     optimizers = {p: SGD([p], lr=0.1) for p in model.parameters()}
 
     def step_now(parameter: Tensor) -> None:
@@ -217,8 +174,8 @@ def test_optimizers_that_step_inside_the_backward_pass_have_norms() -> None:
     with board.step(0):
         loss_of(model, x).backward()
     board.close()
-    assert norms(kept.steps[0]) == pytest.approx(expected)
-    assert pictures(kept.steps[0]) == {
+    assert logged_norms(kept.steps[0]) == pytest.approx(expected)
+    assert picture_tags(kept.steps[0]) == {
         "feature_maps_4x3x3x3/conv",
         "gradients_of_maps_4x3x3x3/conv",
         "kernels_4x3x3x3/conv",
@@ -227,17 +184,17 @@ def test_optimizers_that_step_inside_the_backward_pass_have_norms() -> None:
 
 
 def test_frozen_and_unused_parameters_have_weights_and_no_norm() -> None:
-    model, kept = Net(), MemoryWriter()
+    model, kept = NetWithUnusedLayer(), MemoryWriter()
     model.conv.requires_grad_(False)
     optimizer = SGD(model.parameters(), lr=0.1)
     with fmapboard.watch(model, writer=kept, optimizer=optimizer, activation_gradients=True):
-        loss_of(model, x_of()).backward()
+        loss_of(model, images()).backward()
         optimizer.step()
     (step,) = kept.steps
-    assert set(norms(step)) == {"total", "head.weight", "head.bias"}
+    assert set(logged_norms(step)) == {"total", "head.weight", "head.bias"}
     assert {"weights/conv.weight", "weights/conv.bias"} < {h.tag for h in step.histograms}
     assert "gradients/conv.weight" not in {h.tag for h in step.histograms}
-    assert "feature_maps_4x3x3x3/conv" in pictures(step)
+    assert "feature_maps_4x3x3x3/conv" in picture_tags(step)
 
 
 def test_sparse_gradients_have_the_norm_of_their_dense_form() -> None:
@@ -257,6 +214,6 @@ def test_sparse_gradients_have_the_norm_of_their_dense_form() -> None:
         dense = model.words.weight.grad.to_dense()
         optimizer.step()
     (step,) = kept.steps
-    assert norms(step)["words.weight"] == pytest.approx(dense.norm().item())
+    assert logged_norms(step)["words.weight"] == pytest.approx(dense.norm().item())
     sampled = next(h for h in step.histograms if h.tag == "gradients/words.weight")
     assert sampled.counts.sum() == 2 * 48  # the rows that have a gradient

@@ -1,8 +1,8 @@
-"""Layers of every kind: what they return is drawn, or measured, or passed over with a word."""
+"""Layers of many kinds: their outputs are drawn, or only measured, or skipped."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,48 +11,26 @@ import pytest
 import timm.layers
 import torch
 import torchvision
+from logged_step import log_pass, measurement, pictures
+from networks import Cast
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 import fmapboard
-from fmapboard.records import LayerMeasurement, LoggedStep, TaggedPictures
+from fmapboard.records import LoggedStep
 from fmapboard.writers.memory import MemoryWriter
 
 
-def log(model: nn.Module, x: Any, *, train: bool = False, **options: Any) -> LoggedStep:
-    """One logged step of a forward pass, and of a training step where asked for."""
+def log_training_step(model: nn.Module, x: Any, **options: Any) -> LoggedStep:
     kept = MemoryWriter()
-    board = fmapboard.watch(model, writer=kept, **options)
-    with board.step(0):
-        out = model(x)
-        if train:
-            out.abs().sum().backward()
-            torch.optim.SGD(model.parameters(), lr=0.1).step()
-    board.close()
+    with fmapboard.watch(model, writer=kept, **options) as board, board.step(0):
+        model(x).abs().sum().backward()
+        torch.optim.SGD(model.parameters(), lr=0.1).step()
     return kept.steps[0]
 
 
-def x_of(*shape: int) -> Tensor:
-    return torch.randn(*(shape or (2, 3, 8, 8)))
-
-
-def measured(step: LoggedStep, label: str) -> LayerMeasurement:
-    return next(
-        m for m in step.statistics if (m.layer_call.label, m.kind) == (label, "feature_maps")
-    )
-
-
-def picture(step: LoggedStep, tag: str) -> TaggedPictures:
-    return next(p for p in step.pictures if p.tag == tag)
-
-
-class Cast(nn.Module):
-    def __init__(self, dtype: torch.dtype) -> None:
-        super().__init__()
-        self.dtype = dtype
-
-    def forward(self, x: Tensor) -> Tensor:
-        return x.to(self.dtype)
+def images() -> Tensor:
+    return torch.randn(2, 3, 8, 8)
 
 
 @pytest.mark.filterwarnings("ignore:Complex modules", "ignore:Casting complex")
@@ -61,23 +39,23 @@ class Cast(nn.Module):
     ["float64", "float32", "bfloat16", "float16", "float8_e4m3fn", "float8_e5m2", "complex64"],
 )
 def test_maps_of_every_type_are_drawn_and_measured(name: str) -> None:
-    x, dtype = x_of(), getattr(torch, name)
-    step = log(nn.Sequential(Cast(dtype)), x, layers=[Cast])
-    kept, true = measured(step, "0"), x.to(dtype)
+    x, dtype = images(), getattr(torch, name)
+    step = log_pass(nn.Sequential(Cast(dtype)), x, layers=[Cast])
+    kept, true = measurement(step, "0"), x.to(dtype)
     wide = true.abs() if dtype.is_complex else true.double()
     assert kept.statistics is not None
     np.testing.assert_allclose(kept.statistics.mean, wide.double().mean((0, 2, 3)), rtol=1e-4)
-    assert picture(step, "feature_maps_Cast/0").samples[0].pixels.shape == (32, 12)
-    assert ("absolute values" in picture(step, "feature_maps_Cast/0").description) == (
+    assert pictures(step, "feature_maps_Cast/0").samples[0].pixels.shape == (32, 12)
+    assert ("absolute values" in pictures(step, "feature_maps_Cast/0").description) == (
         dtype.is_complex
     )
 
 
 @pytest.mark.filterwarnings("ignore:Complex modules")
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.complex64])
-def test_networks_of_other_types_train_and_have_norms(dtype: torch.dtype) -> None:
+def test_networks_of_other_dtypes_train_and_have_norms(dtype: torch.dtype) -> None:
     model = nn.Sequential(nn.Conv2d(3, 4, 3)).to(dtype)
-    step = log(model, x_of().to(dtype), train=True, activation_gradients=True)
+    step = log_training_step(model, images().to(dtype), activation_gradients=True)
     tags = {p.tag for p in step.pictures}
     assert {"feature_maps_4x3x3x3/0", "gradients_of_maps_4x3x3x3/0"} <= tags
     true = torch.linalg.vector_norm(model[0].weight.grad.to(torch.complex128)).item()
@@ -85,16 +63,16 @@ def test_networks_of_other_types_train_and_have_norms(dtype: torch.dtype) -> Non
 
 
 def test_channels_last_maps_are_the_pictures_of_plain_ones() -> None:
-    model, x = nn.Sequential(nn.Conv2d(3, 4, 3)), x_of()
-    plain = log(model, x)
-    turned = log(
+    model, x = nn.Sequential(nn.Conv2d(3, 4, 3)), images()
+    plain = log_pass(model, x)
+    turned = log_pass(
         model.to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
     )
     for one, other in zip(plain.statistics, turned.statistics, strict=True):
         assert one.planes is not None
         assert other.planes is not None
         difference = one.planes.pixels.astype(int) - other.planes.pixels
-        assert np.abs(difference).max() <= 1  # the convolution itself sums in another order
+        assert np.abs(difference).max() <= 1  # the convolution itself adds in another order
 
 
 class Shared(nn.Module):
@@ -108,7 +86,7 @@ class Shared(nn.Module):
 
 
 def test_a_shared_module_stands_once_and_each_of_its_calls_is_drawn() -> None:
-    tags = {p.tag.split("/")[1] for p in log(Shared(), x_of(), train=True).pictures}
+    tags = {p.tag.split("/")[1] for p in log_training_step(Shared(), images()).pictures}
     assert tags == {"head", "head.call2", "head.call3", "sample_0"}
 
 
@@ -149,28 +127,28 @@ def test_the_first_tensor_of_any_output_is_drawn_and_none_is_no_error(
             assert not isinstance(answer, Iterator) or len(items) == 2
             return x
 
-    step = log(Whole(), x_of(), layers=["conv", Odd])
+    step = log_pass(Whole(), images(), layers=["conv", Odd])
     assert ("feature_maps_Odd/odd" in {p.tag for p in step.pictures}) == drawn
 
 
 @pytest.mark.parametrize(
-    ("module", "shape", "channels"),
+    ("make", "shape", "channels"),
     [
-        (nn.Linear(5, 7), (2, 5), 7),
-        (nn.LSTM(5, 7, batch_first=True), (2, 3, 5), 7),
-        (nn.BatchNorm2d(3), (2, 3, 8, 8), 3),
-        (nn.MaxPool2d(2), (2, 3, 8, 8), 3),
-        (nn.ConvTranspose2d(3, 7, 2), (2, 3, 8, 8), 7),
-        (nn.Conv1d(3, 7, 2), (2, 3, 8), 7),
-        (nn.Conv3d(3, 7, 2), (2, 3, 4, 8, 8), 7),
-        (nn.TransformerEncoderLayer(8, 2, batch_first=True, dropout=0.0), (2, 3, 8), 8),
+        (lambda: nn.Linear(5, 7), (2, 5), 7),
+        (lambda: nn.LSTM(5, 7, batch_first=True), (2, 3, 5), 7),
+        (lambda: nn.BatchNorm2d(3), (2, 3, 8, 8), 3),
+        (lambda: nn.MaxPool2d(2), (2, 3, 8, 8), 3),
+        (lambda: nn.ConvTranspose2d(3, 7, 2), (2, 3, 8, 8), 7),
+        (lambda: nn.Conv1d(3, 7, 2), (2, 3, 8), 7),
+        (lambda: nn.Conv3d(3, 7, 2), (2, 3, 4, 8, 8), 7),
+        (lambda: nn.TransformerEncoderLayer(8, 2, batch_first=True, dropout=0.0), (2, 3, 8), 8),
     ],
 )
 def test_any_module_that_is_asked_for_is_measured(
-    module: nn.Module, shape: tuple[int, ...], channels: int
+    make: Callable[[], nn.Module], shape: tuple[int, ...], channels: int
 ) -> None:
-    step = log(nn.Sequential(module), x_of(*shape), layers="0")
-    kept = measured(step, "0")
+    step = log_pass(nn.Sequential(make()), torch.randn(shape), layers="0")
+    kept = measurement(step, "0")
     assert kept.statistics is not None
     assert kept.statistics.mean.shape == (channels,)
     assert "activations/0" in {h.tag for h in step.histograms}
@@ -205,7 +183,7 @@ def test_parametrized_convolutions_train_as_ever_and_are_drawn(normed: Any) -> N
             options = {"kernels": 1, "every": 1}
             board = fmapboard.watch(model, writer=kept, optimizer=optimizer, **options)
         for _ in range(3):
-            model(x_of()).square().mean().backward()
+            model(images()).square().mean().backward()
             optimizer.step()
         if board is not None:
             board.close()
@@ -221,10 +199,10 @@ def test_parametrized_convolutions_train_as_ever_and_are_drawn(normed: Any) -> N
 def test_a_lazy_convolution_is_drawn_from_its_first_pass_on_under_its_true_shape() -> None:
     model, kept = nn.Sequential(nn.LazyConv2d(4, 3)), MemoryWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1, probe=x_of()):
+    with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1, probe=images()):
         assert is_lazy(model[0].weight)
         for _ in range(2):
-            model(x_of()).sum().backward()
+            model(images()).sum().backward()
             optimizer.step()
     for step in kept.steps:
         assert "feature_maps_4x3x3x3/0" in {p.tag for p in step.pictures}
@@ -232,21 +210,23 @@ def test_a_lazy_convolution_is_drawn_from_its_first_pass_on_under_its_true_shape
 
 
 @pytest.mark.parametrize(
-    "conv",
+    "convolution",
     [
-        timm.layers.StdConv2d(3, 4, 3),
-        timm.layers.ScaledStdConv2d(3, 4, 3),
-        timm.layers.Conv2dSame(3, 4, 3),
-        torchvision.ops.Conv2dNormActivation(3, 4, 3),
+        timm.layers.StdConv2d,
+        timm.layers.ScaledStdConv2d,
+        timm.layers.Conv2dSame,
+        torchvision.ops.Conv2dNormActivation,
     ],
 )
-def test_convolutions_of_timm_and_torchvision_are_drawn(conv: nn.Module) -> None:
-    step = log(nn.Sequential(conv), x_of(), train=True)
+def test_convolutions_of_timm_and_torchvision_are_drawn(
+    convolution: Callable[..., nn.Module],
+) -> None:
+    step = log_training_step(nn.Sequential(convolution(3, 4, 3)), images())
     drawn = {p.tag.split("/")[0] for p in step.pictures}
     assert {"feature_maps_4x3x3x3", "kernels_4x3x3x3"} < drawn
 
 
-@pytest.mark.filterwarnings("ignore")  # torch.ao warns of its own end at every turn
+@pytest.mark.filterwarnings("ignore")  # each call of torch.ao warns that it is deprecated
 def test_quantized_layers_are_drawn_and_measured_by_their_dequantized_values() -> None:
     from torch.ao import quantization
 
@@ -255,17 +235,17 @@ def test_quantized_layers_are_drawn_and_measured_by_their_dequantized_values() -
     ).eval()
     model.qconfig = quantization.get_default_qconfig("fbgemm")
     quantization.prepare(model, inplace=True)
-    x = x_of()
+    x = images()
     model(x)
     quantization.convert(model, inplace=True)
-    step, true = log(model, x, layers="1"), model[1](model[0](x)).dequantize().double()
-    kept = measured(step, "1")
+    step, true = log_pass(model, x, layers="1"), model[1](model[0](x)).dequantize().double()
+    kept = measurement(step, "1")
     assert kept.statistics is not None
     np.testing.assert_allclose(kept.statistics.mean, true.mean((0, 2, 3)), rtol=1e-5)
     (maps,) = (p for p in step.pictures if p.kind == "feature_maps")
     assert "dequantized from torch.quint8" in maps.description
     linear = nn.Sequential(nn.Flatten(), nn.Linear(192, 5))
     dynamic = quantization.quantize_dynamic(linear, {nn.Linear})
-    kept = measured(log(dynamic, x, layers="1"), "1")
+    kept = measurement(log_pass(dynamic, x, layers="1"), "1")
     assert kept.statistics is not None
     np.testing.assert_allclose(kept.statistics.mean, dynamic(x).double().mean(0), rtol=1e-5)

@@ -1,4 +1,4 @@
-"""Several threads of one process, each with a watched model of its own, or with the same one."""
+"""Several threads of one process that train their own watched models, or share one."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 
 import torch
 from marked_passes import Marked, filled, marks
+from run_reader import read, steps_of
 from torch import nn
-from watched_training import read, steps_of
 
 import fmapboard
 from fmapboard.writers.memory import MemoryWriter
@@ -18,7 +18,7 @@ THREADS, STEPS = 4, 40
 
 
 def in_threads(*works: Callable[[], None]) -> None:
-    """Run all at once; the first exception of any is raised here."""
+    """Run each in a thread of its own, all at once; raise the first exception of any."""
     failed: list[BaseException] = []
 
     def guarded(work: Callable[[], None]) -> None:
@@ -66,17 +66,15 @@ def test_a_pass_of_another_thread_during_a_logged_step_is_not_recorded() -> None
         thread.join()
         other.append(thread)
 
-    amid = [True]
+    trainer = threading.current_thread()
 
     def between(*given: object) -> None:
-        if amid:
-            amid.pop()
+        if threading.current_thread() is trainer:
             call_elsewhere()
-            amid.append(True)
 
     with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1):
         for step in range(4):
-            if step:  # before the first pass the thread that trains is not known
+            if step:  # until the first pass, the training thread is not known
                 call_elsewhere()
             handle = model.body.register_forward_pre_hook(between)
             loss = model(filled(step)).sum()

@@ -1,4 +1,4 @@
-"""``visualize`` on a folder: batches, order, what is broken, what is interrupted."""
+"""``visualize`` on a folder: batches, order, broken images, interruption."""
 
 from __future__ import annotations
 
@@ -10,18 +10,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from installed_commands import BIN, environment
 from PIL import Image
-from tensorboard.backend.event_processing.plugin_event_accumulator import EventAccumulator
+from run_reader import read, tags_of
 
 from fmapboard.cli.main import run_visualize
 from fmapboard.demo.bundled import bundled
 
-BIN = Path(sys.executable).parent
-
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Six photographs of 96 px; the working directory is beside them."""
+    """A folder with six photographs of 96 px, in the working directory."""
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "photos"
     path.mkdir()
@@ -38,9 +37,8 @@ def visualize(*arguments: str) -> int:
 
 
 def series(run: str) -> dict[str, list[tuple[int, list[bytes], str]]]:
-    """Tag -> step, strings and description of every value of the run."""
-    accumulator = EventAccumulator(run, size_guidance={"tensors": 0})
-    accumulator.Reload()
+    """Tag -> (step, strings, description) of every value of the run."""
+    accumulator = read(Path(run))
     return {
         tag: [
             (
@@ -50,7 +48,7 @@ def series(run: str) -> dict[str, list[tuple[int, list[bytes], str]]]:
             )
             for event in accumulator.Tensors(tag)
         ]
-        for tag in accumulator.Tags()["tensors"]
+        for tag in tags_of(accumulator)
     }
 
 
@@ -67,7 +65,7 @@ def test_the_batch_size_changes_nothing_that_is_written(folder: Path) -> None:
                          f"maps{size}", "--kernels") == 0  # fmt: skip
     alone, together = pictures("maps1"), pictures("maps4")
     assert list(alone) == list(together)
-    assert len(alone) == 6 * 7 + 6  # of each image six maps and the input; six kernels once
+    assert len(alone) == 6 * 7 + 6  # six maps and the input per image; six kernels once
     for name, picture in alone.items():
         assert picture.shape == together[name].shape
         assert (np.abs(picture - together[name]) > 2).mean() < 1e-3, name
@@ -80,7 +78,7 @@ def test_the_batch_size_changes_nothing_that_is_written(folder: Path) -> None:
     assert [step for step, *_ in four["kernels_16x3x7x7/conv1"]] == [0]
 
 
-def test_a_broken_image_is_an_error_and_what_stood_before_it_is_written(
+def test_a_broken_image_is_an_error_and_the_images_before_it_are_written(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     broken = folder / "photo4.png"
@@ -93,7 +91,7 @@ def test_a_broken_image_is_an_error_and_what_stood_before_it_is_written(
     ]  # fmt: skip
 
 
-def test_a_network_that_mixes_images_is_drawn_one_by_one_and_that_is_said(
+def test_a_network_that_mixes_images_gets_them_one_by_one_and_a_message_says_so(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (folder.parent / "mixing.py").write_text(
@@ -110,22 +108,24 @@ def test_a_network_that_mixes_images_is_drawn_one_by_one_and_that_is_said(
     assert [step for step, *_ in series("run")["feature_maps_4x4x3x3/2"]] == [0, 1, 2, 3, 4, 5]
 
 
-def test_where_stderr_is_no_terminal_no_bar_is_drawn(folder: Path) -> None:
+def test_no_progress_bar_is_drawn_if_stderr_is_not_a_terminal(folder: Path) -> None:
     done = subprocess.run(
         [BIN / "visualize", "photos", "--logdir", "run"],
         capture_output=True, text=True, timeout=120, check=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        env=environment(),
     )  # fmt: skip
     assert done.stderr == ""
 
 
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a pseudo-terminal")
-def test_on_a_terminal_a_bar_counts_and_tables_go_where_stdout_goes(folder: Path) -> None:
+def test_on_a_terminal_the_progress_bar_goes_to_stderr_and_tables_go_to_stdout(
+    folder: Path,
+) -> None:
     ours, theirs = os.openpty()
     job = subprocess.Popen(
         [BIN / "visualize", "photos", "--logdir", "run"],
         stdout=subprocess.PIPE, stderr=theirs, text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "TERM": "xterm"},
+        env=environment(TERM="xterm"),
     )  # fmt: skip
     os.close(theirs)
     out, _ = job.communicate(timeout=120)
@@ -146,11 +146,11 @@ def test_on_a_terminal_a_bar_counts_and_tables_go_where_stdout_goes(folder: Path
     assert b"conv1" not in shown
 
 
-def test_an_interruption_leaves_whole_images_and_no_parts(folder: Path) -> None:
+def test_an_interruption_leaves_only_complete_images(folder: Path) -> None:
     sources = sorted(folder.glob("*.png"))
     for number in range(300):
         (folder / f"more{number}.png").write_bytes(sources[number % 6].read_bytes())
-    # Where CI itself runs as a shell's background job, programs start deaf to Ctrl-C.
+    # If CI runs as a background job of a shell, programs start with SIGINT ignored.
     listening = (
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
         "from fmapboard.cli.main import run_visualize; run_visualize()"
@@ -158,11 +158,11 @@ def test_an_interruption_leaves_whole_images_and_no_parts(folder: Path) -> None:
     job = subprocess.Popen(
         [sys.executable, "-c", listening, "photos", "--logdir", "run", "--out", "maps"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        env=environment(),
     )  # fmt: skip
     assert job.stdout is not None
     for line in job.stdout:
-        if line.startswith("conv1"):  # the first image's table: it is at work
+        if line.startswith("conv1"):  # the table of the first image: work has begun
             break
     job.send_signal(signal.SIGINT)
     _, err = job.communicate(timeout=120)

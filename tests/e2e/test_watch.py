@@ -7,9 +7,11 @@ import math
 
 import pytest
 import torch
+from logged_step import measurement, pictures, statistics_of
+from networks import NestedNet
 from torch import nn
 from torch.nn import functional
-from watched_training import Net, batch, tags, train_step
+from watched_training import batch, tags, train_step
 
 import fmapboard
 import fmapboard.tab_format
@@ -17,7 +19,7 @@ from fmapboard.writers.memory import MemoryWriter
 
 
 def test_a_logged_step_holds_everything_that_is_promised_for_a_layer() -> None:
-    model, kept = Net(), MemoryWriter()
+    model, kept = NestedNet(), MemoryWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with fmapboard.watch(
         model, writer=kept, optimizer=optimizer, every=1, inputs=True, activation_gradients=True
@@ -57,8 +59,8 @@ def test_a_logged_step_holds_everything_that_is_promised_for_a_layer() -> None:
     }
 
 
-def test_inputs_and_gradients_of_maps_are_written_on_request_only() -> None:
-    model, kept = Net(), MemoryWriter()
+def test_inputs_and_gradients_of_maps_are_written_only_on_request() -> None:
+    model, kept = NestedNet(), MemoryWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1):
         train_step(model, optimizer)
@@ -67,7 +69,7 @@ def test_inputs_and_gradients_of_maps_are_written_on_request_only() -> None:
 
 
 def test_kernels_are_drawn_on_their_own_slower_schedule() -> None:
-    model, kept = Net(), MemoryWriter()
+    model, kept = NestedNet(), MemoryWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1):
         for _ in range(11):
@@ -77,7 +79,7 @@ def test_kernels_are_drawn_on_their_own_slower_schedule() -> None:
 
 
 def test_kernels_are_those_that_the_forward_pass_used() -> None:
-    model, kept = Net(), MemoryWriter()
+    model, kept = NestedNet(), MemoryWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
     peak = model.stem.weight.abs().max().item()
     with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1):
@@ -90,8 +92,8 @@ def test_kernels_are_those_that_the_forward_pass_used() -> None:
 
 
 @pytest.mark.parametrize("most", [2, 3])
-def test_kernels_are_rgb_where_the_weight_has_three_inputs_however_few_are_drawn(most: int) -> None:
-    model, kept = Net(), MemoryWriter()
+def test_kernels_with_three_input_channels_are_rgb_however_few_are_drawn(most: int) -> None:
+    model, kept = NestedNet(), MemoryWriter()
     with fmapboard.watch(model, writer=kept, max_channels=most) as board, board.step(0):
         model(batch()[0])
     stem, inner = (p.samples[0] for p in kept.steps[0].pictures if p.kind == "kernels")
@@ -102,7 +104,7 @@ def test_kernels_are_rgb_where_the_weight_has_three_inputs_however_few_are_drawn
 
 
 def test_gradient_norms_are_those_that_the_optimizer_used() -> None:
-    model, kept = Net(), MemoryWriter()
+    model, kept = NestedNet(), MemoryWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1):
         x, y = batch()
@@ -117,44 +119,41 @@ def test_gradient_norms_are_those_that_the_optimizer_used() -> None:
     assert scalars["gradient_norm/total"] == pytest.approx(total, rel=1e-5)
 
 
-def test_samples_gives_one_grid_each_and_never_colour() -> None:
-    model, kept = Net(), MemoryWriter()
+def test_each_sample_is_a_grid_of_its_own_and_never_a_colour() -> None:
+    model, kept = NestedNet(), MemoryWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1, samples=3):
         train_step(model, optimizer)
-    maps = next(p for p in kept.steps[0].pictures if p.tag == "feature_maps_8x3x5x5/stem")
+    maps = pictures(kept.steps[0], "feature_maps_8x3x5x5/stem")
     assert [raster.pixels.shape for raster in maps.samples] == [(58, 30)] * 3
     inputs = [p.tag for p in kept.steps[0].pictures if p.kind == "network_input"]
     assert inputs == [f"network_input/sample_{k}" for k in range(3)]
 
 
 def test_a_probe_draws_the_same_images_at_every_step_and_numbers_stay_live() -> None:
-    model, kept = Net(), MemoryWriter()
+    model, kept = NestedNet(), MemoryWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
     probe = torch.randn(2, 3, 12, 12)
     model.eval()
-    wanted = fmapboard.extract(model, probe)["stem"]
+    expected = fmapboard.extract(model, probe)["stem"]
     model.train()
     with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1, probe=probe):
         train_step(model, optimizer)
         train_step(model, optimizer)
-    first, second = (
-        next(p for p in step.pictures if p.tag == "feature_maps_8x3x5x5/stem")
-        for step in kept.steps
-    )
+    first, second = (pictures(step, "feature_maps_8x3x5x5/stem") for step in kept.steps)
     assert len(first.samples) == 2
     for a, b in zip(first.samples, second.samples, strict=True):
         assert (a.pixels == b.pixels).all()
-    measured = next(m for m in kept.steps[0].statistics if m.layer_call.label == "stem")
+    measured = measurement(kept.steps[0], "stem")
     assert measured.planes is not None
-    assert measured.planes.hi[0, 0] == pytest.approx(wanted[0, 0].max().item())
+    assert measured.planes.hi[0, 0] == pytest.approx(expected[0, 0].max().item())
     assert measured.planes.shape == (2, 8, 12, 12)
-    live = [next(m for m in s.statistics if m.layer_call.label == "stem") for s in kept.steps]
-    assert live[0].statistics.maximum[0] != live[1].statistics.maximum[0]
+    live = [statistics_of(step, "stem").maximum[0] for step in kept.steps]
+    assert live[0] != live[1]
 
 
 def test_a_validation_pass_between_steps_is_not_captured() -> None:
-    model, kept = Net(), MemoryWriter()
+    model, kept = NestedNet(), MemoryWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1):
         model.eval()
@@ -162,25 +161,23 @@ def test_a_validation_pass_between_steps_is_not_captured() -> None:
             model(torch.full((4, 3, 12, 12), 100.0))
         model.train()
         train_step(model, optimizer)
-    stem = next(m for m in kept.steps[0].statistics if m.layer_call.label == "stem")
-    assert stem.statistics.maximum.max() < 50
+    assert statistics_of(kept.steps[0], "stem").maximum.max() < 50
 
 
 def test_with_accumulation_the_first_forward_is_drawn_and_the_norm_is_of_the_sum() -> None:
-    model, kept = Net(), MemoryWriter()
+    model, kept = NestedNet(), MemoryWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1):
         for scale in (1.0, 1000.0):
             model(torch.full((4, 3, 12, 12), scale)).sum().backward()
         expected = model.head.bias.grad.norm().item()
         optimizer.step()
-    stem = next(m for m in kept.steps[0].statistics if m.layer_call.label == "stem")
-    assert stem.statistics.maximum.max() < 50
+    assert statistics_of(kept.steps[0], "stem").maximum.max() < 50
     assert kept.steps[0].scalars["gradient_norm/head.bias"] == pytest.approx(expected)
 
 
 def test_gradients_of_maps_are_those_of_the_loss_and_not_of_the_scaled_loss() -> None:
-    model, kept = Net(), MemoryWriter()
+    model, kept = NestedNet(), MemoryWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
     scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
     x = batch()[0]
@@ -190,11 +187,8 @@ def test_gradients_of_maps_are_those_of_the_loss_and_not_of_the_scaled_loss() ->
     ):
         scaler.scale(model(x).sum()).backward()
         scaler.step(optimizer)
-    kind = "gradients_of_maps"
-    found = next(
-        m for m in kept.steps[0].statistics if (m.layer_call.label, m.kind) == ("stem", kind)
-    )
-    assert found.statistics.maximum.max() == pytest.approx(true.max().item(), rel=1e-5)
+    found = statistics_of(kept.steps[0], "stem", "gradients_of_maps")
+    assert found.maximum.max() == pytest.approx(true.max().item(), rel=1e-5)
 
 
 def test_parametrized_and_lone_convolutions_have_histograms_of_their_weights() -> None:
@@ -212,7 +206,7 @@ def test_parametrized_and_lone_convolutions_have_histograms_of_their_weights() -
 
 
 def test_a_large_network_input_is_averaged_down_and_says_so() -> None:
-    model, kept = Net(), MemoryWriter()
+    model, kept = NestedNet(), MemoryWriter()
     board = fmapboard.watch(model, writer=kept, every=1)
     with board.step(0):
         model(torch.rand(1, 3, 600, 300))
@@ -225,7 +219,7 @@ def test_a_large_network_input_is_averaged_down_and_says_so() -> None:
 def test_a_layer_that_is_replaced_after_watch_is_followed(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    model, kept = Net(), MemoryWriter()
+    model, kept = NestedNet(), MemoryWriter()
     board = fmapboard.watch(model, writer=kept, every=1)
     with caplog.at_level(logging.WARNING, "fmapboard"):
         for number in range(4):

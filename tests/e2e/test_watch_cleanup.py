@@ -1,4 +1,4 @@
-"""`fmapboard.watch` leaves no hook and no incomplete file behind, and training unchanged."""
+"""`fmapboard.watch` leaves no hook and no incomplete file, and training unchanged."""
 
 from __future__ import annotations
 
@@ -9,45 +9,48 @@ from pathlib import Path
 
 import pytest
 import torch
+from module_hooks import hook_count
+from networks import NestedNet
+from run_reader import read, steps_of
 from torch import Tensor
 from torch.nn import functional
-from watched_training import Net, batch, hooks, read, steps_of, train_step
+from watched_training import batch, train_step
 
 import fmapboard
 from fmapboard.writers.memory import MemoryWriter
 
 
-def test_hooks_are_there_only_while_a_step_is_logged() -> None:
-    model, kept = Net(), MemoryWriter()
+def test_hooks_exist_only_while_a_step_is_logged() -> None:
+    model, kept = NestedNet(), MemoryWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     board = fmapboard.watch(model, writer=kept, optimizer=optimizer, every=2)
-    assert hooks(model) > 0
+    assert hook_count(model) > 0
     train_step(model, optimizer)
-    assert hooks(model) == 0
+    assert hook_count(model) == 0
     train_step(model, optimizer)
-    assert hooks(model) > 0
+    assert hook_count(model) > 0
     board.close()
-    assert hooks(model) == 0
+    assert hook_count(model) == 0
     assert len(optimizer._optimizer_step_post_hooks) == 0
 
 
 def test_an_exception_in_training_leaves_no_hooks_and_everything_written_on_disk(
     tmp_path: Path,
 ) -> None:
-    model = Net()
+    model = NestedNet()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     board = fmapboard.watch(model, tmp_path, every=1)
     with board.step(0):
         train_step(model, optimizer)
     with pytest.raises(RuntimeError, match="size"), board.step(1):
         model(batch()[0]) + torch.zeros(7)
-    assert hooks(model) == 0
+    assert hook_count(model) == 0
     assert steps_of(read(tmp_path), "feature_maps_8x3x5x5/stem") == [0]
     board.close()
 
 
 def test_an_interrupt_inside_the_context_manager_leaves_no_hooks(tmp_path: Path) -> None:
-    model = Net()
+    model = NestedNet()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 
     def interrupted() -> None:
@@ -57,12 +60,12 @@ def test_an_interrupt_inside_the_context_manager_leaves_no_hooks(tmp_path: Path)
 
     with pytest.raises(KeyboardInterrupt):
         interrupted()
-    assert hooks(model) == 0
+    assert hook_count(model) == 0
     assert steps_of(read(tmp_path), "gradient_norm/total") == [0]
 
 
-def test_one_line_without_a_name_is_enough(tmp_path: Path) -> None:
-    model = Net()
+def test_watch_logs_even_if_its_result_is_not_kept(tmp_path: Path) -> None:
+    model = NestedNet()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     fmapboard.watch(model, tmp_path, optimizer=optimizer, every=1)
     gc.collect()
@@ -70,7 +73,7 @@ def test_one_line_without_a_name_is_enough(tmp_path: Path) -> None:
     train_step(model, optimizer)
     del optimizer
     gc.collect()
-    assert hooks(model) == 0
+    assert hook_count(model) == 0
     assert steps_of(read(tmp_path), "gradient_norm/total") == [0, 1]
 
 
@@ -91,21 +94,21 @@ for _ in range(3):
     assert steps_of(read(tmp_path / "run"), "feature_maps_8x3x3x3/0") == [0, 1, 2]
 
 
-def test_a_logger_marked_by_hand_that_is_forgotten_lets_go_of_everything(tmp_path: Path) -> None:
-    model = Net()
+def test_a_logger_that_is_discarded_inside_a_marked_step_leaves_no_hook(tmp_path: Path) -> None:
+    model = NestedNet()
     board = fmapboard.watch(model, tmp_path, every=1)
     window = board.step(0)
     window.__enter__()
-    assert hooks(model) > 0
+    assert hook_count(model) > 0
     del board, window
     gc.collect()
-    assert hooks(model) == 0
+    assert hook_count(model) == 0
 
 
 def test_training_is_bitwise_the_same_while_every_step_is_logged() -> None:
     def run(watched: bool) -> tuple[dict[str, Tensor], Tensor]:
         torch.manual_seed(3)
-        model = Net()
+        model = NestedNet()
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, nesterov=True)
         board = (
             fmapboard.watch(
@@ -132,11 +135,11 @@ def test_training_is_bitwise_the_same_while_every_step_is_logged() -> None:
     assert torch.equal(bare_rng, seen_rng)
 
 
-def test_two_samples_of_one_dataloader_worker_do_not_wait_for_the_thread(tmp_path: Path) -> None:
+def test_a_forked_data_loader_worker_does_not_wait_for_the_writing_thread(tmp_path: Path) -> None:
     """A forked DataLoader worker inherits the logger, and must not hang on its missing thread."""
     from torch.utils.data import DataLoader
 
-    model = Net()
+    model = NestedNet()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     data = [(torch.zeros(3, 12, 12), 0)] * 4
     with fmapboard.watch(model, tmp_path, optimizer=optimizer, every=1):

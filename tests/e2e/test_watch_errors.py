@@ -1,4 +1,4 @@
-"""Errors of `fmapboard.watch`: an invalid request raises, a run-time error warns once."""
+"""Errors of `fmapboard.watch`: an invalid option raises, a run-time error warns once."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from controlled_writers import FullDiskWriter
+from module_hooks import hook_count
+from networks import NestedNet
 from torch import Tensor, nn
-from watched_training import Net, hooks, numbers, train_step
+from watched_training import numbers, train_step
 
 import fmapboard
-from fmapboard.records import LoggedStep
 from fmapboard.writers.memory import MemoryWriter
 
 
@@ -39,11 +41,11 @@ from fmapboard.writers.memory import MemoryWriter
         ({"optimizer": "sgd"}, "optimizer=str: expected a torch.optim.Optimizer"),
     ],
 )
-def test_a_wrong_request_is_refused_at_once(options: dict[str, object], text: str) -> None:
-    model = Net()
+def test_an_invalid_option_is_refused_at_once(options: dict[str, object], text: str) -> None:
+    model = NestedNet()
     with pytest.raises(fmapboard.ConfigurationError, match=text):
         fmapboard.watch(model, writer=MemoryWriter(), **options)
-    assert hooks(model) == 0
+    assert hook_count(model) == 0
 
 
 def test_a_model_with_nothing_to_watch_is_refused_with_what_it_has() -> None:
@@ -56,23 +58,14 @@ def test_a_model_with_nothing_to_watch_is_refused_with_what_it_has() -> None:
 def test_a_directory_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(fmapboard.WriteError, match="cannot write to"):
-        fmapboard.watch(Net(), tmp_path / "file" / "run")
-
-
-class BrokenWriter(MemoryWriter):
-    """Fails at its second step."""
-
-    def write(self, step: LoggedStep) -> None:
-        if step.step == 1:
-            raise OSError(28, "No space left on device")
-        super().write(step)
+        fmapboard.watch(NestedNet(), tmp_path / "file" / "run")
 
 
 @pytest.mark.usefixtures("errors_are_only_logged")
 def test_a_failing_writer_warns_once_and_training_goes_on(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    model, kept = Net(), BrokenWriter()
+    model, kept = NestedNet(), FullDiskWriter(full_at=1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with (
         caplog.at_level(logging.WARNING, "fmapboard"),
@@ -87,8 +80,8 @@ def test_a_failing_writer_warns_once_and_training_goes_on(
     ]
 
 
-def test_an_error_is_raised_where_the_environment_asks_for_it() -> None:
-    model, kept = Net(), BrokenWriter()
+def test_an_error_is_raised_if_the_environment_variable_asks_for_it() -> None:
+    model, kept = NestedNet(), FullDiskWriter(full_at=1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     board = fmapboard.watch(model, writer=kept, every=1)
     for number in range(2):
@@ -100,7 +93,7 @@ def test_an_error_is_raised_where_the_environment_asks_for_it() -> None:
 
 
 def test_a_model_that_is_bypassed_gets_one_warning(caplog: pytest.LogCaptureFixture) -> None:
-    model, kept = Net(), MemoryWriter()
+    model, kept = NestedNet(), MemoryWriter()
     board = fmapboard.watch(model, writer=kept, every=1)
     with caplog.at_level(logging.WARNING, "fmapboard"):
         for number in range(3):
@@ -128,7 +121,7 @@ def test_a_layer_that_fails_in_the_worker_is_left_out_and_the_step_is_written(
         return real(pending)
 
     monkeypatch.setattr(fmapboard.measure.reducer.PendingMeasurement, "to_host", faulty)
-    model, kept = Net(), MemoryWriter()
+    model, kept = NestedNet(), MemoryWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with (
         caplog.at_level(logging.WARNING, "fmapboard"),
@@ -146,7 +139,7 @@ def test_a_layer_that_fails_in_the_worker_is_left_out_and_the_step_is_written(
 
 
 @pytest.mark.usefixtures("errors_are_only_logged")
-def test_a_fault_of_ours_in_one_layer_is_said_once_and_the_rest_goes_on(
+def test_a_bug_in_the_capture_of_one_layer_is_reported_once_and_other_layers_are_logged(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import fmapboard.measure.reducer
@@ -160,7 +153,7 @@ def test_a_fault_of_ours_in_one_layer_is_said_once_and_the_rest_goes_on(
         return real(maps, floor, **options)
 
     monkeypatch.setattr(fmapboard.measure.reducer, "statistics", faulty)
-    model, kept = Net(), MemoryWriter()
+    model, kept = NestedNet(), MemoryWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with (
         caplog.at_level(logging.WARNING, "fmapboard"),
@@ -171,7 +164,7 @@ def test_a_fault_of_ours_in_one_layer_is_said_once_and_the_rest_goes_on(
     assert [r.message for r in caplog.records] == [
         "fmapboard: inner.0.0: ZeroDivisionError: a bug; it is not logged; training continues"
     ]
-    assert len(tries) == 3  # then the layer is passed over
+    assert len(tries) == 3  # after that the layer is skipped
     assert numbers(kept.steps) == list(range(6))
     assert {"feature_maps_8x3x5x5/stem"} == {
         p.tag for p in kept.steps[-1].pictures if p.kind == "feature_maps"

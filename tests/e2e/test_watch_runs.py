@@ -1,4 +1,4 @@
-"""Where `fmapboard.watch` writes: new, shared and resumed runs, the user's own writer."""
+"""Where `fmapboard.watch` writes: new, shared and resumed runs, and a writer of the user."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ from pathlib import Path
 
 import pytest
 import torch
-from watched_training import Net, read, steps_of, train_step
+from networks import NestedNet
+from run_reader import read, steps_of
+from watched_training import train_step
 
 import fmapboard
 
 
-def test_resuming_continues_the_run_and_voids_what_came_after(tmp_path: Path) -> None:
-    model = Net()
+def test_resuming_continues_the_run_and_discards_later_steps(tmp_path: Path) -> None:
+    model = NestedNet()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with fmapboard.watch(model, tmp_path, optimizer=optimizer, every=1):
         for _ in range(4):
@@ -24,7 +26,7 @@ def test_resuming_continues_the_run_and_voids_what_came_after(tmp_path: Path) ->
 
 
 def test_names_keep_two_models_of_one_directory_apart(tmp_path: Path) -> None:
-    models = {"generator": Net(), "critic": Net()}
+    models = {"generator": NestedNet(), "critic": NestedNet()}
     optimizers = {n: torch.optim.SGD(m.parameters(), lr=0.1) for n, m in models.items()}
     boards = [
         fmapboard.watch(m, tmp_path, optimizer=optimizers[n], every=1, name=n)
@@ -45,7 +47,7 @@ def test_names_keep_two_models_of_one_directory_apart(tmp_path: Path) -> None:
 def test_the_users_summary_writer_gets_the_same_records_and_stays_open(tmp_path: Path) -> None:
     from torch.utils.tensorboard import SummaryWriter
 
-    model = Net()
+    model = NestedNet()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     writer = SummaryWriter(str(tmp_path))
     with fmapboard.watch(model, writer=writer, optimizer=optimizer, every=1):
@@ -57,11 +59,11 @@ def test_the_users_summary_writer_gets_the_same_records_and_stays_open(tmp_path:
     assert "mine" in accumulator.Tags()["tensors"]
 
 
-def test_without_a_place_the_run_is_named_as_summary_writer_names_it(
+def test_without_a_log_dir_the_run_is_named_as_by_summary_writer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    fmapboard.watch(Net(), comment="_lr0.1", filename_suffix=".mine").close()
+    fmapboard.watch(NestedNet(), comment="_lr0.1", filename_suffix=".mine").close()
     (run,) = (tmp_path / "runs").iterdir()
     assert run.name.endswith("_lr0.1")
     (file,) = run.iterdir()

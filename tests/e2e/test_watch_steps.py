@@ -1,4 +1,4 @@
-"""Which steps `fmapboard.watch` logs, and under which number."""
+"""Which steps `fmapboard.watch` logs, and under which numbers."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ import math
 
 import pytest
 import torch
+from controlled_writers import FullDiskWriter
+from networks import NestedNet
 from torch.nn import functional
-from watched_training import Net, batch, numbers, train_step
+from watched_training import batch, numbers, train_step
 
 import fmapboard
 import fmapboard.tab_format
-from fmapboard.records import LoggedStep
 from fmapboard.writers.memory import MemoryWriter
 
 
-def test_an_optimizer_counts_the_steps_and_every_names_those_that_are_logged() -> None:
-    model, kept = Net(), MemoryWriter()
+def test_an_optimizer_counts_the_steps_and_every_selects_those_that_are_logged() -> None:
+    model, kept = NestedNet(), MemoryWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=3) as board:
         for _ in range(8):
@@ -26,7 +27,7 @@ def test_an_optimizer_counts_the_steps_and_every_names_those_that_are_logged() -
 
 
 def test_steps_marked_by_hand_carry_their_number() -> None:
-    model, kept = Net(), MemoryWriter()
+    model, kept = NestedNet(), MemoryWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     board = fmapboard.watch(model, writer=kept, every=10)
     for number in (0, 5, 10, 20):
@@ -37,8 +38,8 @@ def test_steps_marked_by_hand_carry_their_number() -> None:
     assert numbers(kept.steps) == [0, 10, 20]
 
 
-def test_step_decides_where_an_optimizer_is_given_as_well() -> None:
-    model, kept = Net(), MemoryWriter()
+def test_step_takes_precedence_over_an_optimizer() -> None:
+    model, kept = NestedNet(), MemoryWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1) as board:
         for number in (40, 41):
@@ -47,8 +48,8 @@ def test_step_decides_where_an_optimizer_is_given_as_well() -> None:
     assert numbers(kept.steps) == [40, 41]
 
 
-def test_scaler_counts_the_steps_that_it_skips() -> None:
-    model, kept = Net(), MemoryWriter()
+def test_steps_that_the_scaler_skips_are_counted() -> None:
+    model, kept = NestedNet(), MemoryWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     scaler = torch.amp.GradScaler("cpu", init_scale=8.0, growth_interval=1)
     with fmapboard.watch(model, writer=kept, optimizer=optimizer, scaler=scaler, every=1):
@@ -65,7 +66,7 @@ def test_scaler_counts_the_steps_that_it_skips() -> None:
 
 
 def test_a_step_marked_by_hand_that_the_scaler_skips_is_counted() -> None:
-    model, kept = Net(), MemoryWriter()
+    model, kept = NestedNet(), MemoryWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
     board = fmapboard.watch(model, writer=kept, scaler=scaler, every=1)
@@ -81,18 +82,9 @@ def test_a_step_marked_by_hand_that_the_scaler_skips_is_counted() -> None:
     assert ["gradient_norm/total" in s.scalars for s in kept.steps] == [True, False, True]
 
 
-class OnceFullWriter(MemoryWriter):
-    """Fails at its very first step."""
-
-    def write(self, step: LoggedStep) -> None:
-        if step.step == 0:
-            raise OSError(28, "No space left on device")
-        super().write(step)
-
-
 @pytest.mark.usefixtures("errors_are_only_logged")
 def test_the_first_step_that_could_be_stored_counts_as_the_first() -> None:
-    model, kept = Net(), OnceFullWriter()
+    model, kept = NestedNet(), FullDiskWriter(full_at=0)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1):
         for _ in range(3):

@@ -1,46 +1,41 @@
-"""Arguments of a wrong kind are refused at once, with the fix."""
+"""Arguments of a wrong type are refused at once, with the fix."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from module_hooks import hook_count
+from networks import NestedNet
 from torch import nn
 from torch.utils.tensorboard import SummaryWriter
-from watched_training import Net, hooks, train_step
+from watched_training import sgd, train_step
 
 import fmapboard
 from fmapboard.errors import ConfigurationError
 from fmapboard.writers.memory import MemoryWriter
 
 
-@pytest.fixture
-def said(caplog: pytest.LogCaptureFixture) -> Iterator[Callable[[], list[str]]]:
-    with caplog.at_level(logging.WARNING, "fmapboard"):
-        yield lambda: [record.getMessage() for record in caplog.records]
-
-
-def optimizer_of(model: nn.Module) -> torch.optim.SGD:
-    return torch.optim.SGD(model.parameters(), lr=0.1)
-
-
 @pytest.mark.parametrize(
-    ("given", "text"),
+    ("make", "text"),
     [
-        (Net, r"model=Net: expected an instance, not the class; pass Net\(...\)"),
-        (lambda x: x, "model=<lambda>: expected a torch.nn.Module"),
-        (Net().state_dict(), r"model.load_state_dict\(state\)"),
-        (optimizer_of(Net()), "model=SGD: .* pass an optimizer as optimizer="),
-        ("resnet18", "model='resnet18': expected"),
-        (None, "model=None: expected"),
+        (
+            lambda: NestedNet,
+            r"model=NestedNet: expected an instance, not the class; pass NestedNet\(...\)",
+        ),
+        (lambda: lambda x: x, "model=<lambda>: expected a torch.nn.Module"),
+        (lambda: NestedNet().state_dict(), r"model.load_state_dict\(state\)"),
+        (lambda: sgd(NestedNet()), "model=SGD: .* pass an optimizer as optimizer="),
+        (lambda: "resnet18", "model='resnet18': expected"),
+        (lambda: None, "model=None: expected"),
     ],
     ids=["class", "function", "state dict", "optimizer", "name", "None"],
 )
-def test_what_is_no_model_is_refused_with_the_fix(given: object, text: str) -> None:
+def test_anything_but_a_model_is_refused_with_a_fix(make: Callable[[], object], text: str) -> None:
+    given = make()
     for take in (
         lambda: fmapboard.watch(given, writer=MemoryWriter()),  # type: ignore[arg-type]
         lambda: fmapboard.extract(given, torch.zeros(1, 3, 8, 8)),  # type: ignore[arg-type]
@@ -49,14 +44,9 @@ def test_what_is_no_model_is_refused_with_the_fix(given: object, text: str) -> N
             take()
 
 
-NET = Net()
-
-
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"layers": NET.stem}, "layers=Conv2d: expected .*; pass its name: layers='stem'"),
-        ({"layers": [NET.head]}, "layers=Linear: expected .*; pass its name: layers='head'"),
         ({"layers": nn.ReLU()}, "layers=ReLU: .* not a module; this one is not part"),
         ({"probe": [torch.zeros(3, 12, 12)] * 2}, r"probe=list: .*torch.stack\(images\)"),
         ({"normalization": 0.5}, r"normalization=0.5: expected \(mean, std\)"),
@@ -78,53 +68,74 @@ NET = Net()
     ],
     ids=lambda value: str(value)[:30],
 )
-def test_arguments_of_a_wrong_kind_are_refused_with_the_fix(
-    options: dict[str, object], text: str
-) -> None:
+def test_invalid_arguments_are_refused_with_a_fix(options: dict[str, object], text: str) -> None:
+    model = NestedNet()
     with pytest.raises(ConfigurationError, match=text):
-        fmapboard.watch(NET, **{"writer": MemoryWriter(), **options})  # type: ignore[arg-type]
-    assert hooks(NET) == 0
-
-
-def test_what_is_no_directory_is_refused_with_the_fix(tmp_path: Path) -> None:
-    with SummaryWriter(str(tmp_path)) as writer:
-        for given, text in (
-            (writer, "log_dir=SummaryWriter: .*; pass it as writer="),
-            (optimizer_of(NET), "log_dir=SGD: .*; pass it as optimizer="),
-            (3, "log_dir=int: expected the path of a directory"),
-        ):
-            with pytest.raises(ConfigurationError, match=text):
-                fmapboard.watch(NET, given)  # type: ignore[arg-type]
-    for name in ("comment", "filename_suffix"):
-        with pytest.raises(ConfigurationError, match=f"{name}=3: expected a string"):
-            fmapboard.watch(NET, tmp_path, **{name: 3})  # type: ignore[arg-type]
+        fmapboard.watch(model, **{"writer": MemoryWriter(), **options})  # type: ignore[arg-type]
+    assert hook_count(model) == 0
 
 
 @pytest.mark.parametrize(
-    ("given", "text"),
+    ("layers_of", "text"),
     [
-        (np.zeros((1, 3, 8, 8)), r"x=ndarray: expected tensors; .* torch.from_numpy\(x\)"),
-        ("cat.jpg", "x='cat.jpg': expected tensors; .* the visualize command"),
-        (Net(), "x=Net: expected tensors, not a module; pass the model first"),
+        (lambda net: net.stem, "layers=Conv2d: expected .*; pass its name: layers='stem'"),
+        (lambda net: [net.head], "layers=Linear: expected .*; pass its name: layers='head'"),
+    ],
+    ids=["module", "list of modules"],
+)
+def test_a_module_in_place_of_a_layer_name_is_refused_with_that_name(
+    layers_of: Callable[[NestedNet], object], text: str
+) -> None:
+    model = NestedNet()
+    with pytest.raises(ConfigurationError, match=text):
+        fmapboard.watch(model, writer=MemoryWriter(), layers=layers_of(model))  # type: ignore[arg-type]
+    assert hook_count(model) == 0
+
+
+def test_anything_but_a_directory_is_refused_with_a_fix(tmp_path: Path) -> None:
+    model = NestedNet()
+    with SummaryWriter(str(tmp_path)) as writer:
+        for given, text in (
+            (writer, "log_dir=SummaryWriter: .*; pass it as writer="),
+            (sgd(model), "log_dir=SGD: .*; pass it as optimizer="),
+            (3, "log_dir=int: expected the path of a directory"),
+        ):
+            with pytest.raises(ConfigurationError, match=text):
+                fmapboard.watch(model, given)  # type: ignore[arg-type]
+    for name in ("comment", "filename_suffix"):
+        with pytest.raises(ConfigurationError, match=f"{name}=3: expected a string"):
+            fmapboard.watch(model, tmp_path, **{name: 3})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (lambda: np.zeros((1, 3, 8, 8)), r"x=ndarray: expected tensors; .* torch.from_numpy\(x\)"),
+        (lambda: "cat.jpg", "x='cat.jpg': expected tensors; .* the visualize command"),
+        (NestedNet, "x=NestedNet: expected tensors, not a module; pass the model first"),
     ],
     ids=["array", "path", "module"],
 )
-def test_what_is_no_input_is_refused_with_the_fix(given: object, text: str) -> None:
+def test_anything_but_an_input_is_refused_with_a_fix(make: Callable[[], object], text: str) -> None:
     with pytest.raises(ConfigurationError, match=text):
-        fmapboard.extract(NET, given)
+        fmapboard.extract(NestedNet(), make())
 
 
-@pytest.mark.parametrize("given", [np.zeros((1, 3, 8, 8)), NET, [1, 2], "maps"], ids=str)
-def test_what_is_no_tensor_is_not_drawn(given: object) -> None:
+@pytest.mark.parametrize(
+    "make",
+    [lambda: np.zeros((1, 3, 8, 8)), NestedNet, lambda: [1, 2], lambda: "maps"],
+    ids=["array", "module", "list", "string"],
+)
+def test_draw_refuses_anything_but_a_tensor(make: Callable[[], object]) -> None:
     with pytest.raises(ConfigurationError, match=r"expected a tensor \[N, C, H, W\]"):
-        fmapboard.draw(given)  # type: ignore[arg-type]
+        fmapboard.draw(make())  # type: ignore[arg-type]
 
 
-def test_a_normalization_that_does_not_fit_the_input_is_said(
+def test_a_normalization_that_does_not_fit_the_input_is_reported_once(
     said: Callable[[], list[str]],
 ) -> None:
-    model, kept = Net(), MemoryWriter()
-    optimizer = optimizer_of(model)
+    model, kept = NestedNet(), MemoryWriter()
+    optimizer = sgd(model)
     pair = ([0.5, 0.5], [0.2, 0.2])
     with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1, normalization=pair):
         for _ in range(2):

@@ -1,20 +1,17 @@
-"""A user in front of the tab: the TensorBoard page, the tab's frame and console errors."""
+"""A user of the tab in a real browser: the TensorBoard page, the tab's frame, console errors."""
 
 from __future__ import annotations
 
-import os
-import re
 import shutil
-import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pytest
+from local_servers import tensorboard
 
 FLAGS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
@@ -27,7 +24,7 @@ WATCH_CSP = """document.addEventListener("securitypolicyviolation",
 
 @dataclass
 class Person:
-    """Someone in front of the tab; ``page`` is TensorBoard, ``frame`` the tab in it."""
+    """A user of the tab; ``page`` is TensorBoard, ``frame`` the tab, ``complaints`` its errors."""
 
     page: Any
     frame: Any
@@ -42,7 +39,7 @@ class Person:
             self.page.keyboard.press(key)
 
     def settle(self) -> None:
-        """Until what was asked for is drawn."""
+        """Wait until everything requested is drawn."""
         self.frame.evaluate(
             "() => new Promise((d) => requestAnimationFrame(() => requestAnimationFrame(d)))"
         )
@@ -50,18 +47,18 @@ class Person:
         self.frame.evaluate("() => new Promise((d) => requestAnimationFrame(d))")
 
     def wait(self, expression: str) -> None:
-        """Until it is true in the frame."""
+        """Wait until a JavaScript expression is true in the frame."""
         self.frame.wait_for_function(f"() => {expression}", timeout=PATIENCE_MS)
 
     def drawn(self, step: int, layer: str | None = None) -> None:
-        """Until that step (and layer) is on the screen and nothing is on its way."""
+        """Wait until this step (and layer) is shown and no request is pending."""
         self.wait(f"document.documentElement.dataset.step === '{step}'")
         if layer is not None:
             self.wait(f"document.documentElement.dataset.layer === 'fmapboard/{layer}'")
         self.wait("document.documentElement.dataset.busy === 'false'")
 
     def canvas(self, selector: str) -> str:
-        """What a canvas shows, as one word that changes with any pixel."""
+        """The content of a canvas as a data URL."""
         script = f"document.querySelector({selector!r}).toDataURL()"
         return str(self.frame.evaluate(script))
 
@@ -72,7 +69,7 @@ class Person:
 
 
 def frame_of(page: Any) -> Any:
-    """The tab's frame, once it is there."""
+    """The tab's frame, once it is loaded."""
     element = page.wait_for_selector("iframe", timeout=PATIENCE_MS, state="attached")
     page.wait_for_function(
         "() => [...document.querySelectorAll('iframe')]"
@@ -85,33 +82,16 @@ def frame_of(page: Any) -> Any:
 
 
 @pytest.fixture(scope="module")
-def serve() -> Iterator[Callable[[Path], str]]:
-    """Starts the real server on a directory; its address."""
-    running: list[subprocess.Popen[str]] = []
+def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Path], str]]:
+    """A function that starts TensorBoard on a directory and returns its address."""
+    with ExitStack() as servers:
 
-    def start(logdir: Path) -> str:
-        command = [
-            sys.executable, "-m", "tensorboard.main", "--logdir", str(logdir), "--port", "0",
-            "--host", "127.0.0.1", "--reload_interval", "1",
-        ]  # fmt: skip
-        server = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            start_new_session=True,
-        )  # fmt: skip
-        running.append(server)
-        assert server.stdout is not None
-        for line in server.stdout:
-            found = re.search(r"http://127\.0\.0\.1:\d+/", line)
-            if found:
-                return found[0]
-        raise AssertionError("TensorBoard ended before it said its address")
+        def start(logdir: Path) -> str:
+            output = tmp_path_factory.mktemp("server") / "output"
+            server = tensorboard(logdir, output, "--reload_interval=1")
+            return servers.enter_context(server).address
 
-    yield start
-    for server in running:
-        os.killpg(server.pid, signal.SIGTERM)
-        server.wait(20)
-        assert server.stdout is not None
-        server.stdout.close()
+        yield start
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +114,7 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def visit(browser: Any) -> Iterator[Callable[..., Person]]:
-    """Opens the tab; afterwards nothing may have complained."""
+    """A function that opens the tab; the test fails if the console showed an error."""
     people: list[Person] = []
 
     def open_tab(address: str, width: int = 1400, height: int = 900, **state: object) -> Person:

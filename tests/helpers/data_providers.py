@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from local_servers import wait_for
 from tensorboard.backend.event_processing.data_provider import MultiplexerDataProvider
 from tensorboard.backend.event_processing.plugin_event_multiplexer import EventMultiplexer
 from tensorboard.context import RequestContext
@@ -22,7 +22,7 @@ from fmapboard.tab_format import PLUGIN_NAME
 
 @contextlib.contextmanager
 def provider_of(logdir: Path, loader: str) -> Iterator[Any]:
-    """What the dashboards ask: the data provider of the fast or of the Python loader."""
+    """The data provider that dashboards ask, with the ``"fast"`` or the ``"python"`` loader."""
     if loader == "python":
         multiplexer = EventMultiplexer(tensor_size_guidance={PLUGIN_NAME: 50, "scalars": 1000})
         yield MultiplexerDataProvider(
@@ -30,18 +30,21 @@ def provider_of(logdir: Path, loader: str) -> Iterator[Any]:
         )
         return
     with tempfile.TemporaryDirectory() as scratch:
-        port, said = Path(scratch, "port"), Path(scratch, "stderr")
+        port, output = Path(scratch, "port"), Path(scratch, "stderr")
         command = [
             get_server_binary().path, f"--logdir={logdir}", "--reload=once", "--port=0",
             f"--port-file={port}", "--die-after-stdin", "--verbose",
         ]  # fmt: skip
         with (
-            said.open("wb") as stderr,
+            output.open("wb") as stderr,
             subprocess.Popen(command, stdin=subprocess.PIPE, stderr=stderr) as server,
         ):
             try:
-                wait_until(lambda: "Finished load cycle" in said.read_text())
-                wait_until(lambda: port.is_file() and port.read_text().endswith("\n"))
+                for what, holds in (
+                    ("the loaded run", lambda: "Finished load cycle" in output.read_text()),
+                    ("the port", lambda: port.is_file() and port.read_text().endswith("\n")),
+                ):
+                    wait_for(f"{what} of the data server", 30.0, holds, poll=0.01)
                 address = f"localhost:{int(port.read_text())}"
                 credentials = ChannelCredsType.LOCAL
                 yield ExistingServerDataIngester(
@@ -49,14 +52,6 @@ def provider_of(logdir: Path, loader: str) -> Iterator[Any]:
                 ).data_provider
             finally:
                 server.terminate()
-
-
-def wait_until(holds: Callable[[], bool], limit: float = 30.0) -> None:
-    """Poll until it holds; fails after ``limit`` seconds."""
-    end = time.monotonic() + limit
-    while not holds():
-        assert time.monotonic() < end, "the data server did not load the run"
-        time.sleep(0.01)
 
 
 def read_steps(provider: Any, plugin: str, tag: str, run: str = ".") -> list[int]:

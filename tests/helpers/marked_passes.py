@@ -1,4 +1,4 @@
-"""A network whose recorded pass can be told from its input: the number that fills the batch."""
+"""A network and batches filled with one number, which identifies the recorded pass."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fmapboard.records import LoggedStep
 
 
 class Marked(nn.Module):
-    """``mark`` hands its input on, so its maximum is the number that filled the recorded batch."""
+    """``mark`` returns its input, so its maximum is the number that fills the recorded batch."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -25,12 +25,12 @@ class Marked(nn.Module):
 
 
 def filled(number: float) -> Tensor:
-    """A batch [2, 1, 6, 6] of one number, and therefore recognizable."""
+    """A batch [2, 1, 6, 6] filled with one number."""
     return torch.full((2, 1, 6, 6), float(number))
 
 
 def marks(steps: list[LoggedStep]) -> list[float | None]:
-    """Of each logged step: what filled the batch of the recorded pass; None where none ran."""
+    """For each logged step, the number that fills the recorded batch; None without a pass."""
     found: list[float | None] = []
     for step in steps:
         layers = [m for m in step.statistics if m.layer_call.label == "mark"]

@@ -1,4 +1,4 @@
-"""What the page of each recipe promises about the run that its script leaves, and the check."""
+"""What the page of each recipe promises about the run of its script, and a check of it."""
 
 from __future__ import annotations
 
@@ -22,8 +22,12 @@ from fmapboard.demo.photographs import Photographs
 class Promise:
     """What must be on disk.
 
-    Fields: layers' labels and types; where below the log directory; the tag of the network's
-    input, drawn at each step; how one of the pictures' views must begin.
+    Attributes:
+        layers: label -> type.
+        place: the run, relative to the log directory.
+        input_tag: the network's input, drawn at each step.
+        clipping: norms before clipping are logged.
+        view: how the view of the feature maps must begin.
     """
 
     layers: Mapping[str, str]
@@ -80,10 +84,10 @@ PROMISES = {
 
 
 def check(recipe: str, logdir: Path, expected: list[int]) -> dict[str, list[tuple[int, Any]]]:
-    """Check a run against its page; every series of the run.
+    """Check a run against its page; return every series of the run.
 
     Raises:
-        AssertionError: something that the page promises is not there.
+        AssertionError: something that the page promises is missing.
     """
     promise = PROMISES[recipe]
     found = series(logdir / promise.place)
@@ -108,14 +112,14 @@ def check(recipe: str, logdir: Path, expected: list[int]) -> dict[str, list[tupl
 
 
 def _record_tag(label: str, tags: set[str]) -> str:
-    """``fmapboard/<label>``, or ``<name>.fmapboard/<label>`` of a model that has a name."""
+    """``fmapboard/<label>``, or ``<name>.fmapboard/<label>`` for a model with a name."""
     name, _, rest = label.partition(".")
     named = f"{name}.fmapboard/{rest}"
     return named if named in tags else f"fmapboard/{label}"
 
 
 def _check_input(recipe: str, found: Mapping[str, list[tuple[int, Any]]]) -> None:
-    """The drawn input is the batch that the step was trained on, a GAN's real one."""
+    """Check that the drawn input is the batch of the step, for a GAN the real one."""
     batch = {
         "gan": lambda names, *given: names["real_batch"](*given),
         "segmentation": lambda names, *given: names["scenes"](*given)[0],
@@ -127,11 +131,11 @@ def _check_input(recipe: str, found: Mapping[str, list[tuple[int, Any]]]) -> Non
     for step, value in found[tag]:
         drawn = np.asarray(Image.open(io.BytesIO(value[2])).convert("RGB"))
         true = batch(names, photographs, step)[0]
-        assert likeness(drawn, true) > 0.99, (tag, step)
+        assert correlation(drawn, true) > 0.99, (tag, step)
 
 
-def likeness(drawn: npt.NDArray[np.uint8], true: torch.Tensor) -> float:
-    """Correlation of a picture [H, W, 3] with an image [3, H, W]; 1 where they are the same."""
+def correlation(drawn: npt.NDArray[np.uint8], true: torch.Tensor) -> float:
+    """Correlation of a picture [H, W, 3] with an image [3, H, W]; 1 if they are equal."""
     values = true.permute(1, 2, 0).numpy()  # [H, W, 3]
     assert drawn.shape == values.shape
     return float(np.corrcoef(drawn.ravel(), values.ravel())[0, 1])

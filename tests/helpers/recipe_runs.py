@@ -1,4 +1,4 @@
-"""Runs a recipe of examples/recipes in this process, watched or not."""
+"""Run a recipe of examples/recipes in this process, with or without fmapboard."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from module_hooks import hook_count
 from torch import Tensor, nn
 
 import fmapboard
@@ -17,7 +18,7 @@ RECIPES = Path(__file__).parents[2] / "examples" / "recipes"
 
 
 class NoBoard:
-    """What `fmapboard.watch` returns, without any effect."""
+    """Stands in for the logger of `fmapboard.watch` and does nothing."""
 
     def __enter__(self) -> NoBoard:
         return self
@@ -32,8 +33,8 @@ class NoBoard:
         pass
 
 
-class Complaints(logging.Handler):
-    """Collects what fmapboard warns about."""
+class WarningCollector(logging.Handler):
+    """Collects the warnings that fmapboard logs."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
@@ -44,29 +45,29 @@ class Complaints(logging.Handler):
 
 
 def names_of(recipe: str) -> dict[str, Any]:
-    """What the recipe's script defines."""
+    """The names that a recipe's script defines."""
     return runpy.run_path(str(RECIPES / f"{recipe}.py"), run_name=recipe)
 
 
 def train(recipe: str, logdir: Path, *, steps: int, every: int) -> dict[str, Tensor]:
-    """Train as the recipe does; the trained parameters and buffers.
+    """Train as the recipe does; return the trained parameters and buffers.
 
     Raises:
         AssertionError: fmapboard warned, or left a hook.
     """
-    heard, ours = Complaints(), logging.getLogger("fmapboard")
+    heard, ours = WarningCollector(), logging.getLogger("fmapboard")
     ours.addHandler(heard)
     try:
         model: nn.Module = names_of(recipe)["train"](steps, every, logdir)
     finally:
         ours.removeHandler(heard)
     assert heard.messages == []
-    assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
+    assert hook_count(model) == 0
     return model.state_dict()
 
 
 def train_unwatched(recipe: str, logdir: Path, *, steps: int) -> dict[str, Tensor]:
-    """The same without fmapboard."""
+    """`train` with `fmapboard.watch` replaced by a function that does nothing."""
 
     def nothing(*_: Any, **__: Any) -> NoBoard:
         return NoBoard()

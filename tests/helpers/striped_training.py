@@ -14,8 +14,8 @@ HOSTILE = "<img src=x onerror=top['hacked']=1>"
 STEPS = list(range(0, 60, 5))
 
 
-class Net(nn.Module):
-    """Two blocks and a layer whose name is markup; channel 3 of the first layer is dead."""
+class StripesNet(nn.Module):
+    """Two blocks and a layer whose name is HTML markup; channel 3 of the first layer is dead."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -35,7 +35,7 @@ class Net(nn.Module):
 
 
 def stripes(count: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Images whose stripes run in one of four directions, and which one."""
+    """Images [N, 3, 32, 32] with stripes in one of four directions, and the direction [N]."""
     which = torch.arange(count) % 4
     y, x = torch.meshgrid(torch.arange(32.0), torch.arange(32.0), indexing="ij")
     waves = torch.stack([x, y, x + y, x - y])[which]
@@ -46,7 +46,7 @@ def stripes(count: int) -> tuple[torch.Tensor, torch.Tensor]:
 def train(run: Path, steps: list[int], learning_rate: float = 0.05, poison: int = -1) -> None:
     """Train and log; at step ``poison`` the middle layer's weight becomes NaN."""
     torch.manual_seed(0)
-    model = Net()
+    model = StripesNet()
     optimizer = torch.optim.SGD(model.parameters(), lr=learning_rate)
     with fmapboard.watch(
         model, run, every=1, samples=2, inputs=True, activation_gradients=True, start_step=steps[0],

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from decoded_pictures import rgb_pixels
 from PIL import Image
 from tensorboard.backend.event_processing import tag_types
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -21,11 +22,11 @@ from fmapboard.writers.memory import MemoryWriter
 from fmapboard.writers.tensorboard import SummaryWriterAdapter, TensorBoardWriter
 
 Pixels = dict[str, list[np.ndarray]]
-"""tag -> one picture a sample, as RGB."""
+"""Tag -> one RGB picture per sample."""
 
 
 def step_of(number: int) -> LoggedStep:
-    """Three pictures (grey with two samples, palette, RGB) and one of everything else."""
+    """A step with three pictures (grey with two samples, palette, RGB) and one of all else."""
     noise = np.random.default_rng(number).integers(0, 250, (4, 40, 40, 3), np.uint8)
     grey = tuple(Picture(plane, tile=(40, 40)) for plane in noise[:2, ..., 0])
     return LoggedStep(
@@ -45,21 +46,14 @@ def step_of(number: int) -> LoggedStep:
     )  # fmt: skip
 
 
-def rgb(raster: Picture) -> np.ndarray:
-    if raster.palette is not None:
-        return raster.palette[raster.pixels]
-    if raster.pixels.ndim == 3:
-        return raster.pixels
-    return np.repeat(raster.pixels[..., None], 3, axis=2)
-
-
 def decoded(data: bytes) -> np.ndarray:
+    """The pixels of a PNG file as RGB, u8 [H, W, 3]."""
     with Image.open(io.BytesIO(data)) as image:
         return np.array(image.convert("RGB"))
 
 
 def rgb_of(step: LoggedStep) -> Pixels:
-    return {p.tag: [rgb(raster) for raster in p.samples] for p in step.pictures}
+    return {p.tag: [rgb_pixels(picture) for picture in p.samples] for p in step.pictures}
 
 
 class Case(ABC):
@@ -72,7 +66,7 @@ class Case(ABC):
 
     @abstractmethod
     def pictures(self, step: int) -> Pixels:
-        """What can be read of a step's pictures now, by anybody."""
+        """The pictures of a step that any reader finds now."""
 
     def end(self) -> None:
         self.writer.close()

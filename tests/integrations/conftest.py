@@ -1,4 +1,4 @@
-"""What tests of the frameworks rely on: no network, no state of an earlier test."""
+"""No network access and no state of an earlier test, for the tests of the frameworks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One training in five loops: plain PyTorch and each framework. Every loop returns its log run."""
+"""One training in five loops: plain PyTorch and each framework. Every loop returns its run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from tensorboard.backend.event_processing.plugin_event_accumulator import EventAccumulator
+from networks import NestedNet
+from run_reader import read, tags_of
 from tensorboard.util.tensor_util import make_ndarray
 from torch import Tensor, nn
 from torch.nn import functional
@@ -20,25 +21,18 @@ STEPS = 10
 BATCH = 4
 
 
-class Net(nn.Module):
-    """Convolutions at two depths, an in-place ReLU and BatchNorm; loss inside where asked for."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.stem = nn.Conv2d(3, 8, 5, padding=2)
-        self.relu = nn.ReLU(inplace=True)
-        self.inner = nn.Sequential(nn.Sequential(nn.Conv2d(8, 16, 3), nn.BatchNorm2d(16)))
-        self.head = nn.Linear(16, 4)
+class NetWithLoss(NestedNet):
+    """Returns logits; with labels a dict with the loss too, as the Trainer of transformers asks."""
 
     def forward(self, pixels: Tensor, labels: Tensor | None = None) -> Any:
-        logits = self.head(functional.relu(self.inner(self.relu(self.stem(pixels)))).mean((2, 3)))
+        logits = super().forward(pixels)
         if labels is None:
             return logits
         return {"loss": functional.cross_entropy(logits, labels), "logits": logits}
 
 
 def samples(count: int) -> TensorDataset:
-    """The first of 80 samples that are always the same."""
+    """The first of 80 fixed samples."""
     source = torch.Generator().manual_seed(1)
     labels = torch.randint(0, 4, (80,), generator=source)
     return TensorDataset(torch.randn(80, 3, 12, 12, generator=source)[:count], labels[:count])
@@ -49,7 +43,7 @@ def loader(batches: int) -> DataLoader[Any]:
 
 
 class Rows(IterableDataset[dict[str, Tensor]]):
-    """The same samples as the Trainer of transformers wants them, in order."""
+    """The same samples, in order and in the form that the Trainer of transformers expects."""
 
     def __init__(self, count: int) -> None:
         self.samples = samples(count)
@@ -58,9 +52,9 @@ class Rows(IterableDataset[dict[str, Tensor]]):
         return ({"pixels": pixels, "labels": label} for pixels, label in self.samples)
 
 
-def network() -> tuple[Net, torch.optim.Optimizer]:
+def network() -> tuple[NetWithLoss, torch.optim.Optimizer]:
     torch.manual_seed(0)
-    model = Net()
+    model = NetWithLoss()
     return model, torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
 
 
@@ -116,7 +110,7 @@ def lightning_module() -> Any:
 
     model, _ = network()
 
-    class Module(pl.LightningModule, Net):  # the network itself, so that names are the same
+    class Module(pl.LightningModule, NetWithLoss):  # so that layer names are the same
         def training_step(self, batch: Any, number: int) -> Tensor:
             return functional.cross_entropy(self(batch[0]), batch[1])
 
@@ -261,11 +255,10 @@ FRAMEWORKS = {
 
 
 def series(run: Path) -> dict[str, list[tuple[int, Any]]]:
-    """Every tag of a run with its steps and values, but for what a step took of time."""
-    accumulator = EventAccumulator(str(run), size_guidance={"tensors": 0})
-    accumulator.Reload()
+    """Tag -> steps and values of a run, without the time that logging took."""
+    accumulator = read(run)
     found: dict[str, list[tuple[int, Any]]] = {}
-    for tag in accumulator.Tags()["tensors"]:
+    for tag in tags_of(accumulator):
         plugin = accumulator.SummaryMetadata(tag).plugin_data.plugin_name
         for event in accumulator.Tensors(tag):
             found.setdefault(tag, []).append((event.step, _value(plugin, event.tensor_proto)))
@@ -285,7 +278,3 @@ def _value(plugin: str, proto: Any) -> Any:
 
 def steps(run: Path, tag: str = "gradient_norm/total") -> list[int]:
     return [step for step, _ in series(run)[tag]]
-
-
-def hooks(model: nn.Module) -> int:
-    return sum(len(m._forward_hooks) + len(m._forward_pre_hooks) for m in model.modules())

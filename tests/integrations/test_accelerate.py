@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 import torch
-from same_training import accelerator_in, hooks, loader, network, series, steps
+from module_hooks import hook_count
+from same_training import accelerator_in, loader, network, series, steps
 from torch.nn import functional
 
 import fmapboard
@@ -70,7 +71,7 @@ def test_under_bfloat16_the_records_are_those_of_accelerates_autocast(tmp_path: 
     assert first == (0, pytest.approx(norm, rel=1e-5))
 
 
-def test_norms_before_clipping_are_read_where_the_loop_says(tmp_path: Path) -> None:
+def test_norms_before_clipping_are_read_when_the_loop_calls_before_clipping(tmp_path: Path) -> None:
     accelerator = accelerator_in(tmp_path)
     model, optimizer, data = accelerator.prepare(*network(), loader(1))
     with watch(accelerator, model, optimizer) as board:
@@ -85,7 +86,7 @@ def test_norms_before_clipping_are_read_where_the_loop_says(tmp_path: Path) -> N
     assert run["gradient_norm/total"] == [(0, pytest.approx(0.05, rel=1e-4))]
 
 
-def test_an_evaluation_is_recorded_under_its_own_name_where_it_is_marked(tmp_path: Path) -> None:
+def test_a_marked_evaluation_is_recorded_under_its_own_name(tmp_path: Path) -> None:
     accelerator = accelerator_in(tmp_path)
     model, _, data = accelerator.prepare(*network(), loader(2))
     with watch(accelerator, model, every=1, name="validation") as board:
@@ -99,10 +100,10 @@ def test_an_evaluation_is_recorded_under_its_own_name_where_it_is_marked(tmp_pat
     run = series(tmp_path / "run" / "fmapboard")
     assert [step for step, _ in run["validation.feature_maps_8x3x5x5/stem"]] == [7]
     assert not any("gradient" in tag for tag in run)
-    assert hooks(model) == 0
+    assert hook_count(model) == 0
 
 
-def test_an_option_that_is_unknown_is_refused_with_the_closest(tmp_path: Path) -> None:
+def test_an_unknown_option_is_refused_with_the_closest_name(tmp_path: Path) -> None:
     accelerator = accelerator_in(tmp_path)
     with pytest.raises(fmapboard.ConfigurationError, match="no option 'sampels'; closest: samp"):
         watch(accelerator, network()[0], sampels=3)

@@ -1,4 +1,4 @@
-"""Every framework leaves the records that a plain loop leaves."""
+"""Every framework leaves the same records as a plain training loop."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 
 def comparable(run: Path) -> dict[str, list[tuple[int, Any]]]:
-    """A run without what takes its time, and without what a plain loop is not asked for."""
+    """A run's series without times, and without those that the plain loop does not log."""
     return {
         tag: [(s, pytest.approx(v, rel=1e-6) if isinstance(v, float) else v) for s, v in values]
         for tag, values in series(run).items()
@@ -52,7 +52,7 @@ def test_share_writer_writes_into_the_frameworks_own_file(framework: str, tmp_pa
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
-def test_a_directory_of_the_users_own_is_the_place(framework: str, tmp_path: Path) -> None:
+def test_a_log_dir_given_by_the_user_is_used(framework: str, tmp_path: Path) -> None:
     run = FRAMEWORKS[framework](tmp_path, log_dir=tmp_path / "mine")
     assert not run.exists()
     assert steps(tmp_path / "mine") == [0, 3, 6, 9]
@@ -69,13 +69,13 @@ def test_only_rank_0_writes(
 
 
 @pytest.mark.parametrize("framework", ["lightning", "transformers", "ignite"])
-def test_validation_is_recorded_on_request_alone_and_under_its_own_tag(
+def test_validation_is_recorded_only_on_request_and_under_its_own_tag(
     framework: str, tmp_path: Path
 ) -> None:
     tag = "validation.feature_maps_8x3x5x5/stem"
     assert tag not in series(FRAMEWORKS[framework](tmp_path / "without"))
     run = series(FRAMEWORKS[framework](tmp_path / "with", validation=True))
-    # Lightning validates at the end, the other two are told to at every fifth step.
+    # Lightning validates at the end, the other two at every fifth step.
     expected = {"lightning": [10], "transformers": [5, 10], "ignite": [5, 10]}
     assert [step for step, _ in run[tag]] == expected[framework]
     assert [step for step, _ in run["gradient_norm/total"]] == [0, 3, 6, 9]
@@ -91,7 +91,7 @@ def test_validation_is_recorded_on_request_alone_and_under_its_own_tag(
         ("accelerate", "accelerate", "accelerate"),
     ],
 )
-def test_a_missing_framework_is_one_line_that_says_what_to_install(
+def test_a_missing_framework_raises_one_line_that_names_what_to_install(
     framework: str, module: str, distributions: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, module, None)
@@ -122,7 +122,7 @@ def test_every_option_of_watch_is_an_option_of_the_integrations() -> None:
         ({"share_writer": True, "log_dir": "x"}, "log_dir and share_writer are mutually exclusive"),
     ],
 )
-def test_a_wrong_request_is_refused_before_training_begins(
+def test_an_invalid_option_is_refused_before_training_begins(
     options: dict[str, Any], text: str
 ) -> None:
     with pytest.raises(fmapboard.ConfigurationError, match=text):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from installed_commands import environment
 from same_training import steps
 
 ROOT = Path(__file__).parents[2]
@@ -23,7 +23,7 @@ def run(example: str, directory: Path, *arguments: str, processes: int = 1) -> s
             *arguments,
         ],
         cwd=directory,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"},
+        env=environment(HF_HUB_OFFLINE="1"),
         capture_output=True,
         text=True,
         timeout=240,
@@ -42,7 +42,7 @@ def run(example: str, directory: Path, *arguments: str, processes: int = 1) -> s
         ("with_accelerate", "accelerate/fmapboard", [0, 10]),
     ],
 )
-def test_an_example_runs_and_leaves_its_maps(
+def test_an_example_runs_and_logs_its_steps(
     example: str, place: str, expected: list[int], tmp_path: Path
 ) -> None:
     assert "tensorboard --logdir" in run(example, tmp_path, "--steps=11", f"--logdir={tmp_path}")

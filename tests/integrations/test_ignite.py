@@ -8,14 +8,15 @@ from typing import Any
 import pytest
 import torch
 from ignite.engine import Engine, Events, create_supervised_trainer
-from same_training import hooks, ignite_trainer, loader, network, series, steps
+from module_hooks import hook_count
+from same_training import ignite_trainer, loader, network, series, steps
 from torch import nn
 from torch.nn import functional
 
 from fmapboard.integrations.ignite import FeatureMapHandler
 
 
-def test_without_a_logger_the_run_is_named_as_summary_writer_names_it(
+def test_without_a_logger_the_run_is_named_as_by_summary_writer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -27,25 +28,23 @@ def test_without_a_logger_the_run_is_named_as_summary_writer_names_it(
     assert steps(run) == [0, 2]
 
 
-def test_an_exception_is_raised_as_without_the_handler_and_no_hook_stays(tmp_path: Path) -> None:
+def test_an_exception_is_raised_as_without_the_handler_and_no_hook_remains(tmp_path: Path) -> None:
     model, _ = network()
 
     def update(engine: Engine, batch: Any) -> None:
         model(batch[0])
-        assert hooks(model) > 0
+        assert hook_count(model) > 0
         raise RuntimeError("a bug of the user's")
 
     trainer = Engine(update)
     FeatureMapHandler(model, every=1, log_dir=tmp_path).attach(trainer)
     with pytest.raises(RuntimeError, match="a bug of the user's"):
         trainer.run(loader(4))
-    assert hooks(model) == 0
+    assert hook_count(model) == 0
 
 
 @pytest.mark.parametrize("first", ["ours", "theirs"])
-def test_a_handler_of_the_users_that_swallows_exceptions_still_does(
-    first: str, tmp_path: Path
-) -> None:
+def test_a_user_handler_that_swallows_exceptions_still_does(first: str, tmp_path: Path) -> None:
     model, _ = network()
     caught: list[BaseException] = []
     trainer = Engine(lambda engine, batch: 1 / 0)
@@ -56,10 +55,10 @@ def test_a_handler_of_the_users_that_swallows_exceptions_still_does(
         trainer.add_event_handler(Events.EXCEPTION_RAISED, lambda _, error: caught.append(error))
     trainer.run(loader(4))
     assert [type(error) for error in caught] == [ZeroDivisionError]
-    assert hooks(model) == 0
+    assert hook_count(model) == 0
 
 
-def test_a_resumed_engine_goes_on_where_its_state_was(tmp_path: Path) -> None:
+def test_a_resumed_engine_continues_from_its_state(tmp_path: Path) -> None:
     def trained(epochs: int, state: dict[str, Any] | None) -> dict[str, Any]:
         model, optimizer = network()
         trainer = ignite_trainer(model, optimizer, 2, None)
@@ -77,7 +76,7 @@ def test_a_resumed_engine_goes_on_where_its_state_was(tmp_path: Path) -> None:
     assert steps(tmp_path) == [0, 2, 4, 6, 8, 10]
 
 
-def test_a_terminated_engine_lets_go(tmp_path: Path) -> None:
+def test_a_terminated_engine_leaves_no_hook(tmp_path: Path) -> None:
     model, optimizer = network()
     trainer = ignite_trainer(model, optimizer, 1, None)
     trainer.add_event_handler(
@@ -85,7 +84,7 @@ def test_a_terminated_engine_lets_go(tmp_path: Path) -> None:
     )
     FeatureMapHandler(model, every=1, log_dir=tmp_path).attach(trainer)
     trainer.run(loader(10))
-    assert hooks(model) == 0
+    assert hook_count(model) == 0
     assert steps(tmp_path) == [0, 1, 2]
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 import torch
+from module_hooks import hook_count
 from same_training import (
-    hooks,
     lightning,
     lightning_module,
     lightning_trainer,
@@ -25,7 +25,7 @@ from torch.nn import functional
 import fmapboard
 from fmapboard.integrations.lightning import FeatureMapCallback
 
-# Lightning's hints: few workers, no validation data, a directory that is used again, no seed.
+# Hints of Lightning about few workers, no validation data, a reused directory and no seed.
 pytestmark = [
     pytest.mark.filterwarnings("ignore::lightning.fabric.utilities.warnings.PossibleUserWarning"),
     pytest.mark.filterwarnings("ignore:Checkpoint directory .* not empty:UserWarning"),
@@ -81,7 +81,7 @@ def test_share_writer_without_a_tensorboard_logger_is_refused(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("when", [{"every_n_train_steps": 5}, {"every_n_epochs": 1}])
-def test_a_resumed_training_goes_on_where_the_checkpoint_was(
+def test_a_resumed_training_continues_from_the_checkpoint(
     tmp_path: Path, when: dict[str, int]
 ) -> None:
     import lightning.pytorch as pl
@@ -101,10 +101,10 @@ def test_a_resumed_training_goes_on_where_the_checkpoint_was(
     (saved,) = (tmp_path / "saved").glob("*step=5.ckpt")
     run = run_of(fit(str(saved), 12))
     assert steps(run) == [0, 2, 4, 6, 8, 10]
-    assert len(list(run.iterdir())) == 2  # the first run's 6 is void
+    assert len(list(run.iterdir())) == 2  # step 6 of the first run is discarded
 
 
-def test_a_second_fit_goes_on_as_well(tmp_path: Path) -> None:
+def test_a_second_fit_continues_the_run(tmp_path: Path) -> None:
     trainer = lightning_trainer(tmp_path, [FeatureMapCallback(every=2)], max_steps=4)
     module = lightning_module()
     trainer.fit(module, loader(10))
@@ -193,12 +193,12 @@ def test_several_optimizers_count_as_lightnings_own_charts_do(tmp_path: Path) ->
     assert [step for step, _ in own["loss"]] == list(range(10))
 
 
-def test_a_training_that_breaks_off_leaves_no_hooks_and_its_records(tmp_path: Path) -> None:
+def test_a_training_that_fails_leaves_its_records_and_no_hook(tmp_path: Path) -> None:
     class Breaking(type(lightning_module())):  # type: ignore[misc]  # made in a function
         def training_step(self, batch: Any, number: int) -> Tensor:
             loss = super().training_step(batch, number)
             if number == 3:
-                assert hooks(self) > 0
+                assert hook_count(self) > 0
                 raise RuntimeError("a bug of the user's")
             return loss
 
@@ -206,7 +206,7 @@ def test_a_training_that_breaks_off_leaves_no_hooks_and_its_records(tmp_path: Pa
     trainer = lightning_trainer(tmp_path, [FeatureMapCallback(every=1)])
     with pytest.raises(RuntimeError, match="a bug of the user's"):
         trainer.fit(module, loader(10))
-    assert hooks(module) == 0
+    assert hook_count(module) == 0
     assert steps(run_of(trainer)) == [0, 1, 2]
 
 
@@ -217,7 +217,7 @@ def test_a_fast_dev_run_writes_no_files(tmp_path: Path, monkeypatch: pytest.Monk
     assert not list(tmp_path.rglob("*tfevents*"))
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Lightning 2.5 about jsonargparse
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of Lightning 2.5, about jsonargparse
 def test_lightning_cli_configures_the_callback(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -233,7 +233,7 @@ def test_lightning_cli_configures_the_callback(
         "    - class_path: fmapboard.integrations.lightning.FeatureMapCallback\n"
         "      init_args: {every: 2, layers: ['stem', 'inner*'], samples: 2, validation: true}\n"
     )
-    monkeypatch.setenv("JSONARGPARSE_DEPRECATION_WARNINGS", "off")  # Lightning's own calls
+    monkeypatch.setenv("JSONARGPARSE_DEPRECATION_WARNINGS", "off")  # of calls in Lightning itself
     monkeypatch.setattr(sys, "argv", ["train.py", "--config", str(config)])
     cli = LightningCLI(type(lightning_module()), run=False, save_config_callback=None)
     cli.trainer.fit(cli.model, loader(4), loader(2))

@@ -1,4 +1,4 @@
-"""Steps that begin and end at two events, as the callbacks of every framework mark them."""
+"""Steps that begin and end at two events, as in the callbacks of the frameworks."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import logging
 
 import pytest
 import torch
-from same_training import hooks, loader, network
+from module_hooks import hook_count
+from same_training import loader, network
 from torch.nn import functional
 
 import fmapboard
 from fmapboard.writers.memory import MemoryWriter
 
 
-def test_a_step_begun_again_under_its_number_goes_on() -> None:
+def test_a_step_begun_again_with_the_same_number_continues() -> None:
     model, optimizer = network()
     kept, batches = MemoryWriter(), list(loader(4))
     board = fmapboard.watch(model, writer=kept, every=1)
@@ -32,7 +33,7 @@ def test_a_step_begun_again_under_its_number_goes_on() -> None:
     assert first.statistics.maximum == pytest.approx(expected.amax((0, 2, 3)).numpy(), rel=1e-5)
 
 
-def test_a_step_of_validation_records_passes_in_eval_mode_and_nothing_of_an_optimizer(
+def test_a_validation_step_records_passes_in_eval_mode_and_nothing_of_an_optimizer(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     model, optimizer = network()
@@ -54,10 +55,10 @@ def test_a_step_of_validation_records_passes_in_eval_mode_and_nothing_of_an_opti
     assert found.statistics.maximum == pytest.approx(expected.amax((0, 2, 3)).numpy(), rel=1e-5)
     assert not any("gradient" in tag for tag in step.scalars)
     assert caplog.records == []
-    assert hooks(model) == 0
+    assert hook_count(model) == 0
 
 
-def test_a_step_of_validation_without_an_optimizer_is_no_cause_for_a_warning(
+def test_a_validation_step_without_an_optimizer_logs_no_warning(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     model, _ = network()

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import torch
 import transformers
-from same_training import hooks, loader, network, series, steps, transformers_trainer
+from module_hooks import hook_count
+from same_training import loader, network, series, steps, transformers_trainer
 from torch import Tensor, nn
 from torch.utils.data import Dataset
 
@@ -99,7 +100,7 @@ def test_without_tensorboard_the_run_has_a_directory_below_the_output(tmp_path: 
     assert steps(run) == [0, 2]
 
 
-def test_a_tensorboard_callback_behind_ours_is_found_as_well(tmp_path: Path) -> None:
+def test_a_tensorboard_callback_added_after_ours_is_found_too(tmp_path: Path) -> None:
     from torch.utils.tensorboard import SummaryWriter
     from transformers.integrations import TensorBoardCallback
 
@@ -128,7 +129,7 @@ def test_under_bfloat16_the_records_are_those_of_the_trainers_autocast(tmp_path:
     assert first == (0, pytest.approx(norm, rel=1e-5))
 
 
-def test_a_resumed_training_goes_on_where_the_checkpoint_was(tmp_path: Path) -> None:
+def test_a_resumed_training_continues_from_the_checkpoint(tmp_path: Path) -> None:
     def trained(until: int, **resume: Any) -> None:
         callback = FeatureMapCallback(every=2, log_dir=tmp_path / "maps")
         trainer = transformers_trainer(
@@ -153,7 +154,7 @@ def test_an_evaluation_does_not_enter_the_records_of_training(tmp_path: Path) ->
     assert evaluated == maps()
 
 
-def test_a_training_that_broke_off_is_let_go_of_by_the_next(tmp_path: Path) -> None:
+def test_the_next_training_cleans_up_after_one_that_failed(tmp_path: Path) -> None:
     class Breaking(transformers.Trainer):  # type: ignore[misc]  # untyped
         breaks = True
 
@@ -169,5 +170,5 @@ def test_a_training_that_broke_off_is_let_go_of_by_the_next(tmp_path: Path) -> N
         trainer.train()
     trainer.breaks = False
     trainer.train()
-    assert hooks(trainer.model) == 0
+    assert hook_count(trainer.model) == 0
     assert steps(run_of(tmp_path)) == list(range(10))

@@ -1,10 +1,9 @@
-"""What the tab's routes say of runs that were really written."""
+"""The answers of the tab's routes about runs that fmapboard wrote."""
 
 from __future__ import annotations
 
 import io
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,22 +11,13 @@ import numpy as np
 import pytest
 from PIL import Image
 from read_grid import read_maps
+from tab_answers import unpacked
+from tab_client import Tab, open_tab
 
 from fmapboard.records import PixelMark
 from fmapboard.render.palettes import palette
 
-Tab = Any  # tests/plugin/conftest.py
 KEY = "fmapboard/0"
-
-
-def arrays(facts: dict[str, Any], body: bytes) -> dict[str, np.ndarray]:
-    """Arrays that lie one after the other."""
-    found, at = {}, 0
-    for entry in facts["arrays"]:
-        count = math.prod(entry["shape"])
-        found[entry["name"]] = np.frombuffer(body, "<f4", count, at).reshape(entry["shape"])
-        at += 4 * count
-    return found
 
 
 def pictures(facts: dict[str, Any], body: bytes) -> dict[tuple[str, int], bytes]:
@@ -39,7 +29,9 @@ def pictures(facts: dict[str, Any], body: bytes) -> dict[tuple[str, int], bytes]
     }
 
 
-def test_runs_are_listed_naturally_with_the_number_of_their_layers(tab: Tab, logdir: Path) -> None:
+def test_runs_are_listed_in_natural_order_with_the_number_of_their_layers(
+    tab: Tab, logdir: Path
+) -> None:
     answer = tab.ask("data/runs")
     assert [(run["run"], run["layers"]) for run in answer["runs"]] == [("run2", 2), ("run10", 4)]
     assert answer["logdir"] == str(logdir)
@@ -75,7 +67,7 @@ def test_two_models_of_one_run_are_kept_apart_by_name(tab: Tab) -> None:
 def test_the_overview_counts_bad_channels_and_gives_the_range_of_the_rest(tab: Tab) -> None:
     health = tab.health("run2", KEY, 10)
     change, std = health.pop("change"), health.pop("std")
-    assert health.pop("dead_known") in (True, False)  # where the writer knows what follows
+    assert health.pop("dead_known") in (True, False)  # if the writer knows which layer follows
     assert health.pop("channels_dead") in (0, 1)
     assert health == {
         "key": KEY, "step": 10, "minimum": -5.0, "maximum": 8.0, "mean": 2.25,
@@ -88,17 +80,19 @@ def test_the_overview_counts_bad_channels_and_gives_the_range_of_the_rest(tab: T
     assert change == pytest.approx(3 / math.sqrt(1.25) / 4)
 
 
-def test_the_overview_knows_no_change_at_the_first_step(tab: Tab) -> None:
+def test_the_overview_has_no_change_at_the_first_step(tab: Tab) -> None:
     assert tab.health("run2", KEY, 0)["change"] is None
 
 
-def test_an_activation_module_s_dead_channels_are_counted(tab: Tab) -> None:
+def test_dead_channels_of_an_activation_module_are_counted(tab: Tab) -> None:
     health = tab.health("run2", "fmapboard/1", 20)
     assert (health["dead_known"], health["channels_dead"]) == (True, 1)
 
 
 @pytest.mark.parametrize(("asked", "shown"), [(-5, 0), (0, 0), (9, 0), (10, 10), (999, 20)])
-def test_the_overview_is_of_the_kept_step_before(tab: Tab, asked: int, shown: int) -> None:
+def test_the_overview_is_that_of_the_latest_kept_step_up_to_the_requested_one(
+    tab: Tab, asked: int, shown: int
+) -> None:
     assert tab.health("run2", KEY, asked)["step"] == shown
 
 
@@ -107,7 +101,7 @@ def test_one_answer_holds_all_pictures_and_arrays_of_a_layer(tab: Tab) -> None:
     assert facts["header"]["kernel_shape"] == [5, 1, 1, 1]
     assert (facts["step"], facts["missing"]) == (0, [])
     assert sum(part["length"] for part in facts["parts"]) == len(body)
-    numbers = arrays(facts["parts"][0], body)
+    numbers = unpacked(facts["parts"][0]["arrays"], body)
     assert numbers["feature_maps.maximum"].tolist()[:3] == [3.0, 6.0, 5.0]
     drawn = pictures(facts, body)
     roles = ("inputs", "feature_maps", "gradients_of_maps")
@@ -119,7 +113,7 @@ def test_one_answer_holds_all_pictures_and_arrays_of_a_layer(tab: Tab) -> None:
 
 def test_values_and_marks_come_back_from_the_pictures(tab: Tab) -> None:
     facts, body = tab.open("data/maps", run="run2", key=KEY, step=20)
-    numbers = arrays(facts["parts"][0], body)
+    numbers = unpacked(facts["parts"][0]["arrays"], body)
     lo, hi = numbers["feature_maps.lo"][1], numbers["feature_maps.hi"][1]
     png = Image.open(io.BytesIO(pictures(facts, body)["feature_maps", 1])).convert("RGB")
     values, marks = read_maps(np.asarray(png), lo, hi, (2, 2), palette("grey"))
@@ -134,7 +128,7 @@ def test_kernels_are_named_missing_only_where_they_were_logged(tab: Tab) -> None
     assert facts["missing"] == []
 
 
-def test_an_answer_may_be_kept_only_under_the_wall_time_that_it_has(tab: Tab) -> None:
+def test_an_answer_may_be_cached_only_if_the_request_names_its_wall_time(tab: Tab) -> None:
     time = tab.layer("run2", KEY)["wall_times"][1]
     for route, query in (("data/maps", {"step": 10}), ("data/input", {"step": 10})):
         for ts, kept in ((repr(time), True), (repr(time + 1), False), (None, False)):
@@ -143,13 +137,13 @@ def test_an_answer_may_be_kept_only_under_the_wall_time_that_it_has(tab: Tab) ->
             assert (control == "private, max-age=3600") == kept, (route, ts, control)
 
 
-def test_history_is_one_table_of_steps_and_channels_an_array(tab: Tab) -> None:
+def test_history_is_one_table_of_steps_and_channels_per_array(tab: Tab) -> None:
     facts, body = tab.open("data/history", run="run2", key=KEY)
-    tables = arrays(facts, body)
+    tables = unpacked(facts["arrays"], body)
     nan = float("nan")
     assert facts["steps"] == [0, 10, 20]
     assert len(facts["wall_times"]) == 3
-    wanted = {
+    expected = {
         "feature_maps.mean": [
             [1.5, 3, 5, nan, -2.5], [2.5, 5, 5, nan, -3.5], [3.5, 7, 5, nan, -4.5],
         ],
@@ -158,7 +152,7 @@ def test_history_is_one_table_of_steps_and_channels_an_array(tab: Tab) -> None:
         "feature_maps.constant": [[0, 0, 1, 0, 0]] * 3,
         "inputs.maximum": [[3], [4], [5]],
     }  # fmt: skip
-    for name, table in wanted.items():
+    for name, table in expected.items():
         np.testing.assert_array_equal(tables[name], np.array(table, np.float32), err_msg=name)
     assert tables["gradients_of_maps.mean"].shape == (3, 5)
     assert "gradients_of_maps.dead" not in tables
@@ -166,7 +160,7 @@ def test_history_is_one_table_of_steps_and_channels_an_array(tab: Tab) -> None:
 
 def test_history_of_an_activation_module_shows_its_dead_channels(tab: Tab) -> None:
     facts, body = tab.open("data/history", run="run2", key="fmapboard/1")
-    assert arrays(facts, body)["feature_maps.dead"].tolist() == [[0, 0, 0, 0, 1]] * 3
+    assert unpacked(facts["arrays"], body)["feature_maps.dead"].tolist() == [[0, 0, 0, 0, 1]] * 3
 
 
 def test_numbers_are_those_of_the_layer_its_own_parameters_and_the_whole_model(tab: Tab) -> None:
@@ -190,22 +184,24 @@ def test_numbers_are_those_of_the_layer_its_own_parameters_and_the_whole_model(t
     assert (chart["edges"][0][0], chart["edges"][0][-1], sum(chart["counts"][0])) == (-4, 6, 48)
 
 
-def test_numbers_of_a_layer_are_not_those_of_one_whose_name_begins_alike(tab: Tab) -> None:
+def test_numbers_of_a_layer_exclude_those_of_layers_whose_names_begin_alike(tab: Tab) -> None:
     numbers = tab.ask("data/numbers", run="run2", key="fmapboard/1")
     assert not [tag for tag in numbers["scalars"] if tag.startswith("gradient_norm/0")]
     assert "dead_channels/1" in numbers["scalars"]
 
 
 @pytest.mark.parametrize(("asked", "shown"), [(-1, 0), (15, 10), (20, 20), (99, 20)])
-def test_the_input_is_that_of_the_kept_step_before(tab: Tab, asked: int, shown: int) -> None:
+def test_the_input_is_that_of_the_latest_kept_step_up_to_the_requested_one(
+    tab: Tab, asked: int, shown: int
+) -> None:
     answer = tab.get("data/input", run="run10", name="gan", sample=1, step=asked)
     assert (answer.status_code, answer.headers["Content-Type"]) == (200, "image/png")
     assert answer.headers["X-Step"] == str(shown)
     assert Image.open(io.BytesIO(answer.data)).size == (2, 2)
 
 
-def test_the_second_look_at_a_step_reads_no_record_again(
-    logdir: Path, open_tab: Callable[..., Tab], monkeypatch: pytest.MonkeyPatch
+def test_a_second_request_for_a_step_reads_no_record_again(
+    logdir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tab = open_tab(logdir)
     reads, read_blob = [], tab.provider.read_blob
@@ -216,6 +212,6 @@ def test_the_second_look_at_a_step_reads_no_record_again(
 
     monkeypatch.setattr(tab.provider, "read_blob", counted)
     tab.ask("data/overview", run="run2", step=10)
-    assert len(reads) == 8  # header and arrays of two layers, now and before
+    assert len(reads) == 8  # header and arrays of two layers, at this step and the one before
     tab.ask("data/overview", run="run2", step=10)
     assert len(reads) == 8

@@ -9,7 +9,7 @@ from browser_visitor import Person
 from striped_training import HOSTILE, STEPS
 
 
-def test_one_slider_moves_everything_and_the_first_step_is_there(
+def test_one_slider_moves_everything_back_to_the_first_step(
     address: str, visit: Callable[..., Person]
 ) -> None:
     person = visit(address, run="good", layer="fmapboard/stem.0")
@@ -27,7 +27,9 @@ def test_one_slider_moves_everything_and_the_first_step_is_there(
     person.drawn(STEPS[-1])
 
 
-def test_charts_share_the_step_and_choose_it(address: str, visit: Callable[..., Person]) -> None:
+def test_charts_show_the_step_and_a_click_on_one_changes_it(
+    address: str, visit: Callable[..., Person]
+) -> None:
     person = visit(address, run="good", layer="fmapboard/block.0")
     charts = person.see(".charts canvas.chart:visible")
     charts.nth(2).wait_for()

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 import torch
 from browser_visitor import Person
-from striped_training import HOSTILE, Net, stripes
+from striped_training import HOSTILE, StripesNet, stripes
 
 
 def test_layers_are_found_in_order_by_kernel_and_by_name(
@@ -29,9 +29,7 @@ def test_layers_are_found_in_order_by_kernel_and_by_name(
     person.see(".layers .note:visible").wait_for()
 
 
-def test_a_sick_layer_stands_out_without_being_opened(
-    address: str, visit: Callable[..., Person]
-) -> None:
+def test_a_layer_with_nan_is_marked_in_the_list(address: str, visit: Callable[..., Person]) -> None:
     person = visit(address, run="bad")
     person.see(".layer[data-severity='3']").first.wait_for()
     assert "NaN" in person.see(".layer[data-severity='3'] .badge").first.text_content()
@@ -44,7 +42,7 @@ def test_the_value_under_the_cursor_is_the_logged_one(
     address: str, visit: Callable[..., Person]
 ) -> None:
     torch.manual_seed(0)
-    model = Net()
+    model = StripesNet()
     images, _ = stripes(16)
     with torch.no_grad():
         true = model.stem[0](images)  # [16, 16, 32, 32], of step 0 with the same seed
@@ -60,7 +58,7 @@ def test_the_value_under_the_cursor_is_the_logged_one(
     assert value == pytest.approx(float(true[0, 5, 20, 7]), abs=unit + 1e-3)
 
 
-def test_all_channels_are_drawn_and_a_dead_one_is_unmistakable(
+def test_all_channels_are_drawn_and_a_dead_one_is_marked(
     address: str, visit: Callable[..., Person]
 ) -> None:
     person = visit(address, run="good", layer="fmapboard/stem.0", colours="grey")
@@ -96,7 +94,7 @@ def test_scale_colours_sort_and_size_change_the_picture(
     assert len(pictures) == 10
 
 
-def test_a_channel_is_seen_closely_over_the_input_with_its_numbers(
+def test_an_opened_channel_shows_its_numbers_and_can_overlay_the_input(
     address: str, visit: Callable[..., Person]
 ) -> None:
     person = visit(address, run="good", layer="fmapboard/stem.0")
@@ -135,7 +133,7 @@ def test_two_sides_are_compared_channel_by_channel(
     assert f"p.feature_maps.compare={kind}" in person.page.url
 
 
-def test_gradients_and_inputs_stand_in_the_place_of_the_maps(
+def test_inputs_gradients_and_kernels_can_replace_the_maps(
     address: str, visit: Callable[..., Person]
 ) -> None:
     person = visit(address, run="good", layer="fmapboard/block.0")

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import torch
 from browser_visitor import PATIENCE_MS, Person
-from striped_training import STEPS, Net, stripes, train
+from striped_training import STEPS, StripesNet, stripes, train
 from torch import nn
 
 import fmapboard
 
 
-def test_a_layer_and_step_is_asked_for_once_and_nothing_while_hidden(
+def test_a_layer_and_step_is_requested_once_and_nothing_while_hidden(
     address: str, visit: Callable[..., Person]
 ) -> None:
     person = visit(address, run="good", layer="fmapboard/block.0")
@@ -31,20 +31,20 @@ def test_a_layer_and_step_is_asked_for_once_and_nothing_while_hidden(
     person.page.get_by_role("tab", name="Images", exact=False).click()
     person.wait("window.innerHeight === 0")
     asked.clear()
-    person.page.locator(".reload-button").click()  # TensorBoard tells the hidden tab of it
+    person.page.locator(".reload-button").click()  # TensorBoard notifies the hidden tab
     person.frame.evaluate("new Promise((done) => setTimeout(done, 2500))")
     assert [url for url in asked if "plugin/feature_maps/data" in url] == []
     with person.page.expect_request(lambda request: "/data/layers?" in request.url):
         person.page.get_by_role("tab", name="Feature maps", exact=False).click()
 
 
-def test_what_a_hidden_tab_was_told_of_it_asks_for_when_it_is_shown(
+def test_a_reload_of_a_hidden_tab_is_requested_once_it_is_shown(
     address: str, visit: Callable[..., Person]
 ) -> None:
     person = visit(address, run="good", layer="fmapboard/block.0")
     person.drawn(STEPS[-1])
     height = "height => { document.querySelector('iframe').style.height = height; }"
-    person.page.evaluate(height, "0px")  # as TensorBoard does, but unannounced when shown again
+    person.page.evaluate(height, "0px")  # hidden as by TensorBoard
     person.wait("window.innerHeight === 0")
     asked: list[str] = []
     person.page.on("request", lambda request: asked.append(request.url))
@@ -56,7 +56,7 @@ def test_what_a_hidden_tab_was_told_of_it_asks_for_when_it_is_shown(
         person.page.evaluate(height, "")
 
 
-def test_an_empty_directory_says_what_to_do_and_fills_by_itself(
+def test_an_empty_directory_shows_what_to_do_until_a_run_appears(
     serve: Callable[[Path], str], visit: Callable[..., Person], tmp_path: Path
 ) -> None:
     person = visit(serve(tmp_path))
@@ -90,7 +90,7 @@ def test_a_reload_picks_up_the_steps_of_a_training_that_goes_on(
     serve: Callable[[Path], str], visit: Callable[..., Person], tmp_path: Path
 ) -> None:
     images, which = stripes(8)
-    model = Net()
+    model = StripesNet()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
 
     def go_on(steps: int) -> None:

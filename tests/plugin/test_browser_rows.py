@@ -148,7 +148,7 @@ def test_rows_are_compared_with_another_step_sample_or_role(
     assert any(re.search(r"position \d+ · difference", text) for text in said)
 
 
-def test_inputs_gradients_and_kernels_of_a_sequence_are_there(
+def test_inputs_gradients_and_kernels_of_a_sequence_are_shown(
     address: str, visit: Callable[..., Person]
 ) -> None:
     person = visit(address, run="audio", layer="fmapboard/first")

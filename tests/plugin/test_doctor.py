@@ -1,4 +1,4 @@
-"""`fmapboard doctor` finds out where TensorBoard runs, and what is wrong there."""
+"""`fmapboard doctor` finds the TensorBoard that would run, and problems of its installation."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def script(path: Path, *lines: str) -> Path:
 
 
 def python_that_says(path: Path, found: dict[str, Any]) -> Path:
-    """An interpreter that answers what is asked of it with these findings."""
+    """A fake interpreter that prints these findings."""
     return script(path, "#!/bin/sh", f"echo '{json.dumps(found)}'")
 
 
@@ -38,7 +38,7 @@ def command_of(folder: Path, python: Path | str) -> None:
     script(folder / "tensorboard", f"#!{python}", "import tensorboard")
 
 
-def test_this_installation_is_well(
+def test_this_installation_has_no_problem(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command_of(tmp_path, sys.executable)
@@ -52,7 +52,7 @@ def test_this_installation_is_well(
     assert "PROBLEM" not in out
 
 
-def test_without_the_command_on_path_it_says_what_to_type(
+def test_without_the_command_on_path_doctor_prints_what_to_type(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -89,7 +89,7 @@ def test_a_tensorboard_of_another_python_without_fmapboard_is_a_problem(
         ({"broken": ["x (y:Z): KeyError: 1"]}, "stops TensorBoard from starting: x (y:Z)"),
     ],
 )
-def test_what_keeps_the_tab_away_is_a_problem(
+def test_whatever_keeps_the_tab_from_loading_is_a_problem(
     tmp_path: Path, changes: dict[str, Any], said: str
 ) -> None:
     findings = examine(str(python_that_says(tmp_path / "python", {**FOUND, **changes})))
@@ -98,7 +98,7 @@ def test_what_keeps_the_tab_away_is_a_problem(
     assert not [finding for finding in findings if "tab is installed" in finding.text]
 
 
-def test_what_a_person_may_want_to_know_is_a_note(tmp_path: Path) -> None:
+def test_anything_else_worth_knowing_is_a_note(tmp_path: Path) -> None:
     versions = {**FOUND["versions"], "fmapboard": "0.0.1", "tensorboard-data-server": None}
     running = [{"port": 6006, "started": 1.7e9, "logdir": "runs"}]
     found = {**FOUND, "versions": versions, "running": running}
@@ -108,14 +108,16 @@ def test_what_a_person_may_want_to_know_is_a_note(tmp_path: Path) -> None:
     assert "port 6006 since 2023-11-1" in notes[2]
 
 
-def test_a_python_that_cannot_be_asked_is_a_problem(tmp_path: Path) -> None:
+def test_an_interpreter_that_does_not_answer_is_a_problem(tmp_path: Path) -> None:
     dumb = script(tmp_path / "python", "#!/bin/sh", "exit 3")
     (finding,) = examine(str(dumb))
     assert "could not be run" in finding.text
     assert finding.weight is doctor.Weight.PROBLEM
 
 
-def test_the_python_of_a_command_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_interpreter_of_a_command_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     python = script(tmp_path / "python7", "#!/bin/sh")
     monkeypatch.setenv("PATH", str(tmp_path))
     cases = {
@@ -126,8 +128,8 @@ def test_the_python_of_a_command_is_found(tmp_path: Path, monkeypatch: pytest.Mo
         "no script": (["\x7fELF"], None),
         "gone": ([f"#!{tmp_path}/nowhere"], None),
     }
-    for name, (lines, wanted) in cases.items():
-        assert interpreter_of(script(tmp_path / name, *lines)) == wanted, name
+    for name, (lines, expected) in cases.items():
+        assert interpreter_of(script(tmp_path / name, *lines)) == expected, name
     windows = tmp_path / "tensorboard.exe"
     windows.write_bytes(b"MZ")
     assert interpreter_of(windows) is None
@@ -135,7 +137,7 @@ def test_the_python_of_a_command_is_found(tmp_path: Path, monkeypatch: pytest.Mo
     assert interpreter_of(windows) == str(tmp_path / "python.exe")
 
 
-def test_an_installation_tells_its_versions_and_that_the_tab_loads() -> None:
+def test_the_probe_reports_versions_and_that_the_tab_loads() -> None:
     found = inspect()
     assert found["versions"]["fmapboard"] == "0.1.0"
     assert found["versions"]["tensorboard"].startswith("2.")
@@ -143,7 +145,7 @@ def test_an_installation_tells_its_versions_and_that_the_tab_loads() -> None:
     assert os.path.samefile(found["executable"], sys.executable)
 
 
-def test_an_installation_tells_why_the_tab_does_not_load(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_probe_reports_why_the_tab_does_not_load(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "fmapboard.plugin.plugin", None)
     assert inspect()["tab"].startswith("ModuleNotFoundError: ")
 
@@ -160,7 +162,7 @@ def test_an_installation_tells_why_the_tab_does_not_load(monkeypatch: pytest.Mon
         ),
     ],
 )
-def test_what_to_install_is_where_this_installation_came_from(
+def test_the_suggested_source_is_that_of_this_installation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, noted: Any, text: str
 ) -> None:
     folder = tmp_path / "fmapboard-0.1.0.dist-info"

@@ -1,4 +1,4 @@
-"""The front end's pure modules: their own tests, and that they read what Python writes."""
+"""The pure modules of the front end pass their own tests and read what Python writes."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from decoded_pictures import rgb_pixels
 from read_grid import read_maps
 from reduced_maps import reduced
 from torch import nn
@@ -27,7 +28,7 @@ STATIC = ROOT / "src" / "fmapboard" / "plugin" / "static"
 
 
 def find_node() -> str | None:
-    """Node of the system, else the one that Playwright's Python package brings along."""
+    """Path of the system's Node, or of the one in Playwright's Python package."""
     found = shutil.which("node")
     if found is None:
         try:
@@ -47,7 +48,7 @@ def node() -> str:
 
 
 def ask(node: str, script: str, given: Any = None) -> Any:
-    """What a module's script prints as JSON; ``given`` is there as a variable."""
+    """Run a module script and parse the JSON that it prints; ``given`` is a variable in it."""
     code = f"const given = {json.dumps(given)};\n{script}"
     done = subprocess.run(
         [node, "--input-type=module", "--eval", code],
@@ -74,19 +75,19 @@ def test_the_pure_modules_pass_their_own_tests(node: str) -> None:
     assert "# skipped 0" in done.stdout
 
 
-def test_every_module_says_that_it_is_checked() -> None:
+def test_every_module_turns_type_checking_on() -> None:
     for path in sorted(STATIC.rglob("*.js")):
         assert path.read_text().startswith("// @ts-check\n/** "), path.name
 
 
-def test_no_module_makes_markup_from_text() -> None:
+def test_no_module_parses_text_as_markup_or_code() -> None:
     for path in sorted(STATIC.rglob("*.js")):
         text = path.read_text()
         for word in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("):
             assert word not in text, (path.name, word)
 
 
-def test_nothing_is_loaded_from_elsewhere() -> None:
+def test_nothing_is_loaded_from_another_host() -> None:
     for path in sorted([*STATIC.rglob("*.js"), *STATIC.rglob("*.css")]):
         text = path.read_text().replace("http://www.w3.org/2000/svg", "")
         assert "http://" not in text, path.name
@@ -145,8 +146,7 @@ def test_the_front_end_reads_back_what_the_writer_drew(node: str, name: str, mar
         flat[0, 4], hi[0, 4] = True, lo[0, 4]
     planes = Planes(pixels, marks, flat, lo, hi, (1, channels, height, width), channels)
     picture = draw_maps(planes, 0, palette(name))
-    rgb = picture.pixels if picture.palette is None else picture.palette[picture.pixels]
-    rgb = np.broadcast_to(rgb[..., None], (*rgb.shape, 3)) if rgb.ndim == 2 else rgb
+    rgb = rgb_pixels(picture)
     rgba = np.concatenate([rgb, np.full((*rgb.shape[:2], 1), 255, np.uint8)], axis=-1)
     header = {
         "drawn": channels,
@@ -179,8 +179,8 @@ def test_the_front_end_reads_back_rows_and_the_format_that_the_writer_has(node: 
     step = SummaryBuilder()(StepData(0, 1.0, measured=(reduced(maps, nn.Conv1d(1, 1, 1)),)))
     header, stored = unpack(step.records[0].blobs)
     (picture,) = step.pictures[0].samples
-    assert picture.palette is not None  # of the mark
-    rgb = picture.palette[picture.pixels]
+    assert picture.palette is not None  # because of the mark
+    rgb = rgb_pixels(picture)
     rgba = np.concatenate([rgb, np.full((*rgb.shape[:2], 1), 255, np.uint8)], axis=-1)
     lo, hi = stored["feature_maps.lo"][0].tolist(), stored["feature_maps.hi"][0].tolist()
     given = {

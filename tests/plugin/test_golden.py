@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from tab_client import open_tab
+from two_layer_runs import store_blobs
 
-Tab = Any  # tests/plugin/conftest.py
 GOLDEN = sorted((Path(__file__).parents[1] / "golden").glob("record_v*"))
 
 
 @pytest.mark.parametrize("sample", GOLDEN, ids=lambda path: path.name)
-def test_a_stored_sample_opens(
-    sample: Path, tmp_path: Path, open_tab: Callable[..., Tab], store_blobs: Callable[..., None]
-) -> None:
+def test_a_stored_sample_opens(sample: Path, tmp_path: Path) -> None:
     numbers = (sample / "arrays.bin").read_bytes()
     blobs = [(sample / "header.json").read_bytes(), numbers]
     store_blobs(tmp_path / "old", blobs, tag="fmapboard/features.0", step=20)

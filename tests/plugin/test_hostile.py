@@ -1,4 +1,4 @@
-"""Nothing that is asked or stored makes the tab fail: a clean 400 or 404, and the rest goes on."""
+"""Invalid requests and records get a clean 400 or 404; valid ones are answered as usual."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tab_client import Tab, open_tab
 from tensorboard import errors
+from two_layer_runs import log_steps, store_blobs
 
 from fmapboard.records import Picture, TaggedPictures
 from fmapboard.tab_format import pack
 
-Tab = Any  # tests/plugin/conftest.py
 KEY = "fmapboard/0"
 HEADER: dict[str, Any] = {
     "layer": "a", "type": "Conv2d", "kernel_shape": [2, 1, 1, 1], "call": 1, "position": 0,
@@ -38,7 +39,7 @@ def with_picture(**changes: Any) -> list[bytes]:
 
 
 def raw(**changes: Any) -> list[bytes]:
-    """A record whose header says what `pack` would not let it say."""
+    """A record with a header that `pack` would not write."""
     header, arrays = pack(HEADER, ARRAYS)
     return [json.dumps({**json.loads(header), **changes}).encode(), arrays]
 
@@ -77,15 +78,12 @@ BEHIND_THE_HEADER = {
     "no arrays", "short arrays", "arrays of impossible size", "arrays of a wrong shape",
     "an array without a name", "a million million samples",
 }  # fmt: skip
-"""The list of layers reads headers alone; the overview tells."""
+"""The list of layers reads only headers, so only the overview reports these."""
 
 
 @pytest.fixture(scope="module")
-def crowded(
-    tmp_path_factory: pytest.TempPathFactory, open_tab: Callable[..., Tab],
-    store_blobs: Callable[..., None], log_steps: Callable[..., None],
-) -> Tab:  # fmt: skip
-    """One run with two healthy layers and every foreign record."""
+def crowded(tmp_path_factory: pytest.TempPathFactory) -> Tab:
+    """A run with two valid layers and every invalid record."""
     root = tmp_path_factory.mktemp("crowded")
     log_steps(root / "run", steps=[0])
     for name, blobs in FOREIGN.items():
@@ -96,7 +94,7 @@ def crowded(
 
 
 @pytest.mark.parametrize("name", FOREIGN)
-def test_a_foreign_record_is_reported_and_its_questions_are_answered_cleanly(
+def test_an_invalid_record_is_reported_and_requests_for_it_get_clean_errors(
     crowded: Tab, name: str
 ) -> None:
     key = f"fmapboard/{name}"
@@ -111,7 +109,7 @@ def test_a_foreign_record_is_reported_and_its_questions_are_answered_cleanly(
     assert all(answer.json["error"] for answer in routes[:2])
 
 
-def test_a_newer_record_says_what_to_do(crowded: Tab) -> None:
+def test_a_record_of_a_newer_format_is_answered_with_the_upgrade_to_make(crowded: Tab) -> None:
     error = crowded.layer("run", "fmapboard/a newer format")["error"]
     assert error == (
         "the record has format 3, and this fmapboard reads up to 2; upgrade fmapboard in "
@@ -119,7 +117,7 @@ def test_a_newer_record_says_what_to_do(crowded: Tab) -> None:
     )
 
 
-def test_healthy_layers_beside_foreign_records_are_shown(crowded: Tab) -> None:
+def test_valid_layers_next_to_invalid_records_are_shown(crowded: Tab) -> None:
     layers = crowded.ask("data/layers", run="run")["layers"]
     healthy = {layer["key"] for layer in layers if not layer["error"]}
     assert healthy == {KEY, "fmapboard/1", *(f"fmapboard/{name}" for name in BEHIND_THE_HEADER)}
@@ -168,7 +166,7 @@ ASK = {"run": "run2", "key": KEY, "step": 10}
         ("input", {"step": None}, 400, "step"),
     ],
 )
-def test_a_wrong_question_is_told_so(
+def test_an_invalid_request_is_answered_with_the_reason(
     tab: Tab, route: str, changes: dict[str, Any], status: int, named: str
 ) -> None:
     words = {key: word for key, word in {**ASK, **changes}.items() if word is not None}
@@ -187,16 +185,16 @@ def test_a_path_that_is_no_route_is_not_found(tab: Tab, route: str) -> None:
     assert tab.get(route).status_code == 404
 
 
-def test_unknown_words_of_a_query_are_passed_over(tab: Tab) -> None:
+def test_unknown_query_parameters_are_ignored(tab: Tab) -> None:
     assert tab.get("data/layers", run="run2", _="17", __proto__="x").status_code == 200
 
 
 @pytest.mark.parametrize("method", ["post", "put", "delete"])
-def test_only_questions_are_taken(tab: Tab, method: str) -> None:
+def test_only_get_requests_are_accepted(tab: Tab, method: str) -> None:
     assert getattr(tab.client, method)("/data/plugin/feature_maps/data/runs").status_code == 405
 
 
-def test_an_empty_log_directory_has_no_runs(tmp_path: Path, open_tab: Callable[..., Tab]) -> None:
+def test_an_empty_log_directory_has_no_runs(tmp_path: Path) -> None:
     assert open_tab(tmp_path).ask("data/runs")["runs"] == []
 
 
@@ -213,19 +211,17 @@ def failing(times: int, read_blob: Callable[..., bytes]) -> Callable[..., bytes]
 
 
 @pytest.mark.parametrize(("times", "status"), [(1, 200), (1000, 404)])
-def test_a_blob_that_was_just_dropped_is_looked_for_once_more(
-    logdir: Path, open_tab: Callable[..., Tab], monkeypatch: pytest.MonkeyPatch,
-    times: int, status: int,
-) -> None:  # fmt: skip
+def test_a_blob_that_was_just_dropped_is_looked_up_a_second_time(
+    logdir: Path, monkeypatch: pytest.MonkeyPatch, times: int, status: int
+) -> None:
     tab = open_tab(logdir)
     monkeypatch.setattr(tab.provider, "read_blob", failing(times, tab.provider.read_blob))
     assert tab.get("data/maps", **ASK).status_code == status
 
 
-def test_a_fault_of_ours_is_an_answer_too_and_goes_to_the_log(
-    logdir: Path, open_tab: Callable[..., Tab], monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:  # fmt: skip
+def test_a_bug_in_the_tab_is_answered_with_status_500_and_logged(
+    logdir: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     tab = open_tab(logdir)
     monkeypatch.setattr(tab.provider, "read_blob", lambda *_, **__: 1 / 0)
     answer = tab.get("data/maps", **ASK)
@@ -241,9 +237,7 @@ def png_picture(pngs: Sequence[int]) -> TaggedPictures:
     return TaggedPictures("feature_maps_2x1x1x1/a", "feature_maps", samples)
 
 
-def test_pictures_of_fewer_samples_than_the_header_says_are_missing(
-    tmp_path: Path, open_tab: Callable[..., Tab], store_blobs: Callable[..., None]
-) -> None:
+def test_pictures_of_fewer_samples_than_the_header_says_are_missing(tmp_path: Path) -> None:
     planes = {"feature_maps.lo": np.zeros((2, 2)), "feature_maps.hi": np.ones((2, 2))}
     header = json.loads(with_picture(samples=2)[0])
     blobs = pack(header, {**ARRAYS, **planes})
@@ -253,8 +247,8 @@ def test_pictures_of_fewer_samples_than_the_header_says_are_missing(
     assert [part["kind"] for part in facts["parts"]] == ["arrays"]
 
 
-def test_dead_channels_of_the_activation_that_follows_count_as_the_layer_s(
-    tmp_path: Path, open_tab: Callable[..., Tab], store_blobs: Callable[..., None]
+def test_dead_channels_of_the_activation_that_follows_count_as_those_of_the_layer(
+    tmp_path: Path,
 ) -> None:
     header = {**HEADER, "activation": {"label": "relu", "type": "ReLU"}}
     store_blobs(tmp_path / "run", pack(header, ARRAYS))
@@ -267,9 +261,7 @@ def test_dead_channels_of_the_activation_that_follows_count_as_the_layer_s(
         assert (health["dead_known"], health["channels_dead"]) == (True, step)
 
 
-def test_history_has_no_numbers_where_a_step_has_none(
-    tmp_path: Path, open_tab: Callable[..., Tab], store_blobs: Callable[..., None]
-) -> None:
+def test_history_is_nan_at_a_step_without_numbers(tmp_path: Path) -> None:
     one = {name: array[..., :1] for name, array in ARRAYS.items()}
     store_blobs(tmp_path / "run", pack(HEADER, ARRAYS))
     store_blobs(tmp_path / "run", [b"?"], step=1)

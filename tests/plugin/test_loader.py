@@ -1,4 +1,4 @@
-"""The entry point never stops TensorBoard, and asks it to keep enough steps."""
+"""The entry point never keeps TensorBoard from starting, and has it keep enough steps."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from fmapboard.plugin.loader import FeatureMapsLoader
         ({"images": 3, "feature_maps": 5}, {"feature_maps": 5, "images": 3}),
     ],
 )
-def test_as_many_pictures_as_records_are_kept_and_the_user_s_number_stays(
+def test_as_many_pictures_as_records_are_kept_and_the_users_number_is_respected(
     given: dict[str, int], kept: dict[str, int]
 ) -> None:
     flags, before = Namespace(samples_per_plugin=given), dict(given)
     FeatureMapsLoader().fix_flags(flags)
     assert flags.samples_per_plugin == kept
-    assert given == before  # it may be the caller's own
+    assert given == before  # the caller may still use it
 
 
 @pytest.mark.parametrize("given", [None, "images=5", 7, ["images"]])
@@ -62,7 +62,7 @@ def test_flags_that_cannot_be_set_do_no_harm(caplog: pytest.LogCaptureFixture) -
     assert "could not raise the number of steps" in caplog.text
 
 
-def test_the_tab_loads_without_data_and_says_so() -> None:
+def test_the_tab_loads_without_a_data_provider_and_reports_it() -> None:
     plugin = FeatureMapsLoader().load(TBContext())
     assert plugin.plugin_name == "feature_maps"
     assert plugin.frontend_metadata().tab_name == "Feature maps"
@@ -76,7 +76,7 @@ def test_the_tab_loads_without_data_and_says_so() -> None:
     )
 
 
-def test_an_incomplete_installation_costs_the_tab_alone(
+def test_an_incomplete_installation_disables_only_the_tab(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(static_files, "ENTRY", "/gone.js")
@@ -85,12 +85,12 @@ def test_an_incomplete_installation_costs_the_tab_alone(
     assert "gone.js; reinstall fmapboard); run `fmapboard doctor`" in caplog.text
 
 
-def test_a_second_installation_is_left_out() -> None:
+def test_a_second_installation_is_not_loaded() -> None:
     context = TBContext(plugin_name_to_instance={"feature_maps": object()})
     assert FeatureMapsLoader().load(context) is None
 
 
-def test_the_tab_runs_where_there_is_no_torch() -> None:
+def test_the_tab_loads_without_torch() -> None:
     code = (
         "import sys; sys.modules['torch'] = None\n"
         "from fmapboard.plugin.loader import FeatureMapsLoader\n"
@@ -113,7 +113,7 @@ def test_every_file_of_the_front_end_has_a_route_of_its_own() -> None:
     assert {"/index.js", "/data/api.js", "/style.css"} <= files
 
 
-def test_files_are_served_under_types_of_our_own_and_never_guessed(tab: Any) -> None:
+def test_files_are_served_with_fixed_content_types_and_without_sniffing(tab: Any) -> None:
     answer = tab.get("index.js")
     assert answer.status_code == 200
     assert answer.headers["Content-Type"] == "text/javascript; charset=utf-8"

@@ -1,7 +1,8 @@
-"""TensorBoard keeps its own number of pictures where all runs are other people's."""
+"""TensorBoard keeps its default number of pictures if no run has feature maps."""
 
 from __future__ import annotations
 
+import builtins
 from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
@@ -13,14 +14,15 @@ from browser_visitor import Person
 from event_files import write
 from torch import nn
 from torch.utils.tensorboard import SummaryWriter
+from two_layer_runs import log_steps
 
 import fmapboard
 from fmapboard.plugin.loader import FeatureMapsLoader
-from fmapboard.plugin.log_scan import _event_files, has_only_foreign_runs
+from fmapboard.plugin.log_scan import has_only_foreign_runs
 
 
 def foreign(run: Path) -> None:
-    """A run of somebody else, with pictures."""
+    """Write a run with pictures that are not fmapboard's."""
     with SummaryWriter(str(run)) as writer:
         for step in range(2):
             writer.add_scalar("loss", 0.5, step)
@@ -51,7 +53,7 @@ def test_a_directory_without_runs_keeps_50_steps(found: str, tmp_path: Path) -> 
     assert kept(logdir=str(where)) == {"images": 50, "feature_maps": 50}
 
 
-def test_one_run_of_ours_among_others_is_enough(tmp_path: Path) -> None:
+def test_one_run_of_fmapboard_among_others_is_enough(tmp_path: Path) -> None:
     foreign(tmp_path / "theirs")
     write(tmp_path / "deep" / "down" / "ours", 0)
     assert kept(logdir=str(tmp_path)) == {"images": 50, "feature_maps": 50}
@@ -59,7 +61,7 @@ def test_one_run_of_ours_among_others_is_enough(tmp_path: Path) -> None:
     assert kept(logdir_spec=str(tmp_path / "deep")) != {}
 
 
-def test_a_run_through_a_summary_writer_is_one_of_ours(tmp_path: Path) -> None:
+def test_a_run_through_a_summary_writer_is_recognized(tmp_path: Path) -> None:
     foreign(tmp_path)
     with SummaryWriter(str(tmp_path)) as writer:
         writer.add_scalar("loss", 0.5, 0)
@@ -74,23 +76,30 @@ def test_a_remote_directory_counts_as_foreign() -> None:
     assert kept(logdir_spec="a:gs://bucket/runs") == {}
 
 
-def test_links_are_followed_and_never_for_ever(tmp_path: Path) -> None:
+def test_links_are_followed_and_cycles_are_visited_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write(tmp_path / "ours", 0)
     foreign(tmp_path / "logs" / "theirs")
     (tmp_path / "logs" / "up").symlink_to(tmp_path / "logs")
-    assert has_only_foreign_runs([str(tmp_path / "logs")])
-    assert len(list(_event_files(str(tmp_path / "logs")))) == 1
+    opened: list[str] = []
+
+    def recorded(file: Any, *args: Any, **options: Any) -> Any:
+        opened.append(str(file))
+        return builtins_open(file, *args, **options)
+
+    builtins_open = builtins.open
+    with monkeypatch.context() as patches:
+        patches.setattr(builtins, "open", recorded)
+        assert has_only_foreign_runs([str(tmp_path / "logs")])
+    assert len([file for file in opened if "tfevents" in file]) == 1
     (tmp_path / "logs" / "link").symlink_to(tmp_path / "ours")
     assert not has_only_foreign_runs([str(tmp_path / "logs")])
 
 
 @pytest.mark.parametrize("first", ["foreign", "ours"])
-def test_the_tab_says_which_flag_keeps_more_where_feature_maps_came_later(
-    first: str,
-    tmp_path: Path,
-    serve: Callable[[Path], str],
-    visit: Callable[..., Person],
-    log_steps: Callable[..., None],
+def test_the_tab_names_the_flag_that_keeps_more_steps_if_feature_maps_came_later(
+    first: str, tmp_path: Path, serve: Callable[[Path], str], visit: Callable[..., Person]
 ) -> None:
     if first == "foreign":
         foreign(tmp_path / "theirs")

@@ -1,4 +1,4 @@
-"""Names, the cache, and many calls at once."""
+"""Tag names, the cache of records, and concurrent calls."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def test_a_layer_names_its_tags() -> None:
     assert layer_of(layer.key) == layer_of(layer.first_key) == layer
 
 
-def test_names_are_sorted_as_people_count() -> None:
+def test_names_are_sorted_in_natural_order() -> None:
     names = ["layer10.2", "layer2.10", "layer2.9", "10", "9", "b", "Zz", "", "layer²"]
     assert sorted(names, key=natural) == [
         "", "9", "10", "Zz", "b", "layer2.9", "layer2.10", "layer10.2", "layer²",
     ]  # fmt: skip
 
 
-def test_the_cache_drops_what_was_unused_for_longest() -> None:
+def test_the_cache_evicts_the_least_recently_used_blob() -> None:
     cache = BlobCache(4 * (100 + OVERHEAD))
     for key in "abcd":
         cache.put(key, bytes(100))
@@ -53,7 +53,7 @@ def test_the_cache_drops_what_was_unused_for_longest() -> None:
     assert cache.held == 4 * (100 + OVERHEAD)
 
 
-def test_the_cache_counts_a_blob_once_that_is_put_twice() -> None:
+def test_a_blob_that_is_put_twice_counts_once() -> None:
     cache = BlobCache(10_000)
     cache.put("a", bytes(100))
     cache.put("a", bytes(200))

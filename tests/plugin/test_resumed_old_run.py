@@ -25,14 +25,14 @@ TAG = "gradient_norm/total"  # stored at steps 0, 10, 20 and 30
 
 @pytest.fixture(scope="module", params=[40, 20], ids=["goes on", "goes back"])
 def start(request: pytest.FixtureRequest) -> int:
-    """The step at which the run is resumed: behind its end, or in the middle of it."""
+    """The step at which the run is resumed: after its end, or in the middle."""
     step: int = request.param
     return step
 
 
 @pytest.fixture(scope="module")
 def logdir(start: int, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The stored run and two steps of our own."""
+    """The stored run with two more steps, written by this version."""
     logdir = tmp_path_factory.mktemp("runs")
     shutil.copytree(STORED, logdir / "run")
     writer = TensorBoardWriter(logdir / "run", start_step=start)
@@ -48,7 +48,7 @@ def provider(request: pytest.FixtureRequest, logdir: Path) -> Iterator[Any]:
         yield provider
 
 
-def test_the_scalars_dashboard_has_the_series_whole(provider: Any, start: int) -> None:
+def test_the_scalars_dashboard_has_the_whole_series(provider: Any, start: int) -> None:
     kept = [step for step in (0, 10, 20, 30) if step < start]
     assert read_steps(provider, "scalars", TAG, "run") == [*kept, start, start + 10]
     (series,) = provider.read_scalars(
@@ -59,7 +59,7 @@ def test_the_scalars_dashboard_has_the_series_whole(provider: Any, start: int) -
     assert [datum.value for datum in series[-2:]] == [start / 2, start / 2 + 5]
 
 
-def test_the_tab_reads_the_series_whole(provider: Any, start: int) -> None:
+def test_the_tab_reads_the_whole_series(provider: Any, start: int) -> None:
     reader = Reader(provider, BlobCache(0), InTurn(), RequestContext(), "")
     assert TAG in reader.scalar_tags("run")
     kept = [step for step in (0, 10, 20, 30) if step < start]

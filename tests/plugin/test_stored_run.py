@@ -8,56 +8,37 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
-import re
-import shutil
-import signal
-import struct
-import subprocess
-import sys
-import time
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from browser_visitor import Person
+from local_servers import LOAD_LIMIT, Server, tensorboard, wait_for
 from PIL import Image
+from tab_answers import facts_and_parts, unpacked
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 RUN = "run_cde8805"
 EXPECTED = json.loads((GOLDEN / f"{RUN}.json").read_text())
 STEPS = [0, 10, 20, 30]
 TAB = "plugin/feature_maps/data/"
-START_LIMIT, LOAD_LIMIT = 90.0, 60.0  # s
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 STEP_AT = {"images": "step", "text": "step", "histograms": 1, "scalars": 1}
 
 
-@dataclass(frozen=True)
-class Server:
-    """A running TensorBoard on the stored run; asks its routes."""
-
-    address: str
+class StoredRun(Server):
+    """A TensorBoard that has loaded the stored run; requests are about that run."""
 
     def get(self, route: str, **query: object) -> bytes:
-        words = urllib.parse.urlencode({"run": RUN, **query})
-        with urllib.request.urlopen(f"{self.address}data/{route}?{words}", timeout=20) as answer:
-            body: bytes = answer.read()
-        return body
-
-    def ask(self, route: str, **query: object) -> Any:
-        return json.loads(self.get(route, **query))
+        return super().get(route, **{"run": RUN, **query})
 
     def open(self, route: str, **query: object) -> tuple[dict[str, Any], bytes]:
         """The JSON and the parts of a binary answer."""
-        body = self.get(route, **query)
-        (length,) = struct.unpack_from("<I", body)
-        return json.loads(body[4 : 4 + length]), body[4 + length :]
+        return facts_and_parts(self.get(route, **query))
 
     def maps(self, layer: str, step: int) -> tuple[dict[str, list[Any]], dict[str, list[str]]]:
         """A layer's arrays by name, and the SHA-256 of its decoded pictures by role."""
@@ -68,20 +49,12 @@ class Server:
         for part in facts["parts"]:
             blob = body[part["offset"] : part["offset"] + part["length"]]
             if part["kind"] == "arrays":
-                arrays = unpacked(part["arrays"], blob)
+                arrays = {
+                    name: values.tolist() for name, values in unpacked(part["arrays"], blob).items()
+                }
             else:
                 pixels.setdefault(part["role"], []).append(sha256_of_pixels(blob))
         return arrays, pixels
-
-
-def unpacked(listed: list[dict[str, Any]], blob: bytes) -> dict[str, list[Any]]:
-    """Name -> values of packed little-endian float32 arrays."""
-    ends = np.cumsum([np.prod(one["shape"], dtype=int) for one in listed])
-    flat = np.split(np.frombuffer(blob, "<f4"), ends[:-1])
-    return {
-        one["name"]: values.reshape(one["shape"]).tolist()
-        for one, values in zip(listed, flat, strict=True)
-    }
 
 
 def sha256_of_pixels(png: bytes) -> str:
@@ -89,57 +62,35 @@ def sha256_of_pixels(png: bytes) -> str:
         return hashlib.sha256(image.convert("RGB").tobytes()).hexdigest()
 
 
-def wait_for(what: str, limit: float, holds: Callable[[], Any]) -> Any:
-    """Poll until it holds; fails after ``limit`` seconds."""
-    end = time.monotonic() + limit
-    while time.monotonic() < end:
-        if found := holds():
-            return found
-        time.sleep(0.1)
-    pytest.fail(f"{what} did not come within {limit:g} s")
-
-
 @contextmanager
-def tensorboard(output: Path, *flags: str) -> Iterator[Server]:
-    """A real server that has read the stored run; ended in every case."""
-    command = [sys.executable, "-m", "tensorboard.main", "--logdir", str(GOLDEN), *flags]
-    command += ["--host", "127.0.0.1", "--port", "0"]
-    with output.open("wb") as file:
-        process = subprocess.Popen(command, stdout=file, stderr=file, start_new_session=True)
-    try:
-
-        def address() -> str | None:
-            text = output.read_text()
-            assert process.poll() is None, f"TensorBoard has ended:\n{text}"
-            found = re.search(r"TensorBoard \S+ at (http://127\.0\.0\.1:\d+/)", text)
-            return found[1] if found else None
-
-        server = Server(wait_for("TensorBoard's address", START_LIMIT, address))
+def stored_run(output: Path, *flags: str) -> Iterator[StoredRun]:
+    """A real server that has loaded the stored run."""
+    with tensorboard(GOLDEN, output, *flags) as server:
+        run = StoredRun(server.address)
 
         def is_loaded() -> bool:
-            if RUN not in [one["run"] for one in server.ask(f"{TAB}runs")["runs"]]:
+            if RUN not in [one["run"] for one in run.ask(f"{TAB}runs")["runs"]]:
                 return False
-            layers = server.ask(f"{TAB}layers")["layers"]
+            layers = run.ask(f"{TAB}layers")["layers"]
             return len(layers) == 5 and all(layer["steps"][-1] == STEPS[-1] for layer in layers)
 
         wait_for("the stored run", LOAD_LIMIT, is_loaded)
-        yield server
-    finally:
-        os.killpg(process.pid, signal.SIGTERM)
-        process.wait(timeout=20)
+        yield run
 
 
 @pytest.fixture(scope="module", params=["true", "false"], ids=["fast", "python"])
 def server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Server]:
+) -> Iterator[StoredRun]:
     output = tmp_path_factory.mktemp("server") / "output"
-    with tensorboard(output, f"--load_fast={request.param}") as started:
+    with stored_run(output, f"--load_fast={request.param}") as started:
         yield started
 
 
 @pytest.mark.parametrize("plugin", ["images", "histograms", "scalars", "text"])
-def test_every_stored_series_is_listed_with_all_of_its_steps(server: Server, plugin: str) -> None:
+def test_every_stored_series_is_listed_with_all_of_its_steps(
+    server: StoredRun, plugin: str
+) -> None:
     expected = EXPECTED["steps"][plugin]
     assert sorted(server.ask(f"plugin/{plugin}/tags")[RUN]) == sorted(expected)
     for tag, steps in expected.items():
@@ -147,7 +98,7 @@ def test_every_stored_series_is_listed_with_all_of_its_steps(server: Server, plu
         assert [point[STEP_AT[plugin]] for point in series] == steps, tag
 
 
-def test_the_first_nonfinite_value_is_in_the_text_dashboard(server: Server) -> None:
+def test_the_first_nonfinite_value_is_in_the_text_dashboard(server: StoredRun) -> None:
     (text,) = server.ask("plugin/text/text", tag="fmapboard/first_nonfinite")
     assert text["text"] == (
         "<p>step 30: first values that are not finite: 16 NaN of 80 in the activations of layer "
@@ -155,7 +106,7 @@ def test_the_first_nonfinite_value_is_in_the_text_dashboard(server: Server) -> N
     )
 
 
-def test_stored_numbers_and_pictures_are_served(server: Server) -> None:
+def test_stored_numbers_and_pictures_are_served(server: StoredRun) -> None:
     dead = server.ask("plugin/scalars/scalars", tag="dead_channels/relu.call2")
     assert [value for _, _, value in dead] == pytest.approx([0.2] * 4)
     weights = server.ask("plugin/histograms/histograms", tag="weights/refine.weight")
@@ -169,7 +120,7 @@ def test_stored_numbers_and_pictures_are_served(server: Server) -> None:
         assert sha256_of_pixels(png) == digest
 
 
-def test_the_tab_lists_every_stored_layer_in_network_order(server: Server) -> None:
+def test_the_tab_lists_every_stored_layer_in_network_order(server: StoredRun) -> None:
     assert {one["run"]: one["layers"] for one in server.ask(f"{TAB}runs")["runs"]}[RUN] == 5
     found = server.ask(f"{TAB}layers")
     assert (found["steps"], found["steps_written"]) == (STEPS, 4)
@@ -182,7 +133,7 @@ def test_the_tab_lists_every_stored_layer_in_network_order(server: Server) -> No
     ]
 
 
-def test_the_tab_opens_every_stored_step_of_every_layer(server: Server) -> None:
+def test_the_tab_opens_every_stored_step_of_every_layer(server: StoredRun) -> None:
     for layer, digests in EXPECTED["pixels"].items():
         for step in STEPS:
             arrays, pixels = server.maps(layer, step)
@@ -191,7 +142,7 @@ def test_the_tab_opens_every_stored_step_of_every_layer(server: Server) -> None:
             assert np.isnan(arrays["feature_maps.mean"]).sum() == nan_channels
 
 
-def test_the_tab_has_the_stored_statistics_of_channels(server: Server) -> None:
+def test_the_tab_has_the_stored_statistics_of_channels(server: StoredRun) -> None:
     arrays, _ = server.maps("stem.0", 20)
     expected = EXPECTED["stem.0 at step 20"]
     assert {name: arrays[name] for name in expected} == expected
@@ -200,7 +151,7 @@ def test_the_tab_has_the_stored_statistics_of_channels(server: Server) -> None:
     assert arrays["activation.dead"] == [0.0, 0.0, 0.0, 0.0, 1.0]
 
 
-def test_the_tab_has_the_health_and_the_history_of_stored_layers(server: Server) -> None:
+def test_the_tab_has_the_health_and_the_history_of_stored_layers(server: StoredRun) -> None:
     health = {one["key"]: one for one in server.ask(f"{TAB}overview", step=30)["layers"]}
     counts = ("nan", "channels_nonfinite", "channels_constant", "channels_dead")
     assert {key: [one[name] for name in counts] for key, one in health.items()} == {
@@ -211,40 +162,32 @@ def test_the_tab_has_the_health_and_the_history_of_stored_layers(server: Server)
     facts, body = server.open(f"{TAB}history", key="fmapboard/stem.0")
     assert facts["steps"] == STEPS
     history = unpacked(facts["arrays"], body)
-    assert history["feature_maps.constant"] == [[0.0, 0.0, 1.0, 0.0, 0.0]] * 4
+    assert history["feature_maps.constant"].tolist() == [[0.0, 0.0, 1.0, 0.0, 0.0]] * 4
     for name in ("feature_maps.maximum", "feature_maps.std"):
-        assert history[name][2] == EXPECTED["stem.0 at step 20"][name]
+        assert history[name][2].tolist() == EXPECTED["stem.0 at step 20"][name]
     numbers = server.ask(f"{TAB}numbers", key="fmapboard/block.0")
     assert numbers["scalars"]["nonfinite/block.0"]["values"] == pytest.approx([0, 0, 0, 0.2])
     assert server.get(f"{TAB}input", step=30).startswith(b"\x89PNG")
 
 
-def test_the_stored_first_step_opens_where_tensorboard_has_dropped_it(tmp_path: Path) -> None:
-    with tensorboard(tmp_path / "output", "--samples_per_plugin=images=1,feature_maps=1") as server:
+def test_the_stored_first_step_opens_even_if_tensorboard_dropped_it(tmp_path: Path) -> None:
+    with stored_run(tmp_path / "output", "--samples_per_plugin=images=1,feature_maps=1") as server:
         for layer in server.ask(f"{TAB}layers")["layers"]:
             assert (layer["steps"], layer["step_from_first"]) == ([0, 30], True)
             _, pixels = server.maps(layer["label"], 0)
             assert pixels == EXPECTED["pixels"][layer["label"]]["0"]
 
 
-def test_a_browser_shows_the_stored_layers_a_grid_and_the_last_step(server: Server) -> None:
-    playwright = pytest.importorskip("playwright.sync_api", reason="pip install playwright")
-    program = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if program is None:
-        pytest.skip("no browser: apt install chromium")
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 1400, "height": 900})
-        page.goto(f"{server.address}#feature_maps&p.feature_maps.run={RUN}")
-        frame = page.wait_for_selector("iframe", state="attached").content_frame()
-        state = "document.documentElement.dataset"
-        frame.wait_for_function(f"() => {state}.step === '30' && {state}.busy === 'false'")
-        names = frame.locator(".tree .layer .name").all_text_contents()
-        colours = frame.evaluate(
-            """() => { const c = document.querySelector(".grid canvas");
-            const d = c.getContext("2d").getImageData(0, 0, c.width, c.height).data;
-            return new Set(new Uint32Array(d.buffer)).size; }"""
-        )
-        browser.close()
+def test_a_browser_shows_the_stored_layers_a_grid_and_the_last_step(
+    server: StoredRun, visit: Callable[..., Person]
+) -> None:
+    person = visit(server.address, run=RUN)
+    person.drawn(30)
+    names = person.see(".tree .layer .name").all_text_contents()
+    colours = person.frame.evaluate(
+        """() => { const c = document.querySelector(".grid canvas");
+        const d = c.getContext("2d").getImageData(0, 0, c.width, c.height).data;
+        return new Set(new Uint32Array(d.buffer)).size; }"""
+    )
     assert names == ["stem.0", "refine", "refine.call2", "block.0", "block.2"]
     assert colours > 20

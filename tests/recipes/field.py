@@ -1,4 +1,4 @@
-"""Run one recipe with the real library, watched and not, and check its page's promises.
+"""Run a recipe with the real library, with and without fmapboard; check what its page promises.
 
 PYTHONPATH=tests/helpers:tests/integrations python tests/recipes/field.py RECIPE DIRECTORY
 Exit status 0 if everything that the page promises is there, 1 otherwise.

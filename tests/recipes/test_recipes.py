@@ -1,4 +1,4 @@
-"""Each recipe's own script, a few steps, keeps what its page promises.
+"""A few steps of each recipe's script leave what its page promises.
 
 Libraries that CI does not have are replaced by small networks of the same kinds of layers in
 ``stand_ins``; ``.ci/field`` runs the same checks with the real ones.
@@ -27,22 +27,14 @@ def forget() -> None:
 
 @pytest.fixture(autouse=True)
 def without_heavy_libraries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The stand-ins are imported instead, also where the real libraries are installed."""
+    """Import the stand-ins, even if the real libraries are installed."""
     monkeypatch.syspath_prepend(STAND_INS)
     forget()
     yield
     forget()
 
 
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
-def test_every_script_has_a_promise() -> None:
+def test_the_promises_of_every_script_are_checked() -> None:
     assert {path.stem for path in RECIPES.glob("*.py")} == set(PROMISES)
 
 

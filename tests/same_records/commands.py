@@ -1,4 +1,4 @@
-"""Runs of the command line, each in a process of its own, and of the functions for tensors."""
+"""Runs of the commands, each in a process of its own, and calls of the functions for tensors."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ COMMANDS = {
 
 
 def run_command(name: str, directory: Path) -> dict[str, Any]:
-    """Run a command in a directory with photographs of several sizes; what it printed."""
+    """Run a command in a directory with photographs of several sizes; return what it printed."""
     code, words = COMMANDS[name]
     photos = directory.parent / f"{directory.name}_photos" / "photos"
     photos.mkdir(parents=True)
@@ -69,7 +69,7 @@ def run_command(name: str, directory: Path) -> dict[str, Any]:
         height = side * image.height // image.width
         image.resize((side, height)).save(photos / f"{stem}.png")
     (directory / "photos").symlink_to(photos, target_is_directory=True)
-    # The package that is imported here is the one to run, wherever the command is.
+    # The command has to run the package that is imported here.
     source = Path(str(fmapboard.__file__)).parents[1]
     path = os.pathsep.join(map(str, (source, HERE)))
     done = subprocess.run(
@@ -89,7 +89,7 @@ def _lines(text: str, directory: Path) -> list[str]:
 
 
 def extractions(directory: Path) -> dict[str, Any]:
-    """What `extract`, `extract_gradients`, `kernel_groups` and `draw` return."""
+    """The results of `extract`, `extract_gradients`, `kernel_groups` and `draw`."""
     batch = torch.randn(2, 3, 20, 24)
     cases: dict[str, tuple[nn.Module, Tensor, Any]] = {
         "convolutions": (models.convolutions(), batch, None),
@@ -116,7 +116,7 @@ def extractions(directory: Path) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """The same with a digest in place of each tensor."""
+    """The value with a digest in place of each tensor."""
     if isinstance(value, Tensor):
         data = value.detach().contiguous().flatten().view(torch.uint8)
         return f"{value.dtype} {list(value.shape)} {sha256(data.numpy().tobytes())}"

@@ -16,7 +16,7 @@ ABSENT = "absent"
 
 
 def leaves(value: Any, *path: str) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Every value that is no dict, with the keys that lead to it."""
+    """Every value that is not a dict, with the keys that lead to it."""
     if isinstance(value, dict):
         for key, inner in value.items():
             yield from leaves(inner, *path, key)

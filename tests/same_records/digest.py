@@ -1,4 +1,4 @@
-"""Digests of what a run left on disk: everything but the times.
+"""Digests of the files of a run, without times.
 
 Event files are read as they are stored, without TensorBoard's migration of old formats.
 """
@@ -21,7 +21,7 @@ TIMED_KEY = "training_thread_ms"
 
 
 def sha256(data: bytes) -> str:
-    """The first 20 hex digits: enough to tell values apart."""
+    """The first 20 hex digits of the SHA-256, enough to tell values apart."""
     return hashlib.sha256(data).hexdigest()[:20]
 
 
@@ -37,7 +37,7 @@ def digest_directory(directory: Path) -> dict[str, Any]:
             found["files"][path.relative_to(directory).as_posix()] = sha256(path.read_bytes())
     for run in found["events"].values():
         for sequences in run["order"].values():
-            sequences.sort()  # two loggers may share a file: which event comes first is chance
+            sequences.sort()  # two loggers may share a file, in any order
     return found
 
 
@@ -62,7 +62,7 @@ def _add_event_file(run: dict[str, Any], path: Path) -> None:
 
 
 def _metadata(metadata: Any) -> list[str]:
-    """The description as it is, and a hash of all the rest."""
+    """A hash of the metadata without its description, and the description."""
     description = metadata.summary_description
     metadata.ClearField("summary_description")
     return [sha256(metadata.SerializeToString(deterministic=True)), description]

@@ -1,4 +1,4 @@
-"""Watched trainings whose loops differ: clipping, scaling, closures, several optimizers, resume."""
+"""Trainings with different loops: clipping, scaling, closures, several optimizers, resume."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class Repeated(nn.Module):
 
 
 class Flattened(nn.Module):
-    """Runs a body and averages all but the batch and the channels: [N, C, ...] -> [N, 4]."""
+    """Averages a body's output over all but batch and channels: [N, C, ...] -> [N, 4]."""
 
     def __init__(self, *body: nn.Module) -> None:
         super().__init__()
@@ -49,7 +49,7 @@ class Flattened(nn.Module):
 
 
 class Cast(nn.Module):
-    """Converts what goes in to another type."""
+    """Converts its input to another dtype."""
 
     def __init__(self, dtype: torch.dtype) -> None:
         super().__init__()
@@ -60,7 +60,7 @@ class Cast(nn.Module):
 
 
 class Sequences(nn.Module):
-    """An image network that goes on with Conv1d: [N, 3, H, W] -> [N, 4]."""
+    """A Conv2d and then Conv1d over its flattened maps: [N, 3, H, W] -> [N, 4]."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -106,7 +106,7 @@ def repeated() -> nn.Module:
 
 
 class Mixing(nn.Module):
-    """Subtracts the mean over the batch, so that images cannot share a pass."""
+    """Subtracts the mean over the batch, so the images of a batch affect each other."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -52,7 +52,7 @@ def _make(name: str, run: Path) -> Any:
 
 def main() -> None:
     out, *chosen = sys.argv[1:]
-    os.environ["FMAPBOARD_ON_ERROR"] = "raise"  # an error of ours ends the recording
+    os.environ["FMAPBOARD_ON_ERROR"] = "raise"  # errors of fmapboard end the recording
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     logging.getLogger("fmapboard").setLevel(logging.ERROR)

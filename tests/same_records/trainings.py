@@ -1,4 +1,4 @@
-"""Seeded trainings that are watched, one per set-up whose records must not change."""
+"""Seeded trainings with fmapboard, one per set-up whose records must not change."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def fit(
     model: nn.Module, run: Path | None, *shape: int, steps: int = 3,
     before: Callable[[int], None] | None = None, **options: Any,
 ) -> None:  # fmt: skip
-    """Train for some marked steps, each logged; ``before`` is called in front of each."""
+    """Train and log some marked steps; ``before`` is called before each."""
     optimizer = sgd(model)
     with fmapboard.watch(model, run, **{"every": 1, **options}) as board:
         for step in range(steps):
@@ -59,7 +59,7 @@ def fit(
 
 
 def normalization() -> dict[str, Any]:
-    """The options that undo the normalization of the input, as this version has them."""
+    """The options of this version that undo the normalization of the input."""
     if "normalization" in inspect.signature(fmapboard.watch).parameters:
         return {"normalization": (MEAN, STD)}
     return {"input_mean": MEAN, "input_std": STD}
@@ -172,8 +172,8 @@ def bad_numbers(run: Path) -> None:
 
     def spoil(step: int) -> None:
         _set(model[0], 0, 0.0, 2.0)  # constant
-        _set(model[0], 1, 0.0, -2.0)  # constant, and dead behind the ReLU
-        model[2].bias.data[0] = -100.0  # dead behind the ReLU
+        _set(model[0], 1, 0.0, -2.0)  # constant, and dead after the ReLU
+        model[2].bias.data[0] = -100.0  # dead after the ReLU
         if step == 2:
             _set(model[0], 2, float("nan"), 0.0)
             _set(model[0], 3, 0.0, float("inf"))

@@ -1,4 +1,7 @@
-"""A U-Net of two levels under the name of segmentation_models_pytorch, up by a transposed one."""
+"""A U-Net of two levels under the name of segmentation_models_pytorch.
+
+It upsamples with a transposed convolution.
+"""
 
 from __future__ import annotations
 

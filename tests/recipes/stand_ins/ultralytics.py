@@ -1,4 +1,4 @@
-"""The trainer of ultralytics in small: its callbacks, and its order of calls in each step."""
+"""A small version of the trainer of ultralytics: its callbacks, and the order of calls per step."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Head(nn.Module):
 
 
 class DetectionModel(nn.Module):
-    """Called with a batch it returns the loss, with images what it found, as in ultralytics."""
+    """Returns the loss for a batch and predictions for images, as in ultralytics."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -83,7 +83,7 @@ class Trainer:
 
 
 def load(files: list[Path]) -> dict[str, Tensor]:
-    """Labels before images, as the loader of ultralytics has them."""
+    """Batches with labels before images, as from the loader of ultralytics."""
     boxes = [(f.parents[1] / "labels" / f"{f.stem}.txt").read_text().split() for f in files]
     images = np.stack([np.asarray(Image.open(file)) for file in files])  # [N, H, W, 3]
     return {

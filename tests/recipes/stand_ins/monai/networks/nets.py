@@ -1,4 +1,4 @@
-"""A 3-D U-Net of one level under the name of MONAI's, its layers named the same."""
+"""A 3-D U-Net of one level with the class and layer names of MONAI."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 
 class Named(nn.Module):
-    """One convolution below a name."""
+    """A convolution inside a submodule of a given name."""
 
     def __init__(self, name: str, layer: nn.Module) -> None:
         super().__init__()

@@ -1,0 +1,105 @@
+"""Servers on a free port of loopback: TensorBoard, the routes it answers, and waiting for them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+START_LIMIT, LOAD_LIMIT = 90.0, 60.0  # s
+
+
+def free_port() -> int:
+    """A TCP port on which nothing listens now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return port
+
+
+def wait_for(what: str, limit: float, holds: Callable[[], Any], *, poll: float = 0.1) -> Any:
+    """Call ``holds`` until it returns something true; fails the test after ``limit`` seconds."""
+    end = time.monotonic() + limit
+    while time.monotonic() < end:
+        if found := holds():
+            return found
+        time.sleep(poll)
+    pytest.fail(f"{what} did not come within {limit:g} s")
+
+
+@dataclass(frozen=True)
+class Server:
+    """The routes of a running TensorBoard; ``output`` is a file with all that it printed."""
+
+    address: str
+    output: Path | None = None
+
+    def get(self, route: str, **query: object) -> bytes:
+        url = f"{self.address}data/{route}"
+        if query:
+            url += "?" + urllib.parse.urlencode(query)
+        with urllib.request.urlopen(url, timeout=20) as answer:
+            body: bytes = answer.read()
+        return body
+
+    def ask(self, route: str, **query: object) -> Any:
+        """The JSON of a route."""
+        return json.loads(self.get(route, **query))
+
+    def status(self, route: str, **query: object) -> int:
+        """The HTTP status of a route."""
+        try:
+            self.get(route, **query)
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code
+        return 200
+
+
+@contextmanager
+def tensorboard(logdir: Path, output: Path, *flags: str, before: str = "") -> Iterator[Server]:
+    """Start TensorBoard on a log directory; it is ended whatever happens.
+
+    Args:
+        output: file for what it prints.
+        before: Python code that its process runs first.
+    """
+    command = [
+        sys.executable, "-c", f"{before}from tensorboard import main; main.run_main()",
+        "--logdir", str(logdir), "--host", "127.0.0.1", "--port", "0", *flags,
+    ]  # fmt: skip
+    with output.open("wb") as file:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True
+        )
+    try:
+
+        def address() -> str | None:
+            text = output.read_text()
+            assert process.poll() is None, f"TensorBoard has ended:\n{text}"
+            found = re.search(r"TensorBoard \S+ at (http://127\.0\.0\.1:\d+/\S*)", text)
+            return found[1] if found else None
+
+        yield Server(wait_for("TensorBoard's address", START_LIMIT, address), output)
+    finally:
+        os.killpg(process.pid, signal.SIGTERM)
+        try:
+            process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait(timeout=20)

@@ -1,0 +1,68 @@
+"""The tab on a log directory, in this process and without a server."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tab_answers import facts_and_parts
+from tensorboard.backend import application
+from tensorboard.backend.event_processing.data_provider import MultiplexerDataProvider
+from tensorboard.backend.event_processing.plugin_event_multiplexer import EventMultiplexer
+from tensorboard.plugins.base_plugin import TBContext
+from werkzeug.test import Client, TestResponse
+
+from fmapboard.plugin.plugin import FeatureMapsPlugin
+
+ROUTES = "/data/plugin/feature_maps/"
+
+
+@dataclass(frozen=True)
+class Tab:
+    """The tab's routes, and the data provider below them."""
+
+    client: Client
+    provider: Any
+
+    def get(self, route: str, **query: object) -> TestResponse:
+        return self.client.get(ROUTES + route, query_string={k: str(v) for k, v in query.items()})
+
+    def ask(self, route: str, **query: object) -> Any:
+        """The JSON of a route; fails unless the status is 200."""
+        answer = self.get(route, **query)
+        assert answer.status_code == 200, answer.text
+        return json.loads(answer.data)
+
+    def open(self, route: str, **query: object) -> tuple[dict[str, Any], bytes]:
+        """The JSON and the parts of a binary answer; fails unless the status is 200."""
+        answer = self.get(route, **query)
+        assert answer.status_code == 200, answer.text
+        return facts_and_parts(answer.data)
+
+    def layer(self, run: str, key: str) -> dict[str, Any]:
+        """A layer's entry in the list of layers."""
+        (layer,) = [one for one in self.ask("data/layers", run=run)["layers"] if one["key"] == key]
+        return layer
+
+    def health(self, run: str, key: str, step: int) -> dict[str, Any]:
+        """A layer's entry in the overview of a step."""
+        listed = self.ask("data/overview", run=run, step=step)["layers"]
+        (layer,) = [one for one in listed if one["key"] == key]
+        return layer
+
+
+def open_tab(logdir: Path, kept: int = 50) -> Tab:
+    """The tab, where TensorBoard keeps ``kept`` steps of pictures and records."""
+    most = {"images": kept, "feature_maps": kept, "histograms": 500, "scalars": 1000}
+    multiplexer = EventMultiplexer(tensor_size_guidance=most)
+    multiplexer.AddRunsFromDirectory(str(logdir))
+    multiplexer.Reload()
+    provider = MultiplexerDataProvider(multiplexer, str(logdir))
+    context = TBContext(
+        data_provider=provider, multiplexer=multiplexer, logdir=str(logdir),
+        plugin_name_to_instance={},
+    )  # fmt: skip
+    app = application.TensorBoardWSGI([FeatureMapsPlugin(context)], data_provider=provider)
+    return Tab(Client(app), provider)
