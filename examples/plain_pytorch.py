@@ -1,4 +1,4 @@
-"""An ImageNet-style training script: AMP, several processes, resume. Lines of fmapboard are marked.
+"""An ImageNet-style training script with AMP, torchrun and resume; fmapboard's lines are marked.
 
 python examples/plain_pytorch.py
 torchrun --nproc-per-node 2 examples/plain_pytorch.py --data imagenet/train
@@ -23,12 +23,12 @@ from fmapboard.demo.photographs import Photographs
 
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--data", help="a folder of folders of images; else bundled photographs")
+    parser.add_argument("--data", help="folder with one subfolder per class (default: bundled)")
     parser.add_argument("--logdir", default="runs/plain_pytorch", type=Path)
-    parser.add_argument("--resume", help="a checkpoint to go on from")
-    parser.add_argument("--steps", default=60, type=int, help="optimizer steps in all")
-    parser.add_argument("--batch", default=16, type=int, help="images for each process")
-    parser.add_argument("--every", default=10, type=int, help="log each such step")
+    parser.add_argument("--resume", help="checkpoint to resume from")
+    parser.add_argument("--steps", default=60, type=int, help="total number of optimizer steps")
+    parser.add_argument("--batch", default=16, type=int, help="images per process and step")
+    parser.add_argument("--every", default=10, type=int, help="log every N steps")
     return parser.parse_args()
 
 

@@ -1,4 +1,4 @@
-"""ResNet-18 learns photographs in a loop of accelerate; its feature maps go to TensorBoard."""
+"""Train ResNet-18 on bundled photographs with accelerate, and log its feature maps."""
 
 import argparse
 

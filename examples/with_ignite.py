@@ -1,4 +1,4 @@
-"""ResNet-18 learns photographs under ignite; its feature maps go to TensorBoard."""
+"""Train ResNet-18 on bundled photographs with ignite, and log its feature maps."""
 
 import argparse
 

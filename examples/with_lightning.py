@@ -1,4 +1,4 @@
-"""ResNet-18 learns photographs under Lightning; its feature maps go to TensorBoard."""
+"""Train ResNet-18 on bundled photographs with Lightning, and log its feature maps."""
 
 import argparse
 

@@ -1,4 +1,4 @@
-"""A ResNet of transformers learns photographs under its Trainer; maps go to TensorBoard."""
+"""Train a ResNet on bundled photographs with transformers' Trainer, and log its feature maps."""
 
 import argparse
 
@@ -11,7 +11,7 @@ from fmapboard.integrations.transformers import FeatureMapCallback
 
 
 class Crops(Dataset):
-    """Images and labels under the names that the model's forward has for them."""
+    """A data set whose keys are the arguments of the model's ``forward``."""
 
     def __init__(self, images: torch.Tensor, labels: torch.Tensor) -> None:
         self.images, self.labels = images, labels

@@ -1,4 +1,4 @@
-"""M5, a 1-D convolutional network, learns to tell four kinds of synthetic sound apart."""
+"""Train M5, a 1-D convolutional network, to classify four kinds of synthetic sound."""
 
 import argparse
 import math
@@ -36,7 +36,7 @@ class M5(nn.Module):
 
 
 def sounds() -> tuple[Tensor, Tensor]:
-    """A batch of one second each: [N, 1, 8000] in -1 … 1, and which sound it is."""
+    """A batch of one-second waves, [N, 1, 8000] in -1 to 1, and labels, [N]."""
     labels = torch.randint(len(SOUNDS), (BATCH,))
     pitch, rhythm = 200 + 800 * torch.rand(BATCH, 1), 4 + 12 * torch.rand(BATCH, 1)
     time = torch.arange(RATE) / RATE  # [8000] s

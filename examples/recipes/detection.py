@@ -1,4 +1,4 @@
-"""torchvision's Mask R-CNN learns to find discs cut from one photograph in another."""
+"""Train torchvision's Mask R-CNN to find discs of one photograph pasted into another."""
 
 import argparse
 from pathlib import Path
@@ -19,14 +19,14 @@ Target = dict[str, Tensor]
 
 
 def photographs() -> list[Tensor]:
-    """The bundled photographs, each float32 [3, 128, 128] in 0 … 1."""
+    """The bundled photographs, each float32 [3, 128, 128] in 0 to 1."""
     files = sorted(bundled("photographs").glob("*.jpg"))
     images = [Image.open(file).convert("RGB").resize((SIDE, SIDE)) for file in files]
     return [transforms.to_dtype(transforms.pil_to_tensor(i), scale=True) for i in images]
 
 
 def scene(images: list[Tensor]) -> tuple[Tensor, Target]:
-    """One to three discs, each of another photograph, on a photograph."""
+    """A photograph with one to three discs of other photographs, and its detection target."""
     background, *objects = torch.randperm(len(images))[: int(torch.randint(2, 5, ()))].tolist()
     image, masks = images[background].clone(), []
     rows, columns = torch.meshgrid(torch.arange(SIDE), torch.arange(SIDE), indexing="ij")
@@ -35,7 +35,7 @@ def scene(images: list[Tensor]) -> tuple[Tensor, Target]:
         down, across = torch.randint(SIDE // 4, SIDE * 3 // 4, (2,))
         mask = (rows - down) ** 2 + (columns - across) ** 2 < radius**2  # [128, 128]
         image = torch.where(mask, images[which], image)
-        masks = [m & ~mask for m in masks] + [mask]  # what is hidden belongs to no mask
+        masks = [m & ~mask for m in masks] + [mask]  # without the parts that this disc covers
     seen = torch.stack([m for m in masks if m.sum() > 50])
     boxes = torchvision.ops.masks_to_boxes(seen)
     labels = torch.ones(len(seen), dtype=torch.int64)

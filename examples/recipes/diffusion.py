@@ -1,4 +1,4 @@
-"""A UNet2DModel of diffusers learns to take noise out of photographs, in a loop of accelerate."""
+"""Train a UNet2DModel of diffusers to denoise photographs, in a loop with accelerate."""
 
 import argparse
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A DCGAN learns the bundled photographs: two models, two optimizers, one run."""
+"""Train a DCGAN on the bundled photographs: two models and two optimizers in one run."""
 
 import argparse
 from pathlib import Path

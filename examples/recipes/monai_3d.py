@@ -1,4 +1,4 @@
-"""MONAI's 3-D UNet finds spheres in noisy volumes."""
+"""Train MONAI's 3-D UNet to segment spheres in noisy volumes."""
 
 import argparse
 from pathlib import Path
@@ -17,7 +17,7 @@ SIDE, BATCH = 48, 2
 
 
 def volumes(step: int) -> tuple[Tensor, Tensor]:
-    """Volumes [N, 1, 48, 48, 48] in 0 … 1, and 1 inside the spheres: the same shape."""
+    """Volumes, [N, 1, 48, 48, 48] in 0 to 1, and masks of the same shape, 1 inside the spheres."""
     source = np.random.RandomState(step)
     pairs = [
         create_test_image_3d(

@@ -1,4 +1,4 @@
-"""A U-Net of segmentation_models_pytorch learns where a picture is brick, grass or gravel."""
+"""Train a U-Net of segmentation_models_pytorch to segment textures (brick, grass, gravel)."""
 
 import argparse
 from pathlib import Path
@@ -16,7 +16,7 @@ TEXTURES = ("brick", "grass", "gravel")
 
 
 def scenes(photographs: Photographs, step: int) -> tuple[Tensor, Tensor]:
-    """Textures inside random blobs, other photographs around: [N, 3, 64, 64] and [N, 1, 64, 64]."""
+    """Images with textures in random regions, [N, 3, 64, 64], and the regions, [N, 1, 64, 64]."""
     source = torch.Generator().manual_seed(step)
     crops, labels = photographs.training_batch(12 * BATCH, source)
     crops = functional.interpolate(crops, SIDE, mode="bilinear")

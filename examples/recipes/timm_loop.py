@@ -1,4 +1,4 @@
-"""A network of timm in the loop of timm's train.py: mixup, accumulation, clipping, EMA."""
+"""Train a timm network as timm's train.py does: mixup, accumulation, clipping, EMA."""
 
 import argparse
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""YOLO11 in the trainer of ultralytics, watched by two callbacks."""
+"""Train YOLO11 with ultralytics' trainer, and log it with two callbacks."""
 
 import argparse
 from pathlib import Path
@@ -16,7 +16,7 @@ SIDE, IMAGES, BATCH = 160, 32, 4
 
 
 def write_data(folder: Path) -> Path:
-    """A data set in YOLO's format: a disc of one photograph on another; the path of its YAML."""
+    """Write a data set in YOLO's format, discs of one photograph on another; returns its YAML."""
     source = torch.Generator().manual_seed(0)
     files = sorted(bundled("photographs").glob("*.jpg"))
     photographs = [Image.open(file).convert("RGB").resize((SIDE, SIDE)) for file in files]

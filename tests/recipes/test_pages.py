@@ -7,6 +7,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from markdown_pages import broken_links, python_blocks
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs" / "recipes").glob("*.md"))
@@ -14,7 +15,7 @@ SCRIPTS = ROOT / "examples" / "recipes"
 
 
 def lines(text: str) -> str:
-    """Without indentation, so that a block of a page can be found inside a function."""
+    """Text without indentation, to find a block of a page inside a function."""
     return "\n".join(line.strip() for line in text.splitlines() if line.strip())
 
 
@@ -27,7 +28,7 @@ def test_every_script_has_a_page_and_every_page_is_in_the_list() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
 def test_the_lines_that_a_page_shows_are_in_its_script(page: Path) -> None:
     script = (SCRIPTS / f"{page.stem}.py").read_text()
-    blocks = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    blocks = python_blocks(page)
     assert blocks
     assert [block for block in blocks if lines(block) not in lines(script)] == []
     assert all(textwrap.dedent(block) == block for block in blocks)
@@ -44,6 +45,5 @@ def test_a_page_names_its_script_and_the_commands_that_show_the_run(page: Path) 
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
-def test_every_file_that_a_page_links_to_is_there(page: Path) -> None:
-    links = re.findall(r"\]\(([^)#:]+)\)", page.read_text())
-    assert [link for link in links if not (page.parent / link).exists()] == []
+def test_every_file_that_a_page_links_to_exists(page: Path) -> None:
+    assert broken_links(page) == []
