@@ -47,9 +47,14 @@ autodoc_typehints = "signature"
 autodoc_mock_imports = ["lightning", "transformers", "ignite", "accelerate"]
 maximum_signature_line_length = 80
 
-nitpicky = True  # a name in a docstring or signature that is documented nowhere is an error, but for:
+nitpicky = (
+    True  # a name in a docstring or signature that is documented nowhere is an error, but for:
+)
 nitpick_ignore_regex = [
-    ("py:.*", r"(typing_extensions|torch|nn|np|numpy|npt|typing|collections|datetime|pathlib|types|re)\..*"),
+    (
+        "py:.*",
+        r"(typing_extensions|torch|nn|np|numpy|npt|typing|collections|datetime|pathlib|types|re)\..*",
+    ),
     ("py:.*", r"(Tensor|Optimizer|Path|Any|Callable|Mapping|Sequence|Iterator|Unpack|Literal)"),
     ("py:.*", r"(Layers|Schedule|Predicate|Side|Scale|Layout|TensorKind|Normalization|WhenFull)"),
     ("py:.*", r"(Floats|Bytes8|TracebackType|StepBlock|Options|WatchOptions|CommonOptions)"),

@@ -21,7 +21,7 @@ def lines(text: str) -> str:
 
 def test_every_script_has_a_page_and_every_page_is_in_the_list() -> None:
     assert {page.stem for page in PAGES} == {script.stem for script in SCRIPTS.glob("*.py")}
-    listed = re.findall(r"\]\(recipes/(\w+)\.md\)", (ROOT / "docs" / "README.md").read_text())
+    listed = re.findall(r"\]\(recipes/(\w+)\.md\)", (ROOT / "docs" / "recipes.md").read_text())
     assert sorted(listed) == [page.stem for page in PAGES]
 
 
