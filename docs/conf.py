@@ -83,14 +83,15 @@ def add_contents(app: Sphinx, page: str, source: list[str]) -> None:
         source[0] += "\n```{toctree}\n" + options + "\n" + "\n".join(pages) + "\n```\n"
     if page == "contributing":
         text = (DOCS.parent / "CONTRIBUTING.md").read_text("utf-8")
-        text = re.sub(r"\]\((?!https?:|#)(?:docs/)?([^)]+)\)", _from_docs, text)
-        source[0] = text
+        source[0] = re.sub(r"\]\((?!https?:|#)", "](../", text).replace("](../docs/", "](")
+    folder = (DOCS / page).parent
+    source[0] = re.sub(r"\]\(([^)#:]+\.md)\)", lambda link: _as_download(link, folder), source[0])
 
 
-def _from_docs(link: re.Match[str]) -> str:
-    """A link of a file in the root folder, as a page in docs/ has to write it."""
-    inside = link.group(0).startswith("](docs/")
-    return f"]({'' if inside else '../'}{link.group(1)})"
+def _as_download(link: re.Match[str], folder: Path) -> str:
+    """A link to Markdown outside of docs/, which is no page of the site, as MyST writes it."""
+    is_page = DOCS in (folder / link.group(1)).resolve().parents
+    return link.group(0) if is_page else f"](path:{link.group(1)})"
 
 
 COLON = "\ue000"

@@ -23,7 +23,7 @@ PAGES = sorted(DOCS.rglob("*.md"))
 def cells(page: str, column: int = 0) -> list[str]:
     """One column of all tables of a page, without headings."""
     rows = [line for line in (DOCS / page).read_text().splitlines() if line.startswith("| `")]
-    return [row.strip("|").split(" | ")[column].strip() for row in rows]
+    return [row.split("|")[column + 1].strip() for row in rows]
 
 
 def test_the_page_of_options_lists_every_option_of_watch_with_its_default() -> None:

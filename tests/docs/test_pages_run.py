@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +19,8 @@ SCRIPTS = {path.read_text() for path in (ROOT / "examples").glob("*.py")}
 """Shown verbatim; tests/integrations/test_examples.py runs them."""
 NOT_RUN = "# not run by the tests: "
 """First line of a block that is not run; the reason follows."""
+LEAVES = {"get_started": "runs/first/*tfevents*", "notebooks": "layer1.0.conv1.png"}
+"""Page -> a file that its blocks write."""
 STAND_INS = ROOT / "tests" / "recipes" / "stand_ins"
 REPLACED = {path.stem for path in STAND_INS.iterdir() if path.stem != "__pycache__"}
 
@@ -42,6 +43,12 @@ def small_and_local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
     forget()
 
 
+def prints(block: str) -> list[str]:
+    """What each line ``print(...)  # result`` of a block says that it prints; "" without one."""
+    lines = [line for line in block.splitlines() if line.startswith("print(")]
+    return [line.partition("  # ")[2] for line in lines]
+
+
 def names_for(page: Path) -> dict[str, Any]:
     """What a page's blocks may use: a recipe is the body of its script's ``train(steps, ...)``."""
     if page.parent.name != "recipes":
@@ -57,11 +64,19 @@ def is_run_here(page: Path, block: str) -> bool:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(DOCS).as_posix())
-def test_the_python_blocks_of_a_page_run(page: Path) -> None:
+def test_the_python_blocks_of_a_page_run_and_print_what_it_says(
+    page: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     names = names_for(page)
     for number, block in enumerate(python_blocks(page)):
         if is_run_here(page, block):
             exec(compile(block, f"{page.name} block {number}", "exec"), names)
+            for printed, shown in zip(
+                capsys.readouterr().out.splitlines(), prints(block), strict=False
+            ):
+                assert shown in ("", printed)
+    if page.stem in LEAVES:
+        assert len(list(tmp_path.glob(LEAVES[page.stem]))) == 1
 
 
 def test_only_one_block_is_not_run_and_it_says_why() -> None:
@@ -71,24 +86,8 @@ def test_only_one_block_is_not_run_and_it_says_why() -> None:
     ]
 
 
-def test_the_quick_start_is_ten_lines_and_leaves_a_run(tmp_path: Path) -> None:
+def test_the_quick_start_is_install_then_ten_lines_then_the_command_that_shows_them() -> None:
+    text = (DOCS / "get_started.md").read_text()
     (block,) = python_blocks(DOCS / "get_started.md")
     assert len([line for line in block.splitlines() if line.strip()]) == 10
-    exec(compile(block, "get_started.md", "exec"), {})
-    assert list((tmp_path / "runs" / "first").glob("*tfevents*"))
-    text = (DOCS / "get_started.md").read_text()
     assert text.index("pip install .\n") < text.index(block) < text.index("fmapboard serve runs\n")
-
-
-def test_the_results_that_the_page_about_extending_shows_are_what_it_prints(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    names: dict[str, Any] = {}
-    for block in python_blocks(DOCS / "extending.md"):
-        exec(compile(block, "extending.md", "exec"), names)
-        printed = capsys.readouterr().out.splitlines()
-        lines = [line for line in block.splitlines() if line.startswith("print(")]
-        shown = [line.split(")  # ")[1] if "  # " in line else None for line in lines]
-        assert len(printed) == len(shown)
-        assert [p for p, s in zip(printed, shown, strict=True) if s not in (None, p)] == []
-    assert os.listdir() == ["scalars.jsonl"]

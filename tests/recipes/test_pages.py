@@ -15,8 +15,8 @@ SCRIPTS = ROOT / "examples" / "recipes"
 
 
 def lines(text: str) -> str:
-    """Text without indentation, to find a block of a page inside a function."""
-    return "\n".join(line.strip() for line in text.splitlines() if line.strip())
+    """Text without layout, to find a block of a page inside a function."""
+    return re.sub(r"\s+|,(?=\s*[)\]}])", "", text)
 
 
 def test_every_script_has_a_page_and_every_page_is_in_the_list() -> None:
