@@ -22,6 +22,14 @@ def test_every_file_that_a_page_links_to_exists(page: Path) -> None:
     assert broken_links(page) == []
 
 
+def test_the_page_about_notebooks_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    for block in python_blocks(ROOT / "docs" / "notebooks.md"):
+        exec(block, names)
+    assert (tmp_path / "layer1.0.conv1.png").stat().st_size > 1000
+
+
 def test_the_four_lines_that_fmapboard_needs_are_marked() -> None:
     page = (ROOT / "docs" / "plain_pytorch.md").read_text()
     assert page.count("# <- fmapboard") == 4
