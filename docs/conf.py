@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from sphinx.application import Sphinx
+from sphinx.util import inspect
 
 DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS.parent / "src"))
@@ -36,6 +37,7 @@ html_title = f"fmapboard {release}"
 html_copy_source = False
 html_static_path = ["_static"]
 html_css_files = ["tables.css"]
+highlight_language = "none"  # of blocks that name no language
 pygments_style, pygments_dark_style = "friendly", "monokai"
 
 default_role = "code"  # single backticks in a docstring are code, too
@@ -111,9 +113,14 @@ def after_napoleon(app: Sphinx, what: str, *given: Any) -> None:
     lines[:] = [re.sub(r"^(:(?:ivar|param) [\w*\\]+), (\w+:)", r"\1,\2", line) for line in lines]
 
 
-def readable_defaults(app: Sphinx, *given: Any) -> tuple[str | None, str | None]:
-    """Show a dataclass's default factory as "...", which Sphinx can parse."""
+def readable_signature(
+    app: Sphinx, what: str, name: str, thing: Any, *given: Any
+) -> tuple[str | None, str | None]:
+    """A callback's own signature, not its mocked base's; "..." for a default factory."""
     signature, returns = given[-2:]
+    if what == "class" and signature == "(*args: Any, **kwargs: Any)":
+        own = inspect.signature(thing.__init__, bound_method=True)
+        signature = inspect.stringify_signature(own, show_return_annotation=False)
     return (signature and signature.replace("<factory>", "..."), returns)
 
 
@@ -122,4 +129,4 @@ def setup(app: Sphinx) -> None:
     app.connect("source-read", add_contents)
     app.connect("autodoc-process-docstring", before_napoleon, priority=400)
     app.connect("autodoc-process-docstring", after_napoleon, priority=600)
-    app.connect("autodoc-process-signature", readable_defaults)
+    app.connect("autodoc-process-signature", readable_signature)
