@@ -120,7 +120,9 @@ def readable_signature(
     signature, returns = given[-2:]
     if what == "class" and signature == "(*args: Any, **kwargs: Any)":
         own = inspect.signature(thing.__init__, bound_method=True)
-        signature = inspect.stringify_signature(own, show_return_annotation=False)
+        signature = inspect.stringify_signature(
+            own, show_return_annotation=False, unqualified_typehints=True
+        )
     return (signature and signature.replace("<factory>", "..."), returns)
 
 
