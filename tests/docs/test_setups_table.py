@@ -1,4 +1,4 @@
-"""Every row of the README's table of set-ups is a test."""
+"""Every row of the table of set-ups is a test."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ ROOT = Path(__file__).parents[2]
 
 
 def rows() -> list[list[str]]:
-    section = (ROOT / "README.md").read_text().split("## Set-ups")[1].split("\n## ")[0]
-    lines = [line for line in section.splitlines() if line.startswith("|")]
+    page = (ROOT / "docs" / "setups.md").read_text()
+    lines = [line for line in page.splitlines() if line.startswith("|")]
     return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines[2:]]
 
 

@@ -1,0 +1,98 @@
+"""The tables of options, flags, keys and pages in docs/ agree with the code."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from pathlib import Path
+
+import click
+import pytest
+
+import fmapboard
+from fmapboard import tags
+from fmapboard.cli import main
+from fmapboard.options import PALETTES
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = sorted(DOCS.rglob("*.md"))
+
+
+def cells(page: str, column: int = 0) -> list[str]:
+    """One column of all tables of a page, without headings."""
+    rows = [line for line in (DOCS / page).read_text().splitlines() if line.startswith("| `")]
+    return [row.split("|")[column + 1].strip() for row in rows]
+
+
+def test_the_page_of_options_lists_every_option_of_watch_with_its_default() -> None:
+    parameters = inspect.signature(fmapboard.watch).parameters
+    expected = {name: p.default for name, p in parameters.items() if name != "model"}
+    named = [re.fullmatch(r"`(\w+)=(.*)`", cell) for cell in cells("options.md")]
+    listed = {match[1]: ast.literal_eval(match[2]) for match in named if match}
+    assert listed == expected
+    assert len(named) == len(listed)
+
+
+def test_the_page_of_options_names_every_palette_and_scale() -> None:
+    text = (DOCS / "options.md").read_text()
+    for value in (*PALETTES, "channel", "layer", "locked", "drop_oldest"):
+        assert f'"{value}"' in text
+
+
+def test_the_page_of_visualize_lists_every_option_with_its_default() -> None:
+    options = [
+        p for p in main.visualize.params if isinstance(p, click.Option) and p.name != "version"
+    ]
+    expected = {p.opts[0]: f"`{p.default}`" if p.show_default else "" for p in options}
+    assert dict(zip(cells("visualize.md"), cells("visualize.md", 1), strict=True)) == {
+        f"`{flag}`": default for flag, default in expected.items()
+    }
+
+
+def test_every_flag_in_an_example_of_visualize_exists() -> None:
+    (block,) = re.findall(r"```sh\n(visualize.*?)```", (DOCS / "visualize.md").read_text(), re.S)
+    known = {flag for parameter in main.visualize.params for flag in parameter.opts}
+    assert set(re.findall(r" (--[a-z-]+)", block)) <= known
+
+
+def test_the_page_of_the_tab_lists_the_keys_of_its_help() -> None:
+    source = ROOT / "src" / "fmapboard" / "plugin" / "static" / "state" / "keys.js"
+    help_rows = re.findall(r'^  \["([^"]+)", "', source.read_text(), re.M)
+    assert len(help_rows) > 10
+    assert [cell.replace("`", "") for cell in cells("tab.md")] == help_rows
+
+
+def test_the_page_of_tags_names_every_kind_of_picture_and_histogram() -> None:
+    text = (DOCS / "what_is_written.md").read_text()
+    pictures = [f"`{kind}_" for kind in (*tags.HISTOGRAM_OF, "kernels")]
+    histograms = [f"`{group}/" for group in tags.HISTOGRAM_OF.values()]
+    assert [tag for tag in (*pictures, *histograms) if tag not in text] == []
+
+
+def test_the_page_of_tags_names_every_scalar_and_text() -> None:
+    text = (DOCS / "what_is_written.md").read_text()
+    whole = (
+        tags.LOGGED_STEP_MS, tags.DROPPED_STEPS, tags.WAITED_MS, tags.SKIPPED_STEPS,
+        tags.FIRST_NONFINITE, tags.GRADIENT_NORM, tags.GRADIENT_NORM_BEFORE_CLIPPING,
+        tags.CONSTANT_CHANNELS, tags.NONFINITE, tags.DEAD_CHANNELS, tags.WEIGHTS, tags.GRADIENTS,
+        tags.NETWORK_INPUT, tags.RECORD, tags.FIRST_RECORD,
+    )  # fmt: skip
+    assert [tag for tag in whole if f"`{tag}" not in text] == []
+
+
+def test_the_first_page_links_to_every_page() -> None:
+    text = (DOCS / "index.md").read_text()
+    pages = {page.name for page in DOCS.glob("*.md")} - {"index.md", "README.md"}
+    below = {"lightning.md", "transformers.md", "ignite.md", "accelerate.md"}
+    assert sorted(page for page in pages - below if f"]({page})" not in text) == []
+    frameworks = (DOCS / "frameworks.md").read_text()
+    assert sorted(page for page in below if f"]({page})" not in frameworks) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(DOCS).as_posix())
+def test_a_page_promises_only_what_works(page: Path) -> None:
+    text = page.read_text()
+    assert "pip install fmapboard" not in text  # it is on no index
+    assert "'fmapboard[" not in text

@@ -1,0 +1,93 @@
+"""The Python blocks of every page in docs/ run, in order, in one namespace per page."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from markdown_pages import python_blocks
+from recipe_runs import names_of
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = [page for page in sorted(DOCS.rglob("*.md")) if python_blocks(page)]
+SCRIPTS = {path.read_text() for path in (ROOT / "examples").glob("*.py")}
+"""Shown verbatim; tests/integrations/test_examples.py runs them."""
+NOT_RUN = "# not run by the tests: "
+"""First line of a block that is not run; the reason follows."""
+LEAVES = {"get_started": "runs/first/*tfevents*", "notebooks": "layer1.0.conv1.png"}
+"""Page -> a file that its blocks write."""
+STAND_INS = ROOT / "tests" / "recipes" / "stand_ins"
+REPLACED = {path.stem for path in STAND_INS.iterdir() if path.stem != "__pycache__"}
+
+
+def forget() -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] in REPLACED]:
+        del sys.modules[name]
+
+
+@pytest.fixture(autouse=True)
+def small_and_local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A temporary directory, one thread, and stand-ins for libraries that CI does not install."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(STAND_INS)
+    forget()
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+    forget()
+
+
+def prints(block: str) -> list[str]:
+    """What each line ``print(...)  # result`` of a block says that it prints; "" without one."""
+    lines = [line for line in block.splitlines() if line.startswith("print(")]
+    return [line.partition("  # ")[2] for line in lines]
+
+
+def names_for(page: Path) -> dict[str, Any]:
+    """What a page's blocks may use: a recipe is the body of its script's ``train(steps, ...)``."""
+    if page.parent.name != "recipes":
+        return {"__name__": "__main__"}
+    steps = 8 if page.stem == "ultralytics_yolo" else 2  # a whole epoch
+    return names_of(page.stem) | {"steps": steps, "every": 1, "logdir": Path("runs")}
+
+
+def is_run_here(page: Path, block: str) -> bool:
+    if page.stem == "from_hooks":
+        return False  # tests/docs/test_from_hooks.py runs it and checks its results
+    return block not in SCRIPTS and not block.startswith(NOT_RUN)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(DOCS).as_posix())
+def test_the_python_blocks_of_a_page_run_and_print_what_it_says(
+    page: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = names_for(page)
+    for number, block in enumerate(python_blocks(page)):
+        if is_run_here(page, block):
+            exec(compile(block, f"{page.name} block {number}", "exec"), names)
+            for printed, shown in zip(
+                capsys.readouterr().out.splitlines(), prints(block), strict=False
+            ):
+                assert shown in ("", printed)
+    if page.stem in LEAVES:
+        assert len(list(tmp_path.glob(LEAVES[page.stem]))) == 1
+
+
+def test_only_one_block_is_not_run_and_it_says_why() -> None:
+    blocks = [block for page in PAGES for block in python_blocks(page)]
+    assert [block.splitlines()[0] for block in blocks if NOT_RUN in block] == [
+        f"{NOT_RUN}needs wandb"
+    ]
+
+
+def test_the_quick_start_is_install_then_ten_lines_then_the_command_that_shows_them() -> None:
+    text = (DOCS / "get_started.md").read_text()
+    (block,) = python_blocks(DOCS / "get_started.md")
+    assert len([line for line in block.splitlines() if line.strip()]) == 10
+    assert text.index("pip install .\n") < text.index(block) < text.index("fmapboard serve runs\n")

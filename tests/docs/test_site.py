@@ -1,0 +1,28 @@
+"""The documentation site builds without a warning."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.timeout(600)
+def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
+    for module in ("sphinx", "myst_parser", "furo"):
+        pytest.importorskip(module, reason="the extra docs is not installed")
+    done = subprocess.run(
+        [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "docs", str(tmp_path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    for page in ("index", "get_started", "recipes/gan", "reference/training", "contributing"):
+        assert (tmp_path / f"{page}.html").stat().st_size > 10_000
+    assert "begin_step" in (tmp_path / "reference" / "training.html").read_text()
