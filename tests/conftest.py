@@ -13,12 +13,15 @@ TESTS = Path(__file__).parent
 SLOW = {
     *("e2e", "integrations", "plugin", "recipes", "same_records"),
     "contract/test_tensorboard_server.py",
+    *(f"docs/test_{what}.py" for what in ("from_hooks", "from_hooks_tensorboard", "pages_run")),
+    *(f"docs/test_{what}.py" for what in ("reference", "site")),
+    "unit/cli/test_tab_server.py",
     *(
         f"unit/cli/models/test_load_{library}.py"
         for library in ("huggingface", "timm", "torchvision")
     ),
 }
-"""Folders and modules of slow tests: real training runs, servers, browsers, large libraries."""
+"""Folders and modules of slow tests: training runs, servers, browsers, large libraries, pages."""
 
 # Helpers contain assertions: rewritten, their failures show values as those of test modules do.
 for _helper in (TESTS / "helpers").glob("*.py"):

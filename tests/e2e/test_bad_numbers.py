@@ -111,7 +111,7 @@ def test_histograms_hold_every_finite_value_and_pictures_are_drawn(
 
 
 @pytest.mark.parametrize("shape", [(0, 3, 4, 4), (2, 3, 0, 4), (2, 0, 4, 4)])
-def test_an_empty_batch_is_passed_over_and_the_next_step_is_logged(shape: tuple[int, ...]) -> None:
+def test_an_empty_batch_is_skipped_and_the_next_step_is_logged(shape: tuple[int, ...]) -> None:
     model, kept = nn.Sequential(Same()), MemoryWriter()
     board = fmapboard.watch(model, writer=kept, layers=[Same], every=1)
     for number, x in enumerate((torch.zeros(shape), torch.randn(2, 3, 4, 4))):

@@ -46,7 +46,7 @@ def train(kind: str, folder: Path, watched: bool) -> list[dict[str, Any]]:
 
 @pytest.mark.skipif(not torch.distributed.is_available(), reason="torch without distributed")
 @pytest.mark.parametrize("kind", ["ddp", "fsdp"])
-def test_ranks_train_on_as_if_unwatched_and_rank_0_writes_the_true_norms(
+def test_ranks_train_as_if_unwatched_and_rank_0_writes_the_true_norms(
     tmp_path: Path, kind: str
 ) -> None:
     if kind == "fsdp" and torch.__version__ < "2.7":

@@ -222,7 +222,7 @@ def test_compiled_training_is_captured_without_a_recompilation(
     assert "feature_maps_8x8x3x3/block.0" in {p.tag for p in steps[1].pictures}
 
 
-def test_copies_of_a_watched_model_capture_nothing_and_save_as_ever() -> None:
+def test_copies_of_a_watched_model_capture_nothing_and_can_be_saved() -> None:
     model, kept = CheckpointableNet(), MemoryWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     before = list(model.state_dict())

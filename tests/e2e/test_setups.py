@@ -83,7 +83,7 @@ def test_accumulated_gradients_have_one_record_of_their_sum() -> None:
     assert logged_norms(kept.steps[1])["conv.weight"] == pytest.approx(expected)
 
 
-def test_clipped_norms_are_those_after_clipping() -> None:
+def test_the_logged_norm_is_that_after_clipping() -> None:
     model, kept = NetWithUnusedLayer(), MemoryWriter()
     optimizer = SGD(model.parameters(), lr=0.1)
     with fmapboard.watch(model, writer=kept, optimizer=optimizer):
@@ -94,7 +94,7 @@ def test_clipped_norms_are_those_after_clipping() -> None:
 
 
 @pytest.mark.parametrize("given", ["first", "last", "by hand"])
-def test_two_optimizers_of_one_model_are_of_one_step(
+def test_two_optimizers_of_one_model_share_one_logged_step(
     given: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     model, kept = NetWithUnusedLayer(), MemoryWriter()

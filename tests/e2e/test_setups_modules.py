@@ -62,7 +62,7 @@ def test_networks_of_other_dtypes_train_and_have_norms(dtype: torch.dtype) -> No
     assert step.scalars["gradient_norm/0.weight"] == pytest.approx(true, rel=1e-3)
 
 
-def test_channels_last_maps_are_the_pictures_of_plain_ones() -> None:
+def test_channels_last_maps_give_the_same_pictures() -> None:
     model, x = nn.Sequential(nn.Conv2d(3, 4, 3)), images()
     plain = log_pass(model, x)
     turned = log_pass(
@@ -85,7 +85,7 @@ class Shared(nn.Module):
         return self.again(self.head(self.head(x)) * 2)
 
 
-def test_a_shared_module_stands_once_and_each_of_its_calls_is_drawn() -> None:
+def test_a_shared_module_has_one_name_and_each_of_its_calls_is_drawn() -> None:
     tags = {p.tag.split("/")[1] for p in log_training_step(Shared(), images()).pictures}
     assert tags == {"head", "head.call2", "head.call3", "sample_0"}
 
@@ -144,7 +144,7 @@ def test_the_first_tensor_of_any_output_is_drawn_and_none_is_no_error(
         (lambda: nn.TransformerEncoderLayer(8, 2, batch_first=True, dropout=0.0), (2, 3, 8), 8),
     ],
 )
-def test_any_module_that_is_asked_for_is_measured(
+def test_any_requested_module_is_measured(
     make: Callable[[], nn.Module], shape: tuple[int, ...], channels: int
 ) -> None:
     step = log_pass(nn.Sequential(make()), torch.randn(shape), layers="0")
@@ -173,7 +173,7 @@ def old_weight(conv: nn.Module) -> nn.Module:
         old_weight,
     ],
 )
-def test_parametrized_convolutions_train_as_ever_and_are_drawn(normed: Any) -> None:
+def test_parametrized_convolutions_train_as_if_unwatched_and_are_drawn(normed: Any) -> None:
     def train(watched: bool) -> tuple[dict[str, Tensor], list[LoggedStep]]:
         torch.manual_seed(0)
         model, kept = nn.Sequential(normed(nn.Conv2d(3, 4, 3)), nn.ReLU()), MemoryWriter()

@@ -75,7 +75,7 @@ def test_data_parallel_without_gpus_runs_and_logs_the_module_itself() -> None:
     assert "feature_maps_4x3x3x3/conv" in picture_tags(kept.steps[0])
 
 
-def test_a_replica_on_another_device_neither_counts_nor_voids_the_pass() -> None:
+def test_a_replica_on_another_device_is_not_recorded_and_does_not_discard_the_pass() -> None:
     model, kept = nn.Sequential(nn.Conv2d(3, 4, 3)), MemoryWriter()
 
     def replica(device: str) -> nn.Module:
@@ -100,7 +100,7 @@ def test_a_replica_on_another_device_neither_counts_nor_voids_the_pass() -> None
     assert len(kept.steps) == 2
 
 
-def test_the_users_hooks_that_change_an_output_act_as_ever() -> None:
+def test_user_hooks_that_change_an_output_still_do() -> None:
     model, kept, x = NetWithUnusedLayer(), MemoryWriter(), images()
     doubled = model.conv.register_forward_hook(lambda module, args, output: output * 2)
     bare = model(x)
@@ -117,7 +117,7 @@ def test_the_users_hooks_that_change_an_output_act_as_ever() -> None:
 
 @pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning", "ignore:.torch.jit")
 @pytest.mark.parametrize("make", [torch.jit.script, lambda m: torch.jit.trace(m, images())])
-def test_a_scripted_or_traced_model_is_refused_with_the_way_out(make: Any) -> None:
+def test_a_scripted_or_traced_model_is_refused_with_a_fix(make: Any) -> None:
     model = make(nn.Sequential(nn.Conv2d(3, 4, 3)))
     text = "is scripted or traced .*, so its layers cannot be captured; pass the nn.Module"
     with pytest.raises(fmapboard.ConfigurationError, match=text):
@@ -127,7 +127,7 @@ def test_a_scripted_or_traced_model_is_refused_with_the_way_out(make: Any) -> No
 
 
 @pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning", "ignore:.torch.jit")
-def test_a_scripted_part_is_passed_over_and_named_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_scripted_part_is_skipped_and_reported_once(caplog: pytest.LogCaptureFixture) -> None:
     scripted = torch.jit.script(nn.Sequential(nn.Conv2d(4, 4, 3), nn.ReLU()))
     model, kept = nn.Sequential(nn.Conv2d(3, 4, 3), scripted), MemoryWriter()
     board = fmapboard.watch(model, writer=kept, every=1, probe=images())

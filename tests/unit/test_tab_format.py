@@ -79,7 +79,9 @@ def test_only_a_record_with_rows_has_format_2_and_a_reader_of_format_1_says_it_i
     with pytest.raises(FormatError, match="a record of format 2; this fmapboard reads up to 1"):
         unpack(blobs)
     monkeypatch.setattr("fmapboard.plugin.stored_record.FORMAT", 1)
-    with pytest.raises(FormatError, match="reads up to 1; upgrade fmapboard in TensorBoard's environment"):
+    with pytest.raises(
+        FormatError, match="reads up to 1; upgrade fmapboard in TensorBoard's environment"
+    ):
         read_header(blobs[0])
 
 

@@ -40,7 +40,8 @@ def filled(value: float) -> nn.Sequential:
 @pytest.fixture
 def of_timm(tmp_path: Path) -> Path:
     """What timm's train.py saves with --model-ema: weights of 0.25, averages of 0.75."""
-    import timm.utils  # takes a second
+    pytest.importorskip("timm.utils")  # takes a second
+    import timm.utils
 
     model, args = filled(0.25), argparse.Namespace(model="net", lr=0.1, data_dir=Path("/data"))
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
