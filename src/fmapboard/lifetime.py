@@ -1,4 +1,4 @@
-"""What happens when a logger ends, and which loggers of the process are open."""
+"""The cleanup of a logger, and a record of the open loggers in this process."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class Closeable(Protocol):
 
 @dataclass(slots=True)
 class End:
-    """The cleanup of a logger: after ``close``, on garbage collection or at interpreter exit.
+    """The cleanup of a logger: on ``close``, on garbage collection or at interpreter exit.
 
     Attributes:
-        pipeline: closed after the open step was abandoned.
+        pipeline: closed after the open step is abandoned.
         handles: hooks to remove.
         run: its open step is abandoned.
-        explains: warn if nothing was logged; False if an exception is the reason.
+        explains: if True, warn that nothing was logged; False after an exception.
     """
 
     pipeline: Pipeline
@@ -55,7 +55,7 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class _Open:
-    """A logger that may be open, and its model; weak references keep neither alive."""
+    """A logger that may be open, and its model, both held by weak references."""
 
     logger: weakref.ref[Closeable]
     model: weakref.ref[nn.Module]
@@ -73,7 +73,7 @@ def remember(logger: Closeable, model: nn.Module, name: str | None) -> None:
 
 
 def close_earlier(model: nn.Module, name: str | None, warn: WarnOnce) -> None:
-    """Close the logger that an earlier run of the same notebook cell created for this model."""
+    """Close the open logger of this model and name, for example after a notebook cell was rerun."""
     earlier = _open.pop((id(model), name), None)
     logger = None if earlier is None else earlier.logger()
     if earlier is None or logger is None or logger.is_closed or earlier.model() is not model:

@@ -37,11 +37,12 @@ class FeatureMapLogger:
     """Logs a model's feature maps, histograms and gradient norms while it trains.
 
     Create it with ``watch``, which documents the arguments. ``options`` holds the remaining ones;
-    ``open_writer`` is called last, after everything else has been checked.
+    ``open_writer`` is called on rank 0 only, after everything else has been checked.
 
     Use it as a context manager, or call ``close`` at the end. A logger with an optimizer lives as
     long as the optimizer. Pending steps are written at interpreter exit. Errors inside fmapboard
-    never reach the user's training. Call the methods from the training thread.
+    are logged and do not stop training, unless ``FMAPBOARD_ON_ERROR=raise`` is set in the
+    environment. Call the methods from the training thread.
 
     Attributes:
         end: the cleanup that ``close`` runs once.
@@ -97,7 +98,7 @@ class FeatureMapLogger:
 
     @property
     def logged_steps(self) -> int:
-        """How many steps were handed to the writer."""
+        """How many steps were queued for writing, including those dropped later."""
         return self._run.usage.logged
 
     @property
@@ -131,7 +132,7 @@ class FeatureMapLogger:
         return StepBlock(begin, self.end_step, self._run.abandon_step, self._run.warn)
 
     def begin_step(self, number: int | None = None, *, training: bool = True) -> None:
-        """Begin a step that ``end_step`` ends, where callbacks rule out a ``with`` block.
+        """Begin a step that ``end_step`` ends, for callbacks that cannot use a ``with`` block.
 
         To continue the open step with its next micro-batch, call this again with the same number.
 
@@ -181,7 +182,7 @@ class FeatureMapLogger:
         self._run.warn.raise_first()
 
     def close(self) -> None:
-        """Remove all hooks, write pending steps and close; a second call does nothing."""
+        """Remove all hooks and write pending steps; a second call does nothing."""
         self._finalizer()
         self._run.warn.raise_first()
 
@@ -220,8 +221,8 @@ def watch(
     >>> board.logged_steps  # steps 0 and 2
     2
 
-    Hooks are installed only while a step is logged. Training stays bitwise the same, and an error
-    inside fmapboard is logged once as a warning instead of being raised.
+    Hooks are on the model only while a step is logged. Training stays bitwise the same, and an
+    error inside fmapboard is logged once as a warning instead of being raised.
 
     Args:
         model: any module; DistributedDataParallel, DataParallel and torch.compile are unwrapped.
@@ -241,18 +242,18 @@ def watch(
             if the model has no convolution.
         comment: appended to the default directory's name, as in ``SummaryWriter``.
         filename_suffix: appended to the event file's name, as in ``SummaryWriter``.
-        every: log each step whose number is divisible by this, or, given a function from step
-            number to bool, each step for which it returns True.
+        every: log each step whose number is divisible by this; or a function that takes a step
+            number and returns True if that step is to be logged.
         start_step: number of the first step, for a resumed run. TensorBoard discards what fmapboard
             logged in ``log_dir`` from this step on.
-        name: prefix of every tag, to keep several models of one process apart.
+        name: prefix of every tag, to keep several models in one process apart.
         samples: draw this many samples of the batch, one grid each.
         probe: draw these images instead: a tensor [N, C, H, W] or a tuple of the model's positional
             arguments. They run in a separate forward pass in eval mode; statistics and histograms
             are still those of the training batch.
         inputs: also log the layers' inputs, as grids and histograms.
         activation_gradients: also log the layers' output gradients, as grids and histograms.
-        kernels: draw convolution kernels at every n-th logged step; True means 10, False never.
+        kernels: draw convolution kernels at every n-th logged step; True: every 10th, False: never.
         max_channels: draw at most this many channels per layer; None draws all.
         max_tile: average larger maps down to at most this many px per side (sequences: 8 times as
             many); None keeps the size.
@@ -264,18 +265,20 @@ def watch(
         scale: the range drawn from black to white: that of each ``"channel"``, of the whole
             ``"layer"``, or ``"locked"`` to each channel's range at the first logged step.
         colormap: ``"grey"``, ``"viridis"``, ``"magma"`` or the zero-centered ``"signed"``.
-        normalization: ``(mean, std)`` per channel with which the network's input was normalized, to
-            draw the input as it was before.
-        when_full: when steps come faster than they are written, ``"wait"`` blocks the training
-            thread; ``"drop_oldest"`` drops steps, counted in ``FeatureMapLogger.dropped_steps``.
+        normalization: the ``(mean, std)`` per channel used to normalize the network's input; the
+            normalization is undone before the input is drawn.
+        when_full: what to do when steps are logged faster than they are written: ``"wait"`` blocks
+            the training thread, ``"drop_oldest"`` drops the oldest queued steps, counted in
+            ``FeatureMapLogger.dropped_steps``.
 
     Returns:
         The logger, usually named ``board``. Use it as a context manager or call its ``close``.
 
     Raises:
         ConfigurationError: an argument is invalid.
-        LayerNotFound: a pattern matches no layer.
-        NoConvolution: the model has no convolution, or no layer, of the kind to watch.
+        LayerNotFound: ``layers`` selects no layer, or one of its patterns matches none.
+        NoConvolution: the model has no convolution although ``layers`` names a convolution type, or
+            no layer with parameters to watch by default.
         WriteError: the directory cannot be written to.
         MissingExtra: a package for the URL in ``log_dir`` is not installed.
     """

@@ -92,7 +92,7 @@ class Options:
                 raise ConfigurationError(f"no option {name!r}; closest: {closest(name, known)}")
         pair = given.get("normalization")
         checked = None if pair is None else _normalization(pair)
-        return cls(**{**given, "normalization": checked})  # type: ignore[arg-type]  # as checked
+        return cls(**{**given, "normalization": checked})  # type: ignore[arg-type]  # cls() validates it
 
     def __post_init__(self) -> None:
         self._need_positive("samples", "max_channels", "max_tile", "max_bytes_per_step")
@@ -185,17 +185,17 @@ def checked_colormap(name: str) -> str:
     if name not in PALETTES:
         raise ConfigurationError(
             f"no palette {name!r} (closest: {closest(str(name), PALETTES)}); "
-            f"there are {', '.join(PALETTES)}"
+            f"available: {', '.join(PALETTES)}"
         )
     return name
 
 
 def check_place(log_dir: Any, writer: Any, comment: Any, filename_suffix: Any) -> None:
-    """Check that at most one of a directory and a writer is given, each of the right type.
+    """Check the arguments of ``watch`` that say where to log.
 
     Raises:
-        ConfigurationError: both are given, or one has the wrong type; the message says what to
-            pass.
+        ConfigurationError: ``writer`` is combined with one of the others, or an argument has the
+            wrong type; the message says what to pass.
     """
     if log_dir is not None and writer is not None:
         raise ConfigurationError("log_dir and writer are mutually exclusive: pass only one")

@@ -22,9 +22,10 @@ class Usage:
     Attributes:
         start: the number of the first step.
         counts: True while the steps of an optimizer are counted.
-        ended: number of steps that ended, logged or not.
+        ended: number of steps that ended, logged or not; incomplete while the steps of an optimizer
+            are counted.
         opened: number of steps that were due and opened.
-        logged: number of steps handed to the writer.
+        logged: number of steps handed to the pipeline.
     """
 
     start: int
@@ -34,7 +35,7 @@ class Usage:
     logged: int = 0
 
     def why_nothing(self, steps: StepCounter) -> str | None:
-        """Why nothing was logged, and what to do; None if something was logged."""
+        """Why nothing was logged, and what to do; None if there is nothing to explain."""
         if self.logged:
             return None
         done = steps.next - self.start if self.counts else self.ended
@@ -49,7 +50,7 @@ class Usage:
                 "training step in: with board.step(i):"
             )
         if self.opened:
-            return None  # each opened step has logged its own warning
+            return None  # an opened step that collects nothing logs its own warning when it ends
         due = next_due(steps.schedule, steps.next)
         return (
             f"nothing was logged: none of the {done} steps before step {steps.next} was due "
@@ -68,7 +69,7 @@ class Run:
         pipeline: receives logged steps.
         warn: where warnings are reported.
         writes: False on ranks whose steps are not written.
-        usage: what was done so far.
+        usage: how many steps ended, were opened and were logged so far.
     """
 
     steps: StepCounter
@@ -89,7 +90,7 @@ class Run:
         self.usage.opened += 1
 
     def warn_if_backwards(self, number: int) -> None:
-        """Warn if the next step's number is lower than the previous one."""
+        """Warn if the step numbers go back after a step was logged."""
         before = self.steps.next - 1
         if number < before and self.usage.logged:
             self.warn.warn(
@@ -159,7 +160,7 @@ class StepBlock:
 
 
 class OptimizerSteps:
-    """Opens and closes logged steps automatically, at the completed steps of an optimizer.
+    """Opens and closes logged steps automatically, each time an optimizer completes a step.
 
     Args:
         run: the run whose steps are opened and closed.
@@ -175,7 +176,7 @@ class OptimizerSteps:
         self._open_if_due(any_thread=True)
 
     def after_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
-        """The optimizer has stepped. For a step that is not logged, this compares two integers."""
+        """Called after each optimizer step; until ``quiet_until``, it only counts the step."""
         steps = self._steps
         if steps.next + 1 < steps.quiet_until:
             steps.next += 1
@@ -184,7 +185,7 @@ class OptimizerSteps:
             self._open_if_due()
 
     def end(self) -> None:
-        """Stop: from now on the user marks the steps."""
+        """Stop counting optimizer steps: from now on the user marks the steps."""
         self.is_on = self._run.usage.counts = False
         self._steps.quiet_until = 0
         self._run.session.abandon()

@@ -1,4 +1,4 @@
-"""``StepSession``: one logged step at a time, from opening to the assembled result."""
+"""``StepSession``: collects one logged step at a time and assembles the result."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from fmapboard.records import LayerCall, StepData
 
 
 class StepSession:
-    """Opens hooks on one model for the duration of a logged step, and assembles what they collect.
+    """Hooks one model for the duration of a logged step, and assembles what the hooks collect.
 
     It is the listener of its own hooks: it decides which forward pass counts and hands captured
-    tensors to an ``ActivationCollector``. It is used on the training thread, and errors inside
-    fmapboard do not leave it.
+    tensors to an ``ActivationCollector``. It is used on the training thread. Once it is created,
+    errors inside fmapboard are reported to ``warn`` instead of being raised.
 
     Args:
         model: the unwrapped model.
@@ -87,9 +87,9 @@ class StepSession:
         Args:
             step: its number.
             passes: which forward passes count.
-            probe_now: draw the probe images now, not right before the optimizer step.
-            any_thread: accept passes of any thread until one is recorded; otherwise only those of
-                the calling thread.
+            probe_now: run the probe images now instead of right before the optimizer step.
+            any_thread: accept passes from any thread until one is recorded, then only from that
+                thread; False accepts only passes from the calling thread.
         """
         self.abandon()
         self._guard.stopwatch = Stopwatch()
@@ -117,7 +117,7 @@ class StepSession:
         """End the logged step: remove the hooks and start copying the results to the host.
 
         Returns:
-            What was collected; None if that is nothing, or no step is open.
+            The collected step; None if no step is open, nothing was collected or an error occurred.
         """
         opened, pending = self._open, None
         if opened is None:
@@ -144,7 +144,7 @@ class StepSession:
             self._selection.close()
 
     def was_skipped(self, optimizer: Optimizer) -> bool:
-        """True if the GradScaler skipped this optimizer step; the logged step stays open."""
+        """True if a logged step is open and the GradScaler skipped this optimizer step."""
         return self._open is not None and self._loss_scale.skips(optimizer)
 
     def before_clipping(self) -> None:
@@ -206,7 +206,7 @@ class StepSession:
             self._selection.ended(output)
 
     def _choose_pass(self) -> None:
-        """The gradients are complete: keep the pass that produced them and drop the others."""
+        """Keep the pass that produced the gradients and drop the others."""
         chosen = self._selection.choose()
         if chosen is not None and self._open is not None:
             self._open.live = chosen.collected
@@ -219,7 +219,7 @@ class StepSession:
         self._hints.stepped_too_early(opened.step)
 
     def _read_weights(self) -> None:
-        """Read the weights right before the optimizer updates them."""
+        """Record the probe and the kernels right before the optimizer updates the weights."""
         if self._open is not None:
             self._draw_probe(self._open)
             self._read_kernels(self._open)
@@ -282,7 +282,7 @@ class StepSession:
         return PendingStep(opened.step, sum(tensor.nbytes for tensor in held), to_host)
 
     def _explain(self, opened: OpenStep) -> None:
-        """Warn, once each, about anything that is missing from the logged step."""
+        """Warn about anything missing or unexpected in the logged step."""
         chosen = self._selection.chosen
         if not opened.live.pending:
             if not self._guard.has_failed:

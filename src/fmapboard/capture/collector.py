@@ -1,4 +1,4 @@
-"""``ActivationCollector``: what is kept from a forward pass and its backward pass."""
+"""``ActivationCollector``: reduces the tensors of one forward pass and its backward pass."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ActivationCollector:
     Attributes:
         reduce: measures one tensor.
         guard: times the work and handles its errors, under the layer's name.
-        pictures: draw feature maps; False where the images come from a probe instead.
+        pictures: draw feature maps; False if a probe is drawn instead.
         numbers: collect statistics and histogram samples; False for a probe's pass.
         gradients: also collect the gradients of the layers' outputs.
         inputs_drawn: how many samples of the network's input to keep; None keeps all.
@@ -78,7 +78,7 @@ class ActivationCollector:
             )
 
     def again(self) -> bool:
-        """False: the first pass is the one to record."""
+        """False: only the first pass is recorded."""
         return False
 
     def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:

@@ -1,4 +1,4 @@
-"""Norms and histogram samples of parameter gradients, read right before the optimizer uses them."""
+"""Gradient norms, and histogram samples of gradients and weights, read in an optimizer step."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class PendingParameters:
     """``records.Parameter`` data still on the device.
 
     Attributes:
-        names: parameters of which anything was read, in the model's order.
+        names: names of the parameters that were read, in the model's order.
         norms: gradient norms.
         samples: histogram samples of weight and gradient, by parameter name.
         nonfinite: counts of non-finite gradient values, by parameter name; already on the host
@@ -70,10 +70,10 @@ class GradientReader:
     """Reads a model's gradients and weights once per logged step, right before the optimizer step.
 
     Only the model's own parameters are read, so several models in one process do not interfere. If
-    several optimizers train one model, the parameters of each are read when it steps. The gradients
-    are those that the optimizer uses: accumulated, reduced over ranks, unscaled and clipped. With a
-    closure (LBFGS) they are those of its first evaluation. Runs on the training thread; no error
-    reaches the optimizer.
+    several optimizers train one model, the parameters of each optimizer are read when that one
+    steps. The gradients are those that the optimizer uses: accumulated, reduced over ranks,
+    unscaled and clipped. With a closure (LBFGS) they are those of its first evaluation. Runs on the
+    training thread; errors are reported by ``guard`` and do not reach the optimizer.
 
     Args:
         model: the model whose parameters are read.
@@ -81,8 +81,9 @@ class GradientReader:
         guard: times the work and handles its errors, under ``"gradients"``.
 
     Attributes:
-        stepped: an optimizer has stepped on the model's parameters since ``arm``.
-        skipped: the GradScaler skipped the last such step.
+        stepped: True once an optimizer steps on the model's parameters; reset by ``arm`` and by
+            ``pass_begins``.
+        skipped: True if the GradScaler skipped the last step on these parameters.
         trainable: the parameters that required gradients at the last ``arm``.
     """
 
@@ -107,8 +108,9 @@ class GradientReader:
         """Start listening to optimizer steps.
 
         Args:
-            about_to_step: called once, before the first step on the model's parameters.
-            complete: called when the model's gradients are final for an optimizer's step.
+            about_to_step: called before the first step on the model's parameters, and before the
+                first one after a step was discarded by ``pass_begins``.
+            complete: called in each step on the model's parameters, once the gradients are final.
         """
         # Listed again for each logged step: parameters may have been replaced.
         named = list(self._model.named_parameters())
@@ -123,13 +125,13 @@ class GradientReader:
         self._hook.disarm()
 
     def pass_begins(self) -> bool:
-        """Called when the recorded forward pass begins.
+        """Called when a forward pass to be recorded begins.
 
         Discards what was read at an earlier optimizer step.
 
         Returns:
-            True if there was such a step. A closure runs its passes inside the step, where this
-            returns False.
+            True if there was such a step. Always False inside a closure, whose passes belong to the
+            current step.
         """
         if self._hook.in_closure or not self.stepped:
             return False
@@ -153,7 +155,7 @@ class GradientReader:
         return found.pending()
 
     def pending(self) -> PendingParameters:
-        """All that was read since ``arm``, in the model's order.
+        """Everything read in this logged step, in the model's order.
 
         Norms are of whole gradients, histogram samples of this process's shard. Collective if
         parameters are sharded: every rank must call it.

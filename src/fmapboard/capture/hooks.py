@@ -69,7 +69,7 @@ class HookRegistry:
 
     Args:
         model: any module; DistributedDataParallel, DataParallel and torch.compile are unwrapped.
-        layers: which layers to watch, as in ``watch``; None selects every convolution.
+        layers: which layers to watch, as in ``watch``.
         also: further layers by name, for statistics only (activation modules).
 
     Raises:
@@ -116,7 +116,7 @@ class HookRegistry:
         before, present = self.layers, set(self.model.modules())
         try:
             layers = select(self.model, self._chosen)
-        except ConfigurationError:  # none of the requested layers is left
+        except ConfigurationError:  # a pattern matches nothing any more: keep what is left
             layers = {name: module for name, module in before.items() if module in present}
         self._watch(layers, also(self.model))
         return tuple(name for name in before if name not in layers)
@@ -158,9 +158,9 @@ class HookRegistry:
         """Install the hooks; an armed registry is disarmed first.
 
         Args:
-            listener: receives one forward pass of the root module (see ``passes.PassTracker``).
+            listener: receives the recorded forward pass (see ``passes.PassTracker``).
             sides: ``"output"``, ``"input"`` or both.
-            accept: called once when a forward pass begins; True if the pass counts.
+            accept: returns True if the current forward pass counts (see ``passes.PassTracker``).
             ended: called with the output of every forward pass of the root, recorded or not.
             thread: identifier of the thread whose passes count; None selects the first thread that
                 runs a recorded pass.
@@ -202,7 +202,7 @@ class HookRegistry:
             self._paused = False
 
     def is_on_other_device(self, module: nn.Module, values: Any) -> bool:
-        """True for a DataParallel replica on another device than the model's own.
+        """True for a DataParallel replica on a device other than the model's own.
 
         Replicas share the hooks and run in their own threads; only the first device's is recorded.
         """
@@ -212,7 +212,7 @@ class HookRegistry:
         return tensor is not None and tensor.device != self._device
 
     def is_foreign_thread(self, module: nn.Module) -> bool:
-        """True if the module is called by a thread whose passes do not count."""
+        """True if a thread whose passes do not count calls the module; False for replicas."""
         if self._thread is None or self._thread == threading.get_ident():
             return False
         return not _is_replica(module)

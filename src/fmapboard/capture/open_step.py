@@ -1,4 +1,4 @@
-"""``OpenStep``: what is collected while a logged step is open."""
+"""``OpenStep``: the data of a logged step while it is open."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from fmapboard.capture.weights import PendingKernels
 from fmapboard.measure.norms import NO_NORMS, PendingNorms
 
 Passes = Literal["all", "training", "evaluation"]
-"""Selects the forward passes of a logged step that count.
+"""Which forward passes of a logged step count.
 
-``"all"`` passes, those that may be ``"training"`` the model, or those in ``"evaluation"`` mode,
-which no optimizer step follows."""
+- ``"all"``: every pass.
+- ``"training"``: every pass that could train the model.
+- ``"evaluation"``: every pass in eval mode; no optimizer step is expected.
+"""
 
 
 @dataclass(slots=True)
@@ -24,9 +26,9 @@ class OpenStep:
     Attributes:
         step: its number.
         passes: which forward passes count.
-        live: receives the current forward pass, or holds the selected one.
+        live: collects the current forward pass; replaced by the chosen pass once that is known.
         stopwatch: measures the time that fmapboard spends on the training thread.
-        probed: holds the feature maps of the probe images; None before they were drawn.
+        probed: holds the feature maps of the probe images; None until the probe has run.
         kernels: copies of convolution kernels.
         before_clipping: gradient norms read before the user clipped the gradients.
     """

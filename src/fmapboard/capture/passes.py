@@ -1,4 +1,4 @@
-"""``PassTracker``: which forward pass of a logged step is recorded, and the calls in it."""
+"""``PassTracker``: selects the forward passes to record and numbers their layer calls."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ Phase = Literal["waiting", "recording", "done"]
 
 
 class PassTracker:
-    """Selects one forward pass of the root module and numbers the calls of each layer in it.
+    """Selects the root module's forward passes to record and numbers the layer calls in each.
 
-    The first pass that ``accept`` agrees to is recorded. Later passes are ignored, unless
-    ``restart`` asks to record one of them instead. A pass that raised does not count. If the root's
-    ``forward`` never runs (the user calls submodules directly), the first call of each layer is
-    recorded.
+    The first pass for which ``accept`` returns True is recorded. Later passes are ignored, unless
+    ``restart`` returns True for one: it is then recorded and its calls are numbered from the start.
+    A pass that raised does not count. If the root's ``forward`` never runs (the user calls
+    submodules directly), the first call of each layer is recorded.
 
     Args:
-        accept: called when a pass begins; True if the pass counts.
-        restart: called when a pass begins after the recorded one; True discards the recorded one
-            and records this pass.
+        accept: called when a pass begins, and for layer calls before a pass is recorded; returns
+            True if the pass or call counts.
+        restart: called when an accepted pass begins after a recorded one; returns True to record
+            this pass as well.
     """
 
     def __init__(self, accept: Callable[[], bool], restart: Callable[[], bool]) -> None:
@@ -33,7 +34,7 @@ class PassTracker:
         """Called when a forward pass of the root begins; True if it is to be recorded."""
         if not self._accept():
             if self._phase == "recording":
-                self._phase = "waiting"  # the recorded pass raised; this one must not end it
+                self._phase = "waiting"  # the recorded pass raised; do not complete it
             return False
         if self._phase == "done" and not self._restart():
             return False
@@ -52,7 +53,7 @@ class PassTracker:
 
         Returns:
             The call's number for this layer, from 1, and its position among the calls of all
-            layers, from 0; None for a call that is not recorded.
+            layers, from 0; or None if the call is not recorded.
         """
         if self._phase == "done":
             return None

@@ -1,4 +1,4 @@
-"""Forward passes that leave the model, its gradients and all random states unchanged."""
+"""Forward passes that leave the model, its gradients and the random states unchanged."""
 
 from __future__ import annotations
 
@@ -20,12 +20,16 @@ from fmapboard.model.tensors import map_tensors, tensors
 
 @contextlib.contextmanager
 def untouched(model: nn.Module, *, training: bool | None = None) -> Iterator[None]:
-    """Restore the model's training modes, its buffers and all random states after the block.
+    """Restore the model's training modes, its buffers and the random states after the block.
+
+    The random states are those of Python, NumPy, and torch on the CPU and on the model's CUDA
+    devices.
 
     Args:
         model: any module.
-        training: the mode inside the block; None keeps each module's own. It is set by attribute,
-            so a BatchNorm that the user froze is still frozen afterwards.
+        training: the mode inside the block; None keeps each module's own. It is set and restored
+            per module, without ``train()``, so a BatchNorm that the user froze is still frozen
+            afterwards.
     """
     modules = list(model.modules())
     modes = [module.training for module in modules]
@@ -117,7 +121,7 @@ def _moved(tensor: Tensor, like: Tensor) -> Tensor:
 
 
 def check_probe(model: nn.Module, probe: Any) -> None:
-    """Run the model on the probe once, to reject a probe that does not fit before training starts.
+    """Run the model on the probe once, so that an unsuitable probe is rejected before training.
 
     A model with lazy parameters is not run.
 

@@ -35,8 +35,9 @@ Layers: TypeAlias = (
 """Which layers to select. One of:
 
 - None: every convolution, or every leaf module with parameters if the model has no convolution.
-- A glob (``"layer1.*"``; ``*`` also matches dots) or a compiled regular expression (searched):
-  the convolutions whose names match; if none does, every module whose name matches.
+- A glob (``"layer1.*"``; ``*`` also matches dots) or a compiled regular expression (which may
+  match anywhere in the name): the matching convolutions, or all matching modules if none is a
+  convolution.
 - A module type: its instances.
 - A list of these: their union, without the layers that match a glob starting with ``!``.
 - A predicate ``(name, module) -> bool``.
@@ -64,9 +65,9 @@ def clean_name(name: str) -> str:
 
 
 def named_layers(model: nn.Module) -> dict[str, nn.Module]:
-    """Every module of the unwrapped model by its clean name, once each, in definition order.
+    """Clean name -> module, for every module of the unwrapped model in definition order.
 
-    The root module, whose own name is empty, is listed under its type's name.
+    A shared module is listed once; the root, whose own name is empty, under its type's name.
     """
     root = unwrap(model)
     return {clean_name(name) or type(root).__name__: m for name, m in root.named_modules()}
@@ -120,10 +121,10 @@ def select(model: nn.Module, layers: Layers = None) -> dict[str, nn.Module]:
     """The selected layers by name, in definition order (see ``Layers``).
 
     Raises:
-        LayerNotFound: a pattern matches no layer; the message lists the closest names.
+        LayerNotFound: nothing is selected, or one of the patterns matches no layer.
         NoConvolution: ``layers`` names a convolution type and the model has no convolution of any
-            type; or ``layers`` is None and the model has no layers with parameters to watch.
-        ConfigurationError: ``layers`` is of an unsupported type, or the model is scripted.
+            type; or the default applies and the model has no layers with parameters to watch.
+        ConfigurationError: ``model`` or ``layers`` is invalid, or the model is scripted.
     """
     check_model(model)
     check_no_modules(model, layers)
@@ -228,7 +229,7 @@ _fallback_logged: weakref.WeakSet[nn.Module] = weakref.WeakSet()
 
 
 def _holds_parameters(module: nn.Module) -> bool:
-    """True for a leaf module with parameters that is called in the forward pass."""
+    """True for a leaf module with parameters; a MultiheadAttention counts as a leaf."""
     if isinstance(module, nn.MultiheadAttention):
         return True
     if isinstance(module, (nn.ParameterList, nn.ParameterDict)):
