@@ -61,7 +61,7 @@ def extract(
 
     Raises:
         LayerNotFound: A pattern in ``layers`` matches no layer; the message lists similar names.
-        NoConvolution: The model has no convolution to select, or (by default) no layer with parameters.
+        NoConvolution: There is no convolution to select, or by default no layer with parameters.
         ConfigurationError: An argument is invalid.
 
     Example:
@@ -173,7 +173,7 @@ def extract_gradients(
 
     Raises:
         LayerNotFound: A pattern in ``layers`` matches no layer; the message lists similar names.
-        NoConvolution: The model has no convolution to select, or (by default) no layer with parameters.
+        NoConvolution: There is no convolution to select, or by default no layer with parameters.
         ConfigurationError: An argument is invalid, or the loss is not a tensor with one element
             that requires a gradient.
 

@@ -1,8 +1,8 @@
 """Stored format of the Feature maps tab's records, shared by writer and plugin.
 
 A record is a sequence of blobs. Blob 0 is a JSON header. Blob 1 holds the arrays that the header
-lists, one after another, as little-endian float32. A layer's first-step record also has one blob
-per picture and sample, a PNG, in the header's order. Readers ignore unknown keys; a change that old
+lists, one after another, as little-endian float32. A layer's first-step record also has one PNG
+blob per picture and sample, in the header's order. Readers ignore unknown keys; a change that old
 readers would misread gets a new format number.
 
 Header keys: ``format``, ``layer``, ``type``, ``kernel_shape`` (list or null), ``call``,

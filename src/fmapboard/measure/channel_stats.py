@@ -225,7 +225,7 @@ def _plane_moments(
             means[at] = means[at].astype(parts[2].dtype).astype(np.float64) + rest
             variances[at] = np.square(around.astype(np.float64)).sum(1) / values - np.square(rest)
         start += count
-    same = lo == hi  # constant planes: do not keep rounding errors
+    same = lo == hi  # avoid rounding errors in constant planes
     means[same], variances[same] = lo[same], 0.0
     return lo, hi, means, variances
 

@@ -169,9 +169,8 @@ def last_axis_is_channels(module: nn.Module, shape: Sequence[int]) -> tuple[bool
     ``Linear`` and ``LayerNorm`` operate on the last axis. A module composed of such layers (a Swin
     block, for example) is assumed to do so if its tensor has four or five axes, the last axis
     matches the width of one of these layers, and axis 1 matches the width of none of its layers. If
-    both axes match, axis 1 is used; the note says so unless a layer of this width operates on axis
-    1. ``LayerNorm2d`` of torchvision and timm is a subclass of ``LayerNorm`` that operates on axis
-    1.
+    both axes match, axis 1 is used; the note says so unless another layer of this width operates on
+    it. ``LayerNorm2d`` of torchvision and timm is a ``LayerNorm``, but operates on axis 1.
 
     Example:
         >>> last_axis_is_channels(nn.Linear(8, 16), (1, 4, 4, 16))

@@ -118,7 +118,7 @@ def read_across(planes: Tensor) -> tuple[Tensor, ...] | None:
 def _with_centered_sums(
     planes: Tensor, lo: Tensor, hi: Tensor, sums: Tensor, norms: Tensor
 ) -> tuple[Tensor, ...] | None:
-    """The result of ``read``: check the sums of all planes and add centered sums where needed."""
+    """The result of ``read``, with sums of centered values if any plane needs them."""
     size = planes.shape[2]
     if _passes_quick_check(sums, norms, size):
         return lo, hi, sums, norms
@@ -152,7 +152,7 @@ def _read_part(planes: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 
 
 def _passes_quick_check(sums: Tensor, norms: Tensor, size: int) -> bool:
-    """True if all values are finite and the planes of each channel vary enough on the whole.
+    """True if all values are finite and the planes of each channel, taken together, vary enough.
 
     Nearly all layers pass this check; otherwise the planes are checked one by one.
     """

@@ -278,7 +278,7 @@ class Reducer:
 
 
 def _drawn_range(numbers: Statistics | None, channels: int) -> tuple[Floats, Floats] | None:
-    """Min and max f64 [1, C] of one sample's drawn channels; None unless known to be finite."""
+    """Min and max f64 [1, C] of a sample's drawn channels; None unless known to be all finite."""
     if numbers is None or numbers.nonfinite.any():
         return None
     return numbers.minimum[None, :channels], numbers.maximum[None, :channels]

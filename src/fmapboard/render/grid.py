@@ -101,11 +101,11 @@ def grid(tiles: Bytes8, per_row: int, padding: int, fill: int) -> Bytes8:
 def draw_kernels(kernels: Kernels, most: int | None = None) -> tuple[Picture, float]:
     """Draw a convolution's weight.
 
-    A finite weight with three inputs per group, such as a first layer's, is drawn as a row-by-row
-    grid of RGB tiles, where mid-grey is 0 and brighter is positive in each colour channel. Any
-    other weight is a matrix of tiles in the zero-centered palette, with one row per input and one
-    column per output channel; 1-D kernels, drawn 1 px high, have one row per output and one column
-    per input. All tiles share one scale.
+    A finite weight over images with three inputs per group, such as a first layer's, is drawn as a
+    row-by-row grid of RGB tiles, where mid-grey is 0 and brighter is positive in each colour
+    channel. Any other weight is a matrix of tiles in the zero-centered palette, with one row per
+    input and one column per output channel; 1-D kernels, drawn 1 px high, have one row per output
+    and one column per input. All tiles share one scale.
 
     Args:
         kernels: The weight.
@@ -171,8 +171,8 @@ def draw_input_image(image: InputImage) -> tuple[Picture, str]:
 def enlargement(picture: Picture) -> int:
     """The integer factor that enlarges tiles to at least 32 px; 1 for larger ones.
 
-    The rows of a sequence become at least 4 px high, or less if the picture would be wider than
-    2048 px.
+    The rows of a sequence become at least 4 px high, or less if the picture would otherwise be
+    wider than 2048 px.
     """
     side = max(picture.tile)
     factor = -(-SMALL_TILE // side) if 0 < side < SMALL_TILE else 1

@@ -20,7 +20,7 @@ Flags = npt.NDArray[np.bool_]
 _CACHED_BYTES = 2**18
 
 _TILES_PER_ROW = 8
-"""Maximum length of a sequence's row in tiles; it is then as wide as a grid of 64 tiles."""
+"""Maximum length of a sequence's row in tile widths; a grid of 64 tiles is as wide."""
 
 
 class Quantizer:

@@ -34,8 +34,8 @@ _START_SECONDS = 1.0
 class Worker(Generic[T]):
     """A bounded, ordered queue and the threads that process it, one at a time.
 
-    All methods may be called from any thread. If a worker thread has ended or cannot start, they do
-    not raise, and items are discarded.
+    All methods may be called from any thread. If the worker has ended or cannot start, they do not
+    raise, and items are discarded.
 
     Args:
         work: Called with each item, in order, in a worker thread. If it is a generator function,
@@ -45,8 +45,8 @@ class Worker(Generic[T]):
             unexpectedly or cannot start; in the latter case, in the thread that called ``put``.
         max_bytes: Bound of the queue in bytes. A larger item is accepted if the queue is empty.
         when_full: ``"wait"`` or ``"drop_oldest"``.
-        low_priority: Run at the lowest priority unless writing is urgent (see above), and bound the
-            backlog in steps too.
+        low_priority: Run at the lowest priority unless the work is urgent (see the module's
+            docstring), and also bound the backlog in steps.
         clock: Monotonic clock in seconds.
     """
 
@@ -164,7 +164,7 @@ class Worker(Generic[T]):
         try:
             self._start_normal()
             self._turn[self._is_low()].notify()
-            self._changed.wait_for(condition)  # true once the worker has ended: no backlog
+            self._changed.wait_for(condition)  # an ended worker has no backlog, so this returns
         finally:
             self._callers -= 1
             self._turn[self._is_low()].notify()
