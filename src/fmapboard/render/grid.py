@@ -101,11 +101,11 @@ def grid(tiles: Bytes8, per_row: int, padding: int, fill: int) -> Bytes8:
 def draw_kernels(kernels: Kernels, most: int | None = None) -> tuple[Picture, float]:
     """Draw a convolution's weight.
 
-    A finite weight over images with three inputs per group, such as a first layer's, is drawn as a
-    row-by-row grid of RGB tiles, where mid-grey is 0 and brighter is positive in each colour
-    channel. Any other weight is a matrix of tiles in the zero-centered palette, with one row per
-    input and one column per output channel; 1-D kernels, drawn 1 px high, have one row per output
-    and one column per input. All tiles share one scale.
+    The weight of a 2-D or 3-D convolution with three inputs per group, such as a first layer's, is
+    drawn as a row-by-row grid of RGB tiles if it is finite: mid-grey is 0 and brighter is positive
+    in each colour channel. Any other weight is a matrix of tiles in the zero-centered palette, with
+    one row per input and one column per output channel; 1-D kernels, drawn 1 px high, have one row
+    per output and one column per input. All tiles share one scale.
 
     Args:
         kernels: The weight.
