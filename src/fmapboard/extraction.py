@@ -38,10 +38,10 @@ def extract(
 ) -> LayerMaps:
     """Return each layer's output (or input) in one forward pass.
 
-    Each tensor is cloned when the layer returns it, so an in-place operation that follows, such as
-    ``nn.ReLU(inplace=True)``, does not change it. The model runs in its current mode (train or
-    eval) without gradients. Parameters, buffers and random states are restored afterwards, and all
-    hooks are removed, also after an error.
+    Each tensor is cloned when the layer returns (or receives) it, so a later in-place operation,
+    such as ``nn.ReLU(inplace=True)``, does not change it. The model runs in its current mode (train
+    or eval) without gradients. Modes, buffers and random states are restored afterwards, and all
+    hooks are removed, even after an error.
 
     Args:
         model: Any module.
@@ -61,7 +61,7 @@ def extract(
 
     Raises:
         LayerNotFound: A pattern in ``layers`` matches no layer; the message lists similar names.
-        NoConvolution: The model has no such convolution, or nothing to select by default.
+        NoConvolution: There is no convolution to select, or by default no layer with parameters.
         ConfigurationError: An argument is invalid.
 
     Example:
@@ -97,7 +97,7 @@ class _Collector:
 
     def __init__(self, reducer: Reducer) -> None:
         self.values = LayerMaps()
-        # Tokens that fill a square are always drawn: the user asked for pictures.
+        # Unless the model processes sequences, tokens that fill a square are drawn as patches.
         self.values.reducer = replace(reducer, tokens_are_patches=not reducer.has_sequences)
 
     def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -155,14 +155,14 @@ def extract_gradients(
 ) -> dict[str, LayerGradients]:
     """Return the gradients of a loss with respect to each layer's outputs and inputs.
 
-    This also works before and after in-place operations, where a full backward hook would raise.
-    The parameters' ``.grad``, buffers, modes and random states are left unchanged. The model's
-    input is treated as requiring gradients, so the first layer has a ``grad_input`` too.
+    In-place operations before or after a layer are supported; a full backward hook would raise. The
+    parameters' ``.grad``, buffers, modes and random states are left unchanged. The model's input is
+    treated as requiring gradients, so the first layer has a ``grad_input`` too.
 
     Args:
         model: Any module.
         x: Input of the model, as in ``extract``.
-        loss: Function of the model's output that returns a tensor of one element.
+        loss: Function of the model's output that returns a tensor with one element.
         layers: Names, glob patterns, module types or a predicate (see ``model.layers.Layers``).
             None selects every convolution, or in a model without any, every layer with parameters.
         forward_kwargs: Keyword arguments of the model.
@@ -173,9 +173,9 @@ def extract_gradients(
 
     Raises:
         LayerNotFound: A pattern in ``layers`` matches no layer; the message lists similar names.
-        NoConvolution: The model has no such convolution, or nothing to select by default.
-        ConfigurationError: An argument is invalid, or the loss is not a tensor of one element that
-            requires a gradient.
+        NoConvolution: There is no convolution to select, or by default no layer with parameters.
+        ConfigurationError: An argument is invalid, or the loss is not a tensor with one element
+            that requires a gradient.
 
     Example:
         >>> import torch
@@ -201,7 +201,7 @@ def extract_gradients(
 
 
 def _requiring_gradient(tensor: Tensor) -> Tensor:
-    """A copy that is part of a graph and not a leaf, since the first layer may modify it.
+    """A copy that requires a gradient and is not a leaf: the first layer may modify it in place.
 
     A tensor created in inference mode cannot be part of a graph, but its clone can.
     """
@@ -213,8 +213,8 @@ def _requiring_gradient(tensor: Tensor) -> Tensor:
 
 def _checked(value: Any) -> Tensor:
     if not isinstance(value, Tensor) or value.numel() != 1:
-        what = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
-        raise ConfigurationError(f"loss returned {what}: expected a tensor of one element")
+        what = f"tensor {list(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
+        raise ConfigurationError(f"loss returned {what}: expected a tensor with one element")
     if not value.requires_grad:
         raise ConfigurationError("the loss does not require a gradient: does it detach the output?")
     return value
@@ -247,7 +247,7 @@ class _Edges:
         self._waiting: dict[str, list[_Entry]] = {}
 
     def watch_inputs(self, name: str, module: nn.Module) -> RemovableHandle:
-        """Pass views of its inputs to the layer, and keep their edges for ``captured``."""
+        """Add a hook that passes views of the inputs to the layer and keeps their edges."""
 
         def hook(_: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...]:
             entries: list[_Entry] = []

@@ -204,7 +204,9 @@ def _said(planes: Planes) -> str:
     parts = [
         f"{drawn}{of_all} channels",
         planes.view,
-        f"a pixel is the mean of {planes.block}×{planes.block}" if planes.block > 1 else "",
+        f"each pixel is the mean of {planes.block}×{planes.block} values"
+        if planes.block > 1
+        else "",
     ]
     return "; ".join(filter(None, parts))
 

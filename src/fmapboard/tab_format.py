@@ -1,27 +1,28 @@
 """Stored format of the Feature maps tab's records, shared by writer and plugin.
 
 A record is a sequence of blobs. Blob 0 is a JSON header. Blob 1 holds the arrays that the header
-lists, one after another, as little-endian float32. In a layer's first-step record one PNG per
-picture and sample follows, in the header's order. Readers ignore unknown keys; a change that old
+lists, one after another, as little-endian float32. A layer's first-step record also has one PNG
+blob per picture and sample, in the header's order. Readers ignore unknown keys; a change that old
 readers would misread gets a new format number.
 
 Header keys: ``format``, ``layer``, ``type``, ``kernel_shape`` (list or null), ``call``,
 ``position``, ``step``, ``steps_written``, ``training_thread_ms``, ``pictures`` and ``arrays``; and
-``activation`` ({``label``, ``type``}) if an activation that can be off directly follows the layer.
+if an activation with an off value directly follows the layer, ``activation`` ({``label``,
+``type``}).
 
 Keys of a picture: ``role`` (a ``records.TensorKind``), ``tag`` (in the Images dashboard), ``shape``
 (of the whole tensor), ``channels`` (of the whole tensor), ``drawn`` (channels 0 … drawn - 1 are
-drawn), ``samples``, ``tile`` ([height, width] px), ``columns``, ``padding``, ``block`` (side in px
-of the square averaged into one pixel), ``view``, ``palette`` and ``scale``. A picture of kernels
-has only ``role``, ``tag``, ``padding``, ``palette`` and ``peak`` (the largest magnitude; its scale
-is -peak … peak).
+drawn), ``samples`` (drawn samples), ``tile`` ([height, width] px), ``columns`` (tiles per row),
+``padding`` (px), ``block`` (side in px of the square averaged into one pixel), ``view`` (how the
+tensor was converted to maps), ``palette`` and ``scale``. A picture of kernels has only ``role``,
+``tag``, ``padding``, ``palette`` and ``peak`` (the largest magnitude; its scale is -peak … peak).
 
 Format 2 adds ``layout`` to pictures. Without it, and in format 1, a picture is a grid of tiles.
 With ``"rows"`` it is one picture of sequences [C, L], with one row of pixels per channel and one
 column per position (or per ``block`` positions, averaged); ``tile`` is then [1, number of columns],
-``columns`` is 1 and ``padding`` is 0. A picture of kernels of sequences in ``"rows"`` has one tile,
-1 px high, per output (down) and input (across). A record without such a picture is still written as
-format 1.
+``columns`` is 1 and ``padding`` is 0. A picture of kernels with ``"rows"`` shows 1-D kernels: a
+matrix of tiles, each 1 px high, with one row per output and one column per input. A record without
+``"rows"`` is still written as format 1.
 
 Keys of an array: ``name`` and ``shape``. ``<role>.lo`` and ``<role>.hi`` are [samples, drawn];
 ``<role>.flat`` is [samples, drawn] with 0 or 1; ``<role>.<statistic>`` is [drawn], with the
@@ -86,16 +87,17 @@ def unpack(blobs: Sequence[bytes]) -> tuple[dict[str, Any], dict[str, Floats]]:
         version = header["format"]
         if version > FORMAT:
             raise FormatError(
-                f"a record of format {version}; this fmapboard reads up to {FORMAT}: upgrade it"
+                f"the record has format {version}, and this fmapboard reads up to {FORMAT}; "
+                "upgrade fmapboard"
             )
         arrays, offset = {}, 0
         for entry in header["arrays"]:
             shape = entry["shape"]
             if not all(isinstance(side, int) and side >= 0 for side in shape):
-                raise ValueError(f"an array of shape {shape}")
+                raise ValueError(f"invalid array shape {shape}")
             flat = np.frombuffer(blobs[1], "<f4", math.prod(shape), offset)
             arrays[entry["name"]] = flat.reshape(shape)
             offset += flat.nbytes
     except (LookupError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
-        raise FormatError(f"a record that is not in fmapboard's format: {error}") from error
+        raise FormatError(f"the record is not in fmapboard's format: {error}") from error
     return header, arrays

@@ -57,7 +57,9 @@ def test_a_budget_that_the_numbers_alone_exceed_omits_pictures_and_warns_once(
         kept = log(tmp_path, 10_000)
     assert max(kept) < 120_000
     (said,) = (r.message for r in caplog.records)
-    assert said.startswith("fmapboard: max_bytes_per_step=10000: numbers alone take ")
+    assert said.startswith(
+        "fmapboard: max_bytes_per_step=10000: even without pictures a step takes "
+    )
 
 
 def planes(side: int, channels: int) -> Planes:

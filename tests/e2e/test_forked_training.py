@@ -69,8 +69,8 @@ def test_a_forked_child_that_goes_on_training_warns_once_that_it_does_not_log(
     """
     said = said_by(code, tmp_path)
     assert len(said) == 1
-    assert "its own steps are not logged" in said[0]
-    assert "call fmapboard.watch in this process with a log_dir of its own" in said[0]
+    assert "so its steps are not logged" in said[0]
+    assert "call fmapboard.watch in this process with a separate log_dir" in said[0]
     assert steps_in_directory(tmp_path) == [0, 1, 2, 3, 4]
 
 

@@ -213,7 +213,7 @@ def test_a_large_network_input_is_averaged_down_and_says_so() -> None:
     board.close()
     picture = next(p for p in kept.steps[0].pictures if p.kind == "network_input")
     assert picture.samples[0].pixels.shape == (200, 100, 3)
-    assert picture.description.endswith("a pixel is the mean of 3×3")
+    assert picture.description.endswith("each pixel is the mean of 3×3 values")
 
 
 def test_a_layer_that_is_replaced_after_watch_is_followed(

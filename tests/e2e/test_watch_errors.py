@@ -75,8 +75,8 @@ def test_a_failing_writer_warns_once_and_training_goes_on(
             train_step(model, optimizer)
     assert numbers(kept.steps) == [0, 2]
     assert [r.message for r in caplog.records] == [
-        "fmapboard: writing: OSError: [Errno 28] No space left on device; this step is lost, "
-        "training goes on"
+        "fmapboard: writing: OSError: [Errno 28] No space left on device; this step is lost; "
+        "training continues"
     ]
 
 

@@ -92,7 +92,7 @@ def test_a_grid_has_the_pixels_of_make_grid(tmp_path: Path) -> None:
 
 def test_a_grid_says_what_it_left_out() -> None:
     grid = fmapboard.draw(torch.rand(1, 100, 128, 128), max_channels=4)
-    assert repr(grid) == "Grid(134×134 px, 4 of 100 channels; a pixel is the mean of 2×2)"
+    assert repr(grid) == "Grid(134×134 px, 4 of 100 channels; each pixel is the mean of 2×2 values)"
 
 
 def test_tokens_that_fill_a_square_are_drawn_as_patches() -> None:

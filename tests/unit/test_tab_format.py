@@ -64,7 +64,10 @@ def test_a_newer_format_is_refused_with_the_advice_to_upgrade() -> None:
     blob = json.dumps({"format": 3, "arrays": []}).encode()
     with pytest.raises(FormatError) as error:
         unpack([blob, b""])
-    assert str(error.value) == "a record of format 3; this fmapboard reads up to 2: upgrade it"
+    assert (
+        str(error.value)
+        == "the record has format 3, and this fmapboard reads up to 2; upgrade fmapboard"
+    )
     assert isinstance(error.value, FmapboardError)
 
 
@@ -76,7 +79,9 @@ def test_only_a_record_with_rows_has_format_2_and_a_reader_of_format_1_says_it_i
     blobs = pack({"pictures": [grid, rows]}, {})
     assert unpack(blobs)[0]["format"] == FORMAT == 2
     monkeypatch.setattr("fmapboard.tab_format.FORMAT", 1)
-    with pytest.raises(FormatError, match="a record of format 2; this fmapboard reads up to 1"):
+    with pytest.raises(
+        FormatError, match="the record has format 2, and this fmapboard reads up to 1"
+    ):
         unpack(blobs)
     monkeypatch.setattr("fmapboard.plugin.stored_record.FORMAT", 1)
     with pytest.raises(
@@ -111,7 +116,7 @@ def test_only_a_record_with_rows_has_format_2_and_a_reader_of_format_1_says_it_i
     ids=lambda blobs: repr(blobs)[:60],
 )
 def test_a_broken_record_raises_only_a_format_error(blobs: list[bytes]) -> None:
-    with pytest.raises(FormatError, match="a record that is not in fmapboard's format"):
+    with pytest.raises(FormatError, match="the record is not in fmapboard's format"):
         unpack(blobs)
 
 

@@ -1,4 +1,4 @@
-"""Per-channel statistics of a tensor, exact over the whole batch.
+"""Per-channel statistics of a tensor over the whole batch, without subsampling.
 
 On the CPU the training thread only computes sums and extremes per plane (``plane_sums``);
 ``to_host`` finalizes the statistics in the worker thread. A plane is one channel of one sample.
@@ -30,7 +30,8 @@ class PendingStatistics:
 
     Attributes:
         parts: What ``plane_sums`` computed: two tensors (extremes only), four, or seven. For a
-            tensor with non-finite or extreme values, or off the CPU, one tensor [7, C].
+            tensor with non-finite or extreme values, or off the CPU, one tensor [7, C] (see
+            ``_masked_statistics``).
         samples: Number of planes per channel; after ``read_across``, the number of pixels.
         size: Number of values per plane; after ``read_across``, the number of samples.
         floor: Output of the activation when it is off (0 for ReLU); None for other layers.
@@ -130,11 +131,11 @@ def statistics_per_sample(
 
 
 def finalize(pending: Sequence[PendingStatistics]) -> list[Statistics]:
-    """Finalize the statistics of several tensors, in their order.
+    """Finalize the statistics of several tensors, in the given order.
 
-    Tensors that were read the same way are concatenated along the channel axis and finalized
-    together, up to ``MAX_PLANES`` planes (or a single tensor) per call: for small arrays the
-    overhead of each NumPy call dominates.
+    For small arrays the overhead of each NumPy call dominates. So tensors that ``plane_sums`` read
+    the same way are concatenated along the channel axis and finalized in batches of at most
+    ``MAX_PLANES`` planes, or of one larger tensor.
     """
     groups: defaultdict[tuple[int, int], list[list[int]]] = defaultdict(list)
     on_host = [[part.cpu().numpy() for part in one.parts] for one in pending]
@@ -163,7 +164,7 @@ def _from_masked(tensors: list[_OnHost]) -> Iterator[Statistics]:
 
 
 def _from_sums(tensors: list[_OnHost]) -> Iterator[Statistics]:
-    """Statistics of tensors that ``plane_sums`` read, all with the same number of rows."""
+    """Statistics of tensors that ``plane_sums`` read, all with equally many planes per channel."""
     lo, hi, means, variances = _plane_moments(
         [parts for _, parts in tensors], [one.size for one, _ in tensors]
     )
@@ -224,7 +225,7 @@ def _plane_moments(
             means[at] = means[at].astype(parts[2].dtype).astype(np.float64) + rest
             variances[at] = np.square(around.astype(np.float64)).sum(1) / values - np.square(rest)
         start += count
-    same = lo == hi  # constant plane: a difference would be rounding error
+    same = lo == hi  # avoid rounding errors in constant planes
     means[same], variances[same] = lo[same], 0.0
     return lo, hi, means, variances
 
@@ -243,7 +244,7 @@ def _masked_statistics(planes: Tensor) -> Tensor:
     count = finite.sum((0, 2)).double()  # [C]
     lo = planes.masked_fill(~finite, torch.inf).amin((0, 2)).double()
     hi = planes.masked_fill(~finite, -torch.inf).amax((0, 2)).double()
-    # Scale each channel to about 1, so that squares of 1e300 do not overflow or of 1e-200 vanish.
+    # Scale each channel to about 1: the square of 1e300 would overflow, that of 1e-200 underflow.
     exponent = torch.frexp(torch.maximum(lo.abs(), hi.abs())).exponent.clamp(-1000, 1000)
     unit = torch.exp2(-exponent.double())  # [C]
     scaled = planes.masked_fill(~finite, 0.0).double() * unit[None, :, None]

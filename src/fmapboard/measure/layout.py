@@ -1,4 +1,4 @@
-"""Find which axes of a layer's tensor are N, C, H and W."""
+"""Find which axes of a layer's tensor are N, C, H and W, and convert the tensor to maps."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Axes:
     Attributes:
         channels: Index of the channel axis.
         batch: Index of the sample axis; None for an unbatched tensor.
-        tokens: True if the only spatial axis counts tokens, which may be patches of an image.
+        tokens: True if the only spatial axis is a sequence of tokens, such as image patches.
         note: How the axes were determined, if that is not obvious; shown in the description.
     """
 
@@ -51,10 +51,11 @@ class MapsView:
     Attributes:
         maps: ``[N, C, *spatial]``, float32 or float64, with any number of spatial axes. May alias
             the layer's live tensor.
-        drawable: False if the tensor cannot be shown as a picture.
+        drawable: False if the tensor is measured but not drawn.
         note: How the tensor was converted to maps, for the picture's description; empty for plain
             maps.
-        patches: [N, C, H, W], the part that is drawn if the tensor holds tokens; otherwise None.
+        patches: [N, C, H, W], drawn instead of ``maps`` if the tensor holds tokens that fill a
+            square; otherwise None.
     """
 
     maps: Tensor
@@ -69,10 +70,10 @@ def axes_of(
     """Find the axes of a layer's input or output of the given shape.
 
     - Convolutions: the number of spatial axes is known, so an unbatched tensor is recognized.
-    - Recurrent modules: [L, N, C], or [N, L, C] with ``batch_first``.
+    - Recurrent modules, three axes: [L, N, C], or [N, L, C] with ``batch_first``.
     - Other modules, [C] and [N, C]: maps of one pixel.
-    - Other modules, three axes: [N, L, C] (tokens) with ``channels_last_sequences``, otherwise
-      [N, C, L].
+    - Other modules, three axes: [N, L, C] (tokens) with ``channels_last_sequences`` or if the
+      module is a ``Linear`` or ``LayerNorm``, otherwise [N, C, L].
     - Other modules, four or five axes: [N, C, H, W] or [N, C, D, H, W]; or [N, H, W, C] or
       [N, D, H, W, C] if ``last_axis_is_channels`` says so.
 
@@ -98,9 +99,9 @@ def as_maps(
 ) -> MapsView:
     """Convert a layer's input or output to maps.
 
-    By default tokens are measured but not drawn. With ``tokens_are_patches``, a number of tokens
-    that fills a square is drawn as maps (see ``as_patches``); with ``tokens_are_rows``, tokens are
-    drawn like any other sequence.
+    By default tokens are measured but not drawn. With ``tokens_are_patches``, tokens that fill a
+    square are drawn as image patches (see ``as_patches``); with ``tokens_are_rows``, other tokens
+    are drawn like any sequence.
     """
     tensor, note = _real(tensor.detach())
     if axes.batch is None:
@@ -141,9 +142,9 @@ def _joined(*parts: str) -> str:
 def as_pictures(maps: Tensor, depth: int | None = None) -> tuple[Tensor, str, Layout]:
     """Convert maps ``[N, C, *spatial]`` to pictures.
 
-    A single spatial axis becomes one row of pixels per channel. Of three spatial axes one depth
-    slice is drawn: slice ``depth``, or the last one if the maps have fewer slices; the middle one
-    if ``depth`` is None.
+    A single spatial axis becomes one row of pixels per channel. Maps with three spatial axes are
+    reduced to one depth slice: slice ``depth``, or the last one if there are fewer slices; the
+    middle one if ``depth`` is None.
 
     Returns:
         The pictures [N, C, H, W], a note on the conversion (empty for plain maps), and the layout.
@@ -151,7 +152,7 @@ def as_pictures(maps: Tensor, depth: int | None = None) -> tuple[Tensor, str, La
     if maps.dim() == 2:
         return maps[..., None, None], "", "tiles"
     if maps.dim() == 3:
-        return maps.unsqueeze(2), "one row of pixels per channel, a column per position", "rows"
+        return maps.unsqueeze(2), "one row of pixels per channel, one column per position", "rows"
     if maps.dim() == 5:
         slices = maps.shape[2]
         drawn = slices // 2 if depth is None else min(depth, slices - 1)
@@ -168,8 +169,8 @@ def last_axis_is_channels(module: nn.Module, shape: Sequence[int]) -> tuple[bool
     ``Linear`` and ``LayerNorm`` operate on the last axis. A module composed of such layers (a Swin
     block, for example) is assumed to do so if its tensor has four or five axes, the last axis
     matches the width of one of these layers, and axis 1 matches the width of none of its layers. If
-    both axes match, axis 1 is used and the note says so. ``LayerNorm2d`` of torchvision and timm is
-    a subclass of ``LayerNorm`` that operates on axis 1.
+    both axes match, axis 1 is used; the note says so unless another layer of this width operates on
+    it. ``LayerNorm2d`` of torchvision and timm is a ``LayerNorm``, but operates on axis 1.
 
     Example:
         >>> last_axis_is_channels(nn.Linear(8, 16), (1, 4, 4, 16))
@@ -186,14 +187,14 @@ def last_axis_is_channels(module: nn.Module, shape: Sequence[int]) -> tuple[bool
         return False, ""
     if shape[1] in last | others:
         return False, "" if shape[1] in others else _AMBIGUOUS
-    return True, f"the last axis holds the channels: the layers inside are {shape[-1]} wide"
+    return True, f"the last axis holds the channels: the inner layers have width {shape[-1]}"
 
 
 _AMBIGUOUS = "the channels may be on the second or on the last axis; the second is used"
 
 
 def _widths(module: nn.Module) -> tuple[set[int], set[int]]:
-    """Channel counts of the inner layers that operate on the last axis, and of those on axis 1."""
+    """Widths of the inner layers that operate on the last axis, and of those that use axis 1."""
     last: set[int] = set()
     second: set[int] = set()
     for inner in module.modules():
@@ -219,8 +220,9 @@ def _is_last_axis_norm(module: nn.Module) -> bool:
 def may_hold_patches(model: nn.Module) -> bool:
     """Whether the model's token sequences may be patches of an image.
 
-    True for a model that has a ``Conv2d`` (to cut the image into patches), no ``Conv1d`` (which
-    would operate on sequences), and no attention with the batch on axis 1.
+    True for a model that has a ``Conv2d`` (to cut the image into patches), no 1-D convolution
+    (which would operate on sequences), and no attention or recurrent module with the batch on
+    axis 1.
     """
     modules = list(model.modules())
     return (
@@ -250,5 +252,5 @@ def as_patches(maps: Tensor) -> tuple[Tensor, str] | None:
 
 
 def has_no_convolution(model: nn.Module) -> bool:
-    """True for a model without convolutions: its three-axis tensors are taken as sequences."""
+    """True for a model without convolutions: its tensors with three axes are read as sequences."""
     return not any(isinstance(module, CONVOLUTIONS) for module in model.modules())

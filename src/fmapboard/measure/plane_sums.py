@@ -19,7 +19,8 @@ from fmapboard.measure.norms import LARGE, SMALL, norms_of_runs
 # Below this ratio of variance to squared mean, E[x²] - E[x]² loses digits in float32: at this
 # ratio the standard deviation has a relative error of about 1e-5.
 _CANCELLATION = 0.05
-# Planes of fewer than _SHORT values are reduced over the samples first, from _MANY samples on.
+# Planes of fewer than _SHORT values are reduced over the samples first if there are at least _MANY
+# samples.
 _SHORT, _MANY = 64, 4
 # Bytes per chunk that is read four times in a row: half of a small L3 cache.
 _CACHED = 4 * 2**20
@@ -28,12 +29,12 @@ _RUN = 1024
 
 
 def read_extremes(planes: Tensor, floor: float | None) -> tuple[Tensor, ...] | None:
-    """Min and max [R, C], where R is the number of samples or 1; None if any value is not finite.
+    """Min and max, each [N, C] or already reduced to [1, C]; None if any value is not finite.
 
     Args:
         planes: [N, C, S].
-        floor: A lower bound of all values; then the min of most channels is known from the first
-            sample. None if there is no such bound.
+        floor: A lower bound of all values, so that the first sample usually gives the min of most
+            channels; None if there is no such bound.
     """
     hi = _largest(planes)
     lo = _smallest(planes) if floor is None or len(planes) == 1 else _with_floor(planes, floor)
@@ -41,7 +42,7 @@ def read_extremes(planes: Tensor, floor: float | None) -> tuple[Tensor, ...] | N
 
 
 def _smallest(planes: Tensor) -> Tensor:
-    """Min [R, C] of [N, C, S]; R is 1 if reducing over the samples first is faster."""
+    """Min of [N, C, S]: [1, C] if reducing over the samples first is faster, otherwise [N, C]."""
     return planes.amin(0).amin(1)[None] if is_short(planes) else planes.amin(2)
 
 
@@ -50,15 +51,15 @@ def _largest(planes: Tensor) -> Tensor:
 
 
 def is_short(planes: Tensor) -> bool:
-    """True if planes are so short that reducing each alone would waste vector lanes."""
+    """True if it is faster to reduce over the samples first: short planes waste vector lanes."""
     if planes.shape[2] >= _SHORT or len(planes) < _MANY:
         return False
-    # `read_across` needs as much memory again for the squares.
+    # `read_across` allocates the same amount of memory again for the squares.
     return planes.is_contiguous() and planes.nbytes <= 2 * _CACHED
 
 
 def _with_floor(planes: Tensor, floor: float) -> Tensor:
-    """Min [1, C], given a lower bound; a channel whose first sample reaches it is done."""
+    """As ``_smallest``, but a channel whose first sample reaches the bound is not read further."""
     lo = planes[:1].amin(2)
     open_channels = (lo[0] != floor).nonzero()[:, 0]
     if 2 * len(open_channels) > lo.shape[1]:
@@ -71,22 +72,26 @@ def _with_floor(planes: Tensor, floor: float) -> Tensor:
 def read(planes: Tensor) -> tuple[Tensor, ...] | None:
     """Min, max and sum [N, C] and norms [N, C, runs] of each plane [N, C, S].
 
-    For planes whose variance is small compared with their squared mean, three more tensors: their
-    indices into [N * C], and the sum and the norms of their values centered on the mean.
+    If the variance of some planes is small compared with their squared mean, three more tensors
+    follow: the indices of these planes into [N * C], and the sums and the norms of their values
+    after the mean is subtracted.
 
     Returns:
-        Four or seven tensors; None if a value is not finite or its square leaves the float32 range.
+        Four or seven tensors; None if a value is not finite or its square might overflow or
+        underflow float32.
     """
     return _with_centered_sums(planes, *_read_parts(planes))
 
 
 def read_each(planes: Tensor, *, moments: bool) -> tuple[tuple[Tensor, ...], list[int]]:
-    """``read`` of each sample on its own, or ``read_extremes`` if ``moments`` is False.
+    """Min and max of each plane [N, C, S] and, with ``moments``, its sum and norms.
+
+    Unlike in ``read``, each sample is checked on its own.
 
     Returns:
         Min and max [N, C] and, with ``moments``, sums [N, C] and norms [N, C, runs]; and the
-        indices of samples with non-finite or extreme values, or with planes that need centered
-        sums. The numbers of these samples must not be used.
+        indices of the samples whose numbers must not be used, because they have non-finite or
+        extreme values or planes of small variance.
     """
     if not moments:
         lo, hi = planes.amin(2), planes.amax(2)
@@ -100,7 +105,10 @@ def read_each(planes: Tensor, *, moments: bool) -> tuple[tuple[Tensor, ...], lis
 
 
 def read_across(planes: Tensor) -> tuple[Tensor, ...] | None:
-    """``read`` of [S, C, N]: a plane holds the values of one pixel in all samples."""
+    """``read`` for short planes (see ``is_short``), in transposed form.
+
+    The results are [S, C] instead of [N, C]: each plane holds one pixel's values in all samples.
+    """
     norms = planes.square().sum(0).sqrt_()  # [C, S]
     across = (planes.amin(0), planes.amax(0), planes.sum(0), norms)
     lo, hi, sums, norms = (part.T for part in across)  # [S, C]
@@ -110,7 +118,7 @@ def read_across(planes: Tensor) -> tuple[Tensor, ...] | None:
 def _with_centered_sums(
     planes: Tensor, lo: Tensor, hi: Tensor, sums: Tensor, norms: Tensor
 ) -> tuple[Tensor, ...] | None:
-    """The result of ``read``, given the sums of all planes."""
+    """The result of ``read``, with sums of centered values if any plane needs them."""
     size = planes.shape[2]
     if _passes_quick_check(sums, norms, size):
         return lo, hi, sums, norms
@@ -144,9 +152,9 @@ def _read_part(planes: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 
 
 def _passes_quick_check(sums: Tensor, norms: Tensor, size: int) -> bool:
-    """True if all values are finite and the planes of each channel vary enough around their means.
+    """True if all values are finite and the planes of each channel, taken together, vary enough.
 
-    One check that settles nearly all layers; if it is False, the planes are examined one by one.
+    Nearly all layers pass this check; otherwise the planes are checked one by one.
     """
     least, most = _margin(sums, norms, size).sum(0).aminmax()
     return _is_safe_range(float(least), float(most))
@@ -177,9 +185,9 @@ def _cancels(
     norms: npt.NDArray[Any],
     size: int,
 ) -> npt.NDArray[np.bool_]:
-    """bool [N, C]: the planes for which E[x²] - E[x]² would lose digits."""
+    """bool [N, C]: True for non-constant planes for which E[x²] - E[x]² would lose digits."""
     squares = np.square(norms).sum(2, dtype=np.float64)
-    # Var < k mean², in sums: S * squares < (1 + k) * sum².
+    # Var < k mean², in terms of the sums: S * squares < (1 + k) * sum².
     near: npt.NDArray[np.bool_] = size * squares < (1.0 + _CANCELLATION) * np.square(
         sums, dtype=np.float64
     )
@@ -187,7 +195,7 @@ def _cancels(
 
 
 def _norms(planes: Tensor) -> Tensor:
-    """[N, C, runs]: 2-norms of each plane, in runs short enough for float32 sums."""
+    """[N, C, runs]: 2-norms of runs of each plane, which are short enough for float32 sums."""
     size = planes.shape[2]
     if size <= _RUN:
         return norms_of_runs(planes, size)

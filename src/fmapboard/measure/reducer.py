@@ -1,8 +1,9 @@
 """Reduce a captured tensor to statistics, a histogram sample and a copy of what is drawn.
 
-On the training thread a tensor is read once for its statistics, and the part that is drawn is
-copied. Nothing that is kept aliases the live tensor, which the next operation may overwrite. The
-rest is done by ``to_host``, in the worker thread. Call a reduction inside ``isolation.aside``.
+On the training thread, ``Reducer`` computes the sums that the statistics need and copies the
+histogram sample and the part that is drawn. Nothing that is kept aliases the live tensor, which the
+next operation may overwrite. ``to_host`` does the rest in the worker thread. Call a ``Reducer``
+inside ``isolation.aside``.
 """
 
 from __future__ import annotations
@@ -51,9 +52,9 @@ class PendingMaps:
         maps: [N, C, H, W], f32 or f64.
         channels: Number of channels of the whole tensor.
         view: How the tensor was converted to maps; empty for plain [N, C, H, W].
-        counted: The tensor's statistics cover exactly the planes that are drawn, so that their
+        counted: True if each channel's statistics cover exactly its drawn plane, so that their
             extremes can be used as the drawn range.
-        layout: Tiles, or rows for sequences.
+        layout: ``"rows"`` for sequences, otherwise ``"tiles"``.
     """
 
     maps: Tensor
@@ -87,7 +88,7 @@ class PendingMeasurement:
     def to_host(self) -> LayerMeasurement:
         """Wait for the device, then finalize and quantize.
 
-        Call it in step order for the steps of a run: a locked scale is set by the first of them.
+        Call it in step order, because later steps reuse the locked scales of earlier ones.
         """
         planes, drawn, numbers = None, self.drawn, self.statistics
         if isinstance(numbers, PendingStatistics):
@@ -103,7 +104,7 @@ class PendingMeasurement:
 
 
 def with_numbers(pending: Sequence[PendingMeasurement]) -> list[PendingMeasurement]:
-    """The same measurements, their statistics finalized together (faster than one by one)."""
+    """The same measurements, with all statistics finalized together for speed."""
     waiting = {
         n: s for n, p in enumerate(pending) if isinstance(s := p.statistics, PendingStatistics)
     }
@@ -116,16 +117,16 @@ def joined(
 ) -> tuple[LayerMeasurement, ...]:
     """Finalize the measurements of a step, one per tensor, in the order of the layer calls.
 
-    If a tensor was measured twice (the training batch and the probe), the result has the statistics
-    of the first measurement and the planes of the second.
+    If a tensor was measured for the training batch and again for the probe, the result has the
+    statistics of the first measurement and the planes of the second.
 
     Args:
-        pending: What was measured.
-        failed: Called with the label of a layer that cannot be finalized, and the error; the layer
-            is omitted.
+        pending: The measurements of the training batch, followed by those of the probe.
+        failed: Called with the layer's label and the error for each measurement that cannot be
+            finalized; that measurement is omitted.
     """
     by_key: dict[tuple[str, str], LayerMeasurement] = {}
-    with contextlib.suppress(Exception):  # reported per layer below
+    with contextlib.suppress(Exception):  # reported per measurement below
         pending = with_numbers(pending)
     for part in pending:
         key = (part.layer_call.label, part.kind)
@@ -142,11 +143,11 @@ def joined(
 
 @dataclass(slots=True)
 class Reducer:
-    """Reduces captured tensors.
+    """Reduces captured tensors to measurements.
 
     Attributes:
-        samples: Number of samples that are drawn; None draws all.
-        max_channels: Number of channels that are drawn; None draws all.
+        samples: Maximum number of samples that are drawn; None draws all.
+        max_channels: Maximum number of channels that are drawn; None draws all.
         max_tile: As in ``quantize.Quantizer``.
         scale: As in ``quantize.Quantizer``.
         zero_centered: As in ``quantize.Quantizer``.
@@ -181,11 +182,11 @@ class Reducer:
         colormap: str = "grey",
         depth: int | None = None,
     ) -> Reducer:
-        """A reducer that interprets the tensors of this model's layers as maps.
+        """Create a reducer that interprets sequences as this model does.
 
-        Three axes are [N, C, L] in a model with 1-D convolutions, otherwise [N, L, C]. The latter
-        is drawn as patches if ``layout.may_hold_patches`` is true of the model, and as rows if the
-        model has no convolution.
+        Unless its layer determines the axes (see ``layout.axes_of``), a tensor with three axes is
+        [N, C, L] if the model has 1-D convolutions, otherwise tokens [N, L, C]. Tokens are drawn as
+        patches if ``layout.may_hold_patches`` is true, as rows if the model has no convolution.
         """
         modules = list(model.modules())
         return cls(
@@ -202,7 +203,7 @@ class Reducer:
 
     @property
     def has_sequences(self) -> bool:
-        """True if three axes are a batch of sequences and never an unbatched image [C, H, W]."""
+        """True if a tensor with three axes holds sequences, not an unbatched image [C, H, W]."""
         return self.tokens_are_rows or not self.channels_last_sequences
 
     def __post_init__(self) -> None:
@@ -222,13 +223,13 @@ class Reducer:
         """Reduce one tensor.
 
         Args:
-            layer_call: The layer call that the tensor belongs to. If it is not drawn
-                (``LayerCall.pictures``), neither maps nor a histogram sample are kept.
+            layer_call: The layer call that the tensor belongs to. If its ``pictures`` is False,
+                neither maps nor a histogram sample is kept.
             kind: Which tensor of the layer call.
-            tensor: Any shape and dtype; read and partly copied before this returns on the CPU, in
-                stream order elsewhere.
+            tensor: Any shape and dtype, not empty. On the CPU it is read before this returns, on
+                other devices in stream order; no reference to it is kept.
             module: The layer.
-            pictures: Keep maps.
+            pictures: Keep the maps to draw.
             numbers: Keep statistics and a histogram sample.
         """
         view = self.view(tensor, module)
@@ -260,9 +261,12 @@ class Reducer:
         return as_maps(tensor, axes, tokens_are_patches=patches, tokens_are_rows=rows)
 
     def keep(self, view: MapsView, samples: int | None, *, each: bool = False) -> PendingMaps:
-        """Copy what is drawn of at most ``samples`` samples; None draws all.
+        """Copy the part of a tensor that is drawn.
 
-        With ``each``, the statistics are per sample, so they cover each drawn plane exactly.
+        Args:
+            view: The tensor as maps.
+            samples: Maximum number of samples to copy; None copies all.
+            each: The statistics are computed per sample, so they cover each drawn plane exactly.
         """
         maps = view.maps if view.patches is None else view.patches
         drawn, how, layout = as_pictures(maps[:samples, : self.max_channels], self.depth)
@@ -274,14 +278,14 @@ class Reducer:
 
 
 def _drawn_range(numbers: Statistics | None, channels: int) -> tuple[Floats, Floats] | None:
-    """Min and max of one sample's drawn channels, f64 [1, C]; None if a value is not finite."""
+    """Min and max f64 [1, C] of a sample's drawn channels; None unless known to be all finite."""
     if numbers is None or numbers.nonfinite.any():
         return None
     return numbers.minimum[None, :channels], numbers.maximum[None, :channels]
 
 
 def _with_extremes(pending: PendingSample, numbers: Statistics | None) -> Sample:
-    """The sample, together with the finite extremes of the whole tensor."""
+    """Copy a sample to the host and add the finite extremes of the whole tensor, if known."""
     if numbers is None or np.isnan(numbers.minimum).all():
         return pending.to_host()
     return pending.to_host(float(np.nanmin(numbers.minimum)), float(np.nanmax(numbers.maximum)))

@@ -1,8 +1,9 @@
 """Draw quantized planes as a grid of tiles, one tile per channel.
 
 ``[1, C, H, W]`` is drawn as C tiles in the layout of ``torchvision.utils.make_grid``, called on
-``maps.transpose(0, 1)`` with ``nrow=int(sqrt(C))`` and ``padding=2``, each channel normalized on
-its own. A sequence ``[1, C, L]`` is drawn as one picture of C rows and L columns, without padding.
+``maps.transpose(0, 1)`` with ``nrow=int(sqrt(C))`` and ``padding=2``; by default each channel is
+normalized on its own. A sequence ``[1, C, L]`` is drawn as one picture of C rows and L columns,
+without padding.
 """
 
 from __future__ import annotations
@@ -43,14 +44,14 @@ def draw_maps(
 ) -> Picture:
     """Draw the grid of one sample's maps, or the rows of a sequence.
 
-    In the grey palette, a picture without marks is 8-bit grey with exactly the pixels of make_grid
-    (black padding). Any other picture is palette-indexed; the last six palette entries are marks.
+    In the grey palette, a picture without marks is 8-bit grey with the pixels of make_grid (black
+    padding). Any other picture is palette-indexed; the last six palette entries are marks.
 
     Args:
         planes: The quantized maps.
         sample: Index of the drawn sample.
         colours: The palette.
-        dead: bool [C], the dead channels, which are drawn in the mark's colour.
+        dead: bool [C], True for dead channels, drawn in the colour of ``PixelMark.DEAD``.
     """
     pixels, flat = planes.pixels[sample], planes.flat[sample]
     marks = None if planes.marks is None else planes.marks[sample]
@@ -98,17 +99,20 @@ def grid(tiles: Bytes8, per_row: int, padding: int, fill: int) -> Bytes8:
 
 
 def draw_kernels(kernels: Kernels, most: int | None = None) -> tuple[Picture, float]:
-    """Draw a convolution's weight, and return its largest magnitude, drawn in the strongest colour.
+    """Draw a convolution's weight.
 
-    A weight with three inputs per group, such as a first layer's, is a row-by-row grid of RGB
-    tiles, where mid-grey is 0 and brighter is positive in each colour channel. Any other weight is
-    a matrix of tiles in the zero-centered palette, with one row per input and one column per output
-    channel; kernels of sequences, 1 px high, have one row per output and one column per input. All
-    tiles share one scale.
+    The weight of a 2-D or 3-D convolution with three inputs per group, such as a first layer's, is
+    drawn as a row-by-row grid of RGB tiles if it is finite: mid-grey is 0 and brighter is positive
+    in each colour channel. Any other weight is a matrix of tiles in the zero-centered palette, with
+    one row per input and one column per output channel; 1-D kernels, drawn 1 px high, have one row
+    per output and one column per input. All tiles share one scale.
 
     Args:
         kernels: The weight.
         most: Maximum number of outputs and inputs that are drawn; None draws all.
+
+    Returns:
+        The picture, and the largest finite magnitude, which is drawn in the strongest colour.
     """
     weight = kernels.cut(most).weight  # [out, in, h, w]
     finite = np.isfinite(weight)
@@ -131,11 +135,14 @@ def draw_kernels(kernels: Kernels, most: int | None = None) -> tuple[Picture, fl
 
 
 def draw_input_image(image: InputImage) -> tuple[Picture, str]:
-    """Draw the network's input in RGB or grey, and describe how values became pixels.
+    """Draw an input image of the network in RGB or grey.
 
     Values are de-normalized if mean and standard deviation are known, drawn unchanged if all are
     within 0…1, and otherwise stretched between their extremes. Non-finite pixels are drawn in mark
     colours.
+
+    Returns:
+        The picture, and a description of how the values were converted to pixels.
     """
     values = image.values.astype(np.float64)  # [C, H, W]
     lo, hi, is_finite = finite_extremes(values)
@@ -143,7 +150,7 @@ def draw_input_image(image: InputImage) -> tuple[Picture, str]:
     if image.normalization is not None:
         mean, std = (np.reshape(part, (-1, 1, 1)) for part in image.normalization)
         known = known * std + mean
-        how = "de-normalized with the mean and standard deviation given"
+        how = "de-normalized with the given mean and standard deviation"
     elif lo >= 0.0 and hi <= 1.0:
         how = "values 0…1, unchanged"
     else:
@@ -162,9 +169,10 @@ def draw_input_image(image: InputImage) -> tuple[Picture, str]:
 
 
 def enlargement(picture: Picture) -> int:
-    """The integer factor by which tiles below 32 px are enlarged; 1 for larger ones.
+    """The integer factor that enlarges tiles to at least 32 px; 1 for larger ones.
 
-    Rows of a sequence become up to 4 px high if the picture stays within 2048 px.
+    The rows of a sequence become at least 4 px high, or less if the picture would otherwise be
+    wider than 2048 px.
     """
     side = max(picture.tile)
     factor = -(-SMALL_TILE // side) if 0 < side < SMALL_TILE else 1
@@ -173,7 +181,7 @@ def enlargement(picture: Picture) -> int:
 
 
 def enlarge(picture: Picture) -> Picture:
-    """Enlarge small maps by their ``enlargement``, nearest neighbour."""
+    """Enlarge a picture by its ``enlargement``, with nearest-neighbour interpolation."""
     factor = enlargement(picture)
     pixels = picture.pixels.repeat(factor, axis=0).repeat(factor, axis=1)
     return Picture(pixels, picture.palette, (picture.tile[0] * factor, picture.tile[1] * factor))

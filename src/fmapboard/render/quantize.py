@@ -1,7 +1,7 @@
 """Quantize maps to one byte per pixel: downscale, scale, quantize, mark non-finite values.
 
-In plain NumPy, so that it runs on one core in the worker thread and leaves torch's thread pool to
-training.
+This uses plain NumPy, so that it runs on one core in the worker thread and leaves torch's thread
+pool to training.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ Flags = npt.NDArray[np.bool_]
 _CACHED_BYTES = 2**18
 
 _TILES_PER_ROW = 8
-"""Maximum length of a sequence's row in tiles: 64 rows are then as wide as a grid of 64 tiles."""
+"""Maximum length of a sequence's row in tile widths; a grid of 64 tiles is as wide."""
 
 
 class Quantizer:
-    """Quantizes the maps of one run, in step order; used by one thread.
+    """Quantizes the maps of one run, in step order; used by one thread at a time.
 
     Args:
         max_tile: Maximum side of a drawn map in px; larger maps are averaged over square blocks.
-            The row of a sequence may be 8 times as long (see ``longest``). None keeps the size.
-        scale: ``"channel"``: each channel of each sample between its own finite extremes;
-            ``"layer"``: between those of all drawn channels of the sample; ``"locked"``: per
-            channel, fixed at the first step at which the channel was not constant.
-        zero_centered: Scales are -m to m, where m is the largest magnitude.
+            A row of a sequence may be 8 times as long (see ``longest``). None keeps the size.
+        scale: ``"channel"`` scales each channel of each sample between its own finite extremes;
+            ``"layer"``, between those of all drawn channels of the sample; ``"locked"``, between
+            those that the channel had at the first step at which it was not constant.
+        zero_centered: Scale from -m to m, where m is the largest magnitude.
     """
 
     def __init__(
@@ -59,10 +59,10 @@ class Quantizer:
         Args:
             key: Identifies the tensor whose locked scale is used.
             maps: The drawn samples and channels.
-            shape: Shape of the whole tensor, kept for the record.
+            shape: Shape of the whole tensor.
             channels: Number of channels of the whole tensor.
             view: How the tensor was converted to maps.
-            known: Min and max f64 [N, C] of the planes if they are known and all values are finite.
+            known: Min and max f64 [N, C] of the planes, if all values are known to be finite.
             layout: ``"rows"`` if the maps are sequences [N, C, 1, L].
         """
         drawn, block = shrink(maps, longest(self._max_tile, layout))  # [n, c, h, w]
@@ -91,7 +91,7 @@ class Quantizer:
         )
 
     def _limits(self, lo: Floats, hi: Floats, one_pixel: bool) -> tuple[Floats, Floats]:
-        """f64 [n, c]: the values drawn as 0 and as 255, from the finite extremes of each plane."""
+        """The values drawn as 0 and as 255, f64 [n, c], from the finite extremes of each plane."""
         if self._scale == "layer" or one_pixel:
             lo = np.broadcast_to(lo.min(1, keepdims=True), lo.shape)
             hi = np.broadcast_to(hi.max(1, keepdims=True), hi.shape)
@@ -128,10 +128,13 @@ def used_scale(planes: Planes, scale: Scale) -> Scale:
 
 
 def _with_constant_planes(whole: Floats, lo: Floats, hi: Floats) -> tuple[Floats, Floats, Flags]:
-    """Extremes of averaged planes, f64 [n, c], and bool [n, c]: the plane itself is constant.
+    """Find constant planes among averaged ones, and correct their extremes.
 
-    The mean of equal values may be off by a rounding error. Scaled between its extremes, a constant
-    map would then be drawn as black and white noise.
+    Averaging equal values may cause rounding errors. A constant map, scaled between its extremes,
+    would then be drawn as black and white noise.
+
+    Returns:
+        Min and max f64 [n, c], and bool [n, c], True where the plane was constant before averaging.
     """
     with np.errstate(invalid="ignore"):  # inf - inf, where no value is finite
         nearly = hi - lo <= 1e-5 * np.maximum(np.abs(lo), np.abs(hi))
@@ -146,8 +149,8 @@ def quantize(maps: Floats, lo: Floats, hi: Floats, *, inside: bool = False) -> B
     """u8 [n, c, h, w]: floor(255 * (x - lo) / (hi - lo)), as make_grid and add_image compute it.
 
     Values outside the limits are clipped, NaN becomes 0, and a plane without a range is 0
-    throughout. Each plane is first scaled by a power of two, which is exact, so that 3e38 does not
-    overflow and 1e-44 does not underflow.
+    throughout. Very large or small values are first scaled by a power of two per plane, which is
+    exact, so that 3e38 does not overflow and 1e-44 does not underflow.
 
     Args:
         maps: [n, c, h, w], f32 or f64.
@@ -187,7 +190,7 @@ def _cache_slices(maps: Floats) -> Iterator[slice]:
 
 
 def mark(maps: Floats) -> Bytes8 | None:
-    """u8 [n, c, h, w]: a ``PixelMark`` per non-finite value, else 0; None without any."""
+    """u8 [n, c, h, w]: a ``PixelMark`` per non-finite value, else 0; None if all are finite."""
     marks = np.zeros(maps.shape, np.uint8)
     marks[np.isnan(maps)] = PixelMark.NAN
     marks[maps == np.inf] = PixelMark.POSITIVE_INFINITY

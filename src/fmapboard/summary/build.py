@@ -36,15 +36,15 @@ _SCALE_TEXT: dict[Scale, str] = {
 
 
 class SummaryBuilder:
-    """Turns the ``StepData`` of each step into a ``LoggedStep``; used by one thread.
+    """Turns the ``StepData`` of each step into a ``LoggedStep``; used by one thread at a time.
 
     Args:
         colormap: Name of a palette.
         scale: How the planes were scaled, for the descriptions.
-        name: Prefix of every tag, as ``name.``, to tell two models apart; None for no prefix.
+        name: Name of the model; every tag begins with ``name.``. None for no prefix.
         max_kernels: Maximum number of outputs and inputs of a convolution that are drawn.
         compact: Encode PNGs for size rather than speed.
-        with_pngs: Encode the pictures at once, for a caller that needs their size before writing.
+        with_pngs: Encode the pictures here, for a caller that needs their size before writing.
     """
 
     def __init__(
@@ -86,12 +86,12 @@ class SummaryBuilder:
         )
 
     def undo(self) -> None:
-        """Forget the last step, which could not be stored."""
+        """Forget the last step, because it was not stored."""
         self._records.undo()
         self._nonfinite_reported &= not self._reported_now
 
     def _finished(self, tagged: TaggedPictures) -> TaggedPictures:
-        """The pictures as the options require: marked as compact, or with PNGs."""
+        """Apply the options ``compact`` and ``with_pngs`` to pictures."""
         samples = tagged.samples
         if self._compact:
             samples = tuple(replace(picture, compact=True) for picture in samples)
@@ -126,15 +126,15 @@ class SummaryBuilder:
         parts = [
             f"{measured.kind.replace('_', ' ')} of `{plain(layer_call.label)}` "
             f"({layer_call.type}), shape {list(planes.shape)}, channels 0…{drawn - 1}"
-            + ("" if rows else f", {per_row} in a row"),
+            + ("" if rows else f", {per_row} per row"),
             _SCALE_TEXT[used_scale(planes, self._scale)],
         ]
         if drawn < planes.channels:
             parts.append(f"{planes.channels - drawn} of {planes.channels} channels not drawn")
         if planes.block > 1:
-            block = f"{planes.block} positions" if rows else f"{planes.block}×{planes.block}"
+            block = f"{planes.block} positions" if rows else f"{planes.block}×{planes.block} values"
             tile = "" if rows else f", tiles of {height}×{width} px"
-            parts.append(f"averaged down: a pixel is the mean of {block}{tile}")
+            parts.append(f"downscaled: each pixel is the mean of {block}{tile}")
         if planes.view:
             parts.append(planes.view)
         return "; ".join([*parts, LEGEND])
@@ -165,7 +165,7 @@ class SummaryBuilder:
         tag = self._prefix + tags.network_input(image.sample)
         description = f"the network's input; {how}"
         if image.block > 1:
-            description += f"; a pixel is the mean of {image.block}×{image.block}"
+            description += f"; each pixel is the mean of {image.block}×{image.block} values"
         return TaggedPictures(tag, "network_input", (picture,), None, description)
 
     def _histograms(self, data: StepData) -> Iterator[Histogram]:
@@ -215,5 +215,5 @@ def _fractions(measured: tuple[LayerMeasurement, ...]) -> dict[str, float]:
 
 
 def _share(flags: npt.NDArray[np.bool_]) -> float:
-    """``flags.mean()``, several times faster."""
+    """The fraction of flags that are set; several times faster than ``flags.mean()``."""
     return np.count_nonzero(flags) / flags.size

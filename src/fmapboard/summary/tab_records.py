@@ -46,12 +46,12 @@ class TabRecords:
     def __call__(
         self, data: StepData, drawn: list[TaggedPictures], peaks: Mapping[str, float]
     ) -> Iterator[TabRecord]:
-        """Build a small record per layer call and, at its first step, a second one with its grids.
+        """Build a record per drawn layer call and, at its first step, another one with its grids.
 
         Args:
             data: The measurements.
             drawn: The pictures of layers and kernels, without those of the network's input.
-            peaks: Label of a layer -> the value drawn in the strongest colour of its kernels.
+            peaks: Label of a layer -> largest magnitude of its kernels.
         """
         self._last = []
         of_call: defaultdict[str, list[TaggedPictures]] = defaultdict(list)
@@ -130,17 +130,16 @@ class TabRecords:
         }
 
     def undo(self) -> None:
-        """Forget the last step, which could not be stored."""
+        """Forget the last step, because it was not stored."""
         for label in self._last:
             self._written[label] -= 1
         self._last = []
 
 
 def _followers(measured: tuple[LayerMeasurement, ...]) -> dict[str, LayerMeasurement]:
-    """Label of a layer -> the activation that directly follows it in call order, if it can be off.
+    """Label of a layer -> the activation with an off value that directly follows it in call order.
 
-    The activation must have as many channels as the layer, so that channel i of one is channel i of
-    the other.
+    The activation must have as many channels as the layer, so that they can be matched by index.
     """
     followers: dict[str, LayerMeasurement] = {}
     before: LayerMeasurement | None = None
@@ -160,7 +159,7 @@ def _followers(measured: tuple[LayerMeasurement, ...]) -> dict[str, LayerMeasure
 def _dead_after(
     follower: LayerMeasurement, parts: list[tuple[TaggedPictures, LayerMeasurement | None]]
 ) -> dict[str, Floats]:
-    """The layer's drawn channels that are dead after the activation; empty if there are none."""
+    """``activation.dead`` for the layer's drawn channels; empty if no channel is dead."""
     planes = next((p.planes for q, p in parts if p is not None and q.kind == "feature_maps"), None)
     statistics = follower.statistics
     if planes is None or statistics is None or statistics.dead is None:
@@ -170,7 +169,7 @@ def _dead_after(
 
 
 def _arrays(kind: TensorKind, part: LayerMeasurement) -> dict[str, Floats]:
-    """The per-channel arrays of one picture, without counts and flags that are all 0."""
+    """The arrays of one tensor (see ``tab_format``), without counts and flags that are all 0."""
     planes, statistics = part.planes, part.statistics
     assert planes is not None
     drawn = planes.pixels.shape[1]

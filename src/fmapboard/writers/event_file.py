@@ -25,7 +25,7 @@ from fmapboard.writers.remote import RemoteDirectory, RemoteFile
 from fmapboard.writers.trackers import begun_for_trackers
 
 MARKER = ".fmapboard"
-"""Part of the name of every event file of ours, to tell it from those of other writers."""
+"""Part of the name of every event file of fmapboard; other writers' files do not have it."""
 
 _OPEN: dict[Path | str, EventFile] = {}
 _LOCK = threading.RLock()  # reentrant: garbage collection may close a file during open()
@@ -34,8 +34,8 @@ _LOCK = threading.RLock()  # reentrant: garbage collection may close a file duri
 class EventFile:
     """An event file that several loggers of a process may share; thread-safe.
 
-    If two files in one directory grow at the same time, TensorBoard's Python loader loses data. So
-    ``open`` returns the same file to all callers that ask for the same directory.
+    If two files in one directory grow at the same time, TensorBoard's Python loader loses data.
+    Therefore ``open`` returns the same file to all callers that ask for the same directory.
     """
 
     def __init__(self, directory: Path | RemoteDirectory, suffix: str, start_step: int) -> None:
@@ -55,16 +55,18 @@ class EventFile:
 
     @staticmethod
     def open(directory: Path | RemoteDirectory, suffix: str = "", start_step: int = 0) -> EventFile:
-        """The process's event file in a directory; created if there is none.
+        """The process's event file in a directory; created if none is open.
 
         Args:
             directory: Created if it does not exist.
-            suffix: End of the file's name.
-            start_step: In a directory with an earlier run, TensorBoard discards that run's records
-                from this step on.
+            suffix: End of a new file's name.
+            start_step: If a new file is created in a directory with an earlier run, TensorBoard
+                discards that run's records from this step on.
 
         Raises:
             WriteError: The directory cannot be written to.
+            ConfigurationError: The URL scheme of the directory is unknown.
+            MissingExtra: A package that the URL scheme needs is not installed.
         """
         key = _key(directory)
         with _LOCK:
@@ -79,11 +81,11 @@ class EventFile:
     def times_begun(self) -> int:
         """Number of files begun so far; begins another one if the file was deleted or moved.
 
-        The contents of the earlier file are lost, including the descriptions of tags. No file is
+        The new file lacks the earlier contents, so tags have to be described again. No file is
         begun if a later logger has already begun one in the directory.
 
         Raises:
-            WriteError: The directory cannot be created again.
+            WriteError: The directory or the file cannot be created again.
         """
         with _LOCK, self._lock:
             if self._file.is_gone() and _OPEN.get(self._key) is self:

@@ -25,23 +25,23 @@ _EVENT_OVERHEAD = 64
 """Maximum size in bytes of an event without its summary: framing, checksums, step and time."""
 
 MAX_QUEUE_BYTES = 256 * 2**20
-"""Bound in bytes of the steps that wait to be written."""
+"""Maximum size in bytes of the steps that wait to be written."""
 
 
 _FORKED = (
-    "process {} was forked from the process that logs this run, so its own steps are not logged: "
-    "the steps of two processes would be mixed up in one directory; to log them, call "
-    "fmapboard.watch in this process with a log_dir of its own"
+    "process {} was forked from the process that logs this run, so its steps are not logged: they "
+    "would be mixed with those of the other process in one directory; to log them, call "
+    "fmapboard.watch in this process with a separate log_dir"
 )
 
 
 def _size(step: LoggedStep) -> int:
-    """Maximum size in bytes of the step in an event file; counts each tag's metadata every time."""
+    """Maximum size in bytes of the step in an event file, with the metadata of every tag."""
     return sum(map(len, Encoder()(step))) + _EVENT_OVERHEAD
 
 
 class Pipeline:
-    """The worker thread, summary builder and writer of one logger; independent of torch."""
+    """The worker, summary builder and writer of one logger; independent of torch."""
 
     def __init__(self, writer: Writer, options: Options, warn: WarnOnce) -> None:
         self._build = SummaryBuilder(
@@ -79,7 +79,7 @@ class Pipeline:
 
         Args:
             receive: Returns the step; called in a worker thread.
-            nbytes: Size of the step in bytes.
+            nbytes: Size in bytes of the tensors that the queued step holds.
         """
         if self._worker.is_inherited:
             self._warn.warn("fork", _FORKED.format(os.getpid()))
@@ -100,7 +100,7 @@ class Pipeline:
             self._guarded(self._writer.close)
 
     def _work(self, receive: Callable[[], StepData]) -> Iterator[None]:
-        """Write one step; at each yield the work may move to another thread."""
+        """Build and write one step; at each yield the work may move to another thread."""
         data = self._with_dropped(receive())
         yield
         try:
@@ -128,11 +128,12 @@ class Pipeline:
         return replace(data, scalars={**data.scalars, DROPPED_STEPS: float(dropped)})
 
     def _built(self, data: StepData) -> LoggedStep:
-        """Build the step within the byte limit."""
+        """Build the step, with smaller or fewer pictures if it exceeds the byte limit."""
         step = self._build(self._budget.applied(data))
         while self._max_bytes is not None and _size(step) > self._max_bytes:
             if not self._budget.tighten():
-                text = f"max_bytes_per_step={self._max_bytes}: numbers alone take {_size(step)}"
+                limit = f"max_bytes_per_step={self._max_bytes}"
+                text = f"{limit}: even without pictures a step takes {_size(step)} bytes"
                 self._warn.warn("max_bytes_per_step", text)
                 break
             self._build.undo()
@@ -141,11 +142,11 @@ class Pipeline:
 
     def _failed(self, error: Exception) -> None:
         lost = "all later steps are" if isinstance(error, WorkerEnded) else "this step is"
-        self._warn.error("writing", error, f"{lost} lost, training goes on")
+        self._warn.error("writing", error, f"{lost} lost; training continues")
 
     def _guarded(self, act: Callable[[], None]) -> None:
         if self._worker.is_inherited:
-            return  # a fork breaks threads and locks that the writer may have
+            return  # the writer's threads and locks do not work after a fork
         try:
             act()
         except (WriteError, OSError) as error:

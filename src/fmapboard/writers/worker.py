@@ -1,9 +1,9 @@
 """Process logged steps in order in worker threads, concurrently with training.
 
-During training the work runs in a thread of the lowest priority. Since Linux lets an unprivileged
-thread lower its priority but never raise it again, there is a second thread of normal priority.
-While the backlog is at its bound (see ``backlog``) or a caller waits, that thread takes over, and
-hands the work back afterwards. Only one of them works at a time. When the backlog is full, either
+During training the work runs in a thread with the lowest priority. Since Linux lets an unprivileged
+thread lower its priority but never raise it again, there is a second thread with normal priority.
+It takes over while a caller waits, or when the backlog reaches its bound (see ``backlog``), and
+later hands the work back. Only one of the threads works at a time. When the backlog is full, either
 the caller waits or the oldest queued step is dropped and counted.
 """
 
@@ -25,28 +25,28 @@ from fmapboard.writers.backlog import Backlog, Urgency
 T = TypeVar("T")
 _LOWEST_PRIORITY = 19
 _HAS_PRIORITIES = sys.platform == "linux"
-"""Only Linux has per-thread priorities; elsewhere the call could affect a whole process."""
+"""Only Linux has per-thread priorities; elsewhere the call could affect the whole process."""
 _DONE = object()
 _START_SECONDS = 1.0
-"""Time in seconds in which a thread starts, if it starts at all."""
+"""Maximum time in seconds that a thread takes to start."""
 
 
 class Worker(Generic[T]):
     """A bounded, ordered queue and the threads that process it, one at a time.
 
-    All methods may be called from any thread. None raises because a thread ended or cannot start;
-    items are then discarded.
+    All methods may be called from any thread. If the worker has ended or cannot start, they do not
+    raise, and items are discarded.
 
     Args:
-        work: Called with each item, in order, in a worker thread. It may return an iterator, whose
-            steps are parts of the work; consecutive parts may run in different threads.
-        failed: Called in the worker thread with each exception of ``work``; the next item follows.
-            Also called once with ``WorkerEnded`` if the worker ends unexpectedly or cannot start;
-            in the latter case, in the thread that called ``put``.
+        work: Called with each item, in order, in a worker thread. If it is a generator function,
+            each ``yield`` ends one part of the work, and the next part may run in another thread.
+        failed: Called in a worker thread with each exception of ``work``; the worker then goes on
+            with the next item. Also called once with ``WorkerEnded`` if the worker ends
+            unexpectedly or cannot start; in the latter case, in the thread that called ``put``.
         max_bytes: Bound of the queue in bytes. A larger item is accepted if the queue is empty.
         when_full: ``"wait"`` or ``"drop_oldest"``.
-        low_priority: Run at the lowest priority until the backlog reaches its bound in steps;
-            without it there is no such bound.
+        low_priority: Run at the lowest priority unless the work is urgent (see the module's
+            docstring), and also bound the backlog in steps.
         clock: Monotonic clock in seconds.
     """
 
@@ -73,7 +73,7 @@ class Worker(Generic[T]):
         self._pid = os.getpid()
         lock = threading.RLock()
         self._changed = threading.Condition(lock)
-        # One condition per thread: a low-priority thread woken in vain could hold the lock.
+        # One condition per thread: a low-priority thread woken needlessly could hold the lock.
         self._turn = {low: threading.Condition(lock) for low in (True, False)}
         self._threads: dict[bool, threading.Thread] = {}
         self.dropped = 0
@@ -107,7 +107,7 @@ class Worker(Generic[T]):
         return 0.0
 
     def flush(self) -> None:
-        """Return when everything queued so far has been processed."""
+        """Wait until everything queued has been processed; in a worker thread, do nothing."""
         if self.is_inherited or self._is_own_thread():
             return
         with self._changed:
@@ -159,24 +159,24 @@ class Worker(Generic[T]):
         return waited
 
     def _wait_until(self, condition: Callable[[], bool]) -> None:
-        """Wait while the work runs at normal priority; call with the lock held."""
+        """Wait for a condition while the work runs at normal priority; call with the lock held."""
         self._callers += 1
         try:
             self._start_normal()
             self._turn[self._is_low()].notify()
-            self._changed.wait_for(condition)  # also true once the worker has ended: no backlog
+            self._changed.wait_for(condition)  # an ended worker has no backlog, so this returns
         finally:
             self._callers -= 1
             self._turn[self._is_low()].notify()
 
     def _is_low(self) -> bool:
-        """True if it is the turn of the thread of low priority."""
+        """True if it is the turn of the low-priority thread."""
         can_change = False in self._threads
         is_urgent = self._urgency.is_high or self._callers > 0
         return self._starts_low and not (can_change and is_urgent)
 
     def _is_own_thread(self) -> bool:
-        """True in a worker thread, where garbage collection may finalize an owner."""
+        """True in a worker thread, where garbage collection may finalize the worker's owner."""
         return threading.current_thread() in self._threads.values()
 
     def _start_normal(self) -> None:
@@ -184,7 +184,7 @@ class Worker(Generic[T]):
             self._start(False)  # if it cannot start, the first thread continues
 
     def _start(self, low: bool) -> WorkerEnded | None:
-        """Start the thread of low or normal priority; returns an error if it cannot start."""
+        """Start the low- or normal-priority thread; returns an error if it cannot start."""
         self._pid = os.getpid()
         started = threading.Event()
         body = weakref.ref(self), self._turn[low], started, low
@@ -193,7 +193,7 @@ class Worker(Generic[T]):
             thread.start()
         except (RuntimeError, MemoryError) as error:
             return _ended_by(error, "cannot start")
-        except BaseException:  # Ctrl-C during start(): the thread may run nevertheless
+        except BaseException:  # Ctrl-C during start(): the thread may run anyway
             if started.wait(_START_SECONDS):
                 self._threads[low] = thread
             raise
@@ -259,7 +259,7 @@ def _loop(
     started: threading.Event,
     low: bool,
 ) -> None:
-    """The body of a thread; while idle it holds the worker weakly, so an owner can be collected."""
+    """Body of a thread; while idle, it keeps only a weak reference, so the worker can be freed."""
     started.set()
     if low:
         _lower_own_priority()
@@ -280,7 +280,7 @@ def _loop(
 
 
 def _parts(work: Callable[[T], Iterable[None] | None], item: T) -> Iterator[None]:
-    """The parts of the work on an item; between two of them the thread may change."""
+    """The parts of the work on an item; each may run in a different thread."""
     parts = work(item)
     if parts is not None:
         yield from parts
@@ -293,6 +293,6 @@ def _ended_by(error: BaseException, what: str) -> WorkerEnded:
 
 
 def _lower_own_priority() -> None:
-    """Yield to training: torch's threads spin at a barrier if one of them loses its core."""
+    """Lower the thread's priority: if a torch thread loses its core, the others spin and wait."""
     with contextlib.suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _LOWEST_PRIORITY)

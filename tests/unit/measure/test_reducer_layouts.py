@@ -10,7 +10,7 @@ from torch import nn
 
 from fmapboard.measure.reducer import Reducer
 
-ROWS = "one row of pixels per channel, a column per position"
+ROWS = "one row of pixels per channel, one column per position"
 
 
 @pytest.mark.parametrize(

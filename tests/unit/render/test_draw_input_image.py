@@ -20,7 +20,7 @@ def test_a_photograph_is_shown_as_it_was_before_normalization() -> None:
         InputImage(0, values, ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)))
     )
     assert np.array_equal(raster.pixels, original)
-    assert how == "de-normalized with the mean and standard deviation given"
+    assert how == "de-normalized with the given mean and standard deviation"
 
 
 def test_an_input_between_0_and_1_is_shown_as_it_is() -> None:

@@ -69,8 +69,8 @@ def test_the_description_says_how_rows_are_read_and_what_was_averaged() -> None:
     (picture,) = compose(measured=(measured,)).pictures
     assert picture.description.startswith(
         "feature maps of `conv` (Conv2d), shape [1, 4, 1000], channels 0…3; "
-        "each channel scaled between its own extremes; averaged down: a pixel is the mean of 2 "
-        "positions; one row of pixels per channel, a column per position; "
+        "each channel scaled between its own extremes; downscaled: each pixel is the mean of 2 "
+        "positions; one row of pixels per channel, one column per position; "
     )
 
 

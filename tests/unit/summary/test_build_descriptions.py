@@ -28,16 +28,16 @@ def description(maps: torch.Tensor, composer: SummaryBuilder | None = None, **op
 
 def test_a_description_says_what_is_drawn_and_what_the_colours_mean() -> None:
     assert description(random_maps(2, 9, 6, 7)) == (
-        "feature maps of `conv1` (Conv2d), shape [2, 9, 6, 7], channels 0…8, 3 in a row; "
+        "feature maps of `conv1` (Conv2d), shape [2, 9, 6, 7], channels 0…8, 3 per row; "
         f"each channel scaled between its own extremes; {LEGEND}"
     )
 
 
 def test_a_description_says_what_was_left_out() -> None:
     said = description(random_maps(1, 100, 130, 66))
-    assert "shape [1, 100, 130, 66], channels 0…63, 8 in a row" in said
+    assert "shape [1, 100, 130, 66], channels 0…63, 8 per row" in said
     assert "; 36 of 100 channels not drawn; " in said
-    assert "; averaged down: a pixel is the mean of 3×3, tiles of 44×22 px; " in said
+    assert "; downscaled: each pixel is the mean of 3×3 values, tiles of 44×22 px; " in said
 
 
 def test_a_description_says_the_scale() -> None:
@@ -52,7 +52,7 @@ def test_a_description_says_the_scale() -> None:
 
 def test_a_description_says_how_other_shapes_were_read() -> None:
     sequence = Reducer()(CALL, "feature_maps", random_maps(1, 4, 9), nn.Conv1d(3, 4, 1)).to_host()
-    said = "; one row of pixels per channel, a column per position; "
+    said = "; one row of pixels per channel, one column per position; "
     assert said in compose(measured=(sequence,)).pictures[0].description
 
 

@@ -140,7 +140,7 @@ def test_a_writer_that_exits_is_reported_once_and_training_continues(
     messages = [record.getMessage() for record in caplog.records]
     (message,) = [message for message in messages if "writing" in message]
     assert message.endswith(
-        "writing: WorkerEnded: the worker thread ended (SystemExit: 3); all later steps are lost, "
-        "training goes on"
+        "writing: WorkerEnded: the worker thread ended (SystemExit: 3); all later steps are lost; "
+        "training continues"
     )
     assert board.logged_steps == 40
