@@ -80,10 +80,12 @@ def test_combined_sums_are_the_statistics_in_float64(
 
 
 def test_a_constant_channel_has_exactly_its_value_as_mean_and_no_spread() -> None:
-    parts = [part.numpy() for part in device_stats.read(torch.full((3, 1, 101), 0.1))]
-    (_, _, mean, std), _ = device_stats.combine(parts, 101)
-    assert mean.tolist() == [float(np.float32(0.1))]
-    assert std.tolist() == [0.0]
+    values = torch.rand(50, generator=torch.Generator().manual_seed(0))
+    planes = values.view(1, 50, 1).expand(3, 50, 1009)
+    parts = [part.numpy() for part in device_stats.read(planes)]
+    (_, _, mean, std), _ = device_stats.combine(parts, 1009)
+    assert mean.tolist() == values.tolist()
+    assert std.tolist() == [0.0] * 50
 
 
 def test_nonfinite_values_are_counted_per_channel_and_kind() -> None:
