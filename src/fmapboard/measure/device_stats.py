@@ -72,8 +72,6 @@ def combine(
     lowest, highest, is_empty = lo.min(0), hi.max(0), counts.sum(0) == 0
     lowest[is_empty] = highest[is_empty] = np.nan
     mean, std = _moments(parts[1], counts) if parts[1].size else np.full((2, len(lowest)), np.nan)
-    same = lowest == highest
-    mean, std = np.where(same, lowest, mean), np.where(same, 0.0, std)
     return (lowest, highest, mean, std), parts[2].sum(1, dtype=np.int64)
 
 
