@@ -24,14 +24,14 @@ class Usage:
         counts: True while the steps of an optimizer are counted.
         ended: number of steps that ended, logged or not; incomplete while the steps of an optimizer
             are counted.
-        opened: number of steps that were due and opened.
+        due: number of steps that ended and were due.
         logged: number of steps handed to the pipeline.
     """
 
     start: int
     counts: bool = False
     ended: int = 0
-    opened: int = 0
+    due: int = 0
     logged: int = 0
 
     def why_nothing(self, steps: StepCounter) -> str | None:
@@ -49,13 +49,13 @@ class Usage:
                 "nothing was logged: no step was marked; pass optimizer= to watch(), or wrap each "
                 "training step in: with board.step(i):"
             )
-        if self.opened:
-            return None  # an opened step that collects nothing logs its own warning when it ends
-        due = next_due(steps.schedule, steps.next)
+        if self.due:
+            return None  # a step that is due and collects nothing logs its own warning
+        due = next_due(steps.schedule, steps.next - 1)
         return (
             f"nothing was logged: none of the {done} steps before step {steps.next} was due "
             f"({steps.schedule}); the next one could be step {due}. Log more often, for "
-            "example with every=10"
+            "example with every=1"
         )
 
 
@@ -87,7 +87,6 @@ class Run:
         self.session.open(
             self.steps.next, passes=passes, probe_now=probe_now, any_thread=any_thread
         )
-        self.usage.opened += 1
 
     def warn_if_backwards(self, number: int) -> None:
         """Warn if the step numbers go back after a step was logged."""
@@ -101,12 +100,13 @@ class Run:
 
     def abandon_step(self) -> None:
         """Discard the open step after an exception, and write the ones before it."""
+        self._count_end()
         self.session.abandon()
         self.pipeline.flush()
 
     def close_step(self) -> None:
         """End the current step, and hand it to the pipeline if it is logged."""
-        self.usage.ended += 1
+        self._count_end()
         if self.session.open_step is not None:
             pending = self.session.close()
             if pending is not None and self.writes:
@@ -114,6 +114,10 @@ class Run:
                 self.pipeline.put(pending.to_host, pending.nbytes)
             self.warn.raise_first()
         self.steps.next += 1
+
+    def _count_end(self) -> None:
+        self.usage.ended += 1
+        self.usage.due += self.session.open_step is not None
 
 
 class StepBlock:

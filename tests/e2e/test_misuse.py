@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import subprocess
 import sys
@@ -53,6 +54,33 @@ def test_a_schedule_that_is_never_true_is_reported_with_the_next_step(
     (text,) = said()
     assert "none of the 5 steps before step 42 was due (Every(every=100))" in text
     assert "the next one could be step 100" in text
+
+
+def test_a_training_that_ends_just_before_the_first_due_step_is_reported_with_that_step(
+    said: Callable[[], list[str]],
+) -> None:
+    model = NestedNet()
+    optimizer = sgd(model)
+    options = {"writer": MemoryWriter(), "every": 10, "start_step": 5}
+    with fmapboard.watch(model, optimizer=optimizer, **options):  # type: ignore[arg-type]
+        for _ in range(5):
+            train_step(model, optimizer)
+    with fmapboard.watch(model, **options, name="marked") as board:  # type: ignore[arg-type]
+        for number in range(5, 10):
+            with board.step(number):
+                train_step(model, optimizer)
+    for text in said():
+        assert "none of the 5 steps before step 10 was due" in text
+        assert "the next one could be step 10." in text
+    assert len(said()) == 2
+
+
+def test_a_step_that_raised_counts_as_marked(said: Callable[[], list[str]]) -> None:
+    board = fmapboard.watch(NestedNet(), writer=MemoryWriter(), every=1)
+    with contextlib.suppress(ValueError), board.step(0):
+        raise ValueError("mine")
+    board.close()
+    assert said() == []
 
 
 def test_steps_in_which_the_model_is_not_called_are_reported(said: Callable[[], list[str]]) -> None:

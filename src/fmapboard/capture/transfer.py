@@ -1,7 +1,8 @@
 """Copies the tensors of one logged step to the host without blocking the training thread.
 
-All tensors of one device are packed into a single copy. On CUDA it goes to pinned memory in stream
-order, and the worker thread waits for an event.
+All tensors of one device are packed into a single copy. On CUDA, ROCm (which calls itself CUDA) and
+XPU it goes to pinned memory in stream order, and the worker thread waits for an event. On any other
+accelerator, such as MPS, the worker thread makes the copy.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from torch import Tensor
 from fmapboard.model.tensors import map_tensors, tensors
 
 T = TypeVar("T")
+
+_WITH_PINNED_MEMORY = ("cuda", "xpu")
+"""Types of devices that copy to pinned memory in stream order."""
 
 
 def send(value: T, held: Iterable[Tensor]) -> Callable[[], T]:
@@ -60,19 +64,24 @@ class _Parcel:
             parts = [contents[n].contiguous().view(-1).view(torch.uint8) for n in self._order]
             packed = torch.cat(parts)
         device = packed.device
+        self._packed: Tensor | None = None
         self._event: Any = None
-        if device.type == "cuda":
+        if device.type in _WITH_PINNED_MEMORY:
             self._bytes = torch.empty(packed.shape, dtype=torch.uint8, pin_memory=True)
             self._bytes.copy_(packed, non_blocking=True)
-            self._event = torch.cuda.Event()  # type: ignore[no-untyped-call]  # torch has no types here
-            self._event.record(torch.cuda.current_stream(device))
+            module = torch.get_device_module(device)
+            # With `blocking`, which only CUDA has, the worker thread sleeps instead of spinning.
+            self._event = module.Event(**({"blocking": True} if device.type == "cuda" else {}))
+            self._event.record(module.current_stream(device))
         else:
-            self._bytes = packed.cpu()
+            self._packed = packed
 
     def open(self) -> list[Tensor]:
         """Wait for the copy and unpack it, in the original order."""
         if self._event is not None:
             self._event.synchronize()
+        if self._packed is not None:
+            self._bytes, self._packed = self._packed.cpu(), None
         found: list[Tensor] = [torch.empty(0)] * len(self._like)
         start = 0
         for number in self._order:

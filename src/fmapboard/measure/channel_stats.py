@@ -17,7 +17,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from fmapboard.measure import plane_sums
+from fmapboard.measure import device_stats, plane_sums
 from fmapboard.records import Floats, Statistics
 
 MAX_PLANES = 2**16
@@ -30,8 +30,8 @@ class PendingStatistics:
 
     Attributes:
         parts: What ``plane_sums`` computed: two tensors (extremes only), four, or seven. For a
-            tensor with non-finite or extreme values, or off the CPU, one tensor [7, C] (see
-            ``_masked_statistics``).
+            tensor with non-finite or extreme values, one tensor [7, C] (see
+            ``_masked_statistics``); on an accelerator, the three tensors of ``device_stats.read``.
         samples: Number of planes per channel; after ``read_across``, the number of pixels.
         size: Number of values per plane; after ``read_across``, the number of samples.
         floor: Output of the activation when it is off (0 for ReLU); None for other layers.
@@ -45,7 +45,7 @@ class PendingStatistics:
     @property
     def channels(self) -> int:
         """Number of channels."""
-        return self.parts[0].shape[1]
+        return self.parts[0].shape[-1]
 
     def to_host(self) -> Statistics:
         """Wait for the device and finalize the statistics."""
@@ -102,14 +102,15 @@ def statistics(
         bounded: The activation clamps its output, so no value can be below ``floor``.
     """
     planes = maps.flatten(2) if maps.dim() != 2 else maps.unsqueeze(2)  # [N, C, S]
-    parts = None
-    if planes.device.type == "cpu":
-        if not moments:
-            parts = plane_sums.read_extremes(planes, floor if bounded else None)
-        elif plane_sums.is_short(planes):
-            parts, planes = plane_sums.read_across(planes), planes.permute(2, 1, 0)  # [S, C, N]
-        else:
-            parts = plane_sums.read(planes)
+    parts: tuple[Tensor, ...] | None
+    if not planes.is_cpu:
+        parts = device_stats.read(planes, moments=moments)
+    elif not moments:
+        parts = plane_sums.read_extremes(planes, floor if bounded else None)
+    elif plane_sums.is_short(planes):
+        parts, planes = plane_sums.read_across(planes), planes.permute(2, 1, 0)  # [S, C, N]
+    else:
+        parts = plane_sums.read(planes)
     samples, _, size = planes.shape
     return PendingStatistics(parts or (_masked_statistics(planes),), samples, size, floor)
 
@@ -149,7 +150,7 @@ def finalize(pending: Sequence[PendingStatistics]) -> list[Statistics]:
     results: dict[int, Statistics] = {}
     for numbers in chain.from_iterable(groups.values()):
         tensors = [(pending[number], on_host[number]) for number in numbers]
-        finalized = _from_masked(tensors) if len(tensors[0][1]) == 1 else _from_sums(tensors)
+        finalized = _FINALIZERS.get(len(tensors[0][1]), _from_sums)(tensors)
         results.update(zip(numbers, finalized, strict=True))
     return [results[number] for number in range(len(pending))]
 
@@ -163,6 +164,13 @@ def _from_masked(tensors: list[_OnHost]) -> Iterator[Statistics]:
         yield from _split([one], rows[:4], rows[4:].astype(np.int64))
 
 
+def _from_device(tensors: list[_OnHost]) -> Iterator[Statistics]:
+    """Statistics of tensors that ``device_stats`` read, one by one."""
+    for one, parts in tensors:
+        numbers, nonfinite = device_stats.combine(parts, one.size)
+        yield from _split([one], np.stack(numbers), nonfinite)
+
+
 def _from_sums(tensors: list[_OnHost]) -> Iterator[Statistics]:
     """Statistics of tensors that ``plane_sums`` read, all with equally many planes per channel."""
     lo, hi, means, variances = _plane_moments(
@@ -174,6 +182,10 @@ def _from_sums(tensors: list[_OnHost]) -> Iterator[Statistics]:
     mean, std = np.where(one_value, lowest, mean), np.where(one_value, 0.0, np.sqrt(variance))
     numbers = np.stack([lowest, highest, mean, std])
     return _split([one for one, _ in tensors], numbers, np.zeros((3, len(mean)), np.int64))
+
+
+_FINALIZERS = {1: _from_masked, 3: _from_device}
+"""By the number of parts."""
 
 
 def _split(
@@ -236,7 +248,7 @@ def _concatenated(arrays: list[npt.NDArray[Any]]) -> Floats:
 
 
 def _masked_statistics(planes: Tensor) -> Tensor:
-    """Statistics of any values on any device, f64 [7, C], from float64 sums over the finite values.
+    """Statistics of any values on the CPU, f64 [7, C], from float64 sums over the finite values.
 
     The rows are min, max, mean, std, and the counts of NaN, +Inf and -Inf.
     """

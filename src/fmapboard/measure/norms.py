@@ -23,7 +23,11 @@ _RUN = 4096
 
 @dataclass(frozen=True, slots=True)
 class PendingNorms:
-    """Norms still on the device: f64, one per name; None if there are none."""
+    """Norms still on the device, one per name; None if there are none.
+
+    They are float64 on the CPU and of float64 gradients, otherwise float32: not every accelerator
+    has float64.
+    """
 
     names: tuple[str, ...] = ()
     values: Tensor | None = None
@@ -78,7 +82,11 @@ class GradientNorms:
         If parameters are sharded, all ranks must call this.
         """
         whole = summed(list(self._parts.values()), list(self._shardings.values()))
-        stacked = torch.stack([n.to(whole[0].device) for n in whole]) if whole else None
+        if not whole:
+            return PendingNorms()
+        where = next((norm.device for norm in whole if not norm.is_cpu), whole[0].device)
+        dtype = min((norm.dtype for norm in whole), key=lambda dtype: dtype.itemsize)
+        stacked = torch.stack([norm.to(where, dtype) for norm in whole])
         return PendingNorms(tuple(self._parts), stacked)
 
 
@@ -93,10 +101,11 @@ def dense(gradient: Tensor) -> Tensor:
 
 
 def norms(gradients: list[Tensor]) -> list[Tensor]:
-    """2-norm of each gradient as an f64 scalar on its device, from squares in float32 or wider.
+    """2-norm of each gradient as a scalar on its device, from squares in float32 or wider.
 
-    Runs of 4096 values are summed in float32 and the runs in float64: a single float32 sum of 25
-    million squares is wrong in the third digit.
+    Runs of 4096 values are summed in float32 and, on the CPU, the runs in float64: a single float32
+    sum of 25 million squares is wrong in the third digit. Accelerators sum in a tree, so float32
+    suffices there; a norm above 1.8e19 is infinite, since its square leaves the float32 range.
 
     Args:
         gradients: As returned by ``dense``: any shape, floating-point dtype and device.
@@ -107,7 +116,7 @@ def norms(gradients: list[Tensor]) -> list[Tensor]:
         by_device.setdefault(gradient.device, []).append(index)
     for device, members in by_device.items():
         runs = [_runs(gradients[index]) for index in members]
-        device_norms = list(torch._foreach_norm(runs, 2, dtype=torch.float64))
+        device_norms = _norms_of(runs, device)
         if device.type == "cpu":
             values = torch.stack(device_norms).tolist()
             for number, value in enumerate(values):
@@ -116,6 +125,20 @@ def norms(gradients: list[Tensor]) -> list[Tensor]:
         for index, norm in zip(members, device_norms, strict=True):
             result[index] = norm
     return result
+
+
+def _norms_of(runs: list[Tensor], device: torch.device) -> list[Tensor]:
+    """2-norm of each tensor: f64 on the CPU, elsewhere f64 of f64 tensors and f32 of others."""
+    if device.type == "cpu":
+        return list(torch._foreach_norm(runs, 2, dtype=torch.float64))
+    found: list[Tensor] = [torch.empty(0)] * len(runs)
+    for dtype in (torch.float32, torch.float64):
+        is_wide = dtype == torch.float64
+        numbers = [n for n, run in enumerate(runs) if (run.dtype == torch.float64) == is_wide]
+        own = torch._foreach_norm([runs[n] for n in numbers], 2, dtype=dtype) if numbers else ()
+        for number, norm in zip(numbers, own, strict=True):
+            found[number] = norm
+    return found
 
 
 def norms_of_runs(values: Tensor, run: int, dtype: torch.dtype | None = None) -> Tensor:

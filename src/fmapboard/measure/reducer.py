@@ -135,8 +135,8 @@ def joined(
         except Exception as error:
             failed(part.layer_call.label, error)
             continue
-        if known is not None and measured.planes is not None:
-            measured = replace(known, planes=measured.planes)
+        if known is not None:
+            measured = replace(known, planes=measured.planes or known.planes)
         by_key[key] = measured
     return tuple(sorted(by_key.values(), key=lambda measured: measured.layer_call.position))
 

@@ -106,13 +106,13 @@ def summed(norms: list[Tensor], cuts: list[Sharding | None]) -> list[Tensor]:
     it, with the tensors in the same order.
 
     Args:
-        norms: f64 [] each, the norm of this process's shard.
+        norms: [] each, f64 on the CPU, the norm of this process's shard.
         cuts: how each tensor is sharded; None where the norm is already that of the whole tensor.
     """
     whole_norms = list(norms)
     for cut in dict.fromkeys(cut for cut in cuts if cut is not None):
         places = [number for number, other in enumerate(cuts) if other == cut]
-        squares = torch.stack([norms[number].double().square() for number in places])
+        squares = torch.stack([norms[number].square() for number in places])
         for number, norm in zip(places, cut.total(squares).sqrt(), strict=True):
             whole_norms[number] = norm
     return whole_norms

@@ -90,3 +90,13 @@ def test_no_more_planes_than_the_bound_are_finalized_together(
     assert joint == expected
     for found, one in zip(together, many, strict=True):
         np.testing.assert_array_equal(found.mean, one.to_host().mean)
+
+
+def test_a_second_measurement_without_planes_leaves_the_first_as_it_is() -> None:
+    reduce, layer, call = Reducer(), nn.Linear(9, 5), LayerCall("3", "Linear")
+    batch = reduce(call, "feature_maps", torch.randn(2, 3, 5), layer)  # three tokens are no square
+    probe = reduce(call, "feature_maps", torch.randn(1, 3, 5), layer, numbers=False)
+    (found,) = joined([batch, probe], lambda *_: None)
+    assert found.planes is None
+    assert found.statistics is not None
+    assert found.sample is not None
