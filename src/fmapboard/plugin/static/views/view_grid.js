@@ -239,7 +239,9 @@ export function reading(scene, part, channel, y, x) {
   if (part === "difference" && scene.difference) {
     const { height, width, values } = scene.difference;
     const value = values[(channel * height + y) * width + x];
-    return Number.isNaN(value) ? "not finite on one side" : `difference ${short(value, 4)}`;
+    return Number.isNaN(value)
+      ? "not finite on at least one side"
+      : `difference ${short(value, 4)}`;
   }
   const side = part === "b" ? scene.b : scene.a;
   if (!side) return "";
