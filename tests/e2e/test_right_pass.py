@@ -18,7 +18,7 @@ Loop = Callable[[nn.Module, torch.optim.Optimizer], None]
 
 
 def shown(loop: Loop, **options: object) -> list[float | None]:
-    """The mark of the pass that each step of a training loop shows; every step is logged."""
+    """For each step of a training loop, the mark of the pass that was logged."""
     torch.manual_seed(0)
     model, kept = Marked(), MemoryWriter()
     optimizer = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.01)
@@ -73,7 +73,7 @@ def two_forwards_before_one_backward(model: nn.Module, optimizer: torch.optim.Op
         optimizer.step()
 
 
-def a_pass_that_is_thrown_away(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+def a_pass_that_is_discarded(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
     for step in range(STEPS):
         preview = model(filled(100 + step))
         model(filled(step)).sum().backward()
@@ -83,7 +83,7 @@ def a_pass_that_is_thrown_away(model: nn.Module, optimizer: torch.optim.Optimize
 
 
 def sloppy_validation(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-    """Validates in eval mode with gradients enabled, on more batches than are kept."""
+    """Validates in eval mode with gradients enabled, on more batches than fmapboard keeps."""
     for step in range(STEPS):
         model.eval()
         for number in range(20):
@@ -111,7 +111,7 @@ LOOPS = [
     gradients_are_zeroed_in_place,
     accumulation,
     two_forwards_before_one_backward,
-    a_pass_that_is_thrown_away,
+    a_pass_that_is_discarded,
     sloppy_validation,
     previews_without_gradients,
 ]
@@ -145,9 +145,9 @@ def test_with_lbfgs_the_pass_of_the_closures_first_evaluation_is_shown() -> None
 
 
 class Gan:
-    """The training loop of dcgan in pytorch/examples, with marked batches.
+    """The training loop of DCGAN in pytorch/examples, with marked batches.
 
-    Real batches hold 10 + step; the generator's output is near 0.
+    In `train`, real batches are filled with 10 + step and noise with 0.5 + step.
     """
 
     def __init__(self) -> None:
@@ -188,7 +188,7 @@ class Gan:
 
 @pytest.mark.parametrize("in_place", [False, True])
 @pytest.mark.parametrize("clear_late", [False, True])
-def test_a_discriminator_shows_the_real_batch_and_a_generator_its_update(
+def test_a_discriminator_shows_the_real_batch_and_a_generator_the_pass_of_its_own_update(
     clear_late: bool, in_place: bool
 ) -> None:
     gan, of_critic, of_generator = Gan(), MemoryWriter(), MemoryWriter()
@@ -238,7 +238,7 @@ def test_a_step_marked_by_hand_around_both_updates_shows_the_real_batch() -> Non
     assert marks(kept.steps) == [10.0 + step for step in range(STEPS)]
 
 
-def test_a_pass_in_eval_mode_that_trains_is_shown_and_reported(
+def test_a_training_pass_in_eval_mode_is_shown_and_reported(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     def loop(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:

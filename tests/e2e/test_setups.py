@@ -1,4 +1,4 @@
-"""Training loops of many kinds: the logged gradients are those that the optimizer used."""
+"""Many kinds of training loops: the logged gradients are those that the optimizer used."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_norms_under_a_grad_scaler_are_unscaled(fused: bool) -> None:
 
 @pytest.mark.parametrize("given", [True, False])
 @pytest.mark.parametrize("fused", [False, True])
-def test_a_step_that_the_scaler_skips_waits_for_the_next(fused: bool, given: bool) -> None:
+def test_a_step_that_the_scaler_skips_is_replaced_by_the_next_one(fused: bool, given: bool) -> None:
     model, kept = NetWithUnusedLayer(), MemoryWriter()
     optimizer = torch.optim.AdamW(model.parameters(), fused=fused)
     scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
@@ -69,7 +69,7 @@ def test_a_skipped_step_marked_by_hand_has_no_norm(
     assert caplog.messages == []
 
 
-def test_accumulated_gradients_have_one_record_of_their_sum() -> None:
+def test_accumulated_gradients_are_logged_once_as_their_sum() -> None:
     model, kept = NetWithUnusedLayer(), MemoryWriter()
     optimizer = SGD(model.parameters(), lr=0.1)
     with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1):
@@ -83,7 +83,7 @@ def test_accumulated_gradients_have_one_record_of_their_sum() -> None:
     assert logged_norms(kept.steps[1])["conv.weight"] == pytest.approx(expected)
 
 
-def test_the_logged_norm_is_that_after_clipping() -> None:
+def test_the_logged_norm_is_the_norm_after_clipping() -> None:
     model, kept = NetWithUnusedLayer(), MemoryWriter()
     optimizer = SGD(model.parameters(), lr=0.1)
     with fmapboard.watch(model, writer=kept, optimizer=optimizer):
@@ -128,7 +128,7 @@ def test_two_optimizers_of_one_model_share_one_logged_step(
     assert len(said) == (given == "first")
 
 
-def test_the_two_halves_of_a_gan_have_their_own_norms() -> None:
+def test_the_two_models_of_a_gan_have_their_own_norms() -> None:
     models = {"generator": NetWithUnusedLayer(2), "critic": NetWithUnusedLayer(4)}
     models["generator"].head = nn.Linear(4, 4 * 8 * 8)
     generator, critic = models.values()
@@ -183,7 +183,7 @@ def test_optimizers_that_step_inside_the_backward_pass_have_norms() -> None:
     }
 
 
-def test_frozen_and_unused_parameters_have_weights_and_no_norm() -> None:
+def test_frozen_and_unused_parameters_have_histograms_of_weights_but_no_norm() -> None:
     model, kept = NetWithUnusedLayer(), MemoryWriter()
     model.conv.requires_grad_(False)
     optimizer = SGD(model.parameters(), lr=0.1)

@@ -112,7 +112,7 @@ def test_an_invalid_record_is_reported_and_requests_for_it_get_clean_errors(
 def test_a_record_of_a_newer_format_is_answered_with_the_upgrade_to_make(crowded: Tab) -> None:
     error = crowded.layer("run", "fmapboard/a newer format")["error"]
     assert error == (
-        "the record has format 3, and this fmapboard reads up to 2; upgrade fmapboard in "
+        "the record has format 3, but this fmapboard reads up to 2; upgrade fmapboard in "
         "TensorBoard's environment"
     )
 

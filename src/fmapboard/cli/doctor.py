@@ -51,7 +51,7 @@ def run_doctor() -> None:
     """Examine the Python that runs ``tensorboard`` and this one, and print the findings.
 
     Raises:
-        ProblemsFound: the tab is missing in one of them; the report says how to fix it.
+        ProblemsFound: one of them cannot show the tab; the report lists the problems.
     """
     problems = 0
     for title, python in _places():
@@ -64,7 +64,7 @@ def run_doctor() -> None:
 
 
 def _places() -> Iterator[tuple[str, str | Finding]]:
-    """(title, Python) for each way to start TensorBoard; a `Finding` if there is no Python."""
+    """(title, Python) for each way to start TensorBoard; a `Finding` if no Python is known."""
     command = shutil.which("tensorboard")
     python = None if command is None else interpreter_of(Path(command))
     if python is not None and _same(python, sys.executable):
@@ -82,9 +82,10 @@ def _places() -> Iterator[tuple[str, str | Finding]]:
 
 
 def interpreter_of(command: Path) -> str | None:
-    """The Python that runs an installed command, or None if it cannot be told.
+    """The Python that runs an installed command, or None if it cannot be determined.
 
-    Read from the script's ``#!`` line; on Windows, the ``python.exe`` next to the ``.exe``.
+    It is read from the script's ``#!`` line. On Windows, it is the ``python.exe`` next to the
+    command.
     """
     beside = command.with_name("python.exe")
     if command.suffix.lower() == ".exe":
@@ -102,7 +103,7 @@ def interpreter_of(command: Path) -> str | None:
 
 
 def _started_by(line: str) -> str | None:
-    """The Python in the second line of a ``#!/bin/sh`` script; pip uses that for long paths."""
+    """The Python in the second line of a ``#!/bin/sh`` script; pip writes these for long paths."""
     try:
         words = shlex.split(line)
     except ValueError:
@@ -111,7 +112,7 @@ def _started_by(line: str) -> str | None:
 
 
 def _same(one: str, other: str) -> bool:
-    """True if both are in one environment; compares folders, as venvs link the same Python."""
+    """True if both are in one environment; compares folders, as venvs may link to one Python."""
     return os.path.realpath(Path(one).parent) == os.path.realpath(Path(other).parent)
 
 
@@ -165,7 +166,7 @@ def _judged(found: dict[str, Any], python: str) -> Iterator[Finding]:
     if versions["fmapboard"] != __version__:
         yield Finding(
             f"fmapboard {versions['fmapboard']} is not the version of this command "
-            f"({__version__}); an older version may not read newer runs"
+            f"({__version__}); an older version may be unable to read newer runs"
         )
     if found["has_entry"] and found["tab"] is None and not found["broken"]:
         yield Finding("the Feature maps tab is installed", Weight.FINE)
@@ -180,8 +181,8 @@ def _judged(found: dict[str, Any], python: str) -> Iterator[Finding]:
 def source() -> str:
     """The folder, wheel or repository that fmapboard was installed from, quoted for the shell.
 
-    Read from the record that pip keeps (PEP 610, ``direct_url.json``); a placeholder if there is
-    none.
+    It is read from pip's record of the installation (PEP 610, ``direct_url.json``). Without that
+    record, a placeholder is returned.
     """
     try:
         noted = json.loads(distribution("fmapboard").read_text("direct_url.json") or "")

@@ -1,4 +1,4 @@
-"""The commands and their options; a failure is one line on stderr, not a traceback.
+"""The commands and their options; a failure prints one line on stderr, not a traceback.
 
 Heavy modules are imported only when a command runs, so ``--help`` is fast.
 """
@@ -37,7 +37,7 @@ def _command(example: str) -> type[_Command]:
 
 
 class _Group(click.Group):
-    """The top-level command; its help opens with an example to paste as well."""
+    """The top-level command; its help also opens with an example to paste."""
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         formatter.write("fmapboard demo\n\n")
@@ -78,7 +78,7 @@ def fmapboard(context: click.Context) -> None:
 @fmapboard.command(
     cls=_command("visualize photo.jpg --model resnet34 --logdir runs/x --out maps"),
     context_settings=_HELP,
-    short_help="Draw a network's feature maps of images.",
+    short_help="Draw a network's feature maps for images.",
 )
 @click.argument("images", nargs=-1, type=_EXISTING)
 @click.option(
@@ -107,7 +107,7 @@ def fmapboard(context: click.Context) -> None:
     "--weights",
     default="DEFAULT",
     show_default=True,
-    help="DEFAULT (pretrained, downloaded if needed), none (random), a file of weights, or the "
+    help="DEFAULT (pretrained, downloaded if needed), none (random), a weights file, or the "
     "name of torchvision weights.",
 )
 @click.option(
@@ -140,7 +140,7 @@ def fmapboard(context: click.Context) -> None:
     type=click.IntRange(min=1),
     default=4,
     show_default=True,
-    help="Images per forward pass, at most; the result for each image does not depend on it.",
+    help="Maximum number of images per forward pass; it does not change the result.",
 )
 @click.option(
     "--colormap",
@@ -184,7 +184,7 @@ def visualize(**options: Any) -> None:
     type=_FOLDER,
     default=Path("runs/demo"),
     show_default=True,
-    help="Run directory; if it exists, the next free name is used, such as runs/demo-2.",
+    help="Run directory; if it is not empty, the next free name is used, such as runs/demo-2.",
 )
 @click.option(
     "--steps", type=click.IntRange(min=1), default=None, help="Training steps.  [default: 250]"

@@ -1,7 +1,7 @@
-"""``fmapboard serve``: TensorBoard on a run, opened at the Feature maps tab.
+"""``fmapboard serve``: start TensorBoard and open it at the Feature maps tab.
 
-TensorBoard runs in the Python that fmapboard is installed in, so that the tab is there, and keeps
-enough steps to show a whole training run.
+TensorBoard runs in the Python that fmapboard is installed in, so that the tab is available, and
+keeps enough steps to show a whole training run.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ KEPT_STEPS = 200
 """Steps per picture that TensorBoard keeps; 50 if it is started without this command."""
 
 OPEN_BROWSER = "--open"
-"""First argument of `tab_server` that makes it open the browser."""
+"""As the first argument of `tab_server`, makes it open the browser."""
 
 
 class ServerError(FmapboardError):
-    """TensorBoard ended with an error."""
+    """The log directory does not exist, or TensorBoard ended with an error."""
 
 
 def server_command(
@@ -46,7 +46,7 @@ def server_command(
         "--port",
         str(port),
         "--samples_per_plugin",
-        f"images={KEPT_STEPS}",  # the tab's records follow (`plugin.loader.with_kept_steps`)
+        f"images={KEPT_STEPS}",  # used for records too (`plugin.loader.with_kept_steps`)
     ]
 
 
@@ -76,9 +76,10 @@ def run_server(logdir: Path | RemoteDirectory, port: int, *, open_browser: bool 
 def can_open_browser(environ: Mapping[str, str], platform: str) -> bool:
     """True if a browser that this process starts would appear on the user's screen.
 
-    That is a guess from the environment: not in CI; with ``BROWSER`` set (remote editors set it to
-    a program that opens the browser on the user's machine); with an X11 or Wayland display; on
-    macOS and Windows, unless logged in over SSH.
+    This is a guess from the environment. It is False in CI. Otherwise it is True if ``BROWSER`` is
+    set (remote editors set it to a program that opens the browser on the user's machine). Without
+    ``BROWSER``, it is True on macOS and Windows unless the user is logged in over SSH, and on other
+    systems if there is an X11 or Wayland display.
 
     Args:
         environ: environment variables.

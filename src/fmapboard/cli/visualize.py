@@ -1,4 +1,4 @@
-"""``visualize``: draw a network's feature maps of images, for TensorBoard and as PNG files."""
+"""``visualize``: draw a network's feature maps for images, for TensorBoard and as PNG files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from fmapboard.writers.remote import RemoteDirectory
 from fmapboard.writers.tensorboard import TensorBoardWriter
 
 TABLES = 3
-"""For more images than this, only the table of the first one is printed."""
+"""With more images than this, only the first one's table is printed."""
 
 READERS = min(4, os.cpu_count() or 1)
 """Threads that read images ahead of the forward passes."""
@@ -65,7 +65,7 @@ class Request:
 
     @property
     def chosen(self) -> Layers:
-        """The layer patterns for `layers.select`; None, its default, if none were given."""
+        """The argument of `layers.select`: the patterns, or None if no ``--layers`` was given."""
         return list(self.layers) or None
 
 
@@ -73,7 +73,7 @@ def visualize_images(request: Request) -> None:
     """Load the model, then draw its feature maps, or with ``--list`` print its layers.
 
     Raises:
-        FmapboardError: the request is invalid or failed; the text is one line.
+        FmapboardError: the request is invalid or failed; the message is one line.
     """
     paths = find_images(request.images or [bundled("photographs") / "chelsea.jpg"])
     loaded = load_model(
@@ -100,10 +100,10 @@ def _print_layers(loaded: LoadedModel, layers: Layers) -> None:
 
 
 def draw_images(request: Request, loaded: LoadedModel, paths: list[Path]) -> None:
-    """Draw a loaded network's feature maps of images, and print a table of its layers.
+    """Draw a loaded network's feature maps for images, and print tables of its layers.
 
     Raises:
-        FmapboardError: the request is invalid or failed; images finished before that stay on disk.
+        FmapboardError: the request is invalid or failed; the output of earlier images is kept.
     """
     select(loaded.model, request.chosen)  # an invalid pattern fails before anything is written
     check_forward(loaded.model)
@@ -166,9 +166,9 @@ def _recorded(
 
 
 def batched(images: Iterable[Tensor], size: int) -> Iterator[Tensor]:
-    """Stack up to ``size`` consecutive images of one shape [C, H, W] into batches [B, C, H, W].
+    """Stack up to ``size`` consecutive images of equal shape [C, H, W] into batches [B, C, H, W].
 
-    If ``images`` raises an error, the batch of the images before it is yielded first.
+    If ``images`` raises an error, the images before it are yielded as a batch first.
     """
     together: list[Tensor] = []
     try:
@@ -201,7 +201,7 @@ def _progress(images: int) -> Progress:
 
 
 def _places(request: Request) -> tuple[Path | RemoteDirectory | None, Path | None]:
-    """The run directory for TensorBoard and the folder for PNG files; None for either not used."""
+    """The run directory for TensorBoard and the folder for PNG files; None if not used."""
     if request.logdir is None and request.out is None:
         fresh = new_directory(Path("runs/visualize"))
         return fresh, fresh / "png"

@@ -34,7 +34,7 @@ class Result:
     steps: int
     """Number of optimizer steps."""
     seconds: float
-    """Wall time of the whole loop, including validation and logging, s."""
+    """Wall time of the whole run, including validation and logging, s."""
     loss: float
     """Training cross-entropy of the last step, in nats."""
     accuracy: float
@@ -74,7 +74,7 @@ def train(
     scalars: Callable[[str, float, int], None] | None = None,
     seed: int = 0,
 ) -> Result:
-    """Train a network in place to classify crops of photographs, and validate on held-out crops.
+    """Train a network in place to classify crops of photographs, and validate it on held-out crops.
 
     The crops depend only on ``seed``; no global random number generator is used. The network stays
     on its device and is left in eval mode. During training, torch runs in a single thread.
@@ -84,9 +84,10 @@ def train(
         photographs: the data set.
         steps: number of optimizer steps.
         watch: returns the context that the loop runs in, given the network and its optimizer.
-        on_step: called after every step with its number, from 0, and its loss.
+        on_step: called after every step with its number, counted from 0, and its loss.
         scalars: called with a tag, a value and a step: ``loss/training`` at every step, and
-            ``accuracy/validation`` every 50 steps and at the end, with the number of steps done.
+            ``accuracy/validation`` every 50 steps and at the end, where the step is the number of
+            steps done.
         seed: seed of the random crops.
     """
     began = time.perf_counter()
@@ -126,7 +127,7 @@ def train(
 def accuracy(network: nn.Module, images: Tensor, labels: Tensor) -> float:
     """The fraction of images that a network classifies correctly, computed in eval mode.
 
-    The network's mode is restored; its weights and statistics do not change.
+    The network's mode is restored; its weights and running statistics do not change.
 
     Args:
         network: maps images to logits [N, classes].

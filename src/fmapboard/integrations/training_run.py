@@ -1,4 +1,4 @@
-"""Loggers for one training run of a framework: log directory, steps, validation."""
+"""The loggers of one training run in a framework: log directory, steps, validation."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class PlacedOptions(CommonOptions, total=False):
     Keys:
         share_writer: write into the framework's SummaryWriter instead of a separate run below its
             directory.
-        log_dir: the run directory, instead of either.
+        log_dir: the run directory to use instead of either.
         layers: which layers to watch.
 
-    All others are options of `fmapboard.watch` with the same names.
+    All other keys are the options of `fmapboard.watch` with the same names.
     """
 
     share_writer: bool
@@ -48,12 +48,13 @@ class RunOptions(PlacedOptions, total=False):
 
 
 class TrainingRun:
-    """The logger of one training run and, with ``validation=True``, the one of its validations.
+    """The logger of one training run and, with ``validation=True``, one for its validation.
 
     Before `start` it holds only options, so a callback that owns one can be copied and pickled.
 
     Args:
-        every: log each step whose number it divides, or a function from step number to bool.
+        every: log each step whose number is divisible by this, or a function from step number to
+            bool.
         options: see `RunOptions`.
 
     Raises:
@@ -90,9 +91,9 @@ class TrainingRun:
             model: the model to watch.
             summary_writer: the framework's SummaryWriter, or None if it has none.
             own_dir: without a SummaryWriter, a new run is created below ``own_dir/runs``.
-            start_step: number of steps completed before a resume.
+            start_step: optimizer steps already completed; 0 unless a run is resumed.
             scaler: the framework's GradScaler, or None.
-            writer: a `writers.Writer` to use instead of any directory.
+            writer: a `writers.Writer` to use instead of a directory.
         """
         self.close()
         self._number = self._done = start_step
@@ -109,7 +110,7 @@ class TrainingRun:
             self._validation.end.explains = False  # no warning if no validation was run
 
     def begin(self, number: int) -> None:
-        """Begin a step, or its next micro-batch.
+        """Begin a step, or the next micro-batch of the open step.
 
         Args:
             number: optimizer steps completed so far.
@@ -119,7 +120,7 @@ class TrainingRun:
             self._training.begin_step(number)
 
     def before_clipping(self) -> None:
-        """Read the norms before clipping; call it when gradients are complete and unscaled."""
+        """Log gradient norms; call it before clipping, when gradients are complete and unscaled."""
         if self._training is not None:
             self._training.before_clipping()
 
@@ -162,7 +163,7 @@ class TrainingRun:
 
 
 def checked(every: int | Schedule, **options: Any) -> None:
-    """Validate the options when the callback is created, instead of when training starts.
+    """Validate the options when the callback is created, rather than when training starts.
 
     Raises:
         ConfigurationError: an option is unknown or invalid.

@@ -16,14 +16,14 @@ from fmapboard.plugin.calls import AtOnce, InTurn
 from fmapboard.tab_format import PLUGIN_NAME
 
 _ALL = 1_000_000
-"""Limit of points per series, in effect all that TensorBoard keeps (0 would return none)."""
+"""Maximum points per series, in effect all that TensorBoard keeps (0 would return none)."""
 _CACHE = 48 * 2**20
 """Bytes of blobs to cache."""
 IMAGES, HISTOGRAMS, SCALARS = "images", "histograms", "scalars"
 
 
 class Gone(Exception):
-    """A listed blob cannot be read; TensorBoard may have dropped it since."""
+    """A listed blob cannot be read; TensorBoard may have dropped it in the meantime."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Point:
 
 
 class Source:
-    """Creates the reader for each request, and owns the cache that they share; thread safe.
+    """Creates a reader for each request, and owns the cache that the readers share; thread-safe.
 
     Args:
         data_provider: TensorBoard's data provider.
@@ -73,7 +73,7 @@ class Reader:
     experiment: str
 
     def started(self) -> dict[str, float | None]:
-        """Run -> wall time of its first event, s; None if it is not known."""
+        """Run -> wall time of its first event, s; None if unknown."""
         runs = self._ask(self.provider.list_runs)
         return {run.run_name: run.start_time for run in runs}
 
@@ -112,11 +112,14 @@ class Reader:
         return self._tags(self.provider.list_tensors, HISTOGRAMS, run)
 
     def scalars(self, run: str, tags: Iterable[str]) -> dict[str, list[Any]]:
-        """Tag -> data with ``step`` and ``value``."""
+        """Tag -> data points with ``step`` and ``value``."""
         return self._data(self.provider.read_scalars, SCALARS, run, tags)
 
     def histograms(self, run: str, tags: Iterable[str]) -> dict[str, list[Any]]:
-        """Tag -> data with ``step`` and ``numpy``, [K, 3] of left, right, count."""
+        """Tag -> data points with ``step`` and ``numpy``.
+
+        ``numpy`` is [K, 3]: the left edge, right edge and count of each bucket.
+        """
         return self._data(self.provider.read_tensors, HISTOGRAMS, run, tags)
 
     def blobs(
@@ -160,7 +163,7 @@ class Reader:
         try:
             blob = self.provider.read_blob(self.context, blob_key=point.blobs[index])
         except (errors.PublicError, LookupError, TypeError, ValueError) as error:
-            raise Gone from error  # dropped, or the series does not consist of blobs
+            raise Gone from error  # dropped, or not a series of blobs
         if not isinstance(blob, bytes):
             raise Gone
         return blob

@@ -48,7 +48,7 @@ class Header:
 
     Attributes:
         raw: the stored JSON.
-        activation: label of the activation that follows the layer, or None if it is not known.
+        activation: label of the activation that directly follows the layer, or None.
     """
 
     raw: dict[str, Any]
@@ -63,7 +63,7 @@ class Header:
 
     @property
     def maps(self) -> PictureFacts | None:
-        """The picture of the feature maps; without one, the first picture that has channels."""
+        """The picture of the feature maps, else the first picture that has channels, else None."""
         with_channels = [picture for picture in self.pictures if picture.drawn is not None]
         maps = [picture for picture in with_channels if picture.role == ROLES[0]]
         return next(iter([*maps, *with_channels]), None)
@@ -86,7 +86,7 @@ def read_header(blob: bytes | None) -> Header:
     """Parse blob 0 of a record.
 
     Raises:
-        FormatError: the blob is None, damaged, or of a newer format; the tab shows the text.
+        FormatError: the blob is None, damaged, or of a newer format; the tab shows the message.
     """
     if blob is None:
         raise FormatError("the record can no longer be read")
@@ -116,8 +116,9 @@ def read_record(header: bytes | None, arrays: bytes | None) -> Record:
 def statistics(record: Record, role: str) -> dict[str, Floats]:
     """The statistics of a role, each float64 [drawn]; empty if the record has none.
 
-    Flags and counts that are not stored are 0. ``nonfinite`` is the sum of all kinds. ``dead`` is
-    that of the activation that follows the layer, if there is one, and is missing if not known.
+    Flags and counts that are not stored are 0. ``nonfinite`` is the number of NaN and infinite
+    values. ``dead`` describes the activation that follows the layer if its flags are stored,
+    otherwise the layer itself; the key is missing if the record cannot tell.
     """
     stored = record.arrays
     mean = stored.get(f"{role}.mean")
@@ -144,13 +145,13 @@ def _header(raw: Any) -> Header:
     version = _whole(raw, "format")
     if version > FORMAT:
         raise FormatError(
-            f"the record has format {version}, and this fmapboard reads up to {FORMAT}; upgrade "
+            f"the record has format {version}, but this fmapboard reads up to {FORMAT}; upgrade "
             "fmapboard in TensorBoard's environment"
         )
     _check_plain(raw)
     shape = raw.get("kernel_shape")
     if shape is not None and not all(type(side) is int for side in shape):
-        raise ValueError(f"kernel_shape {shape!r}")
+        raise ValueError(f"kernel_shape is {shape!r}, not a list of integers")
     return Header(
         raw=raw,
         layer=_text(raw, "layer"),
@@ -188,11 +189,11 @@ def _check_shapes(picture: PictureFacts, arrays: Mapping[str, Floats]) -> None:
         if role == picture.role or (role, picture.role) == ("activation", ROLES[0]):
             expected = (picture.samples, picture.drawn) if what in _PLANES else (picture.drawn,)
             if array.shape != expected:
-                raise FormatError(f"the record's {name} is {array.shape}, not {expected}")
+                raise FormatError(f"the record's {name} has shape {array.shape}, not {expected}")
 
 
 def _check_plain(value: Any, depth: int = 0) -> None:
-    """Refuse a header that cannot be sent as JSON: NaN, infinity, or too deep a nesting."""
+    """Refuse a header that cannot be sent as JSON: NaN, infinity, or excessive nesting."""
     if depth > _MAX_DEPTH or (isinstance(value, float) and not math.isfinite(value)):
         too_deep = "the header is nested too deeply"
         raise ValueError(too_deep if depth > _MAX_DEPTH else f"the header contains {value}")
@@ -205,15 +206,15 @@ def _check_plain(value: Any, depth: int = 0) -> None:
 def _text(raw: Any, key: str) -> str:
     value = raw[key]
     if not isinstance(value, str):
-        raise TypeError(f"{key} is {value!r}")
-    value.encode()  # raises for half a surrogate pair, which cannot be sent
+        raise TypeError(f"{key} is {value!r}, not a string")
+    value.encode()  # raises for a lone surrogate, which cannot be sent
     return value
 
 
 def _whole(raw: Any, key: str) -> int:
     value = raw[key]
     if type(value) is not int or not 0 <= value < 2**53:
-        raise TypeError(f"{key} is {value!r}")
+        raise TypeError(f"{key} is {value!r}, not a whole number from 0 to 2**53 - 1")
     return value
 
 

@@ -1,4 +1,4 @@
-"""The worker thread: ordered, bounded, and it blocks nothing and keeps nothing alive."""
+"""The worker: items in order, a bounded queue, flush and close, nothing kept alive."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_no_thread_is_started_before_the_first_item() -> None:
     assert len(own_threads()) == before
 
 
-def test_flush_returns_once_everything_is_processed(desk: Desk) -> None:
+def test_flush_returns_only_after_everything_is_processed(desk: Desk) -> None:
     worker = desk.worker()
     desk.hold_at_first(worker)
 
@@ -42,7 +42,7 @@ def test_flush_returns_once_everything_is_processed(desk: Desk) -> None:
 
     caller = threading.Thread(target=flush)
     caller.start()
-    caller.join(0.05)  # long enough for a flush that does not wait
+    caller.join(0.05)  # long enough for a flush that fails to wait
     desk.let_go()
     caller.join(LIMIT)
     assert desk.done == ["first", "flushed"]
@@ -83,7 +83,7 @@ def test_a_full_queue_drops_the_oldest_waiting_items_and_counts_them(desk: Desk)
     assert desk.done == ["first", "b", "c"]
 
 
-def test_a_large_item_drops_as_many_as_it_needs_space_for(desk: Desk) -> None:
+def test_a_large_item_drops_only_as_many_items_as_it_needs_space_for(desk: Desk) -> None:
     worker = desk.worker(max_bytes=100, when_full="drop_oldest")
     desk.hold_at_first(worker)
     for name in ("a", "b", "c"):
@@ -144,7 +144,7 @@ def test_items_put_after_close_are_ignored(desk: Desk) -> None:
     assert desk.done == ["a"]
     gone = weakref.ref(late)
     del late
-    assert gone() is None  # it is not kept either
+    assert gone() is None  # the worker does not keep it
 
 
 def test_the_thread_ends_when_its_worker_is_garbage_collected(desk: Desk) -> None:

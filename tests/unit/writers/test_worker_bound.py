@@ -1,11 +1,11 @@
-"""What `put` does beyond the backlog's bound in steps."""
+"""What `put` does when the backlog has reached its bound in steps."""
 
 from __future__ import annotations
 
 from held_work import Clock, Desk
 
 
-def test_beyond_the_bound_in_steps_the_caller_waits_and_gets_the_seconds_waited(desk: Desk) -> None:
+def test_at_the_bound_in_steps_put_waits_and_returns_the_seconds_waited(desk: Desk) -> None:
     clock = Clock(tick=0.5)
     worker = desk.worker(low_priority=True, clock=clock)
     desk.hold_at_first(worker)
@@ -25,7 +25,7 @@ def test_time_spent_waiting_does_not_count_as_training(desk: Desk) -> None:
         clock.now = number / 8
         worker.put(number, 1)
     clock.now = 2.0
-    clock.at_reading[18] = desk.go_on.release  # "first" alone
+    clock.at_reading[18] = desk.go_on.release  # only "first" continues
     clock.at_reading[19] = lambda: setattr(clock, "now", 62.0)
     assert worker.put("waits", 1) == 60.0
     clock.at_reading[21] = desk.let_go
@@ -35,7 +35,7 @@ def test_time_spent_waiting_does_not_count_as_training(desk: Desk) -> None:
     worker.close()
 
 
-def test_beyond_the_bound_in_steps_the_oldest_queued_step_is_dropped(desk: Desk) -> None:
+def test_at_the_bound_in_steps_the_oldest_queued_step_is_dropped(desk: Desk) -> None:
     worker = desk.worker(when_full="drop_oldest", low_priority=True, clock=Clock(tick=0.5))
     desk.hold_at_first(worker)
     assert [worker.put(item, 1) for item in range(9)] == [0.0] * 9

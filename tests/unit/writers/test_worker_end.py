@@ -1,4 +1,4 @@
-"""A worker thread that ends with an error, or that cannot start, never blocks a caller."""
+"""A worker thread that ends with an error or cannot start is reported and blocks no caller."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fmapboard.writers.worker import Worker
 
 
 class Ends(BaseException):
-    """Ends a thread as SystemExit does, but `threading` does not ignore it silently."""
+    """Ends a thread like SystemExit, which `threading` would ignore silently."""
 
 
 @pytest.mark.parametrize("low_priority", [True, False])
@@ -45,7 +45,7 @@ def test_a_thread_that_ends_is_reported_once_and_later_items_are_discarded(
     assert set(own_threads()) <= before
 
 
-def test_a_caller_that_waits_for_a_thread_that_ends_continues(desk: Desk) -> None:
+def test_a_caller_waiting_for_space_continues_when_the_thread_ends(desk: Desk) -> None:
     def work(item: object) -> None:
         desk.work(item)
         raise Ends

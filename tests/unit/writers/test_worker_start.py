@@ -1,4 +1,4 @@
-"""A worker thread that a fork leaves behind, or that Ctrl-C keeps from starting."""
+"""A worker in a forked child, and a worker whose thread is interrupted while it starts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from held_work import LIMIT, Desk
 from own_threads import own_threads
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 @pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
 def test_a_forked_child_neither_hangs_nor_processes_its_parents_items(desk: Desk) -> None:
     worker = desk.worker(max_bytes=10)
@@ -28,9 +28,9 @@ def test_a_forked_child_neither_hangs_nor_processes_its_parents_items(desk: Desk
     worker.close()
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 @pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
-def test_a_worker_that_is_first_used_in_a_forked_child_finishes_there(desk: Desk) -> None:
+def test_a_worker_first_used_in_a_forked_child_processes_its_items_there(desk: Desk) -> None:
     worker = desk.worker()
     child = os.fork()
     if child == 0:
@@ -69,7 +69,7 @@ def test_ctrl_c_while_the_thread_starts_leaves_a_worker_that_can_be_used_and_clo
     assert any(thread in started for thread in used) == runs
 
 
-def test_closing_after_ctrl_c_kept_the_thread_from_starting_does_nothing(
+def test_after_ctrl_c_kept_the_thread_from_starting_flush_and_close_do_nothing(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(thread: threading.Thread) -> None:

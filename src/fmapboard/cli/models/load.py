@@ -34,7 +34,7 @@ class LoadedModel:
     """As given on the command line, such as ``"resnet34"`` or ``"timm:convnext_tiny"``."""
     preprocessing: Preprocessing
     report: LoadReport | None = None
-    """Which tensors were loaded, for weights from a file or from transformers; else None."""
+    """Which tensors were loaded, if the weights are from a file or from transformers; else None."""
 
 
 def load_model(
@@ -52,29 +52,29 @@ def load_model(
     Args:
         spec: ``"demo"`` (the bundled network), a torchvision name (``"resnet34"``), a timm name
             (``"timm:convnext_tiny"``), ``"hf:"`` followed by a Hugging Face hub name or a folder,
-            or ``"package.module:callable"``, where the callable returns a `torch.nn.Module` or is
-            one. The current folder is importable.
+            or ``"package.module:callable"``; the callable is a `torch.nn.Module` or returns one.
+            The current folder is importable.
         weights: ``"DEFAULT"`` (pretrained, downloaded if needed), ``"none"`` (random; a callable's
             model keeps the weights it has), a file, or a torchvision name such as
             ``"IMAGENET1K_V2"``.
-        checkpoint: a file of weights, or a folder or index of shards; no weights are downloaded
-            then.
-        checkpoint_key: which weights to load if the file holds several, such as
+        checkpoint: a weights file, or a folder or index of shards; if given, no weights are
+            downloaded.
+        checkpoint_key: which weights to load if the checkpoint holds several, such as
             ``"state_dict_ema"``.
         input_size: the side of the square input, px; None for the size that the weights expect.
-        model_args: ``NAME=VALUE``, keyword arguments of the constructor.
-        forward_args: ``NAME=VALUE``, keyword arguments passed to every ``forward``.
+        model_args: ``NAME=VALUE``, keyword arguments for the constructor.
+        forward_args: ``NAME=VALUE``, keyword arguments for every call of ``forward``.
 
     Raises:
         UnknownModel: no model has that name.
         ConfigurationError: the model cannot be built, or does not take images.
-        DownloadError: the pretrained weights could not be downloaded.
+        DownloadError: the pretrained weights could not be downloaded or loaded.
         CheckpointError: the file cannot be read, or does not fit the model.
         MissingExtra: timm or transformers is needed and not installed.
     """
     file, weights = _weights_file(weights, checkpoint)
     if checkpoint_key is not None and file is None:
-        raise ConfigurationError("--checkpoint-key names a part of a file; give --checkpoint FILE")
+        raise ConfigurationError("--checkpoint-key selects part of a file; give --checkpoint FILE")
     if input_size is not None and input_size < 1:
         raise ConfigurationError(f"the input size must be at least 1 pixel, not {input_size}")
     arguments = parse_arguments(model_args, "--model-arg")
@@ -89,7 +89,7 @@ def load_model(
 
 
 def _build(request: Request) -> tuple[nn.Module, Preprocessing, LoadReport | None]:
-    """Build the model; returns it, its preprocessing, and its library's report on the weights."""
+    """Build the model; returns it, its preprocessing, and transformers' report on the weights."""
     if ":" not in request.spec and request.spec != "demo":
         return *build_torchvision(request), None
     refuse_name(request)
@@ -104,18 +104,18 @@ def _build(request: Request) -> tuple[nn.Module, Preprocessing, LoadReport | Non
 
 
 def _weights_file(weights: str, checkpoint: Path | None) -> tuple[Path | None, str]:
-    """Split ``--weights`` and ``--checkpoint`` into a file, or None, and a name of weights."""
+    """The weights file (or None) and the name of the weights, from the two options."""
     known = {"default": "DEFAULT", "none": "none"}.get(weights.lower())
     if known is not None:
         return checkpoint, known
     path = Path(weights)
     if not path.is_file():
         if path.suffix.lower() in _WEIGHT_SUFFIXES:
-            raise CheckpointError(f"no such file of weights: {weights!r}")
+            raise CheckpointError(f"no such weights file: {weights!r}")
         return checkpoint, weights
     if checkpoint is not None:
         raise ConfigurationError(
-            f"two files of weights: {weights!r} and {str(checkpoint)!r}; give one of them"
+            f"two weights files: {weights!r} and {str(checkpoint)!r}; give only one"
         )
     return path, "DEFAULT"
 
@@ -133,7 +133,7 @@ def _build_demo(request: Request) -> tuple[nn.Module, Preprocessing]:
 
 
 def demo_preprocessing() -> Preprocessing:
-    """The demo network's preprocessing: mean and std of its training crops, at a larger size."""
+    """The demo network's preprocessing: mean and std of its training crops, but a larger size."""
     network = importlib.import_module("fmapboard.demo.network")
     side = (_DEMO_SIDE, _DEMO_SIDE)
     mean, std = tuple(network.MEAN), tuple(network.STD)

@@ -31,7 +31,7 @@ from fmapboard.errors import (
 )
 
 WHOLE_SIDE = 320
-"""Shorter side of a detector's input, px; the usual 800 would make runs slow and large."""
+"""Default shorter side of a detector's input, px; the usual 800 would make runs slow and large."""
 
 _TIMEOUT = 20.0
 """Seconds without an answer after which a download fails."""
@@ -45,7 +45,7 @@ class Request:
     weights: str
     """``"DEFAULT"``, ``"none"`` or the name of torchvision weights."""
     file: Path | None
-    """A file of weights that is loaded afterwards, or None."""
+    """A weights file that is loaded afterwards, or None."""
     input_size: int | None
     """Side of the input, px; None for the default."""
     arguments: Arguments = field(default_factory=dict)
@@ -53,7 +53,7 @@ class Request:
 
     @property
     def fetches(self) -> bool:
-        """True if pretrained weights are to be loaded, from the cache or from the network."""
+        """True if pretrained weights are to be loaded, from the cache or the internet."""
         return self.file is None and self.weights != "none"
 
 
@@ -61,13 +61,14 @@ def build_torchvision(request: Request) -> tuple[nn.Module, Preprocessing]:
     """A torchvision model with the requested weights, and its preprocessing.
 
     Weights from a file are not loaded here. The preprocessing is that of the named weights, or of
-    the default ones, even if they are not loaded. Detectors resize their input themselves: their
-    shorter side is set to ``input_size``, by default 320 px.
+    the default ones, even if those are not loaded. A detector resizes its input itself; the shorter
+    side is set to ``input_size``, by default 320 px.
 
     Raises:
         UnknownModel: torchvision has no such model.
-        ConfigurationError: it has no such weights, or does not take single images.
-        DownloadError: the weights could not be downloaded.
+        ConfigurationError: it has no such weights, is quantized, does not take single images, or
+            rejects the arguments.
+        DownloadError: the weights could not be downloaded or loaded.
     """
     name = request.spec.lower()
     if name not in torchvision.models.list_models():
@@ -115,9 +116,9 @@ def _bare(name: str, request: Request) -> nn.Module:
     options: dict[str, Any] = {"weights": None}
     builder = torchvision.models.get_model_builder(name)
     if "weights_backbone" in inspect.signature(builder).parameters:
-        options["weights_backbone"] = None  # else the backbone's weights are downloaded
+        options["weights_backbone"] = None  # otherwise the backbone's weights are downloaded
     if name in ("googlenet", "inception_v3"):
-        # As with their pretrained weights; an explicit `init_weights` also avoids a warning.
+        # `transform_input` as for pretrained weights; an explicit `init_weights` avoids a warning.
         options |= {"init_weights": request.file is None, "transform_input": True}
     with _accepting(request):
         model: nn.Module = torchvision.models.get_model(name, **{**options, **request.arguments})
@@ -125,7 +126,7 @@ def _bare(name: str, request: Request) -> nn.Module:
 
 
 def _bound_detector(model: nn.Module, side: int) -> None:
-    """Set the shorter side of a detector's input, which it would else resize to about 800 px."""
+    """Set the shorter side of a detector's input, which it would resize to about 800 px."""
     resizer: Any = getattr(model, "transform", None)
     if hasattr(resizer, "min_size") and not getattr(resizer, "fixed_size", None):
         resizer.min_size = (side,)
@@ -137,8 +138,9 @@ def build_timm(request: Request) -> tuple[nn.Module, Preprocessing]:
     Raises:
         MissingExtra: timm is not installed.
         UnknownModel: timm has no such model.
-        ConfigurationError: it has no pretrained weights, or does not take images.
-        DownloadError: the weights could not be downloaded.
+        ConfigurationError: it has no pretrained weights, does not take images, or rejects the
+            arguments.
+        DownloadError: the weights could not be downloaded or loaded.
     """
     timm = optional("timm", extra="timm", why=f"the model {request.spec!r}")
     name = request.spec.removeprefix("timm:")
@@ -169,7 +171,7 @@ def _check_timm(timm: ModuleType, name: str, request: Request) -> None:
 
 @contextlib.contextmanager
 def hub_offline_if_unreachable() -> Iterator[None]:
-    """Make the Hugging Face hub use its cache without retries if its host does not answer.
+    """Make huggingface_hub use its cache without retries if the hub does not answer.
 
     By default it requests every file six times, 45 s in total, before it uses the cache.
     """
@@ -185,7 +187,7 @@ def hub_offline_if_unreachable() -> Iterator[None]:
 def _answers(url: str) -> bool:
     parts = urlparse(url)
     if getproxies():
-        return True  # the host itself need not be reachable
+        return True  # behind a proxy, the host need not be directly reachable
     try:
         port = parts.port or (443 if parts.scheme == "https" else 80)
         socket.create_connection((parts.hostname or "", port), timeout=_TIMEOUT / 4).close()
@@ -196,7 +198,7 @@ def _answers(url: str) -> bool:
 
 @contextlib.contextmanager
 def _accepting(request: Request) -> Iterator[None]:
-    """Turn a constructor's error about a ``--model-arg`` into a `ConfigurationError`."""
+    """Turn a constructor's error into a `ConfigurationError` if ``--model-arg`` was given."""
     try:
         yield
     except (TypeError, ValueError, AssertionError) as error:
@@ -225,17 +227,20 @@ def refuse_name(request: Request) -> None:
 def _no_such(spec: str, known: Iterable[str]) -> str:
     return (
         f"no model {spec!r}; closest: {closest(spec, known)}; "
-        "also timm:NAME, hf:NAME and package.module:callable"
+        "also accepted: timm:NAME, hf:NAME and package.module:callable"
     )
 
 
 @contextlib.contextmanager
 def fetching(name: str, cached: Path | None = None) -> Iterator[None]:
-    """Wrap code that may download: set a timeout, print to stderr, raise `DownloadError`.
+    """Run code that may download weights, with a timeout and its output on stderr.
 
     Args:
         name: the model, for the error.
         cached: the file that torchvision caches the weights in; named in the error if it exists.
+
+    Raises:
+        DownloadError: the code raised an exception other than a `ConfigurationError`.
     """
     before = socket.getdefaulttimeout()
     socket.setdefaulttimeout(_TIMEOUT)

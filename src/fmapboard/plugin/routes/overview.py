@@ -1,4 +1,4 @@
-"""Health of every layer of a run at one step: ranges, bad values, dead channels, change."""
+"""Health of every layer of a run at one step: range, non-finite values, dead channels, change."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from fmapboard.tab_format import Floats, FormatError
 
 
 def overview(reader: Reader, query: Query) -> Answer:
-    """``data/overview``: each layer at its last kept step up to the requested one, or its first."""
+    """``data/overview``: each layer's health at its last kept step up to the requested one.
+
+    If all kept steps of a layer are later, the first of them is used.
+    """
     run, step = query.text("run"), query.whole("step")
     every = sorted(series_of(reader, run), key=lambda series: natural(series.layer.key))
     if not every:
@@ -76,7 +79,7 @@ _UNKNOWN: dict[str, Any] = {
 def _layer_wide(arrays: Mapping[str, Floats]) -> dict[str, float]:
     """Minimum, maximum, mean and std over all channels, equally weighted; NaN if none is finite."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # no finite channel at all
+        warnings.simplefilter("ignore", RuntimeWarning)  # if no channel is finite
         spread = np.nanmean(arrays["std"] ** 2) + np.nanvar(arrays["mean"])
         return {
             "minimum": float(np.nanmin(arrays["minimum"])),
@@ -87,9 +90,10 @@ def _layer_wide(arrays: Mapping[str, Floats]) -> dict[str, float]:
 
 
 def _change(now: Mapping[str, Floats], before: Mapping[str, Floats]) -> float | None:
-    """Change of the channel means since the previous step, averaged over channels.
+    """Change of the channel means since the previous kept step, averaged over channels.
 
-    The unit is the channel's previous standard deviation; if that is 0, its previous mean.
+    The unit is the channel's previous standard deviation; if that is 0, the magnitude of its
+    previous mean; if that is 0 too, 1. Channels without a finite change are left out.
     """
     shared = min(len(now["mean"]), len(before["mean"]))
     mean, std = before["mean"][:shared], before["std"][:shared]

@@ -21,7 +21,7 @@ from fmapboard.errors import (
     DownloadError,
 )
 
-# -- files of weights ----------------------------------------------------------------------------
+# -- weights files -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("option", ["weights", "checkpoint"])
@@ -41,12 +41,12 @@ def test_a_file_of_weights_is_loaded_and_nothing_fetched(tmp_path: Path, option:
 def test_two_files_of_weights_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.pth"
     path.touch()
-    with pytest.raises(ConfigurationError, match="two files of weights"):
+    with pytest.raises(ConfigurationError, match="two weights files"):
         load_model("resnet18", weights=str(path), checkpoint=path)
 
 
 def test_a_missing_file_of_weights_is_reported_as_missing() -> None:
-    with pytest.raises(CheckpointError, match=r"no such file of weights: 'mine\.pth'"):
+    with pytest.raises(CheckpointError, match=r"no such weights file: 'mine\.pth'"):
         load_model("resnet18", weights="mine.pth")
 
 

@@ -1,5 +1,5 @@
 // @ts-check
-/** Caches answers and requests in flight by key; aborts requests that are no longer needed. */
+/** Caches answers by key, shares requests in flight, and aborts those that are no longer needed. */
 
 import { Lru } from "./lru.js";
 
@@ -8,7 +8,7 @@ import { Lru } from "./lru.js";
  * @typedef {object} Entry
  * @property {T|undefined} value undefined until the first answer
  * @property {Error|null} error
- * @property {number} epoch the reload it was requested in
+ * @property {number} epoch number of the reload that requested it
  * @property {boolean} loading
  */
 
@@ -17,7 +17,7 @@ import { Lru } from "./lru.js";
  * @typedef {object} Pending
  * @property {Entry<unknown>} entry
  * @property {AbortController} controller
- * @property {boolean} needed since the last `begin`
+ * @property {boolean} needed asked for since the last `begin`
  * @property {boolean} prefetch requested ahead of time
  */
 
@@ -25,7 +25,7 @@ const LIMIT = 256 * 1024 * 1024;
 
 export class Store {
   /**
-   * @param {(prefetched: boolean) => void} changed called after each answer
+   * @param {(prefetched: boolean) => void} changed called after each answer or error
    * @param {number} limit bytes
    */
   constructor(changed, limit = LIMIT) {
@@ -37,7 +37,7 @@ export class Store {
     this.requests = 0;
   }
 
-  /** Starts a pass: requests not asked for again before `end` are aborted there. */
+  /** Starts a pass; `end` then aborts the requests that this pass did not ask for. */
   begin() {
     for (const request of this.pending.values()) request.needed = false;
   }
@@ -52,7 +52,7 @@ export class Store {
   }
 
   /**
-   * The newest known entry. Starts a request if there is none or it is of an earlier epoch.
+   * The newest known entry; starts a request if there is none, or only one of an earlier epoch.
    * @template T
    * @param {string} key @param {(signal: AbortSignal) => Promise<T>} load
    * @param {{epoch?: number, bytes?: (value: T) => number, prefetch?: boolean}} how
@@ -81,6 +81,7 @@ export class Store {
   }
 
   /**
+   * Stores the outcome of a request.
    * @param {string} key @param {Entry<unknown>} asked @param {Entry<unknown>} settled
    * @param {number} bytes
    */
@@ -97,7 +98,7 @@ export class Store {
     for (const [key, { value }] of [...this.kept.held]) if (value.error) this.kept.delete(key);
   }
 
-  /** @param {string} key */
+  /** True if the key is cached or requested. @param {string} key */
   has(key) {
     return this.kept.has(key) || this.pending.has(key);
   }

@@ -1,5 +1,5 @@
 // @ts-check
-/** All channels of a layer, on a canvas of the size of the visible part. */
+/** Draws all channels of a layer, or its kernels, on a canvas as large as the visible part. */
 
 import { h, say, show } from "./dom.js";
 import { paintGrid } from "../draw/grid_paint.js";
@@ -16,7 +16,7 @@ import { prepare, theme } from "../draw/theme.js";
 /** @typedef {import("../draw/scene.js").MapsScene} MapsScene */
 /** @typedef {import("../draw/scene.js").Part} Part */
 
-/** Minimum size of a kernel's weight, device px; a picture larger than the window is scrolled. */
+/** Minimum side of one kernel weight, device px; a picture larger than the window scrolls. */
 const KERNEL_PX = 3;
 
 /** @param {App} app */
@@ -30,7 +30,7 @@ export function createGrid(app) {
       tabindex: "0",
       role: "application",
       "aria-label":
-        "Channels of the layer. Arrow up and down move by a row, brackets by a channel, Enter opens a channel.",
+        "Channels of the layer. The up and down arrows move by a row, brackets by a channel, Enter opens a channel.",
     },
     sheet,
   );
@@ -95,7 +95,7 @@ export function createGrid(app) {
     );
   }
 
-  /** @param {MouseEvent} event */
+  /** The cell under the pointer, or null. @param {MouseEvent} event */
   function under(event) {
     if (!placed) return null;
     const box = canvas.getBoundingClientRect();
@@ -184,7 +184,7 @@ export function createGrid(app) {
 }
 
 /**
- * @param {MapsScene} scene @param {number} tile side in CSS px, 0 to fit the window
+ * @param {MapsScene} scene @param {number} tile longer side in CSS px, 0 to about fit the window
  * @param {number} available width, CSS px @param {number} windowHeight @param {number} ratio
  */
 export function layoutFor(scene, tile, available, windowHeight, ratio) {
@@ -202,7 +202,7 @@ export function layoutFor(scene, tile, available, windowHeight, ratio) {
   });
 }
 
-/** A channel in words. @param {MapsScene} scene @param {number} channel */
+/** Describes a channel. @param {MapsScene} scene @param {number} channel */
 function spoken(scene, channel) {
   const fault = loudest(flags(scene.maps, scene.question.role, channel));
   const range = scene.a ? `${short(scene.a.lo[channel])} … ${short(scene.a.hi[channel])}` : "";
@@ -210,7 +210,7 @@ function spoken(scene, channel) {
 }
 
 /**
- * The position and value under the pointer, in words.
+ * Describes the position and value under the pointer.
  * @param {MapsScene} scene @param {NonNullable<ReturnType<typeof hit>>} at
  */
 function describe(scene, at) {
@@ -223,7 +223,7 @@ function describe(scene, at) {
   return `channel ${channel} · ${place(scene, y, x)} · ${reading(scene, part, channel, y, x)}`;
 }
 
-/** A position in a map, in words. @param {MapsScene} scene @param {number} y @param {number} x */
+/** Describes a position in a map. @param {MapsScene} scene @param {number} y @param {number} x */
 export function place(scene, y, x) {
   if (!scene.rows) return `y ${y}, x ${x}`;
   const block = scene.picture.block;
@@ -231,7 +231,7 @@ export function place(scene, y, x) {
 }
 
 /**
- * The value at a position, in words.
+ * Describes the value at a position.
  * @param {MapsScene} scene @param {Part} part @param {number} channel
  * @param {number} y @param {number} x
  */
@@ -239,7 +239,9 @@ export function reading(scene, part, channel, y, x) {
   if (part === "difference" && scene.difference) {
     const { height, width, values } = scene.difference;
     const value = values[(channel * height + y) * width + x];
-    return Number.isNaN(value) ? "not finite on one side" : `difference ${short(value, 4)}`;
+    return Number.isNaN(value)
+      ? "not finite on at least one side"
+      : `difference ${short(value, 4)}`;
   }
   const side = part === "b" ? scene.b : scene.a;
   if (!side) return "";
