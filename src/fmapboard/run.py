@@ -8,6 +8,7 @@ from typing import Any
 
 from torch.optim.optimizer import Optimizer
 
+from fmapboard.capture.compiled import is_capturing
 from fmapboard.capture.open_step import Passes
 from fmapboard.errors import ConfigurationError, WarnOnce
 from fmapboard.schedule import StepCounter, next_due
@@ -83,7 +84,12 @@ class Run:
         self.usage = Usage(self.steps.next)
 
     def open(self, *, passes: Passes, probe_now: bool, any_thread: bool = False) -> None:
-        """Begin to log the next step; for the arguments see ``StepSession.open``."""
+        """Begin to log the next step; for the arguments see ``StepSession.open``.
+
+        Does nothing while a CUDA graph is captured.
+        """
+        if is_capturing():
+            return
         self.session.open(
             self.steps.next, passes=passes, probe_now=probe_now, any_thread=any_thread
         )
@@ -105,9 +111,14 @@ class Run:
         self.pipeline.flush()
 
     def close_step(self) -> None:
-        """End the current step, and hand it to the pipeline if it is logged."""
+        """End the current step, and hand it to the pipeline if it is logged.
+
+        A step that ends while a CUDA graph is captured is not logged.
+        """
         self._count_end()
-        if self.session.open_step is not None:
+        if is_capturing():
+            self.session.abandon()
+        elif self.session.open_step is not None:
             pending = self.session.close()
             if pending is not None and self.writes:
                 self.usage.logged += 1
@@ -184,6 +195,8 @@ class OptimizerSteps:
         steps = self._steps
         if steps.next + 1 < steps.quiet_until:
             steps.next += 1
+        elif is_capturing():  # nothing was trained: the step waits for the next one
+            return
         elif self.is_on and not self._run.session.was_skipped(optimizer):
             self._run.close_step()
             self._open_if_due()

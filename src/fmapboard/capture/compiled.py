@@ -19,6 +19,15 @@ def is_unobservable() -> bool:
     in_backward = getattr(torch._C, "_current_graph_task_id", None)
     if in_backward is not None and in_backward() != -1:
         return True
+    return is_capturing()
+
+
+def is_capturing() -> bool:
+    """True while the current stream captures a CUDA graph.
+
+    Whatever is launched then becomes part of the user's graph, and allocating pinned memory or
+    waiting for the device breaks the capture.
+    """
     if not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]  # torch has no types here
         return False
     return torch.cuda.is_current_stream_capturing()

@@ -10,6 +10,7 @@ import torch
 from torch.optim.optimizer import Optimizer
 from torch.utils.hooks import RemovableHandle
 
+from fmapboard.capture.compiled import is_capturing
 from fmapboard.capture.global_hooks import before_each_optimizer_step
 
 
@@ -60,7 +61,7 @@ class OptimizerHook:
         self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[Any, Any] | None:
         listener = self._listener()
-        if listener is None or not listener.about_to_step(optimizer):
+        if listener is None or is_capturing() or not listener.about_to_step(optimizer):
             return None
         closure = args[1] if len(args) > 1 else kwargs.get("closure")
         if not callable(closure):
