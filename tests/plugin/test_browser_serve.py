@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from browser_visitor import PATIENCE_MS, frame_of
+from two_layer_runs import log_steps
 
 from fmapboard.cli.serve import server_command
 
 
-def test_the_printed_address_opens_the_feature_maps_tab(
-    browser: Any, log_steps: Callable[..., None], tmp_path: Path
-) -> None:
+def test_the_printed_address_opens_the_feature_maps_tab(browser: Any, tmp_path: Path) -> None:
     log_steps(tmp_path / "run", steps=[0])
     command = server_command(tmp_path, 0)
     pipe = subprocess.PIPE
