@@ -72,13 +72,15 @@ class Noting(TensorBoardWriter):
     """ms."""
 
     def write(self, step: LoggedStep) -> None:
-        self.held = step.scalars["fmapboard/logged_step_ms"]
+        tags = (tag for tag in step.scalars if tag.endswith("fmapboard/logged_step_ms"))
+        self.held = step.scalars[next(tags)]  # the tag begins with the logger's name
         super().write(step)
 
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "fmapboard": {},
-    "fmapboard, no limits": {"max_channels": None, "max_tile": None},
+    # A name, since a second logger of the same name would close the first.
+    "fmapboard, no limits": {"max_channels": None, "max_tile": None, "name": "unlimited"},
 }
 
 
