@@ -70,7 +70,7 @@ class Run:
         pipeline: receives logged steps.
         warn: where warnings are reported.
         writes: False on ranks whose steps are not written.
-        usage: how many steps ended, were opened and were logged so far.
+        usage: how many steps ended, were due and were logged so far.
     """
 
     steps: StepCounter

@@ -105,7 +105,7 @@ class PassSelection:
 
     @property
     def gave_up(self) -> bool:
-        """True if so many passes in this mode had no backward pass that no more are recorded."""
+        """True if recording stopped: too many passes in this mode had no backward pass."""
         return self._abandoned[self._model.training] >= _MAX_ABANDONED
 
     def may_train(self) -> bool:
