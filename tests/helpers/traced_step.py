@@ -52,13 +52,15 @@ def traced_step(
         options: as in ``fmapboard.watch``.
     """
     with FakeTensorMode(allow_non_fake_inputs=True):
-        with torch.device("cuda"):
+        with torch.device("cuda"), Tracer():  # under it, initialization may read values
             model = make()
         images = torch.empty(shape, device="cuda")
         if channels_last:
             last = torch.channels_last if len(shape) == 4 else torch.channels_last_3d
             images = images.to(memory_format=last)
-            model.to(memory_format=last)
+            for module in model.modules():  # `model.to()` cannot exchange fake parameters
+                if len(getattr(module, "weight", torch.empty(0)).shape) == len(shape):
+                    module.weight = nn.Parameter(module.weight.to(memory_format=last))
         optimizer = _Idle(model)
         tracer = Tracer()
         with _on_fake_tensors(tracer) as hooks:
