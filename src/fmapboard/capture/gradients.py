@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from torch import Tensor, nn
 from torch.optim.optimizer import Optimizer
@@ -13,8 +13,9 @@ from fmapboard.capture.isolation import aside
 from fmapboard.capture.loss_scale import is_skipped
 from fmapboard.capture.optimizer_hook import OptimizerHook
 from fmapboard.capture.optimizers import in_no_optimizer
+from fmapboard.capture.parameter_samples import Samples, sample_parameters
 from fmapboard.measure.norms import NO_NORMS, GradientNorms, PendingNorms
-from fmapboard.measure.subsample import PendingSample, sample
+from fmapboard.measure.subsample import PendingSample
 from fmapboard.model.distributed import local
 from fmapboard.model.layers import clean_name, unwrap
 from fmapboard.records import NONE, Nonfinite, Parameter
@@ -92,7 +93,7 @@ class GradientReader:
         self._histograms = frozenset(histograms)
         self._guard = guard
         self._hook = OptimizerHook(self)
-        self._samples: dict[str, tuple[PendingSample, PendingSample | None]] = {}
+        self._samples: Samples = {}
         self.stepped = self.skipped = False
         self._names: dict[int, str] = {}
         self.trainable: tuple[nn.Parameter, ...] = ()
@@ -220,43 +221,26 @@ class GradientReader:
         """Read parameters on one type of device; all norms are computed together."""
         gradients = {n: p.grad for n, p in parameters.items() if p.grad is not None}
         self._norms.read(gradients, scale)
-        for name in self._histograms & parameters.keys():
-            self._sample(name, parameters[name], scale)
+        own = {name: p for name, p in parameters.items() if name in self._histograms}
+        self._samples |= sample_parameters(own, scale)
 
     def _read_what_no_optimizer_holds(self) -> None:
         """Sample weights that no optimizer updated in this step; their gradients are not read."""
         if self._samples.keys() >= self._histograms:
             return
-        for name, parameter in self._model.named_parameters():
-            clean = clean_name(name)
-            if clean in self._histograms and clean not in self._samples:
-                with aside(parameter.device.type):
-                    self._sample(clean, parameter, None, with_gradient=False)
-
-    def _sample(
-        self, name: str, parameter: Tensor, scale: Tensor | None, *, with_gradient: bool = True
-    ) -> None:
-        part = local(parameter.detach())
-        gradient = parameter.grad if with_gradient else None
-        if not part.numel():
-            return
-        gradient_sample = None
-        if gradient is not None:
-            own = local(gradient.detach())
-            values = own.coalesce().values() if own.is_sparse else own
-            gradient_sample = _unscaled(sample(values), scale)
-        self._samples[name] = (sample(part), gradient_sample)
+        left = {
+            clean: parameter
+            for name, parameter in self._model.named_parameters()
+            if (clean := clean_name(name)) in self._histograms and clean not in self._samples
+        }
+        for kind, own in _by_device_type(left):
+            with aside(kind):
+                self._samples |= sample_parameters(own, gradients=False)
 
 
 def _by_device_type(tensors: Mapping[str, Tensor]) -> Iterator[tuple[str, dict[str, Tensor]]]:
     for kind in {tensor.device.type for tensor in tensors.values()}:
         yield kind, {name: t for name, t in tensors.items() if t.device.type == kind}
-
-
-def _unscaled(sampled: PendingSample, scale: Tensor | None) -> PendingSample:
-    if scale is None:
-        return sampled
-    return replace(sampled, values=sampled.values / scale.to(sampled.values.device))
 
 
 def _nothing() -> None:
