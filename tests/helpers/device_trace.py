@@ -33,7 +33,7 @@ _ALLOCATIONS = ("empty", "new_empty")
 _ONLY_WRITES = {"copy_", "fill_", "zero_", "new_zeros", "new_ones", "new_full"}
 
 # The multi-tensor kernels of CUDA, aten/src/ATen/native/cuda/{Shape.cu,ForeachReduceOp.cu}.
-_CAT_CONTIGUOUS, _CAT_STRIDED = 128, 16
+_CAT_CONTIGUOUS, _CAT_STRIDED, _CAT_AXES = 128, 16, 4
 _CHUNK, _CHUNKS_PER_LAUNCH, _TENSORS_PER_LAUNCH = 65536, 320, 110
 _NORMS_PER_CLEANUP = 400
 
@@ -203,7 +203,7 @@ class Tracer(TorchDispatchMode):
 def launches(name: str, ins: list[Tensor]) -> int:
     """How many kernels CUDA launches for an operation that is neither a view nor an allocation."""
     if name in ("cat", "stack"):
-        if len({tensor.dtype for tensor in ins}) > 1:
+        if len({tensor.dtype for tensor in ins}) > 1 or ins[0].dim() > _CAT_AXES:
             return len(ins)
         is_contiguous = all(tensor.is_contiguous() for tensor in ins)
         return -(-len(ins) // (_CAT_CONTIGUOUS if is_contiguous else _CAT_STRIDED))

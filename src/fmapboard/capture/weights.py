@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -51,7 +53,8 @@ def read_kernels(layers: Mapping[str, nn.Module], most: int | None) -> tuple[Pen
     Returns:
         One entry per convolution, in the order of the layers.
     """
-    found = []
+    found: list[PendingKernels] = []
+    together: dict[int, Tensor] = {}
     for position, (name, module) in enumerate(layers.items()):
         shape = kernel_shape(module)
         if shape is None or any(is_lazy(parameter) for parameter in module.parameters()):
@@ -61,15 +64,42 @@ def read_kernels(layers: Mapping[str, nn.Module], most: int | None) -> tuple[Pen
             weight = module.weight
             if not isinstance(weight, Tensor) or weight.is_complex():
                 continue
+            own = weight.detach()
+            gathered = whole(own)
+            is_transposed = isinstance(module, TRANSPOSED)  # stored as (in, out / groups)
+            kernels = gathered.transpose(0, 1) if is_transposed else gathered
+            inputs = kernels.shape[1]
+            kept = kernels[:most, : inputs if inputs == COLOURS else most]
+            if not kept.is_cpu and gathered is own and isinstance(weight, nn.Parameter):
+                copied, view = kept, ""
+                together[len(found)] = kept
+            else:  # on the CPU, or a temporary tensor
+                flat, view = _two_dimensional(kept)
+                copied = flat.to(torch.float32, copy=True)
             layer_call = LayerCall(name, type(module).__name__, shape, position=position)
-            flat, view = _two_dimensional(whole(weight.detach()))
-            if isinstance(module, TRANSPOSED):
-                flat = flat.transpose(0, 1)  # stored as (in, out / groups)
-            inputs = flat.shape[1]
-            kept = flat[:most, : inputs if inputs == COLOURS else most]
-            copied = kept.to(torch.float32, copy=True)
             found.append(PendingKernels(layer_call, copied, view, inputs))
+    for number, (copied, view) in _copied_together(together).items():
+        found[number] = replace(found[number], weight=copied, view=view)
     return tuple(found)
+
+
+def _copied_together(kept: Mapping[int, Tensor]) -> dict[int, tuple[Tensor, str]]:
+    """``_two_dimensional`` copies in f32; kernels whose shapes differ in axis 0 only share one."""
+    groups: defaultdict[tuple[Any, ...], list[int]] = defaultdict(list)
+    for number, weight in kept.items():
+        groups[weight.device, weight.dtype, weight.shape[1:]].append(number)
+    found = {}
+    for (*_, shape), members in groups.items():
+        with torch.no_grad():
+            # CUDA concatenates tensors of up to four axes in one launch.
+            is_volume = len(shape) == 4
+            parts = [kept[n].flatten(2) if is_volume else kept[n] for n in members]
+            flat, view = _two_dimensional(torch.cat(parts).view(-1, *shape))
+            copied = flat.float().contiguous()
+        sizes = [len(kept[n]) for n in members]
+        for number, own in zip(members, copied.split_with_sizes(sizes), strict=True):
+            found[number] = own, view
+    return found
 
 
 def _two_dimensional(weight: Tensor) -> tuple[Tensor, str]:

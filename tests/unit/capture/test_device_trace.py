@@ -44,6 +44,8 @@ def traced(act: Callable[[Tensor], object], *shape: int) -> Trace:
         (lambda t: torch.cat([t] * 129), 2, 400 + 129 * 400),
         (lambda t: torch.cat([t, t + 1, *t.split(1)]), 2, 800 + 2 * 1200),
         (lambda t: torch.cat([t[n::50] for n in range(17)]), 2, 17 * 2 * 32 + 17 * 8),
+        (lambda t: torch.cat([t.view(1, 1, 10, 10)] * 3), 1, 4 * 400),
+        (lambda t: torch.cat([t.view(1, 1, 1, 10, 10)] * 3), 3, 4 * 400),
         (lambda t: torch._foreach_norm(t.split(1)), 2 + 1 + 1, 400 + 400),
     ],
 )
