@@ -20,7 +20,7 @@ from fmapboard.capture.pass_selection import PassSelection
 from fmapboard.capture.passes import Side
 from fmapboard.capture.side_pass import run_side_pass
 from fmapboard.capture.step_parts import PendingStep, StepHeader, StepParts
-from fmapboard.capture.transfer import send
+from fmapboard.capture.transfer import Transfer
 from fmapboard.capture.weights import read_kernels
 from fmapboard.errors import WarnOnce
 from fmapboard.measure.merge_ranks import over_ranks
@@ -62,6 +62,7 @@ class StepSession:
             warn.warn("scripted", scripted)
         self._guard = Guard(warn)
         self._loss_scale = LossScale(scaler)
+        self._transfer = Transfer(warn)
         self._reducer = Reducer.for_model(
             model,
             samples=options.samples,
@@ -271,7 +272,7 @@ class StepSession:
             warn.error(about, error, CONSEQUENCE)
 
         held = list(parts.tensors())
-        receive = send(parts, held)
+        receive = self._transfer(parts, held)
         # Collective, so it must run here, at the same step on all ranks, not in a worker thread.
         reduces = self._options.reduce_statistics
         measured = over_ranks(joined(receive().measured, failed)) if reduces else None
