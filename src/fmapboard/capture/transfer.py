@@ -20,8 +20,8 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
+from fmapboard.capture.tensor_swap import swapped
 from fmapboard.errors import WarnOnce, first_line
-from fmapboard.model.tensors import map_tensors
 
 T = TypeVar("T")
 
@@ -66,7 +66,7 @@ class Transfer:
             order.append(tensor.device)
             return _IN_TRANSIT
 
-        without: T = map_tensors(value, take)
+        without = swapped(value, take)
         parcels = {device: self._parcel(tensors) for device, tensors in contents.items()}
 
         def receive() -> T:
@@ -76,8 +76,7 @@ class Transfer:
             def put_back(tensor: Tensor) -> Tensor:
                 return next(arrived[next(devices)]) if tensor is _IN_TRANSIT else tensor
 
-            received: T = map_tensors(without, put_back)
-            return received
+            return swapped(without, put_back)
 
         return receive
 
