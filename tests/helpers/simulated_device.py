@@ -177,17 +177,21 @@ class DeviceModule:
     """What `torch.mps`, and with streams `torch.cuda` and `torch.xpu`, offer."""
 
     def __init__(self, kind: str) -> None:
+        self.kind = kind
         if kind != "mps":
             self.Stream, self.stream = Stream, on_stream
             # As in torch 2.6, where only CUDA has events that block.
             self.Event = Event if kind == "cuda" else lambda: Event()
             self.current_stream = lambda device=None: machine_now().current_stream()
 
-    def get_rng_state(self, device: object = 0) -> None:
-        return None
+    def is_available(self) -> bool:
+        return True
 
-    def set_rng_state(self, state: None, device: object = 0) -> None:
-        return None
+    def get_rng_state(self, device: object = 0) -> int:
+        return machine_now().random_states.get((self.kind, device), 0)
+
+    def set_rng_state(self, state: int, device: object = 0) -> None:
+        machine_now().random_states[self.kind, device] = state
 
 
 @contextmanager

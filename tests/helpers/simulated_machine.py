@@ -60,6 +60,7 @@ class Machine:
         launches: operations on the device.
         refuses_pinned: pinned memory cannot be allocated.
         refused: how often it could not.
+        random_states: state of each device's random generator, by type and index of the device.
         compute: the stream on which everything runs that is not inside a `stream` block.
     """
 
@@ -68,6 +69,7 @@ class Machine:
     refuses_pinned: bool = False
     refused: int = 0
     compute: Stream = field(default_factory=Stream)
+    random_states: dict[tuple[str, object], int] = field(default_factory=dict)
     lock: Any = field(default_factory=threading.RLock)
     _current: Any = field(default_factory=threading.local)
     _pinned: list[Tensor] = field(default_factory=list)
