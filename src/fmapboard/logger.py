@@ -69,7 +69,7 @@ class FeatureMapLogger:
         takes_part = writes or options.reduce_statistics or is_sharded(model)
         steps = StepCounter(schedule if takes_part else never, options.start_step)
         session = StepSession(model, layers, options, scaler, warn)
-        check_probe(model, options.probe)
+        check_probe(model, session.probe)
         close_earlier(model, options.name, warn)
         writer = open_writer() if writes else MemoryWriter()
         pipeline = Pipeline(writer, options, warn)

@@ -18,9 +18,9 @@ from fmapboard.capture.loss_scale import LossScale
 from fmapboard.capture.open_step import OpenStep, Passes
 from fmapboard.capture.pass_selection import PassSelection
 from fmapboard.capture.passes import Side
-from fmapboard.capture.side_pass import run_side_pass
+from fmapboard.capture.side_pass import Probe, run_side_pass
 from fmapboard.capture.step_parts import PendingStep, StepHeader, StepParts
-from fmapboard.capture.transfer import send
+from fmapboard.capture.transfer import Transfer
 from fmapboard.capture.weights import read_kernels
 from fmapboard.errors import WarnOnce
 from fmapboard.measure.merge_ranks import over_ranks
@@ -50,6 +50,7 @@ class StepSession:
     Attributes:
         model: as passed.
         registry: the hooks.
+        probe: the images of ``probe=``, or None.
         open_step: the number of the logged step that is open, or None.
     """
 
@@ -63,6 +64,8 @@ class StepSession:
             warn.warn("scripted", scripted)
         self._guard = Guard(warn)
         self._loss_scale = LossScale(scaler)
+        self._transfer = Transfer(warn)
+        self.probe = None if options.probe is None else Probe(options.probe)
         self._reducer = Reducer.for_model(
             model,
             samples=options.samples,
@@ -139,7 +142,7 @@ class StepSession:
     def abandon(self) -> None:
         """Remove every hook and discard what was collected; does nothing if no step is open."""
         self.registry.disarm()
-        self._gradients.disarm()
+        self._gradients.discard()
         opened, self._open, self.open_step = self._open, None, None
         if opened is not None:
             opened.live.discard()
@@ -175,7 +178,7 @@ class StepSession:
     def again(self) -> bool:
         """Called when a later pass begins; True if it is to be recorded too."""
         with self._guard("forward pass"):
-            if self._loss_scale.was_skipped():
+            if self._loss_scale.was_skipped(stepped=self._gradients.stepped):
                 self._selection.forget()
                 return True
             return self._selection.wants_another()
@@ -228,7 +231,7 @@ class StepSession:
 
     def _draw_probe(self, opened: OpenStep) -> None:
         """Record the feature maps of the probe images in a separate forward pass."""
-        probe = self._options.probe
+        probe = self.probe
         if probe is None or (opened.probed is not None and opened.probed.pending):
             return
         seen = ActivationCollector(
@@ -263,17 +266,18 @@ class StepSession:
             opened.before_clipping,
             opened.kernels,
             tuple(opened.live.inputs if probed is None else probed.inputs),
+            self._loss_scale.step_closes(self._gradients.fused),
         )
         if not parts.measured and not parts.parameters.names:
             return None
         stopwatch, warn = opened.stopwatch, self._warn  # `to_host` must not keep the model alive
-        header = StepHeader(opened.step, lambda: stopwatch.ms, scalars=self._loss_scale.scalars())
+        header = StepHeader(opened.step, lambda: stopwatch.ms)
 
         def failed(about: str, error: Exception) -> None:
             warn.error(about, error, CONSEQUENCE)
 
         held = list(parts.tensors())
-        receive = send(parts, held)
+        receive = self._transfer(parts, held)
         # Collective, so it must run here, at the same step on all ranks, not in a worker thread.
         reduces = self._options.reduce_statistics
         measured = over_ranks(joined(receive().measured, failed)) if reduces else None

@@ -10,7 +10,7 @@ from torch.optim.optimizer import Optimizer
 
 from fmapboard.capture.guard import Guard
 from fmapboard.capture.isolation import aside
-from fmapboard.capture.loss_scale import is_skipped
+from fmapboard.capture.loss_scale import FusedStep, found_on_device, is_skipped
 from fmapboard.capture.optimizer_hook import OptimizerHook
 from fmapboard.capture.optimizers import in_no_optimizer
 from fmapboard.capture.parameter_samples import Samples, sample_parameters
@@ -86,6 +86,7 @@ class GradientReader:
             ``pass_begins``.
         skipped: True if the GradScaler skipped the last step on these parameters.
         trainable: the parameters that required gradients at the last ``arm``.
+        fused: the steps of fused optimizers on an accelerator, which may have been skipped.
     """
 
     def __init__(self, model: nn.Module, histograms: Iterable[str], guard: Guard) -> None:
@@ -124,6 +125,11 @@ class GradientReader:
     def disarm(self) -> None:
         """Stop listening to optimizer steps."""
         self._hook.disarm()
+
+    def discard(self) -> None:
+        """Stop listening, and drop what was read."""
+        self.disarm()
+        self._forget()
 
     def pass_begins(self) -> bool:
         """Called when a forward pass to be recorded begins.
@@ -179,11 +185,14 @@ class GradientReader:
         return in_no_optimizer(unseen) if unseen else []
 
     def about_to_step(self, optimizer: Optimizer) -> bool:
-        """Called before an optimizer steps; False if the GradScaler skips the step."""
+        """Called before an optimizer steps; False if it is known that the GradScaler skips it."""
         if any(id(p) in self._names for group in optimizer.param_groups for p in group["params"]):
             self.skipped = is_skipped(optimizer)
             if self.skipped:
                 return False
+            found = found_on_device(optimizer)
+            if found is not None:
+                self.fused.append((frozenset(self._unread(optimizer)), found))
             if not self.stepped:
                 self.stepped = True
                 with self._guard("gradients"):
@@ -212,7 +221,14 @@ class GradientReader:
         """Discard what was read."""
         self._norms = GradientNorms()
         self._samples, self._held = {}, set[int]()
+        self.fused: list[FusedStep] = []
         self.stepped = self.skipped = False
+
+    def _unread(self, optimizer: Optimizer) -> Iterator[str]:
+        """Names of the optimizer's parameters that were not read yet."""
+        for group in optimizer.param_groups:
+            own = (self._names[id(p)] for p in group["params"] if id(p) in self._names)
+            yield from (name for name in own if not self._was_read(name))
 
     def _was_read(self, name: str) -> bool:
         return name in self._norms or name in self._samples

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from torch import Tensor
 
 from fmapboard.capture.gradients import NO_PARAMETERS, PendingParameters
 from fmapboard.capture.input_images import PendingInputImage
+from fmapboard.capture.loss_scale import NO_SKIPS, PendingSkips
 from fmapboard.capture.weights import PendingKernels
 from fmapboard.measure.norms import NO_NORMS, PendingNorms
 from fmapboard.measure.pending import PendingMeasurement, joined
@@ -28,6 +29,8 @@ class StepParts:
         before_clipping: gradient norms read before the user clipped the gradients.
         kernels: copies of convolution kernels.
         inputs: copies of the network's input images.
+        skips: the steps that a GradScaler skipped. Parameters that it may have left as they are
+            have gradients like the others until ``to_host``, which omits them.
     """
 
     measured: tuple[PendingMeasurement, ...]
@@ -35,6 +38,7 @@ class StepParts:
     before_clipping: PendingNorms = NO_NORMS
     kernels: tuple[PendingKernels, ...] = ()
     inputs: tuple[PendingInputImage, ...] = ()
+    skips: PendingSkips = NO_SKIPS
 
     def tensors(self) -> Iterator[Tensor]:
         """All tensors held."""
@@ -44,6 +48,7 @@ class StepParts:
         yield from self.before_clipping.tensors()
         yield from (kernels.weight for kernels in self.kernels)
         yield from (image.values for image in self.inputs)
+        yield from self.skips.tensors()
 
     def to_host(
         self,
@@ -54,19 +59,20 @@ class StepParts:
         """Wait for the devices and finalize all statistics.
 
         Args:
-            header: the step's number, time and scalars.
+            header: the step's number and time.
             failed: called with the label and the error of each layer that is left out.
             measured: ``self.measured`` in final form, if it has already been finalized.
         """
+        skipped = self.skips.parameters()
         return StepData(
             header.step,
             header.wall_time,
             measured=joined(self.measured, failed) if measured is None else measured,
-            parameters=self.parameters.to_host(),
+            parameters=tuple(p for p in self.parameters.to_host() if p.name not in skipped),
             norms_before_clipping=self.before_clipping.to_host(),
             kernels=tuple(kernels.to_host() for kernels in self.kernels),
             inputs=tuple(image.to_host() for image in self.inputs),
-            scalars=header.scalars,
+            scalars=self.skips.scalars(),
             training_thread_ms=header.milliseconds(),
         )
 
@@ -80,13 +86,11 @@ class StepHeader:
         milliseconds: returns the time in ms that fmapboard spent on the training thread; called in
             the worker thread.
         wall_time: seconds since the epoch.
-        scalars: values to log, by tag.
     """
 
     step: int
     milliseconds: Callable[[], float]
     wall_time: float = field(default_factory=time.time)
-    scalars: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
