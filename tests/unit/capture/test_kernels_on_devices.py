@@ -14,7 +14,7 @@ from torch import nn
 from torch._subclasses import FakeTensorMode
 from torch.nn.utils.parametrizations import weight_norm
 
-from fmapboard.capture.transfer import send
+from fmapboard.capture.transfer import Transfer
 from fmapboard.capture.weights import read_kernels
 
 
@@ -55,7 +55,7 @@ def test_kernels_are_those_of_the_cpu(kind: str, is_last: bool, most: int | None
         move(model, kind)
         found = read_kernels(dict(model.items()), most)
         assert machine.waits == []
-        received = send(found, [one.weight for one in found])()
+        received = Transfer()(found, [one.weight for one in found])()
     for own, other in zip((one.to_host() for one in received), expected, strict=True):
         assert own.layer_call == other.layer_call
         assert (own.view, own.inputs, own.layout) == (other.view, other.inputs, other.layout)
