@@ -178,7 +178,7 @@ class FeatureMapLogger:
 
     def flush(self) -> None:
         """Wait until TensorBoard can read every step logged so far."""
-        self._run.pipeline.flush()
+        self._run.flush()
         self._run.warn.raise_first()
 
     def close(self) -> None:

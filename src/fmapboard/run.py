@@ -9,6 +9,7 @@ from typing import Any
 from torch.optim.optimizer import Optimizer
 
 from fmapboard.capture.compiled import is_capturing
+from fmapboard.capture.cuda_graphs import CAPTURES, follow_captures
 from fmapboard.capture.open_step import Passes
 from fmapboard.errors import ConfigurationError, WarnOnce
 from fmapboard.schedule import StepCounter, next_due
@@ -90,6 +91,7 @@ class Run:
         """
         if is_capturing():
             return
+        follow_captures()
         self.session.open(
             self.steps.next, passes=passes, probe_now=probe_now, any_thread=any_thread
         )
@@ -108,7 +110,21 @@ class Run:
         """Discard the open step after an exception, and write the ones before it."""
         self._count_end()
         self.session.abandon()
-        self.pipeline.flush()
+        self.flush()
+
+    def flush(self) -> None:
+        """Wait until every step handed over so far can be read.
+
+        While this thread captures a CUDA graph it returns at once: the worker thread waits for the
+        end of the capture.
+        """
+        if is_capturing() or CAPTURES.is_open_here():
+            self.warn.warn(
+                "flush in a capture",
+                "steps are not flushed while a CUDA graph is captured; flush after the capture",
+            )
+        else:
+            self.pipeline.flush()
 
     def close_step(self) -> None:
         """End the current step, and hand it to the pipeline if it is logged.

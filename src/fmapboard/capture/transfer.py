@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
+from fmapboard.capture.cuda_graphs import CAPTURES
 from fmapboard.model.tensors import map_tensors, tensors
 
 T = TypeVar("T")
@@ -79,7 +80,8 @@ class _Parcel:
     def open(self) -> list[Tensor]:
         """Wait for the copy and unpack it, in the original order."""
         if self._event is not None:
-            self._event.synchronize()
+            with CAPTURES.none_open():
+                self._event.synchronize()
         if self._packed is not None:
             self._bytes, self._packed = self._packed.cpu(), None
         found: list[Tensor] = [torch.empty(0)] * len(self._like)
