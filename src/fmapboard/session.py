@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
 from typing import Any
 
 from torch import nn
 from torch.optim.optimizer import Optimizer
 
 from fmapboard.capture.collector import ActivationCollector
-from fmapboard.capture.gradients import GradientReader
+from fmapboard.capture.gradients import GradientReader, PendingParameters
 from fmapboard.capture.guard import CONSEQUENCE, Guard, Stopwatch
 from fmapboard.capture.hints import Hints
 from fmapboard.capture.hooks import HookRegistry
@@ -18,7 +17,7 @@ from fmapboard.capture.loss_scale import LossScale
 from fmapboard.capture.open_step import OpenStep, Passes
 from fmapboard.capture.pass_selection import PassSelection
 from fmapboard.capture.passes import Side
-from fmapboard.capture.side_pass import run_side_pass
+from fmapboard.capture.probe import ProbePass
 from fmapboard.capture.step_parts import PendingStep, StepHeader, StepParts
 from fmapboard.capture.transfer import send
 from fmapboard.capture.weights import read_kernels
@@ -72,6 +71,7 @@ class StepSession:
             depth=options.depth,
         )
         own = own_parameters(model, self.registry.layers)
+        self._probe = ProbePass(model, options, self._reducer, self._guard)
         self._gradients = GradientReader(model, own, self._guard)
         self._selection = PassSelection(model, self._guard)
         self._hints = Hints(warn, self._gradients, self._loss_scale, self._selection)
@@ -96,11 +96,12 @@ class StepSession:
         self._loss_scale.step_opens()
         self._open = opened = OpenStep(step, passes, self._collector(), self._guard.stopwatch)
         self.open_step = step
-        with self._guard("arming"):
+        with self._guard("replaced layers"):
             self._hints.layers_gone(step, self.registry.follow_replacements(activations))
-            if probe_now:
-                self._draw_probe(opened)
-            follows = passes != "evaluation"
+        if probe_now:
+            self._draw_probe(opened)
+        follows = passes != "evaluation"
+        with self._guard("arming"):
             if follows:
                 self._gradients.arm(self._read_weights, self._choose_pass)
             trainable = () if self._is_sharded or not follows else self._gradients.trainable
@@ -125,13 +126,15 @@ class StepSession:
         with self._guard("logged step"):
             self.registry.disarm()
             self._gradients.disarm()
-            self._read_kernels(opened)
+        # Collective if parameters are sharded, so outside of what can fail on one rank alone.
+        self._read_kernels(opened)
+        parameters = self._gradients.pending()
+        with self._guard("logged step"):
             self._choose_pass()
             self._explain(opened)
-            pending = self._assembled(opened)
+            pending = self._assembled(opened, parameters)
         self.abandon()
-        if pending is not None:
-            self._closed_steps += 1
+        self._closed_steps += pending is not None or self._is_sharded
         return pending
 
     def abandon(self) -> None:
@@ -215,7 +218,7 @@ class StepSession:
         """Discard what was read if an optimizer stepped before the recorded pass."""
         if not self._gradients.pass_begins():
             return
-        opened.probed, opened.kernels = None, ()
+        opened.probed, opened.is_probed, opened.kernels = None, False, None
         self._hints.stepped_too_early(opened.step)
 
     def _read_weights(self) -> None:
@@ -226,40 +229,28 @@ class StepSession:
 
     def _draw_probe(self, opened: OpenStep) -> None:
         """Record the feature maps of the probe images in a separate forward pass."""
-        probe = self._options.probe
-        if probe is None or (opened.probed is not None and opened.probed.pending):
+        has_maps = opened.probed is not None and opened.probed.pending
+        if opened.is_probed if self._is_sharded else has_maps:
             return
-        seen = ActivationCollector(
-            replace(self._reducer, samples=None),
-            self._guard,
-            numbers=False,
-            inputs_drawn=None,
-            normalization=self._options.normalization,
-        )
-        layers = self.registry.layers
-        registry = HookRegistry(self.model, lambda name, _: name in layers)
-        with (
-            self._guard("probe"),
-            self.registry.paused(),
-            registry.listening(seen, sides=self._sides),
-        ):
-            run_side_pass(self.model, probe)
-        opened.probed = seen
+        opened.is_probed = True
+        opened.probed = self._probe.record(self.registry, self._sides)
 
     def _read_kernels(self, opened: OpenStep) -> None:
         every = self._options.kernels_every
-        if not every or self._closed_steps % every or opened.kernels:
+        if not every or self._closed_steps % every or opened.kernels is not None:
             return
+        opened.kernels = ()
         with self._guard("kernels"):
-            opened.kernels = read_kernels(self.registry.layers, self._options.max_channels)
+            most = self._options.max_channels
+            opened.kernels = read_kernels(self.registry.layers, most, self._guard)
 
-    def _assembled(self, opened: OpenStep) -> PendingStep | None:
+    def _assembled(self, opened: OpenStep, parameters: PendingParameters) -> PendingStep | None:
         probed = opened.probed
         parts = StepParts(
             (*opened.live.pending, *(() if probed is None else probed.pending)),
-            self._gradients.pending(),
+            parameters,
             opened.before_clipping,
-            opened.kernels,
+            opened.kernels or (),
             tuple(opened.live.inputs if probed is None else probed.inputs),
         )
         if not parts.measured and not parts.parameters.names:

@@ -18,16 +18,26 @@ from tensorboard.util import tensor_util
 
 from fmapboard.tab_format import unpack
 
-SCRIPT = Path(__file__).with_name("distributed_training.py")
+HERE = Path(__file__).parent
 
 
-def train(kind: str, folder: Path, watched: bool) -> list[dict[str, Any]]:
-    """Train in two processes; what each of them recorded."""
-    folder.mkdir()
+NORMS = {"gradient_norm", "gradient_norm_before_clipping"}
+PICTURES = {"feature_maps_8x3x3x3", "feature_maps_9x8x3x3", "network_input"}
+MISSING = {
+    **dict.fromkeys(("norms", "one gradient", "sent norms"), NORMS),
+    **dict.fromkeys(("hooks", "before the probe", "beside the probe"), PICTURES),
+    "parameters": {"gradient_norm_before_clipping"},
+    "chosen pass": {"gradient_norm"},
+}
+"""What rank 0 cannot write when something fails on rank 1; of everything else it has all tags."""
+
+
+def run_ranks(script: str, kind: str, folder: Path, *arguments: str) -> None:
+    """Run two processes that each train with one half of the batches."""
     port = str(free_port())
     started = [
         subprocess.Popen(
-            [sys.executable, SCRIPT, kind, str(rank), port, folder, str(int(watched))],
+            [sys.executable, HERE / script, kind, str(rank), port, folder, *arguments],
             stderr=subprocess.PIPE,
             text=True,
         )
@@ -35,22 +45,33 @@ def train(kind: str, folder: Path, watched: bool) -> list[dict[str, Any]]:
     ]
     try:
         for process in started:
-            _, errors = process.communicate(timeout=120)  # a deadlock ends here
+            _, errors = process.communicate(timeout=240)  # a deadlock ends here
             assert process.returncode == 0, errors
     finally:
         for process in started:
             process.kill()
             process.communicate()
+
+
+def train(kind: str, folder: Path, watched: bool) -> list[dict[str, Any]]:
+    """Train in two processes; what each of them recorded."""
+    folder.mkdir()
+    run_ranks("distributed_training.py", kind, folder, str(int(watched)))
     return [json.loads((folder / f"seen{rank}.json").read_text()) for rank in range(2)]
 
 
-@pytest.mark.skipif(not torch.distributed.is_available(), reason="torch without distributed")
+def skip_if_not_trainable(kind: str) -> None:
+    if not torch.distributed.is_available():
+        pytest.skip("torch without distributed")
+    if kind == "fsdp" and torch.__version__ < "2.7":
+        pytest.skip("fully_shard of torch 2.6 cannot run on a CPU at all")
+
+
 @pytest.mark.parametrize("kind", ["ddp", "fsdp"])
 def test_ranks_train_as_if_unwatched_and_rank_0_writes_the_true_norms(
     tmp_path: Path, kind: str
 ) -> None:
-    if kind == "fsdp" and torch.__version__ < "2.7":
-        pytest.skip("fully_shard of torch 2.6 cannot run on a CPU at all")
+    skip_if_not_trainable(kind)
     bare = train(kind, tmp_path / "bare", watched=False)
     seen = train(kind, tmp_path / "seen", watched=True)
     assert [rank["state"] for rank in seen] == [rank["state"] for rank in bare]
@@ -87,3 +108,26 @@ def assert_statistics_are_of_both_batches(
             ("mean", both.mean(1)), ("std", both.std(1)),
         ):  # fmt: skip
             assert arrays[f"feature_maps.{name}"] == pytest.approx(expected, rel=1e-4, abs=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["fsdp"])
+@pytest.mark.usefixtures("errors_are_only_logged")
+def test_a_failure_on_one_rank_leaves_the_others_training(tmp_path: Path, kind: str) -> None:
+    skip_if_not_trainable(kind)
+    run_ranks("distributed_faults.py", kind, tmp_path)
+    sane, failing = (json.loads((tmp_path / f"faults{rank}.json").read_text()) for rank in range(2))
+    bare = sane.pop("bare")
+    assert failing.pop("bare") == bare
+    assert {name for name, run in {**sane, **failing}.items() if run["state"] != bare} == set()
+    for name, run in failing.items():
+        assert any("made to fail" in text for text in run["messages"]) == ("none" not in name), name
+    complete = set(sane["none, counted, steps [1]"]["tags"]["1"])
+    assert "gradient_norm_before_clipping/total" in complete
+    for name, run in sane.items():
+        assert list(run["tags"]) == ["0", "1", "2"], name
+        missing = {step: complete - set(tags) for step, tags in run["tags"].items()}
+        what = name.split(",")[0]
+        assert {tag.split("/")[0] for tag in missing["1"]} == MISSING.get(what, set()), name
+        if "[1]" in name:
+            assert not missing["0"], name
+            assert not missing["2"], name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -87,7 +87,11 @@ def _devices(model: nn.Module) -> list[int]:
     return sorted(index for index in found if index is not None)
 
 
-def run_side_pass(model: nn.Module, probe: Any) -> Any:
+def _always() -> bool:
+    return True
+
+
+def run_side_pass(model: nn.Module, probe: Any, may_run: Callable[[], bool] = _always) -> Any:
     """Run the unwrapped model on the probe in eval mode, without gradients or autocast.
 
     Args:
@@ -96,9 +100,10 @@ def run_side_pass(model: nn.Module, probe: Any) -> Any:
         probe: what ``forward`` takes: a tensor, or a tuple of positional arguments. Floating-point
             tensors are moved to the device and dtype of the model's first floating-point parameter,
             other tensors to its device.
+        may_run: called when everything but the pass itself is done; False cancels the pass.
 
     Returns:
-        What ``forward`` returned.
+        What ``forward`` returned; None if the pass was cancelled.
     """
     inner = unwrap(model)
     like = next((p for p in inner.parameters() if p.is_floating_point()), torch.empty(0))
@@ -110,7 +115,7 @@ def run_side_pass(model: nn.Module, probe: Any) -> Any:
         torch.autocast(like.device.type, enabled=False, cache_enabled=False),
     ):
         try:
-            return inner(*moved)
+            return inner(*moved) if may_run() else None
         finally:
             reshard(inner)
 
