@@ -261,7 +261,7 @@ def watch(
         max_bytes_per_step: limit on the disk space of a logged step: tiles shrink, then channels
             are left out, both for the rest of the run.
         reduce_statistics: compute channel statistics over the batches of all ranks, each of which
-            must call ``watch``. Images and histograms are still those of rank 0.
+            must call ``watch``; excludes dropping steps. Images and histograms are rank 0's.
         scale: the range drawn from black to white: that of each ``"channel"``, of the whole
             ``"layer"``, or ``"locked"`` to each channel's range at the first logged step.
         colormap: ``"grey"``, ``"viridis"``, ``"magma"`` or the zero-centered ``"signed"``.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from torch.optim.optimizer import Optimizer
@@ -11,7 +12,9 @@ from torch.optim.optimizer import Optimizer
 from fmapboard.capture.compiled import is_capturing
 from fmapboard.capture.cuda_graphs import CAPTURES, follow_captures
 from fmapboard.capture.open_step import Passes
+from fmapboard.capture.step_parts import PendingStep
 from fmapboard.errors import ConfigurationError, WarnOnce
+from fmapboard.measure.merge_ranks import RankExchange
 from fmapboard.schedule import StepCounter, next_due
 from fmapboard.session import StepSession
 from fmapboard.writers.pipeline import Pipeline
@@ -135,16 +138,28 @@ class Run:
         if is_capturing():
             self.session.abandon()
         elif self.session.open_step is not None:
+            number, exchange = self.session.open_step, self.session.exchange
             pending = self.session.close()
             if pending is not None and self.writes:
                 self.usage.logged += 1
                 self.pipeline.put(pending.to_host, pending.nbytes)
+            elif exchange is not None:
+                nbytes = 0 if pending is None else pending.nbytes
+                self.pipeline.put(partial(_only_share, exchange, number, pending), nbytes)
             self.warn.raise_first()
         self.steps.next += 1
 
     def _count_end(self) -> None:
         self.usage.ended += 1
         self.usage.due += self.session.open_step is not None
+
+
+def _only_share(exchange: RankExchange, number: int, pending: PendingStep | None) -> None:
+    """Take part in a step's exchange of statistics on a rank that does not write the step."""
+    if pending is None:
+        exchange.merged(number, ())
+    else:
+        pending.to_host()
 
 
 class StepBlock:

@@ -22,7 +22,7 @@ from fmapboard.capture.step_parts import PendingStep, StepHeader, StepParts
 from fmapboard.capture.transfer import send
 from fmapboard.capture.weights import read_kernels
 from fmapboard.errors import WarnOnce
-from fmapboard.measure.merge_ranks import over_ranks
+from fmapboard.measure.merge_ranks import RankExchange
 from fmapboard.measure.reducer import Reducer, joined
 from fmapboard.model.activations import activations
 from fmapboard.model.distributed import is_sharded
@@ -49,6 +49,8 @@ class StepSession:
         model: as passed.
         registry: the hooks.
         open_step: the number of the logged step that is open, or None.
+        exchange: merges statistics over ranks: each step that was open must take part, in the
+            worker thread. None if nothing is merged.
     """
 
     def __init__(
@@ -80,6 +82,7 @@ class StepSession:
         self.open_step: int | None = None
         self._closed_steps = 0
         self._is_sharded = is_sharded(model)
+        self.exchange = RankExchange.among_all(warn) if options.reduce_statistics else None
 
     def open(self, step: int, *, passes: Passes, probe_now: bool, any_thread: bool = False) -> None:
         """Begin a logged step: install the hooks.
@@ -263,12 +266,19 @@ class StepSession:
 
         held = list(parts.tensors())
         receive = send(parts, held)
-        # Collective, so it must run here, at the same step on all ranks, not in a worker thread.
-        reduces = self._options.reduce_statistics
-        measured = over_ranks(joined(receive().measured, failed)) if reduces else None
+        exchange = self.exchange
 
         def to_host() -> StepData:
-            return receive().to_host(header, failed, measured)
+            try:
+                received = receive()
+                measured = joined(received.measured, failed)
+            except BaseException:
+                if exchange is not None:
+                    exchange.merged(header.step, ())  # the other ranks wait for this one
+                raise
+            if exchange is not None:
+                measured = exchange.merged(header.step, measured)
+            return received.to_host(header, failed, measured)
 
         return PendingStep(opened.step, sum(tensor.nbytes for tensor in held), to_host)
 

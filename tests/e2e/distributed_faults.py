@@ -14,6 +14,7 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -21,16 +22,20 @@ from unittest import mock
 
 import torch
 import torch.distributed as dist
+from controlled_writers import FullDiskWriter
 from distributed_training import SharedReluNet, full, wrapped
 from torch.nn import functional
 
 import fmapboard
+from fmapboard import session
 from fmapboard.capture import gradients, probe, side_pass, weights
 from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.pass_selection import PassSelection
-from fmapboard.measure import norms
+from fmapboard.measure import merge_ranks, norms
 from fmapboard.measure.reducer import Reducer
+from fmapboard.model import distributed
 from fmapboard.model.distributed import ShardedNames
+from fmapboard.records import LoggedStep
 from fmapboard.session import StepSession
 from fmapboard.writers.memory import MemoryWriter
 
@@ -52,8 +57,13 @@ FAULTS: dict[str, list[tuple[Any, str]]] = {
     "before the probe": [(probe, "ActivationCollector")],
     "beside the probe": [(side_pass, "untouched")],
     "result": [(StepSession, "_assembled")],
+    "transfer": [(session, "send")],
+    "finalized": [(session, "joined")],
+    "shared statistics": [(merge_ranks, "_values_per_channel")],
 }
 """What raises an error on rank 1."""
+ONLY = {"sent norms": "fsdp", "finalized": "ddp", "shared statistics": "ddp"}
+"""Faults of one kind of training only: it alone has what fails."""
 
 
 def failing(broken: Any, name: str, fails: Callable[[], bool]) -> Any:
@@ -79,59 +89,85 @@ class Messages(logging.Handler):
         self.texts.append(record.getMessage())
 
 
-def train(kind: str, watch: Callable[[Any, Any], Any] | None, marked: bool, fault: Any) -> str:
-    """Train on this rank's batches; a hash of the parameters. ``fault(board, step)`` is entered."""
+@dataclass
+class Case:
+    """One training run with a fault on rank 1.
+
+    Attributes:
+        broken: what raises an error there.
+        when: the steps in which it does.
+        marked: steps are marked by hand, not counted.
+        full_disk: rank 0 cannot write step 1.
+        closes: rank 1 closes its logger after step 0.
+        numbers: rank 1 marks its steps from 10 on.
+        timeout: how long a rank waits for another one, in s.
+    """
+
+    broken: list[tuple[Any, str]]
+    when: set[int] = field(default_factory=lambda: {1})
+    marked: bool = True
+    full_disk: bool = False
+    closes: bool = False
+    numbers: bool = False
+    timeout: float = 60.0
+
+
+def train(kind: str, case: Case | None, writer: MemoryWriter, now: list[int]) -> str:
+    """Train on this rank's batches, watched if there is a case; a hash of the parameters."""
     torch.manual_seed(0)
     model = wrapped(SharedReluNet(), kind)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-    board = None if watch is None else watch(model, None if marked else optimizer)
-    torch.manual_seed(dist.get_rank())
+    board = None
+    if case is not None:
+        board = fmapboard.watch(
+            model,
+            writer=writer,
+            optimizer=None if case.marked else optimizer,
+            every=1,
+            kernels=1,
+            activation_gradients=True,
+            probe=torch.zeros(1, 3, 8, 8),
+            reduce_statistics=kind == "ddp",
+        )
+    rank = dist.get_rank()
+    torch.manual_seed(rank)
     batches = [torch.randn(2, 3, 8, 8) for _ in range(STEPS)]
-    for number, x in enumerate(batches):
-        with ExitStack() as around:
-            around.enter_context(fault(number))
-            if board is not None and marked:
-                around.enter_context(board.step(number))
+    for now[0], x in enumerate(batches):
+        with ExitStack() as step:
+            if board is not None and case.marked:
+                step.enter_context(board.step(now[0] + 10 * rank * case.numbers))
             optimizer.zero_grad()
             loss = functional.cross_entropy(model(x), torch.tensor([0, 1]))
             loss.backward()
             if board is not None:
                 board.before_clipping()
             optimizer.step()
+        if board is not None:
+            board.flush()  # the worker thread fails in this step, too
+            if case.closes and rank == 1:
+                board.close()
     if board is not None:
         board.close()
     state = b"".join(full(p.detach()).numpy().tobytes() for p in model.parameters())
     return hashlib.sha256(state).hexdigest()
 
 
-def watched(kind: str, broken: list[tuple[Any, str]], marked: bool, when: set[int]) -> Any:
+def watched(kind: str, case: Case) -> dict[str, Any]:
     """Train while fmapboard fails on rank 1; hash, messages and tags of the written steps."""
-    writer, messages, now = MemoryWriter(), Messages(), [-1]
-
-    def watch(model: Any, optimizer: Any) -> Any:
-        return fmapboard.watch(
-            model,
-            writer=writer,
-            optimizer=optimizer,
-            every=1,
-            kernels=1,
-            activation_gradients=True,
-            probe=torch.zeros(1, 3, 8, 8),
-        )
-
-    def fault(number: int) -> ExitStack:
-        now[0] = number
-        return ExitStack()
+    messages, now = Messages(), [-1]
+    writer = FullDiskWriter(1) if case.full_disk else MemoryWriter()
 
     def fails() -> bool:
-        return dist.get_rank() == 1 and now[0] in when
+        return dist.get_rank() == 1 and now[0] in case.when
 
     fmapboard_log = logging.getLogger("fmapboard")
     fmapboard_log.addHandler(messages)
     with ExitStack() as patches:
-        for place, name in broken:
+        limit = timedelta(seconds=case.timeout)
+        patches.enter_context(mock.patch.object(distributed, "TIMEOUT", limit))
+        for place, name in case.broken:
             patches.enter_context(failing(place, name, fails))
-        state = train(kind, watch, marked, fault)
+        state = train(kind, case, writer, now)
     fmapboard_log.removeHandler(messages)
     tags = {
         str(step.step): sorted(
@@ -139,7 +175,36 @@ def watched(kind: str, broken: list[tuple[Any, str]], marked: bool, when: set[in
         )
         for step in writer.steps
     }
-    return {"state": state, "messages": messages.texts, "tags": tags}
+    means = {str(step.step): mean_of_stem(step) for step in writer.steps}
+    return {"state": state, "messages": messages.texts, "tags": tags, "means": means}
+
+
+def mean_of_stem(step: LoggedStep) -> list[float]:
+    """The mean of each channel of the first convolution."""
+    for measured in step.statistics:
+        if (measured.layer_call.layer, measured.kind) == ("stem", "feature_maps"):
+            assert measured.statistics is not None
+            return measured.statistics.mean.tolist()
+    return []
+
+
+def cases(kind: str) -> dict[str, Case]:
+    """All runs: each fault in one step and in every step, and faults in what the ranks exchange."""
+    found = {
+        f"{name}, {'marked' if marked else 'counted'}, steps {sorted(when)}": Case(
+            broken, when, marked
+        )
+        for name, broken in FAULTS.items()
+        if ONLY.get(name, kind) == kind
+        for marked in (False, True)
+        for when in ({1}, set(range(STEPS)))
+    }
+    if kind == "ddp":
+        found["full disk"] = Case([], full_disk=True)
+        found["early close"] = Case([], closes=True, timeout=2.0)
+        found["other numbers"] = Case([], numbers=True)
+        found["exchange"] = Case([(dist, "all_gather_object")], timeout=2.0)
+    return found
 
 
 def main(kind: str, rank: int, port: str, folder: Path) -> None:
@@ -147,16 +212,13 @@ def main(kind: str, rank: int, port: str, folder: Path) -> None:
     torch.set_num_threads(1)
     limit = timedelta(seconds=30)  # a rank that is left waiting fails
     dist.init_process_group("gloo", rank=rank, world_size=2, timeout=limit)
-    found: dict[str, Any] = {"bare": train(kind, None, False, lambda number: ExitStack())}
-    for name, broken in FAULTS.items():
-        for marked in (False, True):
-            for when in ({1}, set(range(STEPS))):
-                label = f"{name}, {'marked' if marked else 'counted'}, steps {sorted(when)}"
-                try:
-                    found[label] = watched(kind, broken, marked, when)
-                except BaseException as error:
-                    sys.stderr.write(f"rank {rank}: {label}: {error}\n")
-                    raise
+    found: dict[str, Any] = {"bare": train(kind, None, MemoryWriter(), [0])}
+    for label, case in cases(kind).items():
+        try:
+            found[label] = watched(kind, case)
+        except BaseException as error:
+            sys.stderr.write(f"rank {rank}: {label}: {error}\n")
+            raise
     (folder / f"faults{rank}.json").write_text(json.dumps(found))
     dist.barrier()
     sys.stderr.flush()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -31,6 +32,12 @@ MISSING = {
 }
 """What rank 0 cannot write when something fails on rank 1; of everything else it has all tags."""
 
+ALONE = {
+    *("hooks", "parameters", "chosen pass", "result", "transfer", "finalized"),
+    "shared statistics",
+}
+"""What leaves rank 1 without statistics to share at step 1."""
+
 
 def run_ranks(script: str, kind: str, folder: Path, *arguments: str) -> None:
     """Run two processes that each train with one half of the batches."""
@@ -40,6 +47,7 @@ def run_ranks(script: str, kind: str, folder: Path, *arguments: str) -> None:
             [sys.executable, HERE / script, kind, str(rank), port, folder, *arguments],
             stderr=subprocess.PIPE,
             text=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )
         for rank in range(2)
     ]
@@ -110,15 +118,24 @@ def assert_statistics_are_of_both_batches(
             assert arrays[f"feature_maps.{name}"] == pytest.approx(expected, rel=1e-4, abs=1e-6)
 
 
-@pytest.mark.parametrize("kind", ["fsdp"])
-@pytest.mark.usefixtures("errors_are_only_logged")
-def test_a_failure_on_one_rank_leaves_the_others_training(tmp_path: Path, kind: str) -> None:
+Runs = dict[str, dict[str, Any]]
+
+
+def train_with_faults(kind: str, folder: Path) -> tuple[Runs, Runs]:
+    """What rank 0 and rank 1 recorded, of which rank 1 fails; both trained as if unwatched."""
     skip_if_not_trainable(kind)
-    run_ranks("distributed_faults.py", kind, tmp_path)
-    sane, failing = (json.loads((tmp_path / f"faults{rank}.json").read_text()) for rank in range(2))
+    run_ranks("distributed_faults.py", kind, folder)
+    sane, failing = (json.loads((folder / f"faults{rank}.json").read_text()) for rank in range(2))
     bare = sane.pop("bare")
     assert failing.pop("bare") == bare
-    assert {name for name, run in {**sane, **failing}.items() if run["state"] != bare} == set()
+    assert {name for name, run in sane.items() if run["state"] != bare} == set()
+    assert {name for name, run in failing.items() if run["state"] != bare} == set()
+    return sane, failing
+
+
+@pytest.mark.usefixtures("errors_are_only_logged")
+def test_a_failure_on_one_rank_of_fsdp_leaves_the_others_training(tmp_path: Path) -> None:
+    sane, failing = train_with_faults("fsdp", tmp_path)
     for name, run in failing.items():
         assert any("made to fail" in text for text in run["messages"]) == ("none" not in name), name
     complete = set(sane["none, counted, steps [1]"]["tags"]["1"])
@@ -131,3 +148,32 @@ def test_a_failure_on_one_rank_leaves_the_others_training(tmp_path: Path, kind: 
         if "[1]" in name:
             assert not missing["0"], name
             assert not missing["2"], name
+
+
+@pytest.mark.usefixtures("errors_are_only_logged")
+def test_statistics_are_merged_again_at_the_step_after_a_failure_on_one_rank(
+    tmp_path: Path,
+) -> None:
+    sane, failing = train_with_faults("ddp", tmp_path)
+    reference = sane["none, marked, steps [1]"]
+    complete = {step: set(tags) for step, tags in reference["tags"].items()}
+    special = {"full disk", "early close", "other numbers", "exchange"}
+    for name, run in sane.items():
+        if name in special:
+            continue
+        assert run["messages"] == [], name
+        assert {step: set(tags) for step, tags in run["tags"].items()} == complete, name
+        other = {step for step in complete if run["means"][step] != reference["means"][step]}
+        if name.endswith("marked, steps [1]"):
+            what = name.split(",")[0]
+            # After three errors in all, a layer is not hooked any more.
+            assert other == ({"1", "2"} if what == "a hook" else {"1"} if what in ALONE else set())
+    assert sane["full disk"]["means"] == {s: reference["means"][s] for s in ("0", "2")}
+    for name in ("early close", "exchange"):
+        (message,) = sane[name]["messages"]
+        assert "from step 1 on, statistics are those of this rank's batch" in message
+        assert sane[name]["means"]["0"] == reference["means"]["0"]
+        assert sane[name]["means"]["1"] != reference["means"]["1"]
+    for run in (sane["other numbers"], failing["other numbers"]):
+        assert "the ranks are at different steps: [0, 10]" in run["messages"][0]
+        assert len(run["messages"]) == 1
