@@ -10,6 +10,7 @@ from typing import Protocol
 from torch import nn
 from torch.utils.hooks import RemovableHandle
 
+from fmapboard.capture.cuda_graphs import CAPTURES
 from fmapboard.errors import WarnOnce
 from fmapboard.run import Run
 from fmapboard.writers.pipeline import Pipeline
@@ -43,11 +44,11 @@ class End:
     explains: bool = True
 
     def __call__(self) -> None:
-        """Clean up; called once."""
+        """Clean up; called once. In a CUDA graph's capture, steps are written after it."""
         for handle in self.handles:
             handle.remove()
         self.run.session.abandon()
-        self.pipeline.close()
+        CAPTURES.after(self.pipeline.close)
         why = self.run.usage.why_nothing(self.run.steps)
         if why is not None and self.explains and self.run.writes:
             self.run.warn.warn("nothing logged", why)

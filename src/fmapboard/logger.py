@@ -69,7 +69,7 @@ class FeatureMapLogger:
         takes_part = writes or options.reduce_statistics or is_sharded(model)
         steps = StepCounter(schedule if takes_part else never, options.start_step)
         session = StepSession(model, layers, options, scaler, warn)
-        check_probe(model, session.probe)
+        check_probe(model, session.probe_pass.probe)
         close_earlier(model, options.name, warn)
         writer = open_writer() if writes else MemoryWriter()
         pipeline = Pipeline(writer, options, warn)
@@ -178,7 +178,7 @@ class FeatureMapLogger:
 
     def flush(self) -> None:
         """Wait until TensorBoard can read every step logged so far."""
-        self._run.pipeline.flush()
+        self._run.flush()
         self._run.warn.raise_first()
 
     def close(self) -> None:
@@ -261,7 +261,7 @@ def watch(
         max_bytes_per_step: limit on the disk space of a logged step: tiles shrink, then channels
             are left out, both for the rest of the run.
         reduce_statistics: compute channel statistics over the batches of all ranks, each of which
-            must call ``watch``. Images and histograms are still those of rank 0.
+            must call ``watch``; excludes dropping steps. Images and histograms are rank 0's.
         scale: the range drawn from black to white: that of each ``"channel"``, of the whole
             ``"layer"``, or ``"locked"`` to each channel's range at the first logged step.
         colormap: ``"grey"``, ``"viridis"``, ``"magma"`` or the zero-centered ``"signed"``.

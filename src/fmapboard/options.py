@@ -103,6 +103,11 @@ class Options:
         as_schedule(self.every)
         object.__setattr__(self, "start_step", step_number(self.start_step, "start_step"))
         self._need_bool("inputs", "activation_gradients", "reduce_statistics")
+        if self.reduce_statistics and self.when_full == "drop_oldest":
+            raise ConfigurationError(
+                "reduce_statistics=True and when_full='drop_oldest' are mutually exclusive: each "
+                "rank would drop other steps; use when_full='wait'"
+            )
         kernels = whole_number(self.kernels)
         if not isinstance(self.kernels, bool) and (kernels is None or kernels < 0):
             raise ConfigurationError(

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from torch.optim.optimizer import Optimizer
 
 from fmapboard.capture.compiled import is_capturing
+from fmapboard.capture.cuda_graphs import CAPTURES, follow_captures
 from fmapboard.capture.open_step import Passes
+from fmapboard.capture.step_parts import PendingStep
 from fmapboard.errors import ConfigurationError, WarnOnce
+from fmapboard.measure.merge_ranks import RankExchange
 from fmapboard.schedule import StepCounter, next_due
 from fmapboard.session import StepSession
 from fmapboard.writers.pipeline import Pipeline
@@ -90,6 +94,7 @@ class Run:
         """
         if is_capturing():
             return
+        follow_captures()
         self.session.open(
             self.steps.next, passes=passes, probe_now=probe_now, any_thread=any_thread
         )
@@ -108,7 +113,21 @@ class Run:
         """Discard the open step after an exception, and write the ones before it."""
         self._count_end()
         self.session.abandon()
-        self.pipeline.flush()
+        self.flush()
+
+    def flush(self) -> None:
+        """Wait until every step handed over so far can be read.
+
+        While this thread captures a CUDA graph it returns at once: the worker thread waits for the
+        end of the capture.
+        """
+        if is_capturing() or CAPTURES.is_open_here():
+            self.warn.warn(
+                "flush in a capture",
+                "steps are not flushed while a CUDA graph is captured; flush after the capture",
+            )
+        else:
+            self.pipeline.flush()
 
     def close_step(self) -> None:
         """End the current step, and hand it to the pipeline if it is logged.
@@ -119,16 +138,28 @@ class Run:
         if is_capturing():
             self.session.abandon()
         elif self.session.open_step is not None:
+            number, exchange = self.session.open_step, self.session.exchange
             pending = self.session.close()
             if pending is not None and self.writes:
                 self.usage.logged += 1
                 self.pipeline.put(pending.to_host, pending.nbytes)
+            elif exchange is not None:
+                nbytes = 0 if pending is None else pending.nbytes
+                self.pipeline.put(partial(_only_share, exchange, number, pending), nbytes)
             self.warn.raise_first()
         self.steps.next += 1
 
     def _count_end(self) -> None:
         self.usage.ended += 1
         self.usage.due += self.session.open_step is not None
+
+
+def _only_share(exchange: RankExchange, number: int, pending: PendingStep | None) -> None:
+    """Take part in a step's exchange of statistics on a rank that does not write the step."""
+    if pending is None:
+        exchange.merged(number, ())
+    else:
+        pending.to_host()
 
 
 class StepBlock:

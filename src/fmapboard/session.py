@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
 from typing import Any
 
 from torch import nn
 from torch.optim.optimizer import Optimizer
 
 from fmapboard.capture.collector import ActivationCollector
-from fmapboard.capture.gradients import GradientReader
+from fmapboard.capture.gradients import GradientReader, PendingParameters
 from fmapboard.capture.guard import CONSEQUENCE, Guard, Stopwatch
 from fmapboard.capture.hints import Hints
 from fmapboard.capture.hooks import HookRegistry
@@ -18,12 +17,12 @@ from fmapboard.capture.loss_scale import LossScale
 from fmapboard.capture.open_step import OpenStep, Passes
 from fmapboard.capture.pass_selection import PassSelection
 from fmapboard.capture.passes import Side
-from fmapboard.capture.side_pass import Probe, run_side_pass
+from fmapboard.capture.probe import ProbePass
 from fmapboard.capture.step_parts import PendingStep, StepHeader, StepParts
 from fmapboard.capture.transfer import Transfer
 from fmapboard.capture.weights import read_kernels
 from fmapboard.errors import WarnOnce
-from fmapboard.measure.merge_ranks import over_ranks
+from fmapboard.measure.merge_ranks import RankExchange
 from fmapboard.measure.pending import joined
 from fmapboard.measure.reducer import Reducer
 from fmapboard.model.activations import activations
@@ -50,8 +49,10 @@ class StepSession:
     Attributes:
         model: as passed.
         registry: the hooks.
-        probe: the images of ``probe=``, or None.
+        probe_pass: draws the images of ``probe=``.
         open_step: the number of the logged step that is open, or None.
+        exchange: merges statistics over ranks: each step that was open must take part, in the
+            worker thread. None if nothing is merged.
     """
 
     def __init__(
@@ -65,7 +66,6 @@ class StepSession:
         self._guard = Guard(warn)
         self._loss_scale = LossScale(scaler)
         self._transfer = Transfer(warn)
-        self.probe = None if options.probe is None else Probe(options.probe)
         self._reducer = Reducer.for_model(
             model,
             samples=options.samples,
@@ -77,6 +77,7 @@ class StepSession:
             unsettled=set(),
         )
         own = own_parameters(model, self.registry.layers)
+        self.probe_pass = ProbePass(model, options, self._reducer, self._guard)
         self._gradients = GradientReader(model, own, self._guard)
         self._selection = PassSelection(model, self._guard)
         self._hints = Hints(warn, self._gradients, self._loss_scale, self._selection)
@@ -85,6 +86,7 @@ class StepSession:
         self.open_step: int | None = None
         self._closed_steps = 0
         self._is_sharded = is_sharded(model)
+        self.exchange = RankExchange.among_all(warn) if options.reduce_statistics else None
 
     def open(self, step: int, *, passes: Passes, probe_now: bool, any_thread: bool = False) -> None:
         """Begin a logged step: install the hooks.
@@ -101,11 +103,12 @@ class StepSession:
         self._loss_scale.step_opens()
         self._open = opened = OpenStep(step, passes, self._collector(), self._guard.stopwatch)
         self.open_step = step
-        with self._guard("arming"):
+        with self._guard("replaced layers"):
             self._hints.layers_gone(step, self.registry.follow_replacements(activations))
-            if probe_now:
-                self._draw_probe(opened)
-            follows = passes != "evaluation"
+        if probe_now:
+            self._draw_probe(opened)
+        follows = passes != "evaluation"
+        with self._guard("arming"):
             if follows:
                 self._gradients.arm(self._read_weights, self._choose_pass)
             trainable = () if self._is_sharded or not follows else self._gradients.trainable
@@ -130,13 +133,15 @@ class StepSession:
         with self._guard("logged step"):
             self.registry.disarm()
             self._gradients.disarm()
-            self._read_kernels(opened)
+        # Collective if parameters are sharded, so outside of what can fail on one rank alone.
+        self._read_kernels(opened)
+        parameters = self._gradients.pending()
+        with self._guard("logged step"):
             self._choose_pass()
             self._explain(opened)
-            pending = self._assembled(opened)
+            pending = self._assembled(opened, parameters)
         self.abandon()
-        if pending is not None:
-            self._closed_steps += 1
+        self._closed_steps += pending is not None or self._is_sharded
         return pending
 
     def abandon(self) -> None:
@@ -220,7 +225,7 @@ class StepSession:
         """Discard what was read if an optimizer stepped before the recorded pass."""
         if not self._gradients.pass_begins():
             return
-        opened.probed, opened.kernels = None, ()
+        opened.probed, opened.is_probed, opened.kernels = None, False, None
         self._hints.stepped_too_early(opened.step)
 
     def _read_weights(self) -> None:
@@ -231,40 +236,28 @@ class StepSession:
 
     def _draw_probe(self, opened: OpenStep) -> None:
         """Record the feature maps of the probe images in a separate forward pass."""
-        probe = self.probe
-        if probe is None or (opened.probed is not None and opened.probed.pending):
+        has_maps = opened.probed is not None and opened.probed.pending
+        if opened.is_probed if self._is_sharded else has_maps:
             return
-        seen = ActivationCollector(
-            replace(self._reducer, samples=None),
-            self._guard,
-            numbers=False,
-            inputs_drawn=None,
-            normalization=self._options.normalization,
-        )
-        layers = self.registry.layers
-        registry = HookRegistry(self.model, lambda name, _: name in layers)
-        with (
-            self._guard("probe"),
-            self.registry.paused(),
-            registry.listening(seen, sides=self._sides),
-        ):
-            run_side_pass(self.model, probe)
-        opened.probed = seen
+        opened.is_probed = True
+        opened.probed = self.probe_pass.record(self.registry, self._sides)
 
     def _read_kernels(self, opened: OpenStep) -> None:
         every = self._options.kernels_every
-        if not every or self._closed_steps % every or opened.kernels:
+        if not every or self._closed_steps % every or opened.kernels is not None:
             return
+        opened.kernels = ()
         with self._guard("kernels"):
-            opened.kernels = read_kernels(self.registry.layers, self._options.max_channels)
+            most = self._options.max_channels
+            opened.kernels = read_kernels(self.registry.layers, most, self._guard)
 
-    def _assembled(self, opened: OpenStep) -> PendingStep | None:
+    def _assembled(self, opened: OpenStep, parameters: PendingParameters) -> PendingStep | None:
         probed = opened.probed
         parts = StepParts(
             (*opened.live.pending, *(() if probed is None else probed.pending)),
-            self._gradients.pending(),
+            parameters,
             opened.before_clipping,
-            opened.kernels,
+            opened.kernels or (),
             tuple(opened.live.inputs if probed is None else probed.inputs),
             self._loss_scale.step_closes(self._gradients.fused),
         )
@@ -278,12 +271,19 @@ class StepSession:
 
         held = list(parts.tensors())
         receive = self._transfer(parts, held)
-        # Collective, so it must run here, at the same step on all ranks, not in a worker thread.
-        reduces = self._options.reduce_statistics
-        measured = over_ranks(joined(receive().measured, failed)) if reduces else None
+        exchange = self.exchange
 
         def to_host() -> StepData:
-            return receive().to_host(header, failed, measured)
+            try:
+                received = receive()
+                measured = joined(received.measured, failed)
+            except BaseException:
+                if exchange is not None:
+                    exchange.merged(header.step, ())  # the other ranks wait for this one
+                raise
+            if exchange is not None:
+                measured = exchange.merged(header.step, measured)
+            return received.to_host(header, failed, measured)
 
         return PendingStep(opened.step, sum(tensor.nbytes for tensor in held), to_host)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -12,13 +14,30 @@ from simulated_device import Machine, move, moved, simulated_device
 from torch import nn
 
 import fmapboard
+from fmapboard.capture.cuda_graphs import CAPTURES
 from fmapboard.writers.memory import MemoryWriter
 
 Capture = Callable[[], Any]
+LIMIT = 30.0  # s; only broken code takes that long
 
 
 @pytest.fixture
-def capture(monkeypatch: pytest.MonkeyPatch) -> Capture:
+def graph() -> Any:
+    """Begins and ends captures, as a `torch.cuda.CUDAGraph` does."""
+
+    class Graph:
+        def capture_begin(self) -> None:
+            return
+
+        def capture_end(self) -> None:
+            return
+
+    CAPTURES.follow(Graph)
+    return Graph()
+
+
+@pytest.fixture
+def capture(monkeypatch: pytest.MonkeyPatch, graph: Any) -> Capture:
     """A ``with`` block in which the current stream captures."""
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
     capturing = [False]
@@ -26,9 +45,11 @@ def capture(monkeypatch: pytest.MonkeyPatch) -> Capture:
 
     @contextmanager
     def captured() -> Iterator[None]:
+        graph.capture_begin()
         capturing[0] = True
         yield
         capturing[0] = False
+        graph.capture_end()
 
     return captured
 
@@ -110,3 +131,72 @@ def test_a_step_that_ends_in_a_capture_is_not_logged(capture: Capture) -> None:
             assert launches(machine, board.end_step) == 0
         board.close()
     assert writer.steps == []
+
+
+@pytest.mark.usefixtures("errors_are_only_logged")
+def test_no_event_is_waited_for_while_a_graph_of_another_thread_is_captured(
+    monkeypatch: pytest.MonkeyPatch, graph: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    writer = MemoryWriter()
+    waits: list[str] = []
+    monkeypatch.setattr(CAPTURES, "_limit", 0.0)  # so that the worker gives the step up
+    with simulated_device():
+        training = Training()
+        board = fmapboard.watch(
+            training.model, writer=writer, optimizer=training.optimizer, every=1
+        )
+        event = torch.get_device_module("cuda").Event
+        synchronize = event.synchronize
+
+        def noted(self: object) -> None:
+            waits.append(threading.current_thread().name)
+            synchronize(self)
+
+        monkeypatch.setattr(event, "synchronize", noted)
+        thread = threading.Thread(target=graph.capture_begin)
+        thread.start()
+        thread.join(LIMIT)
+        training.step()
+        board.flush()
+        assert waits == []
+        assert "a CUDA graph was still being captured" in caplog.text
+        graph.capture_end()
+        training.step()
+        board.close()
+    assert waits == ["fmapboard"]
+    assert [step.step for step in writer.steps] == [1]
+
+
+def test_flush_and_close_inside_a_capture_return_and_the_steps_are_written_after_it(
+    capture: Capture, caplog: pytest.LogCaptureFixture
+) -> None:
+    writer = MemoryWriter()
+    with simulated_device():
+        training = Training()
+        board = fmapboard.watch(
+            training.model, writer=writer, optimizer=training.optimizer, every=1
+        )
+        training.step()
+        with capture(), caplog.at_level(logging.WARNING):
+            board.flush()
+            board.flush()
+            board.close()
+        assert [record.getMessage() for record in caplog.records] == [
+            "fmapboard: steps are not flushed while a CUDA graph is captured; flush after the "
+            "capture"
+        ]
+        assert [step.step for step in writer.steps] == [0]
+        assert board.is_closed
+
+
+def test_an_exception_inside_a_capture_does_not_wait_for_the_steps(capture: Capture) -> None:
+    writer = MemoryWriter()
+    with simulated_device():
+        training = Training()
+        board = fmapboard.watch(training.model, writer=writer, every=1)
+        with board.step(0):
+            training.step()
+        with capture(), pytest.raises(ZeroDivisionError), board.step(1):
+            1 / 0  # noqa: B018
+        board.close()
+    assert [step.step for step in writer.steps] == [0]

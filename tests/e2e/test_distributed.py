@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -18,39 +19,67 @@ from tensorboard.util import tensor_util
 
 from fmapboard.tab_format import unpack
 
-SCRIPT = Path(__file__).with_name("distributed_training.py")
+HERE = Path(__file__).parent
 
 
-def train(kind: str, folder: Path, watched: bool) -> list[dict[str, Any]]:
-    """Train in two processes; what each of them recorded."""
-    folder.mkdir()
+NORMS = {"gradient_norm", "gradient_norm_before_clipping"}
+PICTURES = {"feature_maps_8x3x3x3", "feature_maps_9x8x3x3", "network_input"}
+MISSING = {
+    **dict.fromkeys(("norms", "one gradient", "sent norms"), NORMS),
+    **dict.fromkeys(("hooks", "before the probe", "beside the probe"), PICTURES),
+    "parameters": {"gradient_norm_before_clipping"},
+    "chosen pass": {"gradient_norm"},
+}
+"""What rank 0 cannot write when something fails on rank 1; of everything else it has all tags."""
+
+ALONE = {
+    *("hooks", "parameters", "chosen pass", "result", "transfer", "finalized"),
+    "shared statistics",
+}
+"""What leaves rank 1 without statistics to share at step 1."""
+
+
+def run_ranks(script: str, kind: str, folder: Path, *arguments: str) -> None:
+    """Run two processes that each train with one half of the batches."""
     port = str(free_port())
     started = [
         subprocess.Popen(
-            [sys.executable, SCRIPT, kind, str(rank), port, folder, str(int(watched))],
+            [sys.executable, HERE / script, kind, str(rank), port, folder, *arguments],
             stderr=subprocess.PIPE,
             text=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )
         for rank in range(2)
     ]
     try:
         for process in started:
-            _, errors = process.communicate(timeout=120)  # a deadlock ends here
+            _, errors = process.communicate(timeout=240)  # a deadlock ends here
             assert process.returncode == 0, errors
     finally:
         for process in started:
             process.kill()
             process.communicate()
+
+
+def train(kind: str, folder: Path, watched: bool) -> list[dict[str, Any]]:
+    """Train in two processes; what each of them recorded."""
+    folder.mkdir()
+    run_ranks("distributed_training.py", kind, folder, str(int(watched)))
     return [json.loads((folder / f"seen{rank}.json").read_text()) for rank in range(2)]
 
 
-@pytest.mark.skipif(not torch.distributed.is_available(), reason="torch without distributed")
+def skip_if_not_trainable(kind: str) -> None:
+    if not torch.distributed.is_available():
+        pytest.skip("torch without distributed")
+    if kind == "fsdp" and torch.__version__ < "2.7":
+        pytest.skip("fully_shard of torch 2.6 cannot run on a CPU at all")
+
+
 @pytest.mark.parametrize("kind", ["ddp", "fsdp"])
 def test_ranks_train_as_if_unwatched_and_rank_0_writes_the_true_norms(
     tmp_path: Path, kind: str
 ) -> None:
-    if kind == "fsdp" and torch.__version__ < "2.7":
-        pytest.skip("fully_shard of torch 2.6 cannot run on a CPU at all")
+    skip_if_not_trainable(kind)
     bare = train(kind, tmp_path / "bare", watched=False)
     seen = train(kind, tmp_path / "seen", watched=True)
     assert [rank["state"] for rank in seen] == [rank["state"] for rank in bare]
@@ -87,3 +116,64 @@ def assert_statistics_are_of_both_batches(
             ("mean", both.mean(1)), ("std", both.std(1)),
         ):  # fmt: skip
             assert arrays[f"feature_maps.{name}"] == pytest.approx(expected, rel=1e-4, abs=1e-6)
+
+
+Runs = dict[str, dict[str, Any]]
+
+
+def train_with_faults(kind: str, folder: Path) -> tuple[Runs, Runs]:
+    """What rank 0 and rank 1 recorded, of which rank 1 fails; both trained as if unwatched."""
+    skip_if_not_trainable(kind)
+    run_ranks("distributed_faults.py", kind, folder)
+    sane, failing = (json.loads((folder / f"faults{rank}.json").read_text()) for rank in range(2))
+    bare = sane.pop("bare")
+    assert failing.pop("bare") == bare
+    assert {name for name, run in sane.items() if run["state"] != bare} == set()
+    assert {name for name, run in failing.items() if run["state"] != bare} == set()
+    return sane, failing
+
+
+@pytest.mark.usefixtures("errors_are_only_logged")
+def test_a_failure_on_one_rank_of_fsdp_leaves_the_others_training(tmp_path: Path) -> None:
+    sane, failing = train_with_faults("fsdp", tmp_path)
+    for name, run in failing.items():
+        assert any("made to fail" in text for text in run["messages"]) == ("none" not in name), name
+    complete = set(sane["none, counted, steps [1]"]["tags"]["1"])
+    assert "gradient_norm_before_clipping/total" in complete
+    for name, run in sane.items():
+        assert list(run["tags"]) == ["0", "1", "2"], name
+        missing = {step: complete - set(tags) for step, tags in run["tags"].items()}
+        what = name.split(",")[0]
+        assert {tag.split("/")[0] for tag in missing["1"]} == MISSING.get(what, set()), name
+        if "[1]" in name:
+            assert not missing["0"], name
+            assert not missing["2"], name
+
+
+@pytest.mark.usefixtures("errors_are_only_logged")
+def test_statistics_are_merged_again_at_the_step_after_a_failure_on_one_rank(
+    tmp_path: Path,
+) -> None:
+    sane, failing = train_with_faults("ddp", tmp_path)
+    reference = sane["none, marked, steps [1]"]
+    complete = {step: set(tags) for step, tags in reference["tags"].items()}
+    special = {"full disk", "early close", "other numbers", "exchange"}
+    for name, run in sane.items():
+        if name in special:
+            continue
+        assert run["messages"] == [], name
+        assert {step: set(tags) for step, tags in run["tags"].items()} == complete, name
+        other = {step for step in complete if run["means"][step] != reference["means"][step]}
+        if name.endswith("marked, steps [1]"):
+            what = name.split(",")[0]
+            # After three errors in all, a layer is not hooked any more.
+            assert other == ({"1", "2"} if what == "a hook" else {"1"} if what in ALONE else set())
+    assert sane["full disk"]["means"] == {s: reference["means"][s] for s in ("0", "2")}
+    for name in ("early close", "exchange"):
+        (message,) = sane[name]["messages"]
+        assert "from step 1 on, statistics are those of this rank's batch" in message
+        assert sane[name]["means"]["0"] == reference["means"]["0"]
+        assert sane[name]["means"]["1"] != reference["means"]["1"]
+    for run in (sane["other numbers"], failing["other numbers"]):
+        assert "the ranks are at different steps: [0, 10]" in run["messages"][0]
+        assert len(run["messages"]) == 1

@@ -62,3 +62,8 @@ def test_a_normalization_that_is_not_a_pair_is_refused(given: Any) -> None:
 def test_gray_means_grey() -> None:
     assert Options.of(colormap="gray") == Options.of(colormap="grey")
     assert palette("gray").name == "grey"
+
+
+def test_statistics_of_all_ranks_exclude_dropped_steps() -> None:
+    with pytest.raises(ConfigurationError, match="each rank would drop other steps"):
+        Options(reduce_statistics=True, when_full="drop_oldest")

@@ -16,7 +16,7 @@ from fmapboard.capture.optimizers import in_no_optimizer
 from fmapboard.capture.parameter_samples import Samples, sample_parameters
 from fmapboard.measure.norms import NO_NORMS, GradientNorms, PendingNorms
 from fmapboard.measure.subsample import PendingSample
-from fmapboard.model.distributed import local
+from fmapboard.model.distributed import local, sharded_names
 from fmapboard.model.layers import clean_name, unwrap
 from fmapboard.records import NONE, Nonfinite, Parameter
 
@@ -96,11 +96,10 @@ class GradientReader:
         self._hook = OptimizerHook(self)
         self._samples: Samples = {}
         self.stepped = self.skipped = False
-        self._names: dict[int, str] = {}
-        self.trainable: tuple[nn.Parameter, ...] = ()
         self._notify_step: Callable[[], None] = _nothing
         self._notify_complete: Callable[[], None] = _nothing
         self._forget()
+        self._list_parameters()
 
     def arm(
         self,
@@ -114,13 +113,17 @@ class GradientReader:
                 first one after a step was discarded by ``pass_begins``.
             complete: called in each step on the model's parameters, once the gradients are final.
         """
-        # Listed again for each logged step: parameters may have been replaced.
+        self._notify_step, self._notify_complete = about_to_step or _nothing, complete or _nothing
+        self._forget()
+        self._hook.arm()  # first: without it, this rank would miss the collectives of the others
+        self._list_parameters()
+
+    def _list_parameters(self) -> None:
+        """List the parameters, again for each logged step: they may have been replaced."""
         named = list(self._model.named_parameters())
         self._names = {id(p): clean_name(name) for name, p in named}
         self.trainable = tuple(p for _, p in named if p.requires_grad)
-        self._notify_step, self._notify_complete = about_to_step or _nothing, complete or _nothing
-        self._forget()
-        self._hook.arm()
+        self._sharded = sharded_names({self._names[id(p)]: p for _, p in named})
 
     def disarm(self) -> None:
         """Stop listening to optimizer steps."""
@@ -151,15 +154,16 @@ class GradientReader:
         Collective if parameters are sharded: every rank must call it.
         """
         found = GradientNorms()
-        gradients = {
-            clean_name(name): parameter.grad
-            for name, parameter in self._model.named_parameters()
-            if parameter.grad is not None
-        }
-        for kind, own in _by_device_type(gradients):
-            with aside(kind):
-                found.read(own)
-        return found.pending()
+        with self._guard("gradients before clipping"):
+            gradients = {
+                clean_name(name): parameter.grad
+                for name, parameter in self._model.named_parameters()
+                if parameter.grad is not None
+            }
+            for kind, own in _by_device_type(gradients):
+                with aside(kind):
+                    found.read(own)
+        return found.pending(self._sharded)
 
     def pending(self) -> PendingParameters:
         """Everything read in this logged step, in the model's order.
@@ -167,13 +171,14 @@ class GradientReader:
         Norms are of whole gradients, histogram samples of this process's shard. Collective if
         parameters are sharded: every rank must call it.
         """
+        norms = NO_NORMS
         if self.stepped:
             with self._guard("gradients"):
                 self._read_what_no_optimizer_holds()
+        with self._guard("gradients"):
+            norms = self._norms.pending(self._sharded)
         names = tuple(name for name in self._names.values() if self._was_read(name))
-        return PendingParameters(
-            names, self._norms.pending(), dict(self._samples), dict(self._norms.nonfinite)
-        )
+        return PendingParameters(names, norms, dict(self._samples), dict(self._norms.nonfinite))
 
     def unoptimized(self) -> list[str]:
         """Names of the trainable parameters that no optimizer of the process holds."""
@@ -187,7 +192,8 @@ class GradientReader:
     def about_to_step(self, optimizer: Optimizer) -> bool:
         """Called before an optimizer steps; False if it is known that the GradScaler skips it."""
         if any(id(p) in self._names for group in optimizer.param_groups for p in group["params"]):
-            self.skipped = is_skipped(optimizer)
+            with self._guard("gradients"):
+                self.skipped = is_skipped(optimizer)
             if self.skipped:
                 return False
             found = found_on_device(optimizer)

@@ -29,7 +29,8 @@ class OpenStep:
         live: collects the current forward pass; replaced by the chosen pass once that is known.
         stopwatch: measures the time that fmapboard spends on the training thread.
         probed: holds the feature maps of the probe images; None until the probe has run.
-        kernels: copies of convolution kernels.
+        is_probed: True once the probe's pass was tried.
+        kernels: copies of convolution kernels; None until they were read.
         before_clipping: gradient norms read before the user clipped the gradients.
     """
 
@@ -38,5 +39,6 @@ class OpenStep:
     live: ActivationCollector
     stopwatch: Stopwatch
     probed: ActivationCollector | None = None
-    kernels: tuple[PendingKernels, ...] = ()
+    is_probed: bool = False
+    kernels: tuple[PendingKernels, ...] | None = None
     before_clipping: PendingNorms = field(default=NO_NORMS)

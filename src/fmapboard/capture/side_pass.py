@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -127,7 +127,11 @@ class Probe:
         return copied
 
 
-def run_side_pass(model: nn.Module, probe: Any) -> Any:
+def _always() -> bool:
+    return True
+
+
+def run_side_pass(model: nn.Module, probe: Any, may_run: Callable[[], bool] = _always) -> Any:
     """Run the unwrapped model on the probe in eval mode, without gradients or autocast.
 
     Args:
@@ -135,9 +139,10 @@ def run_side_pass(model: nn.Module, probe: Any) -> Any:
             another.
         probe: a ``Probe``, or its images. Floating-point tensors are moved to the device and dtype
             of the model's first floating-point parameter, other tensors to its device.
+        may_run: called when everything but the pass itself is done; False cancels the pass.
 
     Returns:
-        What ``forward`` returned.
+        What ``forward`` returned; None if the pass was cancelled.
     """
     inner = unwrap(model)
     like = next((p for p in inner.parameters() if p.is_floating_point()), torch.empty(0))
@@ -149,7 +154,7 @@ def run_side_pass(model: nn.Module, probe: Any) -> Any:
     ):
         arguments = kept.arguments(like)
         try:
-            return inner(*arguments)
+            return inner(*arguments) if may_run() else None
         finally:
             reshard(inner)
 

@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
+from fmapboard.capture.cuda_graphs import CAPTURES
 from fmapboard.capture.tensor_swap import swapped
 from fmapboard.errors import WarnOnce, first_line
 
@@ -151,9 +152,10 @@ class _Parcel:
 
     def _wait(self) -> None:
         """Wait until everything is on the host; the only place where a worker thread waits."""
-        if self._event is not None:
-            self._event.synchronize()
-        self._bytes = self._bytes.cpu()
+        with CAPTURES.none_open():
+            if self._event is not None:
+                self._event.synchronize()
+            self._bytes = self._bytes.cpu()
 
     def _record(self, module: Any, stream: Any) -> None:
         try:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,8 +13,8 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from fmapboard.capture.side_pass import untouched
-from fmapboard.model.distributed import whole
-from fmapboard.model.layers import TRANSPOSED, kernel_shape
+from fmapboard.model.distributed import is_dtensor, whole
+from fmapboard.model.layers import CONVOLUTIONS, TRANSPOSED, kernel_shape
 from fmapboard.records import COLOURS, Kernels, LayerCall, Layout
 
 
@@ -40,15 +41,21 @@ class PendingKernels:
         return Kernels(self.layer_call, self.weight.cpu().numpy(), self.view, self.inputs, layout)
 
 
-def read_kernels(layers: Mapping[str, nn.Module], most: int | None) -> tuple[PendingKernels, ...]:
+def read_kernels(
+    layers: Mapping[str, nn.Module],
+    most: int | None,
+    guarded: Callable[[str], AbstractContextManager[Any]] = nullcontext,
+) -> tuple[PendingKernels, ...]:
     """Copies of the weights of the convolutions among the layers.
 
     Runs on the training thread. Collective if parameters are sharded: every rank must call it.
+    Weights are then gathered in the order of the layers, whether or not this rank can use them.
 
     Args:
         layers: layers by name; those that are not convolutions are ignored.
         most: copy at most this many outputs and inputs, but all inputs if there are three; None
             copies all.
+        guarded: a context manager that handles the errors of one layer, made from what to call it.
 
     Returns:
         One entry per convolution, in the order of the layers.
@@ -56,31 +63,63 @@ def read_kernels(layers: Mapping[str, nn.Module], most: int | None) -> tuple[Pen
     found: list[PendingKernels] = []
     together: dict[int, Tensor] = {}
     for position, (name, module) in enumerate(layers.items()):
-        shape = kernel_shape(module)
-        if shape is None or any(is_lazy(parameter) for parameter in module.parameters()):
-            continue
-        # Reading a parametrized weight computes it, which may change its buffers.
-        with untouched(module, training=False), torch.no_grad():
-            weight = module.weight
-            if not isinstance(weight, Tensor) or weight.is_complex():
+        gathered = _gathered(module)
+        with guarded(f"kernels of {name}"):
+            kernels = _kernels(name, position, module, gathered, most)
+            if kernels is None:
                 continue
-            own = weight.detach()
-            gathered = whole(own)
-            is_transposed = isinstance(module, TRANSPOSED)  # stored as (in, out / groups)
-            kernels = gathered.transpose(0, 1) if is_transposed else gathered
-            inputs = kernels.shape[1]
-            kept = kernels[:most, : inputs if inputs == COLOURS else most]
-            if not kept.is_cpu and gathered is own and isinstance(weight, nn.Parameter):
-                copied, view = kept, ""
-                together[len(found)] = kept
+            if not kernels.weight.is_cpu and gathered is None and _is_plain(module):
+                together[len(found)] = kernels.weight
             else:  # on the CPU, or a temporary tensor
-                flat, view = _two_dimensional(kept)
-                copied = flat.to(torch.float32, copy=True)
-            layer_call = LayerCall(name, type(module).__name__, shape, position=position)
-            found.append(PendingKernels(layer_call, copied, view, inputs))
-    for number, (copied, view) in _copied_together(together).items():
-        found[number] = replace(found[number], weight=copied, view=view)
+                kernels = _copied(kernels)
+            found.append(kernels)
+    if together:
+        with guarded("kernels"):
+            for number, (copied, view) in _copied_together(together).items():
+                found[number] = replace(found[number], weight=copied, view=view)
+            return tuple(found)
+        found = [kernels for number, kernels in enumerate(found) if number not in together]
     return tuple(found)
+
+
+def _gathered(module: nn.Module) -> Tensor | None:
+    """The whole weight of a convolution whose own weight is sharded; None for other modules."""
+    weight = module._parameters.get("weight")
+    if not isinstance(module, CONVOLUTIONS) or weight is None or not is_dtensor(weight):
+        return None
+    with torch.no_grad():
+        return whole(weight.detach())
+
+
+def _is_plain(module: nn.Module) -> bool:
+    return isinstance(module.weight, nn.Parameter)
+
+
+def _kernels(
+    name: str, position: int, module: nn.Module, gathered: Tensor | None, most: int | None
+) -> PendingKernels | None:
+    """The part of a convolution's weight that is drawn, not copied yet; None for other modules."""
+    shape = kernel_shape(module)
+    if shape is None or any(is_lazy(parameter) for parameter in module.parameters()):
+        return None
+    # Reading a parametrized weight computes it, which may change its buffers.
+    with untouched(module, training=False), torch.no_grad():
+        weight = module.weight if gathered is None else gathered
+        if not isinstance(weight, Tensor) or weight.is_complex():
+            return None
+        kernels = whole(weight.detach())
+        if isinstance(module, TRANSPOSED):
+            kernels = kernels.transpose(0, 1)  # stored as (in, out / groups)
+        inputs = kernels.shape[1]
+        kept = kernels[:most, : inputs if inputs == COLOURS else most]
+    layer_call = LayerCall(name, type(module).__name__, shape, position=position)
+    return PendingKernels(layer_call, kept, "", inputs)
+
+
+def _copied(kernels: PendingKernels) -> PendingKernels:
+    with torch.no_grad():
+        flat, view = _two_dimensional(kernels.weight)
+        return replace(kernels, weight=flat.to(torch.float32, copy=True), view=view)
 
 
 def _copied_together(kept: Mapping[int, Tensor]) -> dict[int, tuple[Tensor, str]]:

@@ -2,36 +2,128 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch.distributed as dist
 
+from fmapboard.errors import CaptureError, ConfigurationError, WarnOnce, first_line
+from fmapboard.model.distributed import host_group
 from fmapboard.records import Floats, LayerMeasurement, Statistics
 
+Share = tuple[int, dict[tuple[str, str], tuple[Statistics, int]]]
+"""A step's number and, by layer call and kind, the statistics and the values per channel."""
 
-def over_ranks(measured: tuple[LayerMeasurement, ...]) -> tuple[LayerMeasurement, ...]:
-    """Replace the statistics by those of the whole batch: extremes, mean, std, counts and flags.
 
-    A collective operation: every rank must call it at the same logged steps. A tensor is merged
-    over the ranks that measured it; pictures and histograms remain those of this rank. In a single
-    process the argument is returned unchanged.
+class RankExchange:
+    """Merges the statistics of each logged step over all ranks, in the worker thread.
+
+    There is one exchange per logged step, in which each rank takes part, even if it has nothing to
+    share. If an exchange fails, this is reported once. The statistics are then those of this rank
+    alone, and no later step waits for the other ranks.
+
+    Args:
+        gather: takes this rank's share and returns those of all ranks, in the order of the ranks.
+        warn: where errors are reported.
     """
-    if not (dist.is_available() and dist.is_initialized()) or dist.get_world_size() == 1:
+
+    def __init__(self, gather: Callable[[Share], Sequence[Share]], warn: WarnOnce) -> None:
+        self._gather: Callable[[Share], Sequence[Share]] | None = gather
+        self._warn = warn
+
+    @classmethod
+    def among_all(cls, warn: WarnOnce) -> RankExchange | None:
+        """The exchange of all ranks; None in a single process.
+
+        Collective: every rank must call it.
+
+        Raises:
+            ConfigurationError: the ranks cannot be connected.
+        """
+        if not (dist.is_available() and dist.is_initialized()) or dist.get_world_size() == 1:
+            return None
+        try:
+            group = host_group()
+        except Exception as error:
+            raise ConfigurationError(
+                "reduce_statistics=True: the ranks cannot be connected with each other; every "
+                f"rank must call watch() with it: {first_line(error)}"
+            ) from error
+
+        ranks = dist.get_world_size()
+
+        def gather(share: Share) -> list[Share]:
+            gathered: list[Any] = [None] * ranks
+            dist.all_gather_object(gathered, share, group=group)
+            return gathered
+
+        return cls(gather, warn)
+
+    def merged(
+        self, step: int, measured: tuple[LayerMeasurement, ...]
+    ) -> tuple[LayerMeasurement, ...]:
+        """Replace the statistics by those of the whole batch: extremes, mean, std, counts, flags.
+
+        Every rank must call this for the same steps, in the same order. A tensor is merged over the
+        ranks that measured it; pictures and histograms remain those of this rank.
+        """
+        if self._gather is None:
+            return measured
+        own: Share = (step, {})
+        with self._reported("one step has statistics without those of this rank"):
+            own = (step, _shared(measured))
+        shares = self._exchanged(own)  # even if this rank has none: the other ranks wait for it
+        with self._reported("one step has the statistics of this rank's batch alone"):
+            return _merged_over(shares, measured)
         return measured
-    own = {
+
+    @contextmanager
+    def _reported(self, consequence: str) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            self._warn.error("reduce_statistics", error, consequence)
+
+    def _exchanged(self, own: Share) -> Sequence[Share]:
+        """The shares of all ranks; empty if they cannot be had."""
+        assert self._gather is not None  # checked by the caller
+        try:
+            shares = self._gather(own)
+            steps = sorted({step for step, _ in shares})
+            if len(steps) > 1:
+                raise CaptureError(f"the ranks are at different steps: {steps}")
+        except Exception as error:
+            self._gather = None
+            self._warn.error(
+                "reduce_statistics",
+                error,
+                f"from step {own[0]} on, statistics are those of this rank's batch",
+            )
+            return ()
+        return shares
+
+
+def _shared(
+    measured: tuple[LayerMeasurement, ...],
+) -> dict[tuple[str, str], tuple[Statistics, int]]:
+    return {
         (m.layer_call.label, m.kind): (m.statistics, _values_per_channel(m))
         for m in measured
         if m.statistics
     }
-    gathered: list[Any] = [None] * dist.get_world_size()  # each like `own`
-    dist.all_gather_object(gathered, own)
+
+
+def _merged_over(
+    shares: Sequence[Share], measured: tuple[LayerMeasurement, ...]
+) -> tuple[LayerMeasurement, ...]:
     merged = []
     for part in measured:
         key = (part.layer_call.label, part.kind)
-        shares = [share[key] for share in gathered if key in share]
-        merged.append(replace(part, statistics=_merged(shares)) if shares else part)
+        parts = [shared[key] for _, shared in shares if key in shared]
+        merged.append(replace(part, statistics=_merged(parts)) if parts else part)
     return tuple(merged)
 
 

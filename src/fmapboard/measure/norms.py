@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fmapboard.model.distributed import Sharding, local, sharding, summed
+from fmapboard.model.distributed import ShardedNames, Sharding, local, sharding
 from fmapboard.records import Nonfinite
 
 LARGE, SMALL = 1e15, 1e-15
@@ -26,6 +26,7 @@ _RUN = 4096
 class PendingNorms:
     """Norms still on the device, one per name; None if there are none.
 
+    A norm below 0 is not known, because another rank could not read its part of the gradient.
     They are float64 on the CPU and of float64 gradients, otherwise float32: not every accelerator
     has float64.
     """
@@ -39,9 +40,9 @@ class PendingNorms:
             yield self.values
 
     def to_host(self) -> dict[str, float]:
-        """Wait for the device and copy: name -> norm."""
+        """Wait for the device and copy: name -> norm, for each norm that is known."""
         values = [] if self.values is None else self.values.tolist()
-        return dict(zip(self.names, values, strict=True))
+        return {name: v for name, v in zip(self.names, values, strict=True) if not v < 0}
 
 
 NO_NORMS = PendingNorms()
@@ -83,18 +84,29 @@ class GradientNorms:
                 norm = norm if scale is None else norm / scale.to(norm.device)
             self._shardings[name], self._parts[name] = sharding(gradients[name]), norm
 
-    def pending(self) -> PendingNorms:
+    def pending(self, sharded: tuple[ShardedNames, ...] = ()) -> PendingNorms:
         """Norms of the whole gradients, in the order in which they were read.
 
-        If parameters are sharded, all ranks must call this.
+        Args:
+            sharded: The model's sharded parameters. If there are any, all ranks must call this.
         """
-        whole = summed(list(self._parts.values()), list(self._shardings.values()))
-        if not whole:
+        known = {name: norm for name, norm in self._parts.items() if not self._shardings[name]}
+        failed = None
+        for group in sharded:
+            own = {n: self._parts[n] for n, way in self._shardings.items() if way == group.sharding}
+            combined, error = group.combined(own)
+            known.update({name: norm for name, norm in combined.items() if name in own})
+            failed = failed or error
+        if failed is not None:
+            raise failed
+        names = tuple(name for name in self._parts if name in known)
+        if not names:
             return PendingNorms()
+        whole = [known[name] for name in names]
         where = next((norm.device for norm in whole if not norm.is_cpu), whole[0].device)
         dtype = min((norm.dtype for norm in whole), key=lambda dtype: dtype.itemsize)
         stacked = torch.stack([norm.to(where, dtype) for norm in whole])
-        return PendingNorms(tuple(self._parts), stacked)
+        return PendingNorms(names, stacked)
 
 
 def dense(gradient: Tensor) -> Tensor:

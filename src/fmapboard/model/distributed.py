@@ -8,13 +8,18 @@ rank 0 writes.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+import math
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+
+TIMEOUT = timedelta(seconds=60)
+"""How long a rank waits for a message of another one."""
 
 
 def rank() -> int:
@@ -24,12 +29,12 @@ def rank() -> int:
 
 def is_sharded(model: nn.Module) -> bool:
     """True if any of the model's parameters is sharded over several processes."""
-    return any(_is_dtensor(parameter) for parameter in model.parameters())
+    return any(is_dtensor(parameter) for parameter in model.parameters())
 
 
 def local(tensor: Tensor) -> Tensor:
     """This process's shard of a sharded tensor; any other tensor unchanged."""
-    if not _is_dtensor(tensor):
+    if not is_dtensor(tensor):
         return tensor
     part: Tensor = tensor.to_local()  # type: ignore[attr-defined]  # only DTensor has it
     return part
@@ -40,7 +45,7 @@ def whole(tensor: Tensor) -> Tensor:
 
     Collective for a sharded tensor: every rank must call it.
     """
-    if not _is_dtensor(tensor):
+    if not is_dtensor(tensor):
         return tensor
     gathered: Tensor = tensor.full_tensor()  # type: ignore[attr-defined]  # only DTensor has it
     return gathered
@@ -59,6 +64,63 @@ def reshard(model: nn.Module) -> None:
             release()
 
 
+class Agreement:
+    """Lets the ranks that share a model's parameters decide something together.
+
+    The answers travel between the hosts, over a group of fmapboard's own, so nobody waits for a
+    device.
+
+    Args:
+        group: those ranks; None if there is only this one.
+        is_possible: False if there are others, but no way to ask them.
+    """
+
+    def __init__(self, group: Any = None, *, is_possible: bool = True) -> None:
+        self._group, self._is_possible = group, is_possible
+
+    @classmethod
+    def among(cls, model: nn.Module) -> Agreement:
+        """Set up the group. Collective if parameters are sharded: every rank must call it."""
+        ways = sharded_names(dict(model.named_parameters()))
+        meshes: list[Any] = [way.sharding.mesh for way in ways]
+        ranks = sorted({int(one) for mesh in meshes for one in mesh.mesh.flatten()})
+        if len(ranks) < 2:
+            return cls()
+        try:
+            return cls(host_group(ranks))
+        except Exception:
+            return cls(is_possible=False)
+
+    def all_say(self, yes: bool) -> bool:
+        """True if every rank says yes. Collective: every rank must call it.
+
+        Waits for the other ranks' hosts to get there. If one of them does not answer in time, the
+        answer is no from then on.
+        """
+        if self._group is None:
+            return yes and self._is_possible
+        answer = torch.tensor([int(yes)], device="cpu")
+        try:
+            dist.all_reduce(answer, dist.ReduceOp.MIN, group=self._group)
+        except Exception:
+            self._group, self._is_possible = None, False
+            raise
+        return bool(answer)
+
+
+def host_group(ranks: list[int] | None = None) -> Any:
+    """A process group of fmapboard's own, for messages between hosts.
+
+    Collective: each of the ranks must call it, with the same argument.
+
+    Args:
+        ranks: its members; None for all ranks.
+    """
+    return dist.new_group(
+        ranks, timeout=TIMEOUT, backend="gloo", use_local_synchronization=ranks is not None
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Sharding:
     """The process groups over which a tensor is sharded; equal for tensors sharded in the same way.
@@ -70,6 +132,11 @@ class Sharding:
 
     mesh: Hashable
     axes: tuple[int, ...]
+
+    def shards(self) -> int:
+        """How many parts the tensor has."""
+        mesh: Any = self.mesh
+        return math.prod(mesh.size(axis) for axis in self.axes)
 
     def total(self, squares: Tensor) -> Tensor:
         """Sum a tensor over all shards, in place.
@@ -84,14 +151,15 @@ class Sharding:
 
 def sharding(tensor: Tensor) -> Sharding | None:
     """How a tensor is sharded; None for a tensor that this process holds completely."""
-    if not _is_dtensor(tensor):
+    if not is_dtensor(tensor):
         return None
     placed: Any = tensor
     cut = tuple(axis for axis, place in enumerate(placed.placements) if place.is_shard())
     return Sharding(placed.device_mesh, cut) if cut else None
 
 
-def _is_dtensor(tensor: Tensor) -> bool:
+def is_dtensor(tensor: Tensor) -> bool:
+    """True for a tensor that is distributed over a device mesh, sharded or replicated."""
     if type(tensor) is Tensor or not dist.is_available() or not dist.is_initialized():
         return False
     from torch.distributed.tensor import DTensor
@@ -99,20 +167,69 @@ def _is_dtensor(tensor: Tensor) -> bool:
     return isinstance(tensor, DTensor) or isinstance(getattr(tensor, "data", None), DTensor)
 
 
-def summed(norms: list[Tensor], cuts: list[Sharding | None]) -> list[Tensor]:
-    """Turn the norms of shards into the norms of whole tensors.
+@dataclass(frozen=True, slots=True)
+class ShardedNames:
+    """Parameters that are sharded in the same way, in the model's order.
 
-    One all-reduce per kind of sharding. Collective where a tensor is sharded: every rank must call
-    it, with the tensors in the same order.
-
-    Args:
-        norms: [] each, f64 on the CPU, the norm of this process's shard.
-        cuts: how each tensor is sharded; None where the norm is already that of the whole tensor.
+    Attributes:
+        sharding: how they are sharded.
+        names: their names.
+        device: where the norms of their gradients are combined.
+        dtype: dtype of the combined norms.
     """
-    whole_norms = list(norms)
-    for cut in dict.fromkeys(cut for cut in cuts if cut is not None):
-        places = [number for number, other in enumerate(cuts) if other == cut]
-        squares = torch.stack([norms[number].square() for number in places])
-        for number, norm in zip(places, cut.total(squares).sqrt(), strict=True):
-            whole_norms[number] = norm
-    return whole_norms
+
+    sharding: Sharding
+    names: tuple[str, ...]
+    device: torch.device
+    dtype: torch.dtype
+
+    def combined(self, norms: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], Exception | None]:
+        """Norms of whole gradients from the norms of this rank's shards, in one all-reduce.
+
+        Collective. What is sent depends on the parameters alone, so a rank that could not read some
+        norms, or any, does not keep the others waiting. A norm is -1 unless every rank has read its
+        shard.
+
+        Returns:
+            All norms [] by name, and the error that kept this rank from sending its own, if any.
+        """
+        failed = None
+        try:
+            sent = self._sent(norms)
+        except Exception as error:
+            sent, failed = (
+                torch.zeros(2, len(self.names), dtype=self.dtype, device=self.device),
+                error,
+            )
+        squares, counts = self.sharding.total(sent)
+        whole_norms = torch.where(counts == self.sharding.shards(), squares.sqrt(), -1.0)
+        return dict(zip(self.names, whole_norms.unbind(), strict=True)), failed
+
+    def _sent(self, norms: Mapping[str, Tensor]) -> Tensor:
+        """Squares of the norms, and 1 for each that is known: [2, P]."""
+        zero = torch.zeros((), dtype=self.dtype, device=self.device)
+        one = torch.ones_like(zero)
+        known = [norms.get(name) for name in self.names]
+        values = [zero if norm is None else norm.to(self.device, self.dtype) for norm in known]
+        flags = [zero if norm is None else one for norm in known]
+        return torch.stack([torch.stack(values).square(), torch.stack(flags)])  # [2, P]
+
+
+def sharded_names(parameters: Mapping[str, Tensor]) -> tuple[ShardedNames, ...]:
+    """The sharded ones among parameters, by how they are sharded; the same on every rank."""
+    if not dist.is_available() or not dist.is_initialized():
+        return ()
+    ways: dict[Sharding, list[str]] = {}
+    for name, parameter in parameters.items():
+        way = sharding(parameter)
+        if way is not None:
+            ways.setdefault(way, []).append(name)
+    found = []
+    for way, names in ways.items():
+        device = local(parameters[names[0]]).device
+        is_wide = device.type == "cpu" or any(
+            parameters[name].dtype == torch.float64 for name in names
+        )
+        dtype = torch.float64 if is_wide else torch.float32
+        found.append(ShardedNames(way, tuple(names), device, dtype))
+    return tuple(found)

@@ -53,7 +53,7 @@ class Pipeline:
             with_pngs=options.max_bytes_per_step is not None,
         )
         self._writer, self._warn = writer, warn
-        self._worker: Worker[Callable[[], StepData]] = Worker(
+        self._worker: Worker[Callable[[], StepData | None]] = Worker(
             self._work,
             self._failed,
             max_bytes=MAX_QUEUE_BYTES,
@@ -71,14 +71,15 @@ class Pipeline:
         """Number of steps dropped because the queue was full."""
         return self._worker.dropped
 
-    def put(self, receive: Callable[[], StepData], nbytes: int) -> None:
+    def put(self, receive: Callable[[], StepData | None], nbytes: int) -> None:
         """Queue a step.
 
         If training has to wait for the queue, the next step records the waiting time. In a forked
         child of the process that logs, nothing is logged, which is reported once.
 
         Args:
-            receive: Returns the step; called in a worker thread.
+            receive: Returns the step, or None if nothing is to be written; called in a worker
+                thread.
             nbytes: Size in bytes of the tensors that the queued step holds.
         """
         if self._worker.is_inherited:
@@ -99,9 +100,12 @@ class Pipeline:
             self._worker.close()
             self._guarded(self._writer.close)
 
-    def _work(self, receive: Callable[[], StepData]) -> Iterator[None]:
+    def _work(self, receive: Callable[[], StepData | None]) -> Iterator[None]:
         """Build and write one step; at each yield the work may move to another thread."""
-        data = self._with_dropped(receive())
+        received = receive()
+        if received is None:
+            return
+        data = self._with_dropped(received)
         yield
         try:
             step = self._built(data)
@@ -153,6 +157,8 @@ class Pipeline:
             self._failed(error)
 
 
-def _with_scalar(receive: Callable[[], StepData], tag: str, value: float) -> StepData:
+def _with_scalar(receive: Callable[[], StepData | None], tag: str, value: float) -> StepData | None:
     data = receive()
+    if data is None:
+        return None
     return replace(data, scalars={**data.scalars, tag: value})

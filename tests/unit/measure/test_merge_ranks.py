@@ -1,0 +1,129 @@
+"""Statistics of a batch that is split over ranks, from one exchange per logged step."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from fmapboard.errors import WarnOnce
+from fmapboard.measure import merge_ranks
+from fmapboard.measure.merge_ranks import RankExchange, Share
+from fmapboard.measure.reducer import Reducer, joined
+from fmapboard.records import LayerCall, LayerMeasurement
+
+Measured = tuple[LayerMeasurement, ...]
+
+
+def measured(*tensors: torch.Tensor) -> Measured:
+    """The measurements of the outputs of layers ``0``, ``1``, ..."""
+    reduce, layer = Reducer(), nn.Conv2d(3, 3, 1)
+    return joined(
+        [
+            reduce(LayerCall(str(number), "Conv2d", None), "feature_maps", tensor, layer)
+            for number, tensor in enumerate(tensors)
+        ],
+        lambda label, error: pytest.fail(f"{label}: {error}"),
+    )
+
+
+class Others:
+    """The other ranks: they share what a test gives them."""
+
+    def __init__(self, *shares: Share) -> None:
+        self.shares, self.received = shares, list[Share]()
+
+    def __call__(self, own: Share) -> Sequence[Share]:
+        self.received.append(own)
+        return [own, *self.shares]
+
+
+def share_of(step: int, parts: Measured) -> Share:
+    others = Others()
+    RankExchange(others, WarnOnce()).merged(step, parts)
+    return others.received[0]
+
+
+def test_the_statistics_are_those_of_the_batches_of_all_ranks() -> None:
+    one, two = torch.randn(2, 3, 4, 4), torch.randn(3, 3, 4, 4) * 5 + 2
+    exchange = RankExchange(Others(share_of(7, measured(two))), WarnOnce())
+    (merged,) = exchange.merged(7, measured(one))
+    (whole,) = measured(torch.cat([one, two]))
+    for name in ("minimum", "maximum", "mean", "std", "nan"):
+        found, expected = getattr(merged.statistics, name), getattr(whole.statistics, name)
+        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
+
+
+def test_a_tensor_that_only_this_rank_measured_keeps_its_statistics() -> None:
+    parts = measured(torch.rand(2, 3, 4, 4), torch.rand(2, 3, 2, 2))
+    merged = RankExchange(Others((0, {})), WarnOnce()).merged(0, parts)
+    for part, before in zip(merged, parts, strict=True):
+        np.testing.assert_allclose(part.statistics.mean, before.statistics.mean)
+
+
+def test_a_rank_with_nothing_to_share_takes_part_in_the_exchange() -> None:
+    others = Others()
+    assert RankExchange(others, WarnOnce()).merged(3, ()) == ()
+    assert others.received == [(3, {})]
+
+
+@pytest.mark.usefixtures("errors_are_only_logged")
+def test_after_a_failed_exchange_later_steps_do_not_wait(caplog: pytest.LogCaptureFixture) -> None:
+    calls: list[int] = []
+
+    def fails(own: Share) -> Sequence[Share]:
+        calls.append(own[0])
+        raise RuntimeError("timed out")
+
+    exchange, parts = RankExchange(fails, WarnOnce()), measured(torch.rand(2, 3, 4, 4))
+    with caplog.at_level(logging.WARNING):
+        assert exchange.merged(10, parts) == parts
+        assert exchange.merged(20, parts) == parts
+    assert calls == [10]
+    assert [record.getMessage() for record in caplog.records] == [
+        "fmapboard: reduce_statistics: RuntimeError: timed out; from step 10 on, statistics are "
+        "those of this rank's batch"
+    ]
+
+
+@pytest.mark.usefixtures("errors_are_only_logged")
+def test_different_steps_are_not_merged(caplog: pytest.LogCaptureFixture) -> None:
+    others = Others((8, {}))
+    exchange, parts = RankExchange(others, WarnOnce()), measured(torch.rand(2, 3, 4, 4))
+    assert exchange.merged(7, parts) == parts
+    assert exchange.merged(9, parts) == parts
+    assert len(others.received) == 1
+    assert "the ranks are at different steps: [7, 8]" in caplog.text
+
+
+@pytest.mark.usefixtures("errors_are_only_logged")
+def test_a_rank_that_cannot_make_its_share_sends_an_empty_one_and_goes_on(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    others, parts = Others(), measured(torch.rand(2, 3, 4, 4))
+    exchange = RankExchange(others, WarnOnce())
+    with monkeypatch.context() as broken:
+        broken.setattr(merge_ranks, "_shared", lambda parts: 1 / 0)
+        assert exchange.merged(0, parts) == parts
+    assert others.received == [(0, {})]
+    assert "one step has statistics without those of this rank" in caplog.text
+    exchange.merged(1, parts)
+    assert len(others.received[1][1]) == 1
+
+
+@pytest.mark.usefixtures("errors_are_only_logged")
+def test_what_cannot_be_merged_is_kept_as_it_is(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(merge_ranks, "_merged", lambda parts: 1 / 0)
+    parts = measured(torch.rand(2, 3, 4, 4))
+    assert RankExchange(Others(), WarnOnce()).merged(0, parts) == parts
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_a_single_process_exchanges_nothing() -> None:
+    assert RankExchange.among_all(WarnOnce()) is None
