@@ -137,7 +137,8 @@ class Tracer(TorchDispatchMode):
         super().__init__()
         self.trace = Trace()
         self._everything = everything
-        self._alive: dict[int, tuple[StorageWeakRef, int]] = {}
+        self._alive: list[tuple[StorageWeakRef, int]] = []
+        self._most = 0
         self._pinned: list[Tensor] = []
 
     def pin(self, tensor: Tensor) -> None:
@@ -146,11 +147,13 @@ class Tracer(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        module = "" if self._everything else _caller(sys._getframe(1))
-        name = func._schema.name.split("::")[1]
         result = 0 if func is aten._local_scalar_dense.default else func(*args, **kwargs)
-        if module is None or func.namespace == "prim":
+        if func.namespace == "prim":  # such as `prim.device`
             return result
+        module = "" if self._everything else _caller(sys._getframe(1))
+        if module is None:
+            return result
+        name = func._schema.name.split("::")[1]
         ins = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
         outs = [leaf for leaf in tree_leaves(result) if isinstance(leaf, Tensor)]
         if any(tensor.is_cuda for tensor in (*ins, *outs)):
@@ -190,14 +193,15 @@ class Tracer(TorchDispatchMode):
         self.trace.ops.append(Op(module, name, count, moved, to_host, waits, shapes))
 
     def _allocated(self, tensors: list[Tensor]) -> None:
-        if not tensors:
-            return
-        self._alive = {key: one for key, one in self._alive.items() if not one[0].expired()}
         for tensor in tensors:
             storage = tensor.untyped_storage()
             size = -(-storage.nbytes() // BLOCK) * BLOCK
-            self._alive[storage._cdata] = StorageWeakRef(storage), size
-        self.trace.peak = max(self.trace.peak, sum(size for _, size in self._alive.values()))
+            self._alive.append((StorageWeakRef(storage), size))
+            self._most += size
+        if self._most > self.trace.peak:  # what was freed in the meantime is still included
+            self._alive = [(held, size) for held, size in self._alive if not held.expired()]
+            self._most = sum(size for _, size in self._alive)
+            self.trace.peak = max(self.trace.peak, self._most)
 
 
 def launches(name: str, ins: list[Tensor]) -> int:

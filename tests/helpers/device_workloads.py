@@ -72,15 +72,15 @@ def two_layers() -> nn.Sequential:
 
 ResNet18, ResNet50 = torchvision.models.resnet18, torchvision.models.resnet50
 WORKLOADS = {
-    "two layers b64 32²": Workload(two_layers, (64, 3, 32, 32)),
-    "ResNet-18 b64 224²": Workload(ResNet18, IMAGES),
-    "ResNet-50 b64 224²": Workload(ResNet50, IMAGES),
+    "two layers b64": Workload(two_layers, (64, 3, 32, 32)),
+    "ResNet-18 b64": Workload(ResNet18, IMAGES),
+    "ResNet-50 b64": Workload(ResNet50, IMAGES),
     "ResNet-50 channels_last": Workload(ResNet50, IMAGES, LAST),
     "ResNet-50 bf16": Workload(ResNet50, IMAGES, BF16),
     "ResNet-50 bf16 channels_last": Workload(ResNet50, IMAGES, {**BF16, **LAST}),
-    "ConvNeXt-T b64 224²": Workload(torchvision.models.convnext_tiny, IMAGES),
-    "ConvNeXt-L b64 224²": Workload(torchvision.models.convnext_large, IMAGES),
-    "3-D U-Net b2 128³": Workload(UNet3d, (2, 1, 128, 128, 128)),
+    "ConvNeXt-T b64": Workload(torchvision.models.convnext_tiny, IMAGES),
+    "ConvNeXt-L b64": Workload(torchvision.models.convnext_large, IMAGES),
+    "3-D U-Net b2": Workload(UNet3d, (2, 1, 128, 128, 128)),
 }
 
 
