@@ -15,10 +15,11 @@ from fmapboard.capture.guard import CONSEQUENCE, Guard, Stopwatch
 from fmapboard.capture.hints import Hints
 from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.loss_scale import LossScale
+from fmapboard.capture.memory_pressure import MemoryPressure
 from fmapboard.capture.open_step import OpenStep, Passes
 from fmapboard.capture.pass_selection import PassSelection
 from fmapboard.capture.passes import Side
-from fmapboard.capture.side_pass import Probe, run_side_pass
+from fmapboard.capture.side_pass import Probe, record_probe
 from fmapboard.capture.step_parts import PendingStep, StepHeader, StepParts
 from fmapboard.capture.transfer import Transfer
 from fmapboard.capture.weights import read_kernels
@@ -63,7 +64,7 @@ class StepSession:
             warn.warn("scripted", scripted)
         self._guard = Guard(warn)
         self._loss_scale = LossScale(scaler)
-        self._transfer = Transfer(warn)
+        self._transfer, self._memory = Transfer(warn), MemoryPressure(warn)
         self.probe = None if options.probe is None else Probe(options.probe)
         self._reducer = Reducer.for_model(
             model,
@@ -81,8 +82,9 @@ class StepSession:
         self._sides: tuple[Side, ...] = ("output", "input") if options.inputs else ("output",)
         self._open: OpenStep | None = None
         self.open_step: int | None = None
-        self._closed_steps = 0
-        self._is_sharded = is_sharded(model)
+        self._closed_steps, self._is_sharded = 0, is_sharded(model)
+        if not self._is_sharded and not options.reduce_statistics:  # no other rank waits for this
+            self._guard.out_of_memory = self._out_of_memory
 
     def open(self, step: int, *, passes: Passes, probe_now: bool, any_thread: bool = False) -> None:
         """Begin a logged step: install the hooks.
@@ -95,7 +97,9 @@ class StepSession:
                 thread; False accepts only passes from the calling thread.
         """
         self.abandon()
-        self._guard.stopwatch = Stopwatch()
+        if not self._memory.allows_step():
+            return
+        self._guard.stopwatch, self._guard.gave_up = Stopwatch(), False
         self._loss_scale.step_opens()
         self._open = opened = OpenStep(step, passes, self._collector(), self._guard.stopwatch)
         self.open_step = step
@@ -103,6 +107,8 @@ class StepSession:
             self._hints.layers_gone(step, self.registry.follow_replacements(activations))
             if probe_now:
                 self._draw_probe(opened)
+            if self._open is None:  # out of memory
+                return
             follows = passes != "evaluation"
             if follows:
                 self._gradients.arm(self._read_weights, self._choose_pass)
@@ -123,18 +129,19 @@ class StepSession:
             The collected step; None if no step is open, nothing was collected or an error occurred.
         """
         opened, pending = self._open, None
-        if opened is None:
-            return None
-        with self._guard("logged step"):
-            self.registry.disarm()
-            self._gradients.disarm()
-            self._read_kernels(opened)
-            self._choose_pass()
-            self._explain(opened)
-            pending = self._assembled(opened)
+        if opened is not None:  # it is None after memory ran out
+            with self._guard("logged step"):
+                self.registry.disarm()
+                self._gradients.disarm()
+                self._read_kernels(opened)
+                self._choose_pass()
+                if self._open is opened:
+                    self._hints.explain(opened, has_failed=self._guard.has_failed)
+                    pending = self._assembled(opened)
         self.abandon()
         if pending is not None:
             self._closed_steps += 1
+            self._memory.succeeded()
         return pending
 
     def abandon(self) -> None:
@@ -143,8 +150,18 @@ class StepSession:
         self._gradients.discard()
         opened, self._open, self.open_step = self._open, None, None
         if opened is not None:
-            opened.live.discard()
+            opened.discard()
             self._selection.close()
+
+    def _out_of_memory(self, error: Exception) -> None:
+        """Drop what the open step has collected: training may need the memory at once."""
+        opened, self._open = self._open, None
+        self._guard.gave_up = True
+        if opened is not None:
+            opened.discard()
+            self._selection.close()
+            self._gradients.discard()
+            self._memory.failed(opened.step, error)
 
     def was_skipped(self, optimizer: Optimizer) -> bool:
         """True if a logged step is open and the GradScaler skipped this optimizer step."""
@@ -167,6 +184,8 @@ class StepSession:
             self._discard_early_step(opened)
         with self._guard("loss scale"):
             self._loss_scale.pass_begins()
+        if self._open is None:  # out of memory
+            return
         opened.live = self._collector()
         opened.live.loss_scale = self._loss_scale.at_forward
         with self._guard("forward pass"):
@@ -223,9 +242,9 @@ class StepSession:
 
     def _read_weights(self) -> None:
         """Record the probe and the kernels right before the optimizer updates the weights."""
-        if self._open is not None:
-            self._draw_probe(self._open)
-            self._read_kernels(self._open)
+        for read in (self._draw_probe, self._read_kernels):
+            if self._open is not None:
+                read(self._open)
 
     def _draw_probe(self, opened: OpenStep) -> None:
         """Record the feature maps of the probe images in a separate forward pass."""
@@ -239,15 +258,9 @@ class StepSession:
             inputs_drawn=None,
             normalization=self._options.normalization,
         )
-        layers = self.registry.layers
-        registry = HookRegistry(self.model, lambda name, _: name in layers)
-        with (
-            self._guard("probe"),
-            self.registry.paused(),
-            registry.listening(seen, sides=self._sides),
-        ):
-            run_side_pass(self.model, probe)
         opened.probed = seen
+        with self._guard("probe"):
+            record_probe(probe, self.registry, seen, self._sides)
 
     def _read_kernels(self, opened: OpenStep) -> None:
         every = self._options.kernels_every
@@ -284,17 +297,3 @@ class StepSession:
             return receive().to_host(header, failed, measured)
 
         return PendingStep(opened.step, sum(tensor.nbytes for tensor in held), to_host)
-
-    def _explain(self, opened: OpenStep) -> None:
-        """Warn about anything missing or unexpected in the logged step."""
-        chosen = self._selection.chosen
-        if not opened.live.pending:
-            if not self._guard.has_failed:
-                self._hints.nothing_ran(opened.step)
-        elif opened.passes != "evaluation":
-            if not self._gradients.stepped:
-                self._hints.no_optimizer_step(opened.step)
-            else:
-                self._hints.check_optimizers(opened.step)
-                if chosen is not None:
-                    self._hints.check_pass(opened.step, chosen)

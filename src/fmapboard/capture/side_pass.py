@@ -12,6 +12,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
+from fmapboard.capture.hooks import HookRegistry
+from fmapboard.capture.listener import CaptureListener
+from fmapboard.capture.passes import Side
 from fmapboard.errors import ConfigurationError, first_line
 from fmapboard.model.distributed import reshard
 from fmapboard.model.layers import unwrap
@@ -152,6 +155,23 @@ def run_side_pass(model: nn.Module, probe: Any) -> Any:
             return inner(*arguments)
         finally:
             reshard(inner)
+
+
+def record_probe(
+    probe: Probe, registry: HookRegistry, listener: CaptureListener, sides: tuple[Side, ...]
+) -> None:
+    """Run a side pass on the probe, with hooks of its own on the layers of a registry.
+
+    Args:
+        probe: the images.
+        registry: selects the model and its layers; its own hooks are paused.
+        listener: receives the pass.
+        sides: as in ``HookRegistry.arm``.
+    """
+    layers = registry.layers
+    own = HookRegistry(registry.model, lambda name, _: name in layers)
+    with registry.paused(), own.listening(listener, sides=sides):
+        run_side_pass(registry.model, probe)
 
 
 def _moved(tensor: Tensor, like: Tensor) -> Tensor:
