@@ -12,9 +12,14 @@ from device_training import (
     assert_same_records,
     batch_with_nonfinite_values,
     logged,
+    network,
     on_device,
     plain_batch,
 )
+from simulated_device import move, moved, simulated_device
+
+import fmapboard
+from fmapboard.writers.memory import MemoryWriter
 
 PROBE = torch.linspace(-1, 1, 2 * 3 * 32 * 32).reshape(2, 3, 32, 32)
 
@@ -111,3 +116,27 @@ def test_a_step_without_an_optimizer_step_is_told_from_a_skipped_one(
     on_device("cuda", plain_batch(), scaled="unfused", steps_optimizer=False)
     assert len(caplog.messages) == 1
     assert "no optimizer stepped on the model's parameters" in caplog.text
+
+
+@pytest.mark.parametrize("kind", ["cpu", "cuda"])
+def test_a_block_of_several_scaled_iterations_shows_the_first(kind: str) -> None:
+    first, second = plain_batch(), plain_batch() * 2 + 1
+    model, writer = network(), MemoryWriter()
+    with simulated_device() as machine:
+        if kind != "cpu":
+            move(model, kind)
+            first, second = moved(first, kind), moved(second, kind)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01, foreach=False)
+        scaler = torch.amp.GradScaler(kind, init_scale=8.0)
+        board = fmapboard.watch(model, writer=writer, every=1, scaler=scaler)
+        with board, board.step(0):
+            for images in (first, second):
+                optimizer.zero_grad()
+                scaler.scale(model(images).square().mean()).backward()
+                scaler.step(optimizer)
+                scaler.update()
+    assert machine.waits_on("MainThread") == []
+    expected = network()[0](plain_batch()).amax((0, 2, 3)).tolist()
+    shown = writer.steps[0].statistics[0].statistics
+    assert shown is not None
+    assert shown.maximum.tolist() == pytest.approx(expected, rel=1e-4)

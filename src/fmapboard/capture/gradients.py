@@ -130,8 +130,9 @@ class GradientReader:
         self._hook.disarm()
 
     def discard(self) -> None:
-        """Stop listening, and drop what was read."""
+        """Stop listening, also to a step that has begun, and drop what was read."""
         self.disarm()
+        self._names = {}
         self._forget()
 
     def pass_begins(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from torch import Tensor
 
@@ -17,6 +18,15 @@ from fmapboard.measure.pending import PendingMeasurement, joined
 from fmapboard.records import LayerMeasurement, StepData
 
 Failed = Callable[[str, Exception], None]
+
+
+class Exchange(Protocol):
+    """Merges the statistics of one step over the ranks (see ``merge_ranks.RankExchange``)."""
+
+    def merged(
+        self, step: int, measured: tuple[LayerMeasurement, ...]
+    ) -> tuple[LayerMeasurement, ...]:
+        """The measurements with the statistics of the whole batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +101,28 @@ class StepHeader:
     step: int
     milliseconds: Callable[[], float]
     wall_time: float = field(default_factory=time.time)
+
+
+def finished(
+    receive: Callable[[], StepParts], header: StepHeader, failed: Failed, exchange: Exchange | None
+) -> StepData:
+    """Wait for the devices, finalize a step, and merge its statistics over the ranks.
+
+    Args:
+        receive: waits for the copy of the parts and returns them on the host.
+        header: see ``StepParts.to_host``.
+        failed: see ``StepParts.to_host``.
+        exchange: merges statistics over ranks; the other ranks wait for this one, so it is called
+            even after an error. None if nothing is merged.
+    """
+    measured: tuple[LayerMeasurement, ...] = ()
+    try:
+        received = receive()
+        measured = joined(received.measured, failed)
+    finally:
+        if exchange is not None:
+            measured = exchange.merged(header.step, measured)
+    return received.to_host(header, failed, measured)
 
 
 @dataclass(frozen=True, slots=True)

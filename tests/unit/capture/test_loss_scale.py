@@ -148,6 +148,8 @@ def test_on_a_device_an_update_without_an_optimizer_step_is_a_skipped_step() -> 
         scaler.update(4.0)
         assert not loss_scale.was_skipped(stepped=True)
         assert loss_scale.was_skipped()
+        loss_scale.pass_begins()  # of the next iteration
+        assert not loss_scale.was_skipped()
         skips = loss_scale.step_closes()
         assert machine.reasons() == []
         assert on_host(skips).scalars() == {COUNT: 1.0}
