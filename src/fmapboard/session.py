@@ -24,7 +24,8 @@ from fmapboard.capture.transfer import send
 from fmapboard.capture.weights import read_kernels
 from fmapboard.errors import WarnOnce
 from fmapboard.measure.merge_ranks import over_ranks
-from fmapboard.measure.reducer import Reducer, joined
+from fmapboard.measure.pending import joined
+from fmapboard.measure.reducer import Reducer
 from fmapboard.model.activations import activations
 from fmapboard.model.distributed import is_sharded
 from fmapboard.model.layers import Layers, own_parameters, scripted_warning
@@ -70,6 +71,7 @@ class StepSession:
             scale=options.scale,
             colormap=options.colormap,
             depth=options.depth,
+            unsettled=set(),
         )
         own = own_parameters(model, self.registry.layers)
         self._gradients = GradientReader(model, own, self._guard)

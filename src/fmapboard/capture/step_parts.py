@@ -12,7 +12,7 @@ from fmapboard.capture.gradients import NO_PARAMETERS, PendingParameters
 from fmapboard.capture.input_images import PendingInputImage
 from fmapboard.capture.weights import PendingKernels
 from fmapboard.measure.norms import NO_NORMS, PendingNorms
-from fmapboard.measure.reducer import PendingMeasurement, joined
+from fmapboard.measure.pending import PendingMeasurement, joined
 from fmapboard.records import LayerMeasurement, StepData
 
 Failed = Callable[[str, Exception], None]
