@@ -70,8 +70,7 @@ def statistics_on_device(
     samples, _, size = planes.shape
     parts: tuple[Tensor, ...]
     if exactly:
-        parts = device_stats.read_exactly(planes, moments=moments)
-        extremes: tuple[Tensor, Tensor] | None = (parts[0][0], parts[0][1])
+        parts, extremes = device_stats.read_exactly(planes, moments=moments), None
     else:
         parts, extremes = device_stats.read(planes, moments=moments)
     reading: Reading = "device_exact" if exactly else "device"

@@ -5,7 +5,7 @@ launch that reads the tensor from device memory again. There are two ways to rea
 
 - ``read`` takes at most five launches and three reads. A channel with NaN or infinite values is
   flagged exactly, but the values are not counted, and its mean and std are not known.
-- ``read_exactly`` counts and measures any values, with about 25 launches per 16 MB.
+- ``read_exactly`` counts and measures any values, with about 30 launches per 32 MB.
 
 The worker thread finalizes both in float64 (``combine`` and ``combine_exactly``).
 """
@@ -26,7 +26,7 @@ HALVES = (torch.float16, torch.bfloat16)
 """Read directly on accelerators; sums are accumulated in float32."""
 
 _LARGEST_EXPONENT = {torch.float32: 126, torch.float64: 1000}
-_CHUNK_BYTES = 2**24
+_CHUNK_BYTES = 2**25
 _RESOLVED = {torch.float32: 1e-4, torch.float64: 1e-4, torch.float16: 1e-2, torch.bfloat16: 1e-2}
 """Below this ratio of std to mean, ``read`` loses digits of the std: more than about 0.1 %."""
 
@@ -115,19 +115,21 @@ def combine(parts: Sequence[Tensor], count: int) -> Combined:
 
 
 def read_exactly(planes: Tensor, *, moments: bool = True) -> tuple[Tensor, Tensor, Tensor]:
-    """Sums over the finite values of each plane, on the device of ``planes``.
+    """Sums over the finite values of each channel, on the device of ``planes``.
+
+    The tensor is read in K chunks of samples, so that temporary copies take at most 100 MB, or
+    three planes if those are larger.
 
     Args:
         planes: [N, C, S] of a floating-point dtype, with any values; 16-bit types are converted to
-            float32. Temporary copies take about five times 16 MB, or five planes if those are
-            larger.
+            float32.
         moments: Also compute the four rows below, which the mean and the standard deviation need.
 
     Returns:
-        Min and max, [2, N, C]: infinite and in the wrong order for a plane without finite values.
-        Then [4, N, C]: the factor by which the plane was scaled, its scaled mean, and the sum and
+        Per chunk, min and max [2, K, C]: infinite and in the wrong order without finite values.
+        Then [4, K, C]: the factor by which the chunk was scaled, its scaled mean, and the sum and
         the sum of squares of its scaled values centered on that mean; empty without ``moments``.
-        Then the counts of NaN, +Inf and -Inf, int32 [3, N, C].
+        Then the numbers of finite values, NaN, +Inf and -Inf, int32 [4, K, C].
     """
     wide = planes.dtype in _LARGEST_EXPONENT
     size = planes.shape[2] * (planes.element_size() if wide else 4)
@@ -140,6 +142,9 @@ def read_exactly(planes: Tensor, *, moments: bool = True) -> tuple[Tensor, Tenso
         ]
         for some in torch.split(planes, max(1, per_chunk // channels), 0)
     ]
+    if len(rows) == len(rows[0]) == 1:
+        extremes, sums, counts = rows[0][0]
+        return extremes, sums, counts
     whole = [
         torch.cat([torch.cat([chunk[part] for chunk in row], 2) for row in rows], 1)
         for part in range(3)
@@ -148,39 +153,44 @@ def read_exactly(planes: Tensor, *, moments: bool = True) -> tuple[Tensor, Tenso
 
 
 def _read_chunk(planes: Tensor, *, moments: bool) -> tuple[Tensor, Tensor, Tensor]:
-    masked = ~torch.isfinite(planes)
-    lo = planes.masked_fill(masked, torch.inf).amin(2)
-    hi = planes.masked_fill(masked, -torch.inf).amax(2)
-    sums = _sums(planes, masked, lo, hi) if moments else lo.new_empty(0, *lo.shape)
-    nan = torch.isnan(planes).sum(2, dtype=torch.int32)
-    up = (planes == torch.inf).sum(2, dtype=torch.int32)
-    down = (planes == -torch.inf).sum(2, dtype=torch.int32)
-    return torch.stack([lo, hi]), sums, torch.stack([nan, up, down])
+    """What ``read_exactly`` returns, of one chunk [n, c, S]: K is 1."""
+    masked = (planes - planes) != 0  # NaN and infinite values
+    lo = planes.masked_fill(masked, torch.inf).amin((0, 2))
+    hi = planes.masked_fill(masked, -torch.inf).amax((0, 2))
+    bad = masked.sum((0, 2), dtype=torch.int32)
+    finite = len(planes) * planes.shape[2] - bad
+    sums = lo.new_empty(0, *lo.shape)
+    if moments:
+        sums = _sums(planes, masked, finite, torch.maximum(lo.abs(), hi.abs()))
+    nan = (planes != planes).sum((0, 2), dtype=torch.int32)
+    up = (planes == torch.inf).sum((0, 2), dtype=torch.int32)
+    counts = torch.stack([finite, nan, up, bad - nan - up])
+    return torch.stack([lo, hi])[:, None], sums[:, None], counts[:, None]
 
 
-def _sums(planes: Tensor, masked: Tensor, lo: Tensor, hi: Tensor) -> Tensor:
-    """Factor, scaled mean, and centered sum and sum of squares of each plane, [4, N, C]."""
+def _sums(planes: Tensor, masked: Tensor, finite: Tensor, magnitude: Tensor) -> Tensor:
+    """Factor, scaled mean, and centered sum and sum of squares of each channel, [4, c]."""
     limit = _LARGEST_EXPONENT[planes.dtype]
-    magnitude = torch.maximum(lo.abs(), hi.abs())
     unit = torch.exp2(-torch.floor(torch.log2(magnitude)).clamp(-limit, limit))
-    values = planes.masked_fill(masked, 0.0).mul_(unit.unsqueeze(2))
-    count = planes.shape[2] - masked.sum(2, dtype=torch.int32)
-    mean = values.sum(2) / count.clamp(min=1)
-    values.sub_(mean.unsqueeze(2)).masked_fill_(masked, 0.0)
-    return torch.stack([unit, mean, values.sum(2), values.square_().sum(2)])
+    values = planes.masked_fill(masked, 0.0).mul_(unit[:, None])
+    mean = values.sum((0, 2)) / finite.clamp(min=1)
+    values.sub_(mean[:, None]).masked_fill_(masked, 0.0)
+    return torch.stack([unit, mean, values.sum((0, 2)), values.square_().sum((0, 2))])
 
 
-def combine_exactly(parts: Sequence[Tensor], size: int, dtype: torch.dtype) -> Combined:
+def combine_exactly(parts: Sequence[Tensor], dtype: torch.dtype) -> Combined:
     """Finalize what ``read_exactly`` returned.
 
     Args:
         parts: The result of ``read_exactly``, on the host.
-        size: Number of values per plane.
         dtype: Dtype of the tensor that was read.
     """
-    extremes, sums, nonfinite = (part.numpy() for part in parts)
+    extremes, sums, found = (part.numpy() for part in parts)
     lo, hi = extremes.astype(np.float64)
-    counts = size - nonfinite.sum(0, dtype=np.int64)  # [N, C]
+    counts, nonfinite = (
+        found[0].astype(np.int64),
+        found[1:].sum(1, dtype=np.int64),
+    )  # [K, C], [3, C]
     lowest, highest, is_empty = lo.min(0), hi.max(0), counts.sum(0) == 0
     lowest[is_empty] = highest[is_empty] = np.nan
     mean, std = _moments(sums, counts) if sums.size else np.full((2, len(lowest)), np.nan)
@@ -188,7 +198,7 @@ def combine_exactly(parts: Sequence[Tensor], size: int, dtype: torch.dtype) -> C
     if sums.size and settled:
         settled = bool(np.logical_and(*_trust(lowest, highest, mean, std, dtype)).all())
     numbers = np.stack([lowest, highest, mean, std])
-    return Combined(numbers, nonfinite.sum(1, dtype=np.int64), True, settled)
+    return Combined(numbers, nonfinite, True, settled)
 
 
 def _trust(
@@ -204,18 +214,18 @@ def _trust(
 
 
 def _moments(sums: npt.NDArray[Any], counts: npt.NDArray[np.int64]) -> tuple[Floats, Floats]:
-    """Mean and std of each channel, f64 [C], from ``_sums`` [4, N, C] and finite counts [N, C]."""
+    """Mean and std of each channel, f64 [C], from ``_sums`` [4, K, C] and finite counts [K, C]."""
     units, means, rests, squares = sums.astype(np.float64)
     total = counts.sum(0)
-    # All planes in the unit of the channel's largest one, so that no square overflows.
+    # All chunks in the unit of the channel's largest one, so that no square overflows.
     unit = np.where(counts > 0, units, np.inf).min(0)
     unit[np.isinf(unit)] = 1.0
     with np.errstate(invalid="ignore", divide="ignore"):
         ratio = unit / units
         rest = np.where(counts > 0, rests / counts, 0.0)
-        of_plane = (means + rest) * ratio
-        mean = (counts * of_plane).sum(0) / total
+        of_chunk = (means + rest) * ratio
+        mean = (counts * of_chunk).sum(0) / total
         spread = (squares - counts * np.square(rest)) * np.square(ratio)
-        spread += counts * np.square(of_plane - mean)
+        spread += counts * np.square(of_chunk - mean)
         std = np.sqrt(np.maximum(np.where(counts > 0, spread, 0.0).sum(0), 0.0) / total)
     return mean / unit, std / unit

@@ -141,7 +141,7 @@ def _from_device(one: PendingStatistics) -> Statistics:
     if one.reading == "device":
         combined = device_stats.combine(parts, one.samples * one.size)
     else:
-        combined = device_stats.combine_exactly(parts, one.size, one.dtype)
+        combined = device_stats.combine_exactly(parts, one.dtype)
     if one.settled is not None:
         one.settled(combined.settled)
     (found,) = _split([one], combined.numbers, combined.nonfinite)
