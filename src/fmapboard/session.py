@@ -23,6 +23,7 @@ from fmapboard.capture.step_parts import PendingStep, StepHeader, StepParts
 from fmapboard.capture.transfer import send
 from fmapboard.capture.weights import read_kernels
 from fmapboard.errors import WarnOnce
+from fmapboard.measure.fused.choice import reader_for
 from fmapboard.measure.merge_ranks import over_ranks
 from fmapboard.measure.pending import joined
 from fmapboard.measure.reducer import Reducer
@@ -72,6 +73,7 @@ class StepSession:
             colormap=options.colormap,
             depth=options.depth,
             unsettled=set(),
+            fused=reader_for(model, options.fused, warn),
         )
         own = own_parameters(model, self.registry.layers)
         self._gradients = GradientReader(model, own, self._guard)

@@ -1,4 +1,4 @@
-"""What runs in a ``TritonInterpreter``: launches of the fused kernels."""
+"""What runs in a ``TritonProcess`` that interprets: launches of the fused kernels."""
 
 from __future__ import annotations
 
@@ -46,3 +46,13 @@ def launched(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # NumPy's, on infinite values
         return launch.reduce(maps, plan, view, sample)
+
+
+def tiles_of(maps: Tensor, most: int | None, centered: bool = False) -> Any:
+    """``records.Planes`` of maps [K, M, H, W]."""
+    from fmapboard.measure.fused.tiles import quantized
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        tiles = quantized(maps, most, centered=centered, channels=maps.shape[1], view="")
+        return tiles.planes(tuple(maps.shape))

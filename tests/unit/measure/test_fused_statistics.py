@@ -9,18 +9,19 @@ import pytest
 import torch
 from fused_reads import launched, planned, statistics_of
 from torch import Tensor
-from triton_interpreter import TritonInterpreter
+from triton_process import TritonProcess
+from triton_process import interpreter as interpreting
 
 from fmapboard.measure.fused import plan as plans
 from fmapboard.measure.subsample import sample, step_between
 
 
 @pytest.fixture(scope="module")
-def interpreter() -> Iterator[TritonInterpreter]:
+def interpreter() -> Iterator[TritonProcess]:
     pytest.importorskip("triton", reason="Triton is not installed")
-    interpreter = TritonInterpreter()
-    yield interpreter
-    interpreter.close()
+    process = interpreting()
+    yield process
+    process.close()
 
 
 def expected(maps: Tensor) -> tuple[np.ndarray, np.ndarray]:
@@ -86,7 +87,7 @@ FORMATS = {"contiguous": torch.contiguous_format, "channels_last": torch.channel
 @pytest.mark.parametrize("memory", FORMATS)
 @pytest.mark.parametrize("case", CASES)
 def test_the_statistics_are_those_of_float64(
-    interpreter: TritonInterpreter, case: str, memory: str
+    interpreter: TritonProcess, case: str, memory: str
 ) -> None:
     for shape in (
         ((3, 2, 11, 37), (2, 17, 5, 8)) if memory == "channels_last" else ((3, 2, 23, 37),)
@@ -126,7 +127,7 @@ def views() -> dict[str, tuple[Callable[[], Tensor], int]]:
 @pytest.mark.parametrize("name", views())
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16], ids=str)
 def test_any_strides_and_dtypes_are_read(
-    interpreter: TritonInterpreter, name: str, dtype: torch.dtype
+    interpreter: TritonProcess, name: str, dtype: torch.dtype
 ) -> None:
     build, variant = views()[name]
     maps = build()
@@ -142,7 +143,7 @@ def test_any_strides_and_dtypes_are_read(
 
 @pytest.mark.parametrize("case", ["random", "non-finite", "one outlier, last", "3e38 and small"])
 def test_programs_that_read_many_tiles_are_as_accurate(
-    interpreter: TritonInterpreter, case: str
+    interpreter: TritonProcess, case: str
 ) -> None:
     for maps in (
         CASES[case]((3, 2, 71, 73)),
@@ -152,7 +153,7 @@ def test_programs_that_read_many_tiles_are_as_accurate(
 
 
 def test_the_same_launch_copies_what_is_drawn_and_the_histogram_sample(
-    interpreter: TritonInterpreter,
+    interpreter: TritonProcess,
 ) -> None:
     for maps in (
         torch.randn(3, 5, 9, 9),
@@ -172,7 +173,7 @@ def test_the_same_launch_copies_what_is_drawn_and_the_histogram_sample(
 
 
 def test_the_histogram_sample_is_the_one_that_plain_operations_take(
-    interpreter: TritonInterpreter,
+    interpreter: TritonProcess,
 ) -> None:
     maps = torch.randn(2, 40, 23, 27).to(memory_format=torch.channels_last)
     step = step_between(maps.numel(), maps.shape)

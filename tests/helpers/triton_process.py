@@ -1,4 +1,4 @@
-"""Run functions in a process in which Triton interprets its kernels, on tensors of the CPU."""
+"""Run functions in a process of their own, in which Triton interprets or compiles its kernels."""
 
 from __future__ import annotations
 
@@ -13,24 +13,23 @@ from typing import Any
 import torch
 
 
-class TritonInterpreter:
-    """A process with ``TRITON_INTERPRET=1``, which must be set before Triton is imported.
+class TritonProcess:
+    """A process with environment variables that must be set before Triton is imported.
 
     Call it with a function of a helper module and its arguments; tensors keep their strides.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, **environment: str) -> None:
         context = multiprocessing.get_context("spawn")
         self._here, there = context.Pipe()
         self._process = context.Process(target=_serve, args=(there,), daemon=True)
-        before = os.environ.get("TRITON_INTERPRET")
-        os.environ["TRITON_INTERPRET"] = "1"
+        before = dict(os.environ)
+        os.environ.update(environment)
         try:
             self._process.start()
         finally:
-            del os.environ["TRITON_INTERPRET"]
-            if before is not None:
-                os.environ["TRITON_INTERPRET"] = before
+            os.environ.clear()
+            os.environ.update(before)
         there.close()
 
     def __call__(self, function: Callable[..., Any], *args: Any) -> Any:
@@ -38,13 +37,18 @@ class TritonInterpreter:
         self._here.send((function, _packed(args)))
         result, error = torch.load(io.BytesIO(self._here.recv()), weights_only=False)
         if error is not None:
-            raise AssertionError(f"in the interpreter:\n{error}")
+            raise AssertionError(f"in the other process:\n{error}")
         return result
 
     def close(self) -> None:
         """End the process."""
         self._here.close()
         self._process.join()
+
+
+def interpreter() -> TritonProcess:
+    """A process in which kernels are interpreted, on tensors of the CPU."""
+    return TritonProcess(TRITON_INTERPRET="1")
 
 
 def _serve(there: Connection) -> None:
