@@ -24,6 +24,7 @@ from fmapboard.capture.step_parts import PendingStep, StepHeader, StepParts, fin
 from fmapboard.capture.transfer import Transfer
 from fmapboard.capture.weights import read_kernels
 from fmapboard.errors import WarnOnce
+from fmapboard.measure.fused.choice import reader_for
 from fmapboard.measure.merge_ranks import RankExchange
 from fmapboard.measure.reducer import Reducer
 from fmapboard.model.activations import activations
@@ -76,6 +77,7 @@ class StepSession:
             colormap=options.colormap,
             depth=options.depth,
             unsettled=set(),
+            fused=reader_for(model, options.fused, warn),
         )
         own = own_parameters(model, self.registry.layers)
         self.probe_pass = ProbePass(model, options, self._reducer, self._guard)

@@ -10,6 +10,7 @@ import numpy as np
 from torch import Tensor
 
 from fmapboard.measure.device_stats import HALVES
+from fmapboard.measure.fused.tiles import PendingTiles
 from fmapboard.measure.pending_stats import PendingStatistics, finalize
 from fmapboard.measure.subsample import PendingSample
 from fmapboard.records import (
@@ -48,6 +49,10 @@ class PendingMaps:
     block: int = 1
     extremes: tuple[Tensor, Tensor] | None = None
 
+    def tensors(self) -> tuple[Tensor, ...]:
+        """All tensors held."""
+        return self.maps, *(self.extremes or ())
+
     def averaged(self) -> Averaged | None:
         """Wait for the device: how the maps were averaged on it, if they were."""
         if self.extremes is None:
@@ -63,15 +68,14 @@ class PendingMeasurement:
     kind: TensorKind
     shape: tuple[int, ...]
     quantize: Quantizer
-    drawn: PendingMaps | None = None
+    drawn: PendingMaps | PendingTiles | None = None
     statistics: PendingStatistics | Statistics | None = None
     sample: PendingSample | None = None
 
     def tensors(self) -> Iterator[Tensor]:
         """All tensors held."""
         if self.drawn is not None:
-            yield self.drawn.maps
-            yield from self.drawn.extremes or ()
+            yield from self.drawn.tensors()
         if isinstance(self.statistics, PendingStatistics):
             yield from self.statistics.parts
         if self.sample is not None:
@@ -85,7 +89,9 @@ class PendingMeasurement:
         planes, drawn, numbers = None, self.drawn, self.statistics
         if isinstance(numbers, PendingStatistics):
             numbers = numbers.to_host()
-        if drawn is not None:
+        if isinstance(drawn, PendingTiles):
+            planes = drawn.planes(self.shape)
+        elif drawn is not None:
             maps, key = _wide(drawn.maps), (self.layer_call.label, self.kind)
             known = _drawn_range(numbers, maps.shape[1]) if drawn.counted else None
             planes = self.quantize(

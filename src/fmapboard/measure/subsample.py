@@ -84,18 +84,19 @@ def _taken(tensor: Tensor) -> tuple[Tensor, int]:
     if tensor.is_complex():
         tensor = tensor.abs()
     flat, total = _in_memory_order(tensor), tensor.numel()
-    stride = _stride(total, tensor.shape)
+    stride = step_between(total, tensor.shape)
     return (flat[::stride] if stride > 1 else flat), total
 
 
 def sample_of_each(tensor: Tensor) -> Tensor:
     """``sample`` of each entry along the first axis: contiguous real [N, ...] to values [N, S]."""
-    stride = _stride(tensor[0].numel(), tensor.shape[1:])
+    stride = step_between(tensor[0].numel(), tensor.shape[1:])
     return tensor.detach().flatten(1)[:, ::stride].clone(memory_format=torch.contiguous_format)
 
 
 @lru_cache(maxsize=1024)
-def _stride(total: int, shape: torch.Size) -> int:
+def step_between(total: int, shape: torch.Size) -> int:
+    """The k of ``sample``: every k-th of ``total`` values is taken."""
     stride = -(-total // SAMPLE_SIZE)
     while stride > 1 and any(math.gcd(stride, side) > 1 for side in shape):
         stride += 1
