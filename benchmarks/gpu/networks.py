@@ -9,7 +9,6 @@ import torch
 import torchvision
 from torch import Tensor, nn
 from torchvision.models.convnext import CNBlockConfig, ConvNeXt
-from torchvision.models.resnet import Bottleneck, ResNet
 
 
 class SmallNet(nn.Module):
@@ -126,7 +125,7 @@ def works(*, tiny: bool, only: str = "") -> list[Work]:
     if tiny:
         blocks = [CNBlockConfig(16, 32, 1), CNBlockConfig(32, None, 1)]
         found = [
-            Work("ResNet", lambda: ResNet(Bottleneck, [1, 1, 1, 1]), (2, 3, 32, 32)),
+            small(tiny=True),
             Work("ConvNeXt", lambda: ConvNeXt(blocks), (2, 3, 32, 32)),
             Work("3D U-Net", lambda: UNet3d(4, 2), (1, 1, 8, 8, 8), dense=True),
         ]

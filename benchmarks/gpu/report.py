@@ -124,7 +124,8 @@ class Report:
                 skipped = str(skip)
             except Exception as error:
                 check.failures.append(_described(error))
-        _release()
+        if not skipped:
+            _release()
         said = [f"fmapboard said: {text}" for text in dict.fromkeys(check.said)]
         verdict = SKIPPED if skipped else check.verdict
         notes = [skipped] if skipped else [*check.failures, *said[:2]]
