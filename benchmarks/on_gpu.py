@@ -29,6 +29,7 @@ import types
 from pathlib import Path
 from typing import Any
 
+os.environ.setdefault("KINETO_LOG_LEVEL", "5")  # the profiler prints nothing
 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # deterministic, set before CUDA starts
 if importlib.util.find_spec("fmapboard") is None:
     sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
