@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 
 import torch
@@ -18,8 +19,28 @@ from gpu.right import PlantedNet
 from gpu.trainings import Training
 
 
-def capture_while_the_worker_waits(error_mode: str, settings: Settings, check: Check) -> None:
-    """A user captures a graph while the worker thread waits for the device."""
+@contextmanager
+def without_synchronizing(graph: torch.cuda.CUDAGraph, error_mode: str) -> Iterator[None]:
+    """Capture as ``torch.cuda.graph`` does, which first waits until the device is idle."""
+    with torch.cuda.stream(torch.cuda.Stream()):
+        graph.capture_begin(capture_error_mode=error_mode)
+        try:
+            yield
+        finally:
+            graph.capture_end()
+
+
+def capture_behind_a_step(
+    error_mode: str, worker_waits: bool, settings: Settings, check: Check
+) -> None:
+    """A user captures a graph right behind a logged step, which the worker still processes.
+
+    Args:
+        error_mode: Which calls of which threads end the capture with an error.
+        worker_waits: The device is held, so that the worker waits for it during the capture.
+        settings: See ``Settings``.
+        check: See ``Check``.
+    """
     device, writer = settings.device, MemoryWriter()
     device.require_cuda()
     train = Training(small(tiny=settings.tiny), "eager", device)
@@ -34,7 +55,8 @@ def capture_while_the_worker_waits(error_mode: str, settings: Settings, check: C
             with board.step(number):
                 train()
             graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph, capture_error_mode=error_mode):
+            capturing = torch.cuda.graph(graph, capture_error_mode=error_mode)
+            with without_synchronizing(graph, error_mode) if worker_waits else capturing:
                 result = static
                 for _ in range(200):
                     result = result + 1.0
@@ -113,8 +135,9 @@ def graphed_callables(settings: Settings, check: Check) -> None:
 CHECKS: dict[str, Callable[[Settings, Check], None]] = {
     "make_graphed_callables": graphed_callables,
     "a step captured inside board.step": capture_of_a_logged_step,
-    "a capture (thread_local) while the worker waits": partial(
-        capture_while_the_worker_waits, "thread_local"
-    ),
-    "a capture (global) while the worker waits": partial(capture_while_the_worker_waits, "global"),
+    **{
+        f"a capture ({mode}) {when}": partial(capture_behind_a_step, mode, waits)
+        for when, waits in (("behind a logged step", False), ("while the worker waits", True))
+        for mode in ("thread_local", "global")
+    },
 }

@@ -134,8 +134,19 @@ class Added:
     memory: int
 
 
-def measure(settings: Settings, known: Bare, tool: Any, check: Check, rounds: int) -> Added:
-    """Measure a tool, interleaved with bare steps, and close it."""
+def measure(
+    settings: Settings, known: Bare, tool: Any, check: Check, *, slow: bool = False
+) -> Added:
+    """Measure a tool, interleaved with bare steps.
+
+    Args:
+        settings: See ``Settings``.
+        known: The bare step.
+        tool: The tool, as ``peer_tools.Tool``.
+        check: Where the figures go.
+        slow: A logged step takes seconds and launches a hundred thousand kernels: measure two
+            rounds, without the profiler.
+    """
     device, train, numbers = settings.device, known.train, count()
 
     def logged() -> None:
@@ -143,17 +154,16 @@ def measure(settings: Settings, known: Bare, tool: Any, check: Check, rounds: in
 
     compiled = frames_compiled()
     pairs, until, blocked = [], [], []
-    for warming_up in [True, True, *[False] * rounds]:
+    own_peaks = peaks(device, lambda: [logged() for _ in range(1 if slow else 3)])
+    tool.flush()
+    for _ in range(min(2, settings.rounds) if slow else settings.rounds):
         before = timed(device, train)
         one = timed(device, logged)
         waited = timed(device, tool.flush)
-        if not warming_up:
-            pairs.append((before, one))
-            until.append(one.wall + waited.wall - before.wall)
-            blocked.append(getattr(tool, "blocked", one.host - before.host))
-    own_peaks = peaks(device, lambda: [logged() for _ in range(3)])
-    tool.flush()
-    activity = profiled(device, logged)
+        pairs.append((before, one))
+        until.append(one.wall + waited.wall - before.wall)
+        blocked.append(getattr(tool, "blocked", one.host - before.host))
+    activity = known.activity if slow else profiled(device, logged)
     tool.flush()
     for _ in range(2):  # a compiled model would be compiled again now
         train()
@@ -171,14 +181,17 @@ def measure(settings: Settings, known: Bare, tool: Any, check: Check, rounds: in
         "wall, ×": round(ratio, 2),
         "blocks for, ms": round(middle(blocked), 2),
         "until written, ms": f"{middle(until):+.1f}",
-        "launches": f"{added.launches:+}",
-        "per tensor": round(added.launches / known.tensors, 1),
-        "busy, ms": f"{added.busy:+.2f}",
-        "to host": f"{activity.to_host - known.activity.to_host:+}",
-        "blocking calls": f"{activity.blocking - known.activity.blocking:+}",
         "allocated, MB": f"{added.memory / MB:+.0f}",
         "reserved, MB": f"{(own_peaks[1] - known.peaks[1]) / MB:+.0f}",
     }
+    if not slow:
+        check.figures |= {
+            "launches": f"{added.launches:+}",
+            "per tensor": round(added.launches / known.tensors, 1),
+            "busy, ms": f"{added.busy:+.2f}",
+            "to host": f"{activity.to_host - known.activity.to_host:+}",
+            "blocking calls": f"{activity.blocking - known.activity.blocking:+}",
+        }
     if train.mode.compiled is not None:
         again = frames_compiled() - compiled
         check.expect(again == 0, f"{again} frames were compiled again")
@@ -208,13 +221,13 @@ def fmapboard_adds(
         raise Skip("not built")
     options = {"fused": kind == "fused"} if HAS_FUSED else {}
     with closing(lambda folder: Fmapboard(known.train, folder, **options)) as tool:
-        found.append(measure(settings, known, tool, check, settings.rounds))
+        found.append(measure(settings, known, tool, check))
     check.expect_silence()
 
 
 def recipe_adds(settings: Settings, known: Bare, check: Check) -> None:
     with closing(lambda folder: Recipe(known.train, folder)) as tool:
-        measure(settings, known, tool, check, min(settings.rounds, 2))
+        measure(settings, known, tool, check, slow=True)
 
 
 def wandb_adds(settings: Settings, known: Bare, check: Check) -> None:
@@ -223,7 +236,7 @@ def wandb_adds(settings: Settings, known: Bare, check: Check) -> None:
     from peer_tools import Wandb
 
     with closing(lambda folder: Wandb(known.train, folder)) as tool:  # type: ignore[arg-type]
-        measure(settings, known, tool, check, min(settings.rounds, 2))
+        measure(settings, known, tool, check, slow=True)
 
 
 def budgets(

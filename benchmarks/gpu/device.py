@@ -85,5 +85,5 @@ class Settings:
     device: Device
     modes: tuple[str, ...] | None = None
     tiny: bool = False
-    rounds: int = 7
+    rounds: int = 5
     works: str = ""

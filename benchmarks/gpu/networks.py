@@ -90,7 +90,7 @@ class Work:
     name: str
     make: Callable[[], nn.Module]
     shape: tuple[int, ...]
-    modes: tuple[str, ...] = ("eager", "amp")
+    modes: tuple[str, ...] = ("eager",)
     dense: bool = False
 
     def labels(self) -> Tensor:
@@ -111,13 +111,13 @@ def works(*, tiny: bool, only: str = "") -> list[Work]:
             "ResNet-50 224² ×64",
             torchvision.models.resnet50,
             (64, 3, 224, 224),
-            ("eager", "amp", "channels_last", "amp_channels_last"),
+            ("eager", "amp", "channels_last"),
         ),
         Work(
             "ResNet-18 32² ×512",
             cifar_resnet18,
             (512, 3, 32, 32),
-            ("eager", "amp", "compile", "reduce_overhead"),
+            ("eager", "compile", "reduce_overhead"),
         ),
         Work("ConvNeXt-T 224² ×64", torchvision.models.convnext_tiny, (64, 3, 224, 224)),
         Work("3D U-Net 128³ ×2", UNet3d, (2, 1, 128, 128, 128), dense=True),

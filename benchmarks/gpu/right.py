@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +16,11 @@ from gpu.device import Device, Settings
 from gpu.networks import Work, small
 from gpu.report import Check, Report
 from gpu.trainings import MODES, Training
+
+EVERYTHING: dict[str, Any] = {
+    **{"inputs": True, "activation_gradients": True, "samples": 2},
+    **{"max_channels": None, "max_tile": None},
+}
 
 
 def run(report: Report, settings: Settings) -> None:
@@ -30,12 +36,10 @@ def records(mode: str, settings: Settings, check: Check) -> None:
     train, writer = Training(small(tiny=settings.tiny), mode, device), MemoryWriter()
     for _ in range(3):
         train()
-    options = {"inputs": True, "activation_gradients": True, "samples": 2}
-    sizes = {"max_channels": None, "max_tile": None}
     wrong: list[str] = []
     compared = 0
     with fmapboard.watch(
-        train.raw, writer=writer, every=1, kernels=1, scaler=train.scaler, **options, **sizes
+        train.raw, writer=writer, every=1, kernels=1, scaler=train.scaler, **EVERYTHING
     ) as board:
         for number in range(2):
             scale = 1.0 if train.scaler is None else train.scaler.get_scale()
