@@ -41,10 +41,13 @@ if importlib.util.find_spec("threadpoolctl") is None:  # limits OpenMP's threads
     stand_in.ThreadpoolController = lambda: no_runtimes
     sys.modules["threadpoolctl"] = stand_in
 
+import torch
 from gpu.device import Device, Settings  # found through the lines above
 from gpu.report import FAILED, Report, Result, load
 from gpu.trainings import MODES
 from workloads import machine
+
+import fmapboard
 
 SECTIONS = ("right", "neutral", "waits", "hazards", "fused", "cost")
 MAX_SECTION_S = 200
@@ -78,29 +81,43 @@ def parser() -> argparse.ArgumentParser:
         "--limit", type=float, default=460, help="seconds after which checks are skipped"
     )
     made.add_argument("--out", type=Path, default=Path(os.environ.get("OUT", ".")))
-    made.add_argument(
-        "--one-process",
-        action="store_true",
-        help="run all sections in this process; always so on the CPU",
-    )
+    one = "run all sections in this process; always so on the CPU"
+    made.add_argument("--one-process", action="store_true", help=one)
+    made.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     return made
+
+
+def versions() -> str:
+    """Versions that `machine` does not name; the revision is that of the checkout."""
+    git = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
+    try:
+        revision = subprocess.run(git, capture_output=True, text=True).stdout.strip()
+    except OSError:
+        revision = ""
+    return f"fmapboard {fmapboard.__version__} {revision or '(no revision)'}, CUDA {torch.version.cuda}"
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the chosen sections; returns the exit status."""
     given = sys.argv[1:] if arguments is None else arguments
-    options = parser().parse_args(given)
-    device = Device(options.device)
-    about = ["$ " + " ".join(["python", "benchmarks/on_gpu.py", *given]), machine()]
+    parse = parser()
+    options = parse.parse_args(given)
+    try:
+        device = Device(options.device)
+    except (RuntimeError, AssertionError) as error:
+        parse.error(f"{str(error).splitlines()[0]}; a dry run: --device cpu --tiny")
+    about = ["    python " + " ".join(["benchmarks/on_gpu.py", *given]), "", machine(), versions()]
     report = Report(options.out, about, options.limit)
-    print(*about, sep="\n", flush=True)
+    if not options.child:
+        print(*about, sep="\n", flush=True)
     settings = Settings(device, options.modes, options.tiny, options.rounds, options.works)
     for section in options.only:
-        if options.one_process or device.type == "cpu":
+        if options.child or options.one_process or device.type == "cpu":
             importlib.import_module(f"gpu.{section}").run(report, settings)
         else:
             in_a_process(section, report, given)
-    print(report.summary())
+    if not options.child:
+        print(report.summary())
     return min(report.failed, 99)
 
 
@@ -109,7 +126,7 @@ def in_a_process(section: str, report: Report, given: list[str]) -> None:
     left = max(report.seconds_left, 1)
     most = left if section == "cost" else min(left, MAX_SECTION_S)
     with tempfile.TemporaryDirectory() as place:
-        own = ["--only", section, "--one-process", "--limit", str(left), "--out", place]
+        own = ["--only", section, "--child", "--limit", str(left), "--out", place]
         command = [sys.executable, str(Path(__file__).resolve()), *given, *own]
         try:
             status = subprocess.run(command, timeout=most + 15).returncode

@@ -35,6 +35,8 @@ MAX_TOTAL = {"plain": 800, "fused": 250}
 MAX_TRAFFIC = {"plain": 3.5, "fused": 1.3}
 """Times the bytes of the watched tensors."""
 MAX_MEMORY_MB = 100
+TIMES = {"wall (ms)": "wall", "host (ms)": "host", "GPU (ms)": "gpu"}
+"""Figure -> attribute of ``Times``."""
 
 
 @dataclass(frozen=True)
@@ -95,15 +97,15 @@ def bare(settings: Settings, work: Work, mode: str, check: Check) -> Bare:
     known = Bare(train, peaks(device, train), profiled(device, train), *_watched(train))
     check.figures |= {
         name: round(statistics.median(getattr(one, field) for one in times), 2)
-        for name, field in (("wall, ms", "wall"), ("host, ms", "host"), ("GPU, ms", "gpu"))
+        for name, field in TIMES.items()
     }
     check.figures |= {
         "launches": known.activity.launches,
-        "busy, ms": round(known.activity.busy, 2),
-        "allocated, MB": round(known.peaks[0] / MB),
-        "reserved, MB": round(known.peaks[1] / MB),
+        "busy (ms)": round(known.activity.busy, 2),
+        "allocated (MB)": round(known.peaks[0] / MB),
+        "reserved (MB)": round(known.peaks[1] / MB),
         "watched tensors": known.tensors,
-        "watched, GB": round(known.nbytes / 1e9, 3),
+        "watched (GB)": round(known.nbytes / 1e9, 3),
     }
     return known
 
@@ -168,7 +170,7 @@ def measure(
     for _ in range(2):  # a compiled model would be compiled again now
         train()
     middle = statistics.median
-    for name, field in (("wall, ms", "wall"), ("host, ms", "host"), ("GPU, ms", "gpu")):
+    for name, field in TIMES.items():
         adds = middle(getattr(b, field) - getattr(a, field) for a, b in pairs)
         check.figures[name] = f"{adds:+.2f}"
     ratio = middle(b.wall / a.wall for a, b in pairs)
@@ -178,17 +180,17 @@ def measure(
         own_peaks[0] - known.peaks[0],
     )
     check.figures |= {
-        "wall, ×": round(ratio, 2),
-        "blocks for, ms": round(middle(blocked), 2),
-        "until written, ms": f"{middle(until):+.1f}",
-        "allocated, MB": f"{added.memory / MB:+.0f}",
-        "reserved, MB": f"{(own_peaks[1] - known.peaks[1]) / MB:+.0f}",
+        "wall (×)": round(ratio, 2),
+        "blocks for (ms)": round(middle(blocked), 2),
+        "until written (ms)": f"{middle(until):+.1f}",
+        "allocated (MB)": f"{added.memory / MB:+.0f}",
+        "reserved (MB)": f"{(own_peaks[1] - known.peaks[1]) / MB:+.0f}",
     }
     if not slow:
         check.figures |= {
             "launches": f"{added.launches:+}",
             "per tensor": round(added.launches / known.tensors, 1),
-            "busy, ms": f"{added.busy:+.2f}",
+            "busy (ms)": f"{added.busy:+.2f}",
             "to host": f"{activity.to_host - known.activity.to_host:+}",
             "blocking calls": f"{activity.blocking - known.activity.blocking:+}",
         }
@@ -255,9 +257,11 @@ def budgets(
     def traffic() -> float:
         return added.busy / 1e3 * device.bandwidth / known.nbytes
 
-    per_tensor = lambda: added.launches / known.tensors  # noqa: E731
+    def per_tensor() -> float:
+        return added.launches / known.tensors
+
     yield "launches per watched tensor", partial(within, per_tensor, MAX_PER_TENSOR)
     if work.name.startswith("ResNet-50"):
         yield "launches", partial(within, lambda: added.launches, MAX_TOTAL[kind])
-    yield "estimated traffic, × watched", partial(within, traffic, MAX_TRAFFIC[kind])
-    yield "peak memory, MB", partial(within, lambda: added.memory / MB, MAX_MEMORY_MB)
+    yield "estimated traffic (× watched)", partial(within, traffic, MAX_TRAFFIC[kind])
+    yield "peak memory (MB)", partial(within, lambda: added.memory / MB, MAX_MEMORY_MB)

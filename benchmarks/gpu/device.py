@@ -12,11 +12,18 @@ from gpu.report import Skip
 
 
 class Device:
-    """A device by name: ``"cuda"``, ``"cuda:1"``, ``"cpu"``, ``"mps"``."""
+    """A device by name: ``"cuda"``, ``"cuda:1"``, ``"cpu"``, ``"mps"``.
+
+    Raises:
+        RuntimeError: There is no such device; torch built without CUDA raises AssertionError.
+    """
 
     def __init__(self, name: str) -> None:
         self.name, self.type = name, torch.device(name).type
         self.is_cuda = self.type == "cuda"
+        found = torch.empty(1, device=name).device
+        if self.is_cuda:
+            torch.cuda.set_device(found)
 
     def sync(self) -> None:
         """Wait until the device has done everything."""

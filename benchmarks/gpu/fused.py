@@ -138,8 +138,8 @@ def bandwidth(kind: str, layout: str, settings: Settings, check: Check) -> None:
     rate, copy = tensor.nbytes / seen.busy / 1e6, device.bandwidth / 1e9
     check.figures |= {
         "launches": seen.launches,
-        "busy, ms": round(seen.busy, 2),
-        "longest kernel, ms": round(seen.longest, 2),
+        "busy (ms)": round(seen.busy, 2),
+        "longest kernel (ms)": round(seen.longest, 2),
         "GB/s": round(rate),
         "GB/s of a copy": round(copy),
         "read, times": round(copy / rate, 2),

@@ -53,7 +53,7 @@ def memory_stays(settings: Settings, check: Check) -> None:
     check.expect_silence()
     if device.is_cuda:
         for n, what in enumerate(("allocated", "reserved", "pinned")):
-            check.figures[f"{what}, MB"] = f"{marks[0][n] / MB:.1f}, then {marks[1][n] / MB:.1f}"
+            check.figures[f"{what} (MB)"] = f"{marks[0][n] / MB:.1f}, then {marks[1][n] / MB:.1f}"
             check.expect(marks[1][n] <= marks[0][n] + 2 * MB, f"more memory {what}")
 
 
@@ -84,7 +84,7 @@ def behind_a_busy_device(settings: Settings, check: Check) -> None:
         board.flush()
         device.sync()
         peak = torch.cuda.max_memory_allocated() - before
-    check.figures["peak memory, MB"] = round(peak / MB)
+    check.figures["peak memory (MB)"] = round(peak / MB)
     check.expect(len(writer.steps) == 11, f"{len(writer.steps)} of 11 steps written")
     check.expect_none(compare.of_step(writer.steps[-1], kept), "differences")
     check.expect_silence()
@@ -218,7 +218,7 @@ def no_memory_left(mode: str, settings: Settings, check: Check) -> None:
     finally:
         torch.cuda.set_per_process_memory_fraction(1.0)
     check.figures |= {
-        "memory of the training, MB": round(needed / MB),
+        "memory of the training (MB)": round(needed / MB),
         "allocations that were tried again": torch.cuda.memory_stats()["num_alloc_retries"]
         - retries,
         "steps written": len(writer.steps),

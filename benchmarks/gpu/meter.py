@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import tempfile
 import threading
 import time
@@ -36,7 +37,7 @@ class Times:
     Attributes:
         wall: Until the device was idle again.
         host: Until the call returned.
-        gpu: Between events before and after the call's work, in stream order.
+        gpu: Between events before and after the call's work, in stream order; NaN without CUDA.
     """
 
     wall: float
@@ -57,7 +58,7 @@ def timed(device: Device, act: Act) -> Times:
         events[1].record()
     device.sync()
     wall = time.perf_counter() - begun
-    gpu = events[0].elapsed_time(events[1]) if events else wall * 1e3
+    gpu = events[0].elapsed_time(events[1]) if events else math.nan
     return Times(wall * 1e3, host * 1e3, gpu)
 
 

@@ -74,6 +74,8 @@ def overwrite_freed_memory(device: Device) -> None:
     """Allocate and fill what the allocator has free, so that a tensor freed too early is lost."""
     for size in (2**10, 2**16, 2**20, 2**22):
         held = [torch.full((size,), 7.0, device=device.name) for _ in range(16)]
+        if device.is_cuda:
+            held.append(torch.full((size,), 7.0).pin_memory())
         del held
 
 
