@@ -94,7 +94,8 @@ def versions() -> str:
         revision = subprocess.run(git, capture_output=True, text=True).stdout.strip()
     except OSError:
         revision = ""
-    return f"fmapboard {fmapboard.__version__} {revision or '(no revision)'}, CUDA {torch.version.cuda}"
+    own = f"fmapboard {fmapboard.__version__} {revision or '(no revision)'}"
+    return f"{own}, CUDA {torch.version.cuda}"
 
 
 def main(arguments: list[str] | None = None) -> int:
