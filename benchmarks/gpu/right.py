@@ -17,20 +17,21 @@ from gpu.networks import Work, small
 from gpu.report import Check, Report
 from gpu.trainings import MODES, Training
 
-EVERYTHING: dict[str, Any] = {
-    **{"inputs": True, "activation_gradients": True, "samples": 2},
-    **{"max_channels": None, "max_tile": None},
-}
+EVERYTHING: dict[str, Any] = {"inputs": True, "activation_gradients": True, "samples": 2}
+WHOLE = {"max_channels": None, "max_tile": None}
+AVERAGED = {"max_channels": 8, "max_tile": 8}
 
 
 def run(report: Report, settings: Settings) -> None:
     for mode in settings.modes or MODES:
-        report.run("right", mode, partial(records, mode, settings))
+        report.run("right", mode, partial(records, mode, WHOLE, settings))
     for mode in ("eager", "amp"):
+        body = partial(records, mode, AVERAGED, settings)
+        report.run("right", f"averaged tiles, {mode}", body)
         report.run("right", f"NaN and infinity, {mode}", partial(nonfinite, mode, settings))
 
 
-def records(mode: str, settings: Settings, check: Check) -> None:
+def records(mode: str, sizes: dict[str, int | None], settings: Settings, check: Check) -> None:
     """All records of two logged steps, with the device held so that copies arrive late."""
     device = settings.device
     train, writer = Training(small(tiny=settings.tiny), mode, device), MemoryWriter()
@@ -39,7 +40,7 @@ def records(mode: str, settings: Settings, check: Check) -> None:
     wrong: list[str] = []
     compared = 0
     with fmapboard.watch(
-        train.raw, writer=writer, every=1, kernels=1, scaler=train.scaler, **EVERYTHING
+        train.raw, writer=writer, every=1, kernels=1, scaler=train.scaler, **EVERYTHING, **sizes
     ) as board:
         for number in range(2):
             scale = 1.0 if train.scaler is None else train.scaler.get_scale()
