@@ -14,6 +14,7 @@ import fmapboard
 from fmapboard.writers.memory import MemoryWriter
 from gpu import compare
 from gpu.device import Settings
+from gpu.kinds import KINDS, options_of
 from gpu.networks import small
 from gpu.report import Check, Report, Skip
 from gpu.trainings import MODES, Training
@@ -23,18 +24,23 @@ EVERYTHING: dict[str, Any] = {"inputs": True, "activation_gradients": True, "ker
 
 
 def run(report: Report, settings: Settings) -> None:
-    for mode in settings.modes or MODES:
-        report.run("neutral", mode, partial(training_is_the_same, mode, settings))
+    for kind in KINDS:
+        for mode in settings.modes or MODES:
+            body = partial(training_is_the_same, mode, kind, settings)
+            report.run("neutral", f"{kind}: {mode}", body)
 
 
-def training_is_the_same(mode: str, settings: Settings, check: Check) -> None:
+def training_is_the_same(mode: str, kind: str, settings: Settings, check: Check) -> None:
+    options = {**EVERYTHING, **options_of(kind, settings.device)}
+    if kind == "fused" and MODES[mode].compiled is not None:
+        raise Skip("a logged step of a compiled model runs eagerly, as in mode eager")
     with deterministic():
-        bare, again = (train(mode, settings, logged=False) for _ in range(2))
+        bare, again = (train(mode, settings) for _ in range(2))
         differ = compare.same(bare, again)
         if differ:
             first = list(bare)[differ[0]]
             raise Skip(f"two runs without fmapboard differ ({first}): nothing to compare with")
-        logged = train(mode, settings, logged=True)
+        logged = train(mode, settings, options)
     steps, names = logged.pop("steps"), [name for name in bare if name != "steps"]
     bare.pop("steps")
     check.figures["values compared"] = len(names)
@@ -56,8 +62,10 @@ def deterministic() -> Iterator[None]:
         torch.backends.cudnn.benchmark = benchmark
 
 
-def train(mode: str, settings: Settings, *, logged: bool) -> dict[str, Any]:
+def train(mode: str, settings: Settings, options: dict[str, Any] | None = None) -> dict[str, Any]:
     """Losses, state of model and optimizer, gradients and random states after a few steps.
+
+    With ``options``, the training is watched.
 
     A logged step of a compiled model runs eagerly, and eager and compiled code round differently.
     So without fmapboard, too, the steps that would be logged run eagerly.
@@ -69,7 +77,7 @@ def train(mode: str, settings: Settings, *, logged: bool) -> dict[str, Any]:
     torch.manual_seed(3)
     writer, found = MemoryWriter(), {}
     with ExitStack() as stack:
-        if logged:
+        if options is not None:
             board = fmapboard.watch(
                 training.raw,
                 writer=writer,
@@ -77,12 +85,12 @@ def train(mode: str, settings: Settings, *, logged: bool) -> dict[str, Any]:
                 scaler=training.scaler,
                 every=EVERY,
                 probe=probe,
-                **EVERYTHING,
+                **options,
             )
             stack.enter_context(board)
         for number in range(STEPS):
             with ExitStack() as step:
-                if not logged and training.mode.compiled and number % EVERY == 0:
+                if options is None and training.mode.compiled and number % EVERY == 0:
                     step.enter_context(training.eager())
                 found[f"loss {number}"] = training()
     device.sync()
