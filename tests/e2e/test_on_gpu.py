@@ -74,6 +74,15 @@ def test_a_dry_run_reports_each_section_and_says_what_it_skips(tmp_path: Path) -
     assert [one for one in results if f"| {one['name']} | {one['verdict']} |" not in page] == []
 
 
+def test_without_a_gpu_the_error_names_the_dry_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    status, results, output = run(tmp_path, "--device", "cuda")
+    assert (status, results) == (2, [])
+    assert output.endswith("; a dry run: --device cpu --tiny\n")
+
+
 DRAWS_ANOTHER_TENSOR = """
 from fmapboard.measure.reducer import Reducer
 genuine = Reducer.keep
