@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.utils._pytree import tree_leaves
 
 from fmapboard.model.activations import activations
 from fmapboard.model.layers import CONVOLUTIONS
@@ -190,14 +189,10 @@ def of_gradients(step: LoggedStep, model: nn.Module) -> list[str]:
     return wrong
 
 
-def same(one: Any, other: Any) -> list[int]:
-    """Positions of the leaves of two nested values that differ in any bit."""
-    leaves = list(zip(tree_leaves(one), tree_leaves(other), strict=True))
-    return [n for n, (a, b) in enumerate(leaves) if not _equal(a, b)]
-
-
-def _equal(one: Any, other: Any) -> bool:
-    return torch.equal(one, other) if isinstance(one, Tensor) else bool(one == other)
+def differing(one: dict[str, Tensor], other: dict[str, Tensor]) -> list[str]:
+    """Names of the tensors that differ in any value, or that only one side has."""
+    both = one.keys() & other.keys()
+    return [n for n in {**one, **other} if n not in both or not torch.equal(one[n], other[n])]
 
 
 def _largest(*differences: Any) -> float:

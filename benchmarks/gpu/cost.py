@@ -22,10 +22,11 @@ from torch import Tensor, nn
 
 from gpu.compare import watched
 from gpu.device import Settings
+from gpu.kinds import KINDS, options_of
 from gpu.meter import Activity, peaks, profiled, timed
 from gpu.networks import Work, works
 from gpu.report import Check, Report, Skip
-from gpu.tools import HAS_FUSED, HAS_WANDB, Fmapboard, Recipe
+from gpu.tools import HAS_WANDB, Fmapboard, Recipe
 from gpu.trainings import Training
 
 MB = 1e6
@@ -73,7 +74,7 @@ def in_mode(report: Report, settings: Settings, work: Work, mode: str) -> None:
         return
     (known,) = found
     compiled = known.train.mode.compiled is not None
-    for kind in ("plain", "fused"):
+    for kind in KINDS:
         added: list[Added] = []
         body = partial(fmapboard_adds, settings, known, kind, added)
         report.run("cost", f"{about}: fmapboard, {kind}", body)
@@ -219,9 +220,7 @@ def closing(make: Callable[[Path], Any]) -> Iterator[Any]:
 def fmapboard_adds(
     settings: Settings, known: Bare, kind: str, found: list[Added], check: Check
 ) -> None:
-    if kind == "fused" and not HAS_FUSED:
-        raise Skip("not built")
-    options = {"fused": kind == "fused"} if HAS_FUSED else {}
+    options = options_of(kind, settings.device)
     with closing(lambda folder: Fmapboard(known.train, folder, **options)) as tool:
         found.append(measure(settings, known, tool, check))
     check.expect_silence()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -15,15 +14,15 @@ from fmapboard.writers.memory import MemoryWriter
 from gpu import compare
 from gpu.cost import MAX_TRAFFIC
 from gpu.device import Settings
+from gpu.kinds import KINDS, options_of
 from gpu.meter import profiled
-from gpu.report import Check, Report, Skip
-from gpu.tools import HAS_FUSED
+from gpu.report import Check, Report
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
 def run(report: Report, settings: Settings) -> None:
-    for kind in ("plain", "fused"):
+    for kind in KINDS:
         for name, dtype in DTYPES.items():
             body = partial(hard_tensors, kind, dtype, settings)
             report.run("fused", f"{kind}: hard tensors, {name}", body)
@@ -47,9 +46,7 @@ def logged(tensor: Tensor, kind: str, settings: Settings, *, steps: int) -> list
     Raises:
         Skip: There is no such kind of reading.
     """
-    if kind == "fused" and not HAS_FUSED:
-        raise Skip("not built")
-    options: dict[str, Any] = {"fused": kind == "fused"} if HAS_FUSED else {}
+    options = options_of(kind, settings.device)
     model, writer = Returns(3, 3, 1).to(settings.device.name), MemoryWriter()
     model.tensor = tensor
     wrapped = nn.Sequential(model)
@@ -126,9 +123,8 @@ def laid_out(tensor: Tensor) -> Iterator[tuple[str, Tensor]]:
 
 def bandwidth(kind: str, layout: str, settings: Settings, check: Check) -> None:
     """Bytes of a large tensor per second of what a logged step runs on the device."""
-    if kind == "fused" and not HAS_FUSED:
-        raise Skip("not built")
     device = settings.device
+    options_of(kind, device)  # skips the check if there is no such kind
     device.require_cuda()
     tensor = torch.randn(64, 64, 256, 256, device=device.name)  # 1 GiB
     if layout == "channels_last":

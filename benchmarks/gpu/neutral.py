@@ -9,11 +9,14 @@ from functools import partial
 from typing import Any
 
 import torch
+from torch import Tensor
+from torch.utils._pytree import tree_leaves
 
 import fmapboard
 from fmapboard.writers.memory import MemoryWriter
 from gpu import compare
 from gpu.device import Settings
+from gpu.kinds import KINDS, options_of
 from gpu.networks import small
 from gpu.report import Check, Report, Skip
 from gpu.trainings import MODES, Training
@@ -23,22 +26,23 @@ EVERYTHING: dict[str, Any] = {"inputs": True, "activation_gradients": True, "ker
 
 
 def run(report: Report, settings: Settings) -> None:
-    for mode in settings.modes or MODES:
-        report.run("neutral", mode, partial(training_is_the_same, mode, settings))
+    for kind in KINDS:
+        for mode in settings.modes or MODES:
+            body = partial(training_is_the_same, mode, kind, settings)
+            report.run("neutral", f"{kind}: {mode}", body)
 
 
-def training_is_the_same(mode: str, settings: Settings, check: Check) -> None:
+def training_is_the_same(mode: str, kind: str, settings: Settings, check: Check) -> None:
+    options = {**EVERYTHING, **options_of(kind, settings.device)}
+    if kind == "fused" and MODES[mode].compiled is not None:
+        raise Skip("a logged step of a compiled model runs eagerly, as in mode eager")
     with deterministic():
-        bare, again = (train(mode, settings, logged=False) for _ in range(2))
-        differ = compare.same(bare, again)
-        if differ:
-            first = list(bare)[differ[0]]
-            raise Skip(f"two runs without fmapboard differ ({first}): nothing to compare with")
-        logged = train(mode, settings, logged=True)
-    steps, names = logged.pop("steps"), [name for name in bare if name != "steps"]
-    bare.pop("steps")
-    check.figures["values compared"] = len(names)
-    check.expect_none([names[n] for n in compare.same(bare, logged)], "values differ")
+        (bare, _), (again, _) = (train(mode, settings) for _ in range(2))
+        if differ := compare.differing(bare, again):
+            raise Skip(f"two runs without fmapboard differ ({differ[0]}): nothing to compare with")
+        logged, steps = train(mode, settings, options)
+    check.figures["tensors compared"] = len(bare)
+    check.expect_none(compare.differing(bare, logged), "tensors differ")
     check.expect(steps == [0, 2, 4], f"logged steps {steps}, expected 0, 2 and 4")
     check.expect_silence()
 
@@ -56,8 +60,12 @@ def deterministic() -> Iterator[None]:
         torch.backends.cudnn.benchmark = benchmark
 
 
-def train(mode: str, settings: Settings, *, logged: bool) -> dict[str, Any]:
+def train(
+    mode: str, settings: Settings, options: dict[str, Any] | None = None
+) -> tuple[dict[str, Tensor], list[int]]:
     """Losses, state of model and optimizer, gradients and random states after a few steps.
+
+    With ``options``, the training is watched, and the numbers of the written steps are returned.
 
     A logged step of a compiled model runs eagerly, and eager and compiled code round differently.
     So without fmapboard, too, the steps that would be logged run eagerly.
@@ -69,7 +77,7 @@ def train(mode: str, settings: Settings, *, logged: bool) -> dict[str, Any]:
     torch.manual_seed(3)
     writer, found = MemoryWriter(), {}
     with ExitStack() as stack:
-        if logged:
+        if options is not None:
             board = fmapboard.watch(
                 training.raw,
                 writer=writer,
@@ -77,12 +85,12 @@ def train(mode: str, settings: Settings, *, logged: bool) -> dict[str, Any]:
                 scaler=training.scaler,
                 every=EVERY,
                 probe=probe,
-                **EVERYTHING,
+                **options,
             )
             stack.enter_context(board)
         for number in range(STEPS):
             with ExitStack() as step:
-                if not logged and training.mode.compiled and number % EVERY == 0:
+                if options is None and training.mode.compiled and number % EVERY == 0:
                     step.enter_context(training.eager())
                 found[f"loss {number}"] = training()
     device.sync()
@@ -95,9 +103,9 @@ def train(mode: str, settings: Settings, *, logged: bool) -> dict[str, Any]:
         "random state, device": device.random_state(),
     }
     kept = {name: copy.deepcopy(value.detach().cpu()) for name, value in state.items()}
-    return {**kept, "steps": [step.step for step in writer.steps]}
+    return kept, [step.step for step in writer.steps]
 
 
-def _leaves(training: Training) -> list[torch.Tensor]:
-    leaves = torch.utils._pytree.tree_leaves(training.optimizer.state_dict()["state"])
-    return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+def _leaves(training: Training) -> list[Tensor]:
+    leaves = tree_leaves(training.optimizer.state_dict()["state"])
+    return [leaf for leaf in leaves if isinstance(leaf, Tensor)]

@@ -13,6 +13,7 @@ from fmapboard.records import LoggedStep
 from fmapboard.writers.memory import MemoryWriter
 from gpu import compare
 from gpu.device import Device, Settings
+from gpu.kinds import KINDS, options_of
 from gpu.networks import Work, small
 from gpu.report import Check, Report
 from gpu.trainings import MODES, Training
@@ -23,24 +24,30 @@ AVERAGED = {"max_channels": 8, "max_tile": 8}
 
 
 def run(report: Report, settings: Settings) -> None:
-    for mode in settings.modes or MODES:
-        report.run("right", mode, partial(records, mode, WHOLE, settings))
-    for mode in ("eager", "amp"):
-        body = partial(records, mode, AVERAGED, settings)
-        report.run("right", f"averaged tiles, {mode}", body)
-        report.run("right", f"NaN and infinity, {mode}", partial(nonfinite, mode, settings))
+    for kind in KINDS:
+        for mode in settings.modes or MODES:
+            body = partial(records, mode, kind, WHOLE, settings)
+            report.run("right", f"{kind}: {mode}", body)
+        for mode in ("eager", "amp"):
+            body = partial(records, mode, kind, AVERAGED, settings)
+            report.run("right", f"{kind}: averaged tiles, {mode}", body)
+            body = partial(nonfinite, mode, kind, settings)
+            report.run("right", f"{kind}: NaN and infinity, {mode}", body)
 
 
-def records(mode: str, sizes: dict[str, int | None], settings: Settings, check: Check) -> None:
+def records(
+    mode: str, kind: str, sizes: dict[str, int | None], settings: Settings, check: Check
+) -> None:
     """All records of two logged steps, with the device held so that copies arrive late."""
     device = settings.device
+    options = {**EVERYTHING, **sizes, **options_of(kind, device)}
     train, writer = Training(small(tiny=settings.tiny), mode, device), MemoryWriter()
     for _ in range(3):
         train()
     wrong: list[str] = []
     compared = 0
     with fmapboard.watch(
-        train.raw, writer=writer, every=1, kernels=1, scaler=train.scaler, **EVERYTHING, **sizes
+        train.raw, writer=writer, every=1, kernels=1, scaler=train.scaler, **options
     ) as board:
         for number in range(2):
             scale = 1.0 if train.scaler is None else train.scaler.get_scale()
@@ -111,12 +118,13 @@ class PlantedNet(nn.Module):
         return logits
 
 
-def nonfinite(mode: str, settings: Settings, check: Check) -> None:
+def nonfinite(mode: str, kind: str, settings: Settings, check: Check) -> None:
     """Planted from the second logged step on: flagged there, counted at the third at the latest."""
+    options = options_of(kind, settings.device)
     work = Work("planted", PlantedNet, (2, 3, 32, 32))
     train, writer = Training(work, mode, settings.device), MemoryWriter()
     truths = []
-    with fmapboard.watch(train.raw, writer=writer, every=1) as board:
+    with fmapboard.watch(train.raw, writer=writer, every=1, **options) as board:
         for number in range(3):
             train.raw.first.plants = number > 0  # type: ignore[union-attr]
             with board.step(number), compare.clones(train.raw) as kept:

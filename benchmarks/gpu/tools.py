@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import inspect
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +18,6 @@ from fmapboard.records import LoggedStep
 from fmapboard.writers.tensorboard import TensorBoardWriter
 from gpu.trainings import Training
 
-HAS_FUSED = "fused" in inspect.signature(fmapboard.watch).parameters
 HAS_WANDB = importlib.util.find_spec("wandb") is not None
 
 

@@ -41,13 +41,18 @@ def verdicts(results: list[dict[str, Any]], section: str) -> dict[str, str]:
     return {one["name"]: one["verdict"] for one in results if one["section"] == section}
 
 
+def on_the_cpu(*names: str) -> dict[str, str]:
+    plain, fused = ([f"{kind}: {name}" for name in names] for kind in ("plain", "fused"))
+    return dict.fromkeys(plain, "ok") | dict.fromkeys(fused, "skip")
+
+
 @pytest.mark.usefixtures("errors_are_only_logged")
 def test_a_dry_run_reports_each_section_and_says_what_it_skips(tmp_path: Path) -> None:
     status, results, output = run(tmp_path, "--modes", ",".join(MODES))
     assert (status, output.count("\n[")) == (0, len(results)), output
     more = [f"{what}, {mode}" for what in ("averaged tiles", "NaN and infinity") for mode in AMP]
-    assert verdicts(results, "right") == dict.fromkeys([*MODES, *more], "ok")
-    assert verdicts(results, "neutral") == dict.fromkeys(MODES, "ok")
+    assert verdicts(results, "right") == on_the_cpu(*MODES, *more)
+    assert verdicts(results, "neutral") == on_the_cpu(*MODES)
     assert set(verdicts(results, "waits").values()) == {"skip"}
     assert set(verdicts(results, "budgets").values()) == {"skip"}
     hazards = verdicts(results, "hazards")
@@ -67,6 +72,15 @@ def test_a_dry_run_reports_each_section_and_says_what_it_skips(tmp_path: Path) -
     assert summary in output
     page = (tmp_path / "on_gpu.md").read_text()
     assert [one for one in results if f"| {one['name']} | {one['verdict']} |" not in page] == []
+
+
+def test_without_a_gpu_the_error_names_the_dry_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    status, results, output = run(tmp_path, "--device", "cuda")
+    assert (status, results) == (2, [])
+    assert output.endswith("; a dry run: --device cpu --tiny\n")
 
 
 DRAWS_ANOTHER_TENSOR = """
@@ -97,7 +111,7 @@ def test_a_planted_fault_fails(tmp_path: Path, fault: str, section: str) -> None
     only = ("--only", section, "--modes", "eager")
     status, results, output = run(tmp_path, *only, before=fault)
     failed = [one["name"] for one in results if one["verdict"] == "FAIL"]
-    assert "eager" in failed, output
+    assert "plain: eager" in failed, output
     assert status == len(failed)
 
 
