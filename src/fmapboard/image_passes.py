@@ -25,8 +25,9 @@ from fmapboard.capture.step_parts import PendingStep, StepHeader, StepParts
 from fmapboard.capture.transfer import Transfer
 from fmapboard.capture.weights import PendingKernels, read_kernels
 from fmapboard.errors import CaptureError, FmapboardError, first_line
+from fmapboard.measure.pending import PendingMeasurement
 from fmapboard.measure.per_image import PendingImages, reduce_images
-from fmapboard.measure.reducer import PendingMeasurement, Reducer
+from fmapboard.measure.reducer import Reducer
 from fmapboard.model.activations import activations
 from fmapboard.model.layers import Layers
 from fmapboard.model.tensors import first_tensor, is_observable

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from torch import nn
@@ -25,7 +26,8 @@ from fmapboard.capture.transfer import Transfer
 from fmapboard.capture.weights import read_kernels
 from fmapboard.errors import WarnOnce
 from fmapboard.measure.merge_ranks import over_ranks
-from fmapboard.measure.reducer import Reducer, joined
+from fmapboard.measure.pending import joined
+from fmapboard.measure.reducer import Reducer
 from fmapboard.model.activations import activations
 from fmapboard.model.distributed import is_sharded
 from fmapboard.model.layers import Layers, own_parameters, scripted_warning
@@ -74,6 +76,7 @@ class StepSession:
             scale=options.scale,
             colormap=options.colormap,
             depth=options.depth,
+            unsettled=set(),
         )
         own = own_parameters(model, self.registry.layers)
         self._gradients = GradientReader(model, own, self._guard)
@@ -281,12 +284,9 @@ class StepSession:
         )
         if not parts.measured and not parts.parameters.names:
             return None
-        stopwatch, warn = opened.stopwatch, self._warn  # `to_host` must not keep the model alive
+        stopwatch = opened.stopwatch  # `to_host` must not keep the model alive
         header = StepHeader(opened.step, lambda: stopwatch.ms)
-
-        def failed(about: str, error: Exception) -> None:
-            warn.error(about, error, CONSEQUENCE)
-
+        failed = partial(self._warn.error, consequence=CONSEQUENCE)
         held = list(parts.tensors())
         receive = self._transfer(parts, held)
         # Collective, so it must run here, at the same step on all ranks, not in a worker thread.

@@ -13,7 +13,8 @@ from fmapboard.capture.input_images import PendingInputImage, input_images
 from fmapboard.capture.isolation import aside
 from fmapboard.capture.loss_scale import Factor
 from fmapboard.capture.passes import Side
-from fmapboard.measure.reducer import PendingMeasurement, Reducer
+from fmapboard.measure.pending import PendingMeasurement
+from fmapboard.measure.reducer import Reducer
 from fmapboard.model.tensors import first_tensor, is_observable
 from fmapboard.records import LayerCall, Normalization, TensorKind
 

@@ -13,7 +13,7 @@ from fmapboard.capture.input_images import PendingInputImage
 from fmapboard.capture.loss_scale import NO_SKIPS, PendingSkips
 from fmapboard.capture.weights import PendingKernels
 from fmapboard.measure.norms import NO_NORMS, PendingNorms
-from fmapboard.measure.reducer import PendingMeasurement, joined
+from fmapboard.measure.pending import PendingMeasurement, joined
 from fmapboard.records import LayerMeasurement, StepData
 
 Failed = Callable[[str, Exception], None]
