@@ -42,6 +42,7 @@ OPTIONS = {
 def test_no_logged_step_waits_for_the_device(kind: str, options: dict[str, Any]) -> None:
     steps, machine = on_device(kind, plain_batch(), **options)
     assert machine.waits_on("MainThread") == []
+    assert machine.uploads == 0  # `watch` has copied the probe
     expected = logged("cpu", plain_batch(), **options)
     assert [step.step for step in steps] == list(range(STEPS))
     for step, other in zip(steps, expected, strict=True):
@@ -71,6 +72,18 @@ def test_a_grad_scaler_makes_no_marked_step_wait(
         assert ("gradient_norm/total" in step.scalars) is (number not in skipped)
         count = sum(one <= number for one in skipped)
         assert step.scalars["fmapboard/skipped_steps"] == count
+
+
+@pytest.mark.parametrize("scaled", ["unfused", "fused"])
+def test_activation_gradients_are_those_of_the_unscaled_loss(scaled: Scaled) -> None:
+    steps, _ = on_device("cuda", plain_batch(), scaled=scaled, activation_gradients=True)
+    expected = logged("cpu", plain_batch(), activation_gradients=True)
+    for step, other in zip(steps, expected, strict=True):
+        for own, unscaled in zip(step.statistics, other.statistics, strict=True):
+            assert own.statistics is not None
+            assert unscaled.statistics is not None
+            maximum = pytest.approx(unscaled.statistics.maximum, rel=1e-4, abs=1e-9)
+            assert own.statistics.maximum == maximum
 
 
 @pytest.mark.parametrize(("kind", "skipped"), [("cuda", (0,)), ("cuda", (0, 1)), ("mps", (1,))])
@@ -168,7 +181,7 @@ def test_no_memory_of_a_step_is_held_on_the_device_once_it_has_ended() -> None:
             if writer is not None:
                 options: dict[str, Any] = {"inputs": True, "activation_gradients": True}
                 board = fmapboard.watch(
-                    model, writer=writer, optimizer=optimizer, every=1, kernels=1, **options
+                    model, writer=writer, optimizer=optimizer, every=2, kernels=1, **options
                 )
                 closed.enter_context(board)
             for _ in range(STEPS):
@@ -182,4 +195,4 @@ def test_no_memory_of_a_step_is_held_on_the_device_once_it_has_ended() -> None:
 
     writer = HeldUpWriter()
     assert train(writer) == train(None)
-    assert len(writer.steps) == STEPS
+    assert [step.step for step in writer.steps] == [0, 2]

@@ -148,8 +148,11 @@ def test_what_was_collected_is_freed_before_the_forward_pass_goes_on(
 
 
 @pytest.mark.usefixtures("errors_are_only_logged")
-def test_nothing_more_is_read_in_a_step_without_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    faults, reads = Faults(monkeypatch, "forward pass", {0}), []
+@pytest.mark.parametrize("place", ["forward pass", "kernels"])
+def test_nothing_more_is_read_in_a_step_without_memory(
+    place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faults, reads = Faults(monkeypatch, place, {0}), []
     read = GradientNorms.read
 
     def followed(*args: Any) -> None:

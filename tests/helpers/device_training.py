@@ -83,6 +83,7 @@ def logged(
         options["optimizer"] = optimizer
     board = fmapboard.watch(model, **{"writer": writer, "every": 1, "kernels": 1, **options})
     machine_now().waits.clear()  # watch() may wait
+    machine_now().uploads = 0
 
     def train(number: int) -> None:
         optimizer.zero_grad()
