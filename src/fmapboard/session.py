@@ -286,12 +286,9 @@ class StepSession:
         )
         if not parts.measured and not parts.parameters.names:
             return None
-        stopwatch, warn = opened.stopwatch, self._warn  # `to_host` must not keep the model alive
+        stopwatch = opened.stopwatch  # `to_host` must not keep the model alive
         header = StepHeader(opened.step, lambda: stopwatch.ms)
-
-        def failed(about: str, error: Exception) -> None:
-            warn.error(about, error, CONSEQUENCE)
-
+        failed = partial(self._warn.error, consequence=CONSEQUENCE)
         held = list(parts.tensors())
         receive = self._transfer(parts, held)
         to_host = partial(finished, receive, header, failed, self.exchange)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
+import threading
 from typing import Any
 
 import pytest
@@ -19,6 +22,7 @@ from device_training import (
 from simulated_device import move, moved, simulated_device
 
 import fmapboard
+from fmapboard.records import LoggedStep
 from fmapboard.writers.memory import MemoryWriter
 
 PROBE = torch.linspace(-1, 1, 2 * 3 * 32 * 32).reshape(2, 3, 32, 32)
@@ -38,6 +42,7 @@ OPTIONS = {
 def test_no_logged_step_waits_for_the_device(kind: str, options: dict[str, Any]) -> None:
     steps, machine = on_device(kind, plain_batch(), **options)
     assert machine.waits_on("MainThread") == []
+    assert machine.uploads == 0  # `watch` has copied the probe
     expected = logged("cpu", plain_batch(), **options)
     assert [step.step for step in steps] == list(range(STEPS))
     for step, other in zip(steps, expected, strict=True):
@@ -50,8 +55,9 @@ def test_nonfinite_values_make_no_step_wait() -> None:
     assert machine.waits_on("MainThread") == []
 
 
-@pytest.mark.parametrize("kind", ["cuda", "mps"])
-@pytest.mark.parametrize("skipped", [(), (0,), (1,), (0, 2)])
+@pytest.mark.parametrize(
+    ("kind", "skipped"), [("cuda", ()), ("cuda", (0,)), ("cuda", (0, 2)), ("mps", (1,))]
+)
 @pytest.mark.parametrize("scaled", ["unfused", "fused"])
 def test_a_grad_scaler_makes_no_marked_step_wait(
     kind: str, scaled: Scaled, skipped: tuple[int, ...]
@@ -68,8 +74,19 @@ def test_a_grad_scaler_makes_no_marked_step_wait(
         assert step.scalars["fmapboard/skipped_steps"] == count
 
 
-@pytest.mark.parametrize("kind", ["cuda", "mps"])
-@pytest.mark.parametrize("skipped", [(), (0,), (1,), (0, 1)])
+@pytest.mark.parametrize("scaled", ["unfused", "fused"])
+def test_activation_gradients_are_those_of_the_unscaled_loss(scaled: Scaled) -> None:
+    steps, _ = on_device("cuda", plain_batch(), scaled=scaled, activation_gradients=True)
+    expected = logged("cpu", plain_batch(), activation_gradients=True)
+    for step, other in zip(steps, expected, strict=True):
+        for own, unscaled in zip(step.statistics, other.statistics, strict=True):
+            assert own.statistics is not None
+            assert unscaled.statistics is not None
+            maximum = pytest.approx(unscaled.statistics.maximum, rel=1e-4, abs=1e-9)
+            assert own.statistics.maximum == maximum
+
+
+@pytest.mark.parametrize(("kind", "skipped"), [("cuda", (0,)), ("cuda", (0, 1)), ("mps", (1,))])
 def test_steps_of_an_optimizer_that_the_scaler_skips_are_replaced_without_waiting(
     kind: str, skipped: tuple[int, ...]
 ) -> None:
@@ -83,10 +100,9 @@ def test_steps_of_an_optimizer_that_the_scaler_skips_are_replaced_without_waitin
         assert step.scalars["fmapboard/skipped_steps"] == other.scalars["fmapboard/skipped_steps"]
 
 
-@pytest.mark.parametrize("kind", ["cuda", "mps"])
-def test_a_skipped_step_of_a_fused_optimizer_counts_as_a_step_without_gradients(kind: str) -> None:
+def test_a_skipped_step_of_a_fused_optimizer_counts_as_a_step_without_gradients() -> None:
     """The CPU knows at once that it was skipped, and logs the next one instead."""
-    steps, machine = on_device(kind, plain_batch(), scaled="fused", skipped=[1], counted=True)
+    steps, machine = on_device("cuda", plain_batch(), scaled="fused", skipped=[1], counted=True)
     assert machine.waits_on("MainThread") == []
     assert [step.step for step in steps] == [0, 1, 2]
     assert [step.scalars["fmapboard/skipped_steps"] for step in steps] == [0, 1, 1]
@@ -140,3 +156,43 @@ def test_a_block_of_several_scaled_iterations_shows_the_first(kind: str) -> None
     shown = writer.steps[0].statistics[0].statistics
     assert shown is not None
     assert shown.maximum.tolist() == pytest.approx(expected, rel=1e-4)
+
+
+class HeldUpWriter(MemoryWriter):
+    """Holds up the worker thread at its first step, so that it opens no other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.may_write = threading.Event()
+
+    def write(self, step: LoggedStep) -> None:
+        self.may_write.wait()
+        super().write(step)
+
+
+def test_no_memory_of_a_step_is_held_on_the_device_once_it_has_ended() -> None:
+    def train(writer: HeldUpWriter | None) -> list[int]:
+        """Bytes that are held on the device after each of three steps."""
+        model, held = network(), []
+        with simulated_device() as machine, contextlib.ExitStack() as closed:
+            move(model, "cuda")
+            images = moved(plain_batch(), "cuda")
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.01, foreach=False)
+            if writer is not None:
+                options: dict[str, Any] = {"inputs": True, "activation_gradients": True}
+                board = fmapboard.watch(
+                    model, writer=writer, optimizer=optimizer, every=2, kernels=1, **options
+                )
+                closed.enter_context(board)
+            for _ in range(STEPS):
+                model(images).square().mean().backward()
+                optimizer.step()
+                gc.collect()
+                held.append(machine.held_bytes())
+            if writer is not None:
+                writer.may_write.set()
+        return held
+
+    writer = HeldUpWriter()
+    assert train(writer) == train(None)
+    assert [step.step for step in writer.steps] == [0, 2]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any
 
 import pytest
@@ -17,8 +17,9 @@ from watched_training import batch, numbers
 import fmapboard
 import fmapboard.capture.collector
 import fmapboard.session
-from fmapboard.capture.memory_pressure import is_out_of_memory
+from fmapboard.capture.memory_pressure import MemoryPressure, is_out_of_memory
 from fmapboard.capture.transfer import Transfer
+from fmapboard.errors import WarnOnce
 from fmapboard.measure.norms import GradientNorms
 from fmapboard.measure.reducer import Reducer
 from fmapboard.records import LoggedStep
@@ -44,7 +45,7 @@ PLACES: dict[str, tuple[Any, str, Fails]] = {
 class Faults:
     """Makes one function of fmapboard run out of memory in chosen steps of the training."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, place: str, steps: range) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, place: str, steps: Container[int]) -> None:
         owner, name, fails = PLACES[place]
         original = getattr(owner, name)
         self.now, self.tried = 0, list[int]()
@@ -117,11 +118,11 @@ def test_steps_without_memory_are_tried_less_and_less_and_training_is_the_same(
 @pytest.mark.usefixtures("errors_are_only_logged")
 @pytest.mark.parametrize("place", ["forward pass", "packing"])
 def test_a_step_that_succeeds_ends_the_waiting(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    faults = Faults(monkeypatch, place, range(1, 4))
+    faults = Faults(monkeypatch, place, {1, 3, 20})
     steps: list[LoggedStep]
     steps, _ = train(faults)
-    assert faults.tried == [1, 3]
-    assert numbers(steps) == [0, *range(7, STEPS)]
+    assert faults.tried == [1, 3, 20]
+    assert numbers(steps) == [0, *range(7, 20), *range(22, STEPS)]
 
 
 @pytest.mark.usefixtures("errors_are_only_logged")
@@ -144,6 +145,44 @@ def test_what_was_collected_is_freed_before_the_forward_pass_goes_on(
         assert kept
         assert [ref() for ref in kept] == [None] * len(kept)
         loss.backward()
+
+
+@pytest.mark.usefixtures("errors_are_only_logged")
+@pytest.mark.parametrize("place", ["forward pass", "kernels"])
+def test_nothing_more_is_read_in_a_step_without_memory(
+    place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faults, reads = Faults(monkeypatch, place, {0}), []
+    read = GradientNorms.read
+
+    def followed(*args: Any) -> None:
+        reads.append(faults.now)
+        read(*args)
+
+    monkeypatch.setattr(GradientNorms, "read", followed)
+    train(faults)
+    assert reads == list(range(2, STEPS))
+
+
+@pytest.mark.usefixtures("errors_are_only_logged")
+def test_a_step_that_fails_when_it_ends_is_not_explained(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    Faults(monkeypatch, "kernels", {0})
+    model = NestedNet()
+    with fmapboard.watch(model, writer=MemoryWriter(), kernels=1) as board, board.step(0):
+        model(batch()[0]).sum().backward()  # no optimizer steps, so kernels are read at the end
+    (message,) = caplog.messages
+    assert message.startswith("fmapboard: memory: OutOfMemoryError")
+
+
+def test_after_five_failures_no_step_is_tried() -> None:
+    pressure = MemoryPressure(WarnOnce())
+    for number in range(5):
+        while not pressure.allows_step():
+            pass
+        pressure.failed(number, torch.OutOfMemoryError())
+    assert not any(pressure.allows_step() for _ in range(1000))
 
 
 @pytest.mark.usefixtures("errors_are_only_logged")

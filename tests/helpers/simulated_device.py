@@ -119,6 +119,7 @@ def _run(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         kwargs = {**kwargs, "device": torch.device("cpu")}
         target = None if wanted.type == "cpu" else torch.device(wanted.type, wanted.index or 0)
         is_copied = bool(leaves) and (target is None) != (on is None)
+        machine_now().uploads += is_copied and target is not None
         if is_copied and not (
             kwargs.get("non_blocking") and all(map(machine_now().is_pinned, here))
         ):
@@ -143,6 +144,7 @@ def _run(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
 def _copy(target: Tensor, source: Tensor, non_blocking: Any) -> Tensor:
     if isinstance(target, DeviceTensor) != isinstance(source, DeviceTensor):
         host = source if isinstance(target, DeviceTensor) else target
+        machine_now().uploads += host is source
         if not (non_blocking and machine_now().is_pinned(host)):
             machine_now().wait(PAGEABLE)
         elif isinstance(source, DeviceTensor):
@@ -204,6 +206,8 @@ def simulated_device() -> Iterator[Machine]:
         made = empty(*size, **options)
         if not pin_memory:
             return made
+        if isinstance(made, DeviceTensor):
+            raise RuntimeError("Only dense CPU tensors can be pinned")
         return machine.allocate_pinned(made.nbytes).view(made.dtype).view(made.shape)
 
     def module(device: Any) -> Any:

@@ -58,6 +58,7 @@ class Machine:
     Attributes:
         waits: what the host waited for.
         launches: operations on the device.
+        uploads: copies from the host to the device.
         refuses_pinned: pinned memory cannot be allocated.
         refused: how often it could not.
         random_states: state of each device's random generator, by type and index of the device.
@@ -66,6 +67,7 @@ class Machine:
 
     waits: list[Wait] = field(default_factory=list)
     launches: int = 0
+    uploads: int = 0
     refuses_pinned: bool = False
     refused: int = 0
     compute: Stream = field(default_factory=Stream)
@@ -102,7 +104,7 @@ class Machine:
         for block in self._pinned:
             if block.numel() >= nbytes and _references(block) == 1:
                 return block.fill_(GARBAGE)[:nbytes]
-        self._pinned.append(torch.zeros(max(nbytes, 1), dtype=torch.uint8))
+        self._pinned.append(torch.zeros(max(nbytes, 1), dtype=torch.uint8, device="cpu"))
         return self._pinned[-1][:nbytes]
 
     def is_pinned(self, tensor: Tensor) -> bool:

@@ -70,7 +70,7 @@ class LossScale:
 
     Attributes:
         at_forward: factor by which the loss of the recorded pass is scaled; None without a scaler
-            and outside of a pass.
+            and once the step was counted.
     """
 
     def __init__(self, scaler: Any = None) -> None:
@@ -115,7 +115,7 @@ class LossScale:
         Args:
             stepped: an optimizer stepped on the model's parameters.
         """
-        if isinstance(self._now(), Tensor):
+        if self._tensor() is not None:
             if stepped or self.at_forward is None or self._marker() is self._updates:
                 return False
             self._count_there(())
@@ -140,10 +140,13 @@ class LossScale:
         """The scaler's current factor; its own tensor if that is on an accelerator."""
         if self._scaler is None:
             return None
+        on_device = self._tensor()
+        return float(self._scaler.get_scale()) if on_device is None else on_device
+
+    def _tensor(self) -> Tensor | None:
+        """The scaler's own factor if it is on an accelerator; None if reading it does not wait."""
         held = getattr(self._scaler, "_scale", None)
-        if isinstance(held, Tensor) and not held.is_cpu:
-            return held.detach()
-        return float(self._scaler.get_scale())
+        return held.detach() if isinstance(held, Tensor) and not held.is_cpu else None
 
     def _marker(self) -> object:
         """An object that the scaler replaces by another one in each ``update()``."""
@@ -155,8 +158,9 @@ class LossScale:
 
     def _count_there(self, found: Sequence[Tensor]) -> None:
         """Count the step of the recorded pass on the device if it was skipped, and only once."""
-        now, before, self.at_forward = self._now(), self.at_forward, None
-        if before is None or not isinstance(now, Tensor):
+        now, before = self._tensor(), self.at_forward
+        self.at_forward = self._updates = None
+        if now is None or before is None:
             return
         with aside(now.device.type):
             skipped = now < before

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
+from fmapboard.capture.transfer import pinned_memory
 from fmapboard.errors import ConfigurationError, first_line
 from fmapboard.model.distributed import reshard
 from fmapboard.model.layers import unwrap
@@ -166,7 +167,7 @@ def _moved(tensor: Tensor, like: Tensor) -> Tensor:
     if like.is_cpu or not tensor.is_cpu:
         return tensor.to(like.device, dtype)
     try:
-        staged = torch.empty(tensor.shape, dtype=dtype, pin_memory=True)
+        staged = pinned_memory(tensor.shape, dtype)
     except RuntimeError:
         return tensor.to(like.device, dtype)
     return staged.copy_(tensor).to(like.device, non_blocking=True)

@@ -14,7 +14,7 @@ freed when no tensor and no NumPy array refers to it any more.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import torch
@@ -29,7 +29,7 @@ T = TypeVar("T")
 _REFUSALS_UNTIL_PAGEABLE = 3
 """After this many failed allocations in a row, pinned memory is not tried any more."""
 
-_IN_TRANSIT = torch.empty(0)
+_IN_TRANSIT = torch.empty(0, device="cpu")
 """Stands for a tensor that is being copied."""
 
 
@@ -87,7 +87,7 @@ class Transfer:
             return parcel
         if self._refusals < _REFUSALS_UNTIL_PAGEABLE:
             try:
-                pinned = torch.empty(parcel.nbytes, dtype=torch.uint8, pin_memory=True)
+                pinned = pinned_memory((parcel.nbytes,), torch.uint8)
             except RuntimeError as error:
                 self._refusals += 1
                 self._report(error)
@@ -141,7 +141,7 @@ class _Parcel:
     def open(self) -> list[Tensor]:
         """Wait for the copy and unpack it, in the original order."""
         self._wait()
-        found: list[Tensor] = [torch.empty(0)] * len(self._like)
+        found = [_IN_TRANSIT] * len(self._like)
         start = 0
         for number in self._order:
             shape, dtype = self._like[number]
@@ -163,6 +163,15 @@ class _Parcel:
         except TypeError:  # XPU up to torch 2.9 has no such argument
             self._event = module.Event()
         self._event.record(stream)
+
+
+def pinned_memory(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
+    """Uninitialized memory of the host that is pinned, whatever the default device is.
+
+    Raises:
+        RuntimeError: it cannot be allocated, or torch has no accelerator.
+    """
+    return torch.empty(shape, dtype=dtype, device="cpu", pin_memory=True)
 
 
 def _streams(device: torch.device) -> Any:

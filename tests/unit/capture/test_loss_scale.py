@@ -19,8 +19,10 @@ class Scaler:
     """A gradient scaler with the scale that the test sets."""
 
     scale = 8.0
+    reads = 0
 
     def get_scale(self) -> float:
+        self.reads += 1
         return self.scale
 
 
@@ -74,6 +76,18 @@ def test_a_scale_that_halved_since_the_forward_pass_is_a_skipped_step() -> None:
     scaler.scale = 4.0
     assert loss_scale.was_skipped()
     assert loss_scale.step_closes().scalars() == {COUNT: 1.0}
+
+
+def test_on_the_cpu_a_step_reads_the_scale_once_and_once_for_each_question() -> None:
+    scaler = Scaler()
+    loss_scale = LossScale(scaler)
+    loss_scale.step_opens()
+    loss_scale.pass_begins()
+    assert scaler.reads == 1
+    loss_scale.was_skipped()
+    assert scaler.reads == 2
+    loss_scale.step_closes()
+    assert scaler.reads == 2
 
 
 def test_a_fused_optimizer_that_found_infinities_has_skipped_one_step() -> None:

@@ -63,6 +63,15 @@ def test_tensors_of_a_device_arrive_with_their_values_and_in_their_order(kind: s
     assert [tensor.tolist() for tensor in arrived.more] == [[0], [4]]
 
 
+def test_the_default_device_does_not_matter() -> None:
+    with simulated_device() as machine:
+        held = holder(1, 2)
+        with torch.device("cuda:0"):
+            receive = send(held)
+        assert receive().values.tolist() == [2, 3]
+        assert machine.reasons() == ["event"]
+
+
 def test_tensors_of_several_devices_are_not_mixed_up() -> None:
     with simulated_device():
         first, second = moved(torch.ones(1), "cuda"), moved(torch.full((1,), 2.0), "xpu")
