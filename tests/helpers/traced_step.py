@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch._subclasses import FakeTensorMode
 
 import fmapboard
-from fmapboard.capture import collector, input_images, isolation
+from fmapboard.capture import collector, input_images, isolation, transfer
 from fmapboard.capture.collector import ActivationCollector
 from fmapboard.capture.guard import Guard
 from fmapboard.capture.hints import Hints
@@ -131,9 +131,18 @@ def _on_fake_tensors(tracer: Tracer) -> Iterator[list[tuple[Tensor, Callable[[Te
             (Tensor, "record_stream", _ignored),
         ):
             patched.enter_context(mock.patch.object(where, name, replacement))
+        _forget_streams()
+        patched.callback(_forget_streams)
         yield hooks
     if errors:
         raise errors[0]
+
+
+def _forget_streams() -> None:
+    """Empty the transfer's caches: streams of a real device do not mix with those of a mock."""
+    for cached in vars(transfer).values():
+        if hasattr(cached, "cache_clear"):
+            cached.cache_clear()
 
 
 def _is_not_empty(tensor: Tensor) -> bool:
