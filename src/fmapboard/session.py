@@ -105,6 +105,7 @@ class StepSession:
             self._draw_probe(opened)
         follows = passes != "evaluation"
         with self._guard("arming"):
+            self._gradients.forget()
             if follows:
                 self._gradients.arm(self._read_weights, self._choose_pass)
             trainable = () if self._is_sharded or not follows else self._gradients.trainable

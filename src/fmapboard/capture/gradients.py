@@ -96,7 +96,7 @@ class GradientReader:
         self.stepped = self.skipped = False
         self._notify_step: Callable[[], None] = _nothing
         self._notify_complete: Callable[[], None] = _nothing
-        self._forget()
+        self.forget()
         self._list_parameters()
 
     def arm(
@@ -112,7 +112,7 @@ class GradientReader:
             complete: called in each step on the model's parameters, once the gradients are final.
         """
         self._notify_step, self._notify_complete = about_to_step or _nothing, complete or _nothing
-        self._forget()
+        self.forget()
         self._hook.arm()  # first: without it, this rank would miss the collectives of the others
         self._list_parameters()
 
@@ -138,7 +138,7 @@ class GradientReader:
         """
         if self._hook.in_closure or not self.stepped:
             return False
-        self._forget()
+        self.forget()
         return True
 
     def norms_now(self) -> PendingNorms:
@@ -213,7 +213,7 @@ class GradientReader:
                 with aside(kind, sum(local(parameter).nbytes for parameter in subset.values())):
                     self._read(subset, scale)
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
         """Discard what was read."""
         self._norms = GradientNorms()
         self._samples, self._held = {}, set[int]()
