@@ -117,6 +117,7 @@ class StepSession:
             return
         follows = passes != "evaluation"
         with self._guard("arming"):
+            self._gradients.forget()
             if follows:
                 self._gradients.arm(self._read_weights, self._choose_pass)
             trainable = () if self._is_sharded or not follows else self._gradients.trainable

@@ -14,6 +14,7 @@ from simulated_device import Machine, move, moved, simulated_device
 from torch import nn
 
 import fmapboard
+from fmapboard.capture import cuda_graphs
 from fmapboard.capture.cuda_graphs import CAPTURES
 from fmapboard.writers.memory import MemoryWriter
 
@@ -187,6 +188,41 @@ def test_flush_and_close_inside_a_capture_return_and_the_steps_are_written_after
         ]
         assert [step.step for step in writer.steps] == [0]
         assert board.is_closed
+
+
+@pytest.mark.parametrize("uses_cuda", [True, False])
+def test_captures_are_noted_from_the_first_logged_step_of_a_process_that_uses_cuda(
+    uses_cuda: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    followed: list[int] = []
+    monkeypatch.setattr(cuda_graphs, "_follow_all", lambda: followed.append(1))
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: uses_cuda)
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
+    board = fmapboard.watch(nn.Conv2d(3, 4, 3), writer=MemoryWriter(), every=10)
+    board.begin_step(5)
+    assert followed == []
+    board.begin_step(10)
+    assert bool(followed) == uses_cuda
+    board.close()
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_graphs_are_captured_while_steps_are_on_their_way_to_the_host() -> None:
+    writer = MemoryWriter()
+    model = nn.Conv2d(3, 8, 3).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    images = torch.rand(8, 3, 64, 64, device="cuda")
+    with fmapboard.watch(model, writer=writer, optimizer=optimizer, every=1):
+        for _ in range(20):
+            model(images).square().mean().backward()
+            optimizer.step()
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                doubled = images * 2
+            graph.replay()
+            assert torch.equal(doubled, images * 2)
+    assert len(writer.steps) == 20
 
 
 def test_an_exception_inside_a_capture_does_not_wait_for_the_steps(capture: Capture) -> None:

@@ -65,6 +65,23 @@ def test_steps_that_the_scaler_skips_are_counted() -> None:
     assert all(math.isfinite(s.scalars["gradient_norm/total"]) for s in kept.steps)
 
 
+def test_a_validation_step_after_a_training_step_keeps_its_probe_without_a_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    model, kept = NestedNet(), MemoryWriter()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with fmapboard.watch(model, writer=kept, every=1, probe=batch()[0]) as board:
+        with board.step(0):
+            train_step(model, optimizer)
+        board.begin_step(1, training=False)
+        model.eval()
+        model(batch()[0])
+        board.end_step()
+    assert [any("stem" in p.tag for p in step.pictures) for step in kept.steps] == [True, True]
+    assert ["gradient_norm/total" in step.scalars for step in kept.steps] == [True, False]
+    assert caplog.records == []
+
+
 def test_a_step_marked_by_hand_that_the_scaler_skips_is_counted() -> None:
     model, kept = NestedNet(), MemoryWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)

@@ -98,7 +98,7 @@ class GradientReader:
         self.stepped = self.skipped = False
         self._notify_step: Callable[[], None] = _nothing
         self._notify_complete: Callable[[], None] = _nothing
-        self._forget()
+        self.forget()
         self._list_parameters()
 
     def arm(
@@ -114,7 +114,7 @@ class GradientReader:
             complete: called in each step on the model's parameters, once the gradients are final.
         """
         self._notify_step, self._notify_complete = about_to_step or _nothing, complete or _nothing
-        self._forget()
+        self.forget()
         self._hook.arm()  # first: without it, this rank would miss the collectives of the others
         self._list_parameters()
 
@@ -133,7 +133,7 @@ class GradientReader:
         """Stop listening, also to a step that has begun, and drop what was read."""
         self.disarm()
         self._names = {}
-        self._forget()
+        self.forget()
 
     def pass_begins(self) -> bool:
         """Called when a forward pass to be recorded begins.
@@ -146,7 +146,7 @@ class GradientReader:
         """
         if self._hook.in_closure or not self.stepped:
             return False
-        self._forget()
+        self.forget()
         return True
 
     def norms_now(self) -> PendingNorms:
@@ -224,7 +224,7 @@ class GradientReader:
                 with aside(kind, sum(local(parameter).nbytes for parameter in subset.values())):
                     self._read(subset, scale)
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
         """Discard what was read."""
         self._norms = GradientNorms()
         self._samples, self._held = {}, set[int]()

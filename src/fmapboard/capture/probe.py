@@ -55,7 +55,7 @@ class ProbePass:
             is_asked = True
             all_can = self._agreement.all_say(True)
             if not all_can:
-                self._guard.hint("others", "the probe is not drawn: it failed on another rank")
+                self._guard.hint("others", f"the probe is not drawn: {self._agreement.why_not}")
             return all_can
 
         with self._guard("probe"), registry.paused():

@@ -91,6 +91,13 @@ class Agreement:
         except Exception:
             return cls(is_possible=False)
 
+    @property
+    def why_not(self) -> str:
+        """What to say if this rank says yes and the answer is no."""
+        if self._is_possible:
+            return "it failed on another rank"
+        return "the ranks cannot ask each other whether all of them can run it"
+
     def all_say(self, yes: bool) -> bool:
         """True if every rank says yes. Collective: every rank must call it.
 
