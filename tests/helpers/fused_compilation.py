@@ -1,4 +1,4 @@
-"""What runs in a ``TritonProcess`` that compiles all fused kernels for a device that is not there.
+"""What runs in a ``TritonProcess`` that compiles: all fused kernels, for a device that is absent.
 
 Launches are counted and do nothing.
 """
