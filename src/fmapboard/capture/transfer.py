@@ -1,11 +1,11 @@
 """Copies the tensors of one logged step to the host without blocking the training thread.
 
-All tensors of one device are packed into a single tensor on the stream on which training runs, and
-a stream of fmapboard's own copies it to pinned memory while training goes on; the worker thread
-waits for an event. This holds for every accelerator whose ``torch.get_device_module`` has streams:
-CUDA, ROCm (which calls itself CUDA), XPU. On MPS, on accelerators without streams, and if pinned
-memory cannot be allocated, the worker thread makes the copy, and the packed tensor stays on the
-device until then.
+Small tensors of one device are packed into a single one on the stream on which training runs. A
+stream of fmapboard's own copies it, and each large tensor, to pinned memory while training goes on;
+the worker thread waits for an event. This holds for every accelerator whose
+``torch.get_device_module`` has streams: CUDA, ROCm (which calls itself CUDA), XPU. On MPS, on
+accelerators without streams, and if pinned memory cannot be allocated, everything is packed into
+one tensor, which stays on the device until the worker thread has copied it.
 
 Nothing else of the step stays on the device once ``Transfer`` returns. The host memory of a step is
 freed when no tensor and no NumPy array refers to it any more.
@@ -28,6 +28,12 @@ T = TypeVar("T")
 
 _REFUSALS_UNTIL_PAGEABLE = 3
 """After this many failed allocations in a row, pinned memory is not tried any more."""
+
+_LARGE = 2**18
+"""Tensors of at least this many bytes are copied without being packed first."""
+
+_ALIGNMENT = 16
+"""Bytes; no dtype is wider."""
 
 _IN_TRANSIT = torch.empty(0, device="cpu")
 """Stands for a tensor that is being copied."""
@@ -83,9 +89,7 @@ class Transfer:
 
     def _parcel(self, contents: list[Tensor]) -> _Parcel:
         parcel, module = _Parcel(contents), _streams(contents[0].device)
-        if module is None:
-            return parcel
-        if self._refusals < _REFUSALS_UNTIL_PAGEABLE:
+        if module is not None and self._refusals < _REFUSALS_UNTIL_PAGEABLE:
             try:
                 pinned = pinned_memory((parcel.nbytes,), torch.uint8)
             except RuntimeError as error:
@@ -93,9 +97,9 @@ class Transfer:
                 self._report(error)
             else:
                 self._refusals = 0
-                parcel.copy_aside(pinned, module)
+                parcel.copy_aside(contents, pinned, module)
                 return parcel
-        parcel.hold(module)
+        parcel.pack(contents, module)
         return parcel
 
     def _report(self, error: RuntimeError) -> None:
@@ -108,46 +112,78 @@ class Transfer:
 
 
 class _Parcel:
-    """Tensors of one device, packed into one tensor there.
+    """Tensors of one device, laid out in one piece of memory.
+
+    Args:
+        contents: the tensors; no reference to them is kept.
 
     Attributes:
-        nbytes: size of the packed tensor.
+        nbytes: size of that memory.
     """
 
     def __init__(self, contents: list[Tensor]) -> None:
         self._like = [(tensor.shape, tensor.dtype) for tensor in contents]
+        sizes = [tensor.numel() * tensor.element_size() for tensor in contents]
         # Widest types first, so that every part is aligned for its dtype.
-        self._order = sorted(range(len(contents)), key=lambda n: -contents[n].element_size())
-        with torch.no_grad():
-            parts = [contents[n].contiguous().view(-1).view(torch.uint8) for n in self._order]
-            self._bytes = torch.cat(parts)
-        self.nbytes = self._bytes.numel()
+        self._order = sorted(
+            range(len(contents)),
+            key=lambda n: (sizes[n] >= _LARGE, -contents[n].element_size()),
+        )
+        self._starts = [0] * len(contents)
+        self.nbytes = 0
+        for n in self._order:
+            if sizes[n] >= _LARGE:
+                self.nbytes = -(-self.nbytes // _ALIGNMENT) * _ALIGNMENT
+            self._starts[n] = self.nbytes
+            self.nbytes += sizes[n]
+        self._bytes = _IN_TRANSIT
         self._event: Any = None
 
-    def copy_aside(self, pinned: Tensor, module: Any) -> None:
-        """Start the copy to pinned memory on a side stream, and release the packed tensor."""
-        packed, self._bytes = self._bytes, pinned
-        current, side = module.current_stream(packed.device), _side_stream(packed.device)
-        side.wait_stream(current)
-        with module.stream(side):
-            pinned.copy_(packed, non_blocking=True)
-        packed.record_stream(side)  # its memory is not used again before the copy is done
+    def copy_aside(self, contents: list[Tensor], pinned: Tensor, module: Any) -> None:
+        """Start the copies to pinned memory on a side stream.
+
+        Small tensors are packed into one first. Large ones are copied as they are: packing them
+        would take their memory twice.
+        """
+        with torch.no_grad():
+            small, large = self._parts(contents)
+            copies = [(0, torch.cat(small))] if small else []
+            copies += large
+            device = contents[0].device
+            current, side = module.current_stream(device), _side_stream(device)
+            side.wait_stream(current)
+            with module.stream(side):
+                for start, part in copies:
+                    pinned[start : start + part.numel()].copy_(part, non_blocking=True)
+        for _, part in copies:
+            part.record_stream(side)  # its memory is not used again before the copy is done
+        self._bytes = pinned
         self._record(module, side)
 
-    def hold(self, module: Any) -> None:
-        """Keep the packed tensor, to be copied by `open`."""
-        self._record(module, module.current_stream(self._bytes.device))
+    def pack(self, contents: list[Tensor], module: Any) -> None:
+        """Pack all tensors into one on the device, to be copied by `open`."""
+        with torch.no_grad():
+            small, large = self._parts(contents)
+            for start, part in large:
+                gap = start - sum(one.numel() for one in small)
+                small += [part.new_empty(gap), part]
+            self._bytes = torch.cat(small)
+        if module is not None:
+            self._record(module, module.current_stream(self._bytes.device))
+
+    def _parts(self, contents: list[Tensor]) -> tuple[list[Tensor], list[tuple[int, Tensor]]]:
+        """The bytes of the small tensors, and of each large one with its place."""
+        parts = [(n, contents[n].contiguous().view(-1).view(torch.uint8)) for n in self._order]
+        small = [part for _, part in parts if part.numel() < _LARGE]
+        return small, [(self._starts[n], part) for n, part in parts if part.numel() >= _LARGE]
 
     def open(self) -> list[Tensor]:
         """Wait for the copy and unpack it, in the original order."""
         self._wait()
-        found = [_IN_TRANSIT] * len(self._like)
-        start = 0
-        for number in self._order:
-            shape, dtype = self._like[number]
+        found = []
+        for (shape, dtype), start in zip(self._like, self._starts, strict=True):
             size = shape.numel() * dtype.itemsize
-            found[number] = self._bytes[start : start + size].view(dtype).view(shape)
-            start += size
+            found.append(self._bytes[start : start + size].view(dtype).view(shape))
         return found
 
     def _wait(self) -> None:

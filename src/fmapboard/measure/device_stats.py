@@ -26,6 +26,9 @@ HALVES = (torch.float16, torch.bfloat16)
 """Read directly on accelerators; sums are accumulated in float32."""
 
 _LARGEST_EXPONENT = {torch.float32: 126, torch.float64: 1000}
+_WITHOUT_FUSED = ("mps",)
+"""Types of devices that lack `aminmax` or `var_mean` in a supported version of torch."""
+
 _CHUNK_BYTES = 2**25
 _RESOLVED = {torch.float32: 1e-4, torch.float64: 1e-4, torch.float16: 1e-2, torch.bfloat16: 1e-2}
 """Below this ratio of std to mean, ``read`` loses digits of the std: more than about 0.1 %."""
@@ -62,24 +65,31 @@ def read(
         of each plane, if they were computed on the way.
     """
     each: tuple[Tensor, Tensor] | None = None
-    if planes.device.type == "mps":  # not in all supported versions: aminmax, var_mean
+    if planes.device.type in _WITHOUT_FUSED:
         lo, hi = planes.amin((0, 2)), planes.amax((0, 2))
     elif planes.shape[2] == 1:
         lo, hi = planes.squeeze(2).aminmax(dim=0)
     else:
-        each = planes.aminmax(dim=2)
-        lo, hi = (
-            (each[0][0], each[1][0]) if len(planes) == 1 else (each[0].amin(0), each[1].amax(0))
-        )
+        each = plane_extremes(planes)
+        is_one = len(planes) == 1
+        lo, hi = (each[0][0], each[1][0]) if is_one else (each[0].amin(0), each[1].amax(0))
     if not moments:
         return (lo, hi), each
     if planes.dtype in HALVES:
         sums = planes.sum((0, 2), dtype=torch.float32)
         norms = torch.linalg.vector_norm(planes, dim=(0, 2), dtype=torch.float32)
         return (lo, hi, sums, norms), each
-    if planes.device.type == "mps":
+    if planes.device.type in _WITHOUT_FUSED:
         return (lo, hi, planes.var((0, 2), correction=0), planes.mean((0, 2))), each
     return (lo, hi, *torch.var_mean(planes, (0, 2), correction=0)), each
+
+
+def plane_extremes(planes: Tensor) -> tuple[Tensor, Tensor]:
+    """Min and max [N, C] of planes [N, C, S] on an accelerator; NaN propagates."""
+    if planes.device.type in _WITHOUT_FUSED:
+        return planes.amin(2), planes.amax(2)
+    lo, hi = planes.aminmax(dim=2)
+    return lo, hi
 
 
 def combine(parts: Sequence[Tensor], count: int) -> Combined:

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from fmapboard.measure.average_on_device import average
 from fmapboard.measure.channel_stats import statistics, statistics_on_device
+from fmapboard.measure.device_stats import plane_extremes
 from fmapboard.measure.fused.reader import FusedReader
 from fmapboard.measure.fused.tiles import PendingTiles, fits
 from fmapboard.measure.layout import (
@@ -262,7 +263,7 @@ class Reducer:
             copied = drawn.clone(memory_format=torch.contiguous_format)
             return PendingMaps(copied, maps.shape[1], notes, counted, layout)
         if not whole or extremes is None:
-            extremes = drawn.amin((2, 3)), drawn.amax((2, 3))
+            extremes = plane_extremes(drawn.flatten(2))
         lo, hi = (end[:samples, : self.max_channels] for end in extremes)
         means, block = average(drawn, most)
         return PendingMaps(means, maps.shape[1], notes, counted, layout, block, (lo, hi))

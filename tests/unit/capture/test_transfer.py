@@ -11,7 +11,7 @@ import torch
 from simulated_device import moved, simulated_device
 from torch import Tensor
 
-from fmapboard.capture.transfer import Transfer, _Parcel
+from fmapboard.capture.transfer import _LARGE, Transfer, _Parcel
 from fmapboard.errors import WarnOnce
 
 
@@ -34,8 +34,12 @@ def test_a_parcel_returns_every_tensor_with_its_shape_and_dtype() -> None:
         torch.rand(4, 3, dtype=torch.float64).t(),
         torch.tensor(2.5, dtype=torch.float16),
         torch.empty(0, 7),
+        torch.arange(_LARGE + 1, dtype=torch.int64).to(torch.uint8),
+        torch.rand(_LARGE),
     ]
-    opened = _Parcel(contents).open()
+    parcel = _Parcel(contents)
+    parcel.pack(contents, None)
+    opened = parcel.open()
     for sent, got in zip(contents, opened, strict=True):
         assert got.dtype == sent.dtype
         assert torch.equal(got, sent)
@@ -61,6 +65,28 @@ def test_tensors_of_a_device_arrive_with_their_values_and_in_their_order(kind: s
     assert arrived.values.is_cpu
     assert arrived.values.tolist() == [2, 3]
     assert [tensor.tolist() for tensor in arrived.more] == [[0], [4]]
+
+
+@pytest.mark.parametrize("kind", ["cuda", "xpu", "mps"])
+def test_large_tensors_are_copied_without_being_packed_and_keep_their_places(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packed: list[int] = []
+    cat = torch.cat
+    monkeypatch.setattr(torch, "cat", lambda parts: packed.append(len(parts)) or cat(parts))
+    with simulated_device() as machine:
+        odd = moved(torch.arange(_LARGE + 3).to(torch.uint8), kind)
+        wide = moved(torch.rand(_LARGE), kind)
+        small = moved(torch.tensor([1.5, 2.5]), kind)
+        contents = (odd, small, wide, small[:1])
+        expected = [tensor.values.clone() for tensor in contents]
+        receive = Transfer()(contents, contents)
+        del contents, odd, wide, small
+        arrived = receive()
+        assert machine.held_bytes() == 0
+    for sent, got in zip(expected, arrived, strict=True):
+        assert torch.equal(sent, got)
+    assert packed == [6 if kind == "mps" else 2]  # on MPS all, and what aligns them
 
 
 def test_the_default_device_does_not_matter() -> None:
