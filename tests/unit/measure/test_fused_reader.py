@@ -4,6 +4,7 @@ says why."""
 from __future__ import annotations
 
 import logging
+import subprocess
 import sys
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -58,6 +59,19 @@ def test_without_triton_compiling_fails_with_the_reason(monkeypatch: pytest.Monk
     assert len(failures) == 1
     assert failures[0].endswith("Triton is not installed")
     assert reader.read(torch.randn(2, 3, 4, 4)) is None
+
+
+def test_triton_is_neither_imported_nor_needed_unless_it_is_asked_for() -> None:
+    code = (
+        "import sys; sys.modules['triton'] = None\n"
+        "import torch, fmapboard; from fmapboard.writers.memory import MemoryWriter\n"
+        "model, writer = torch.nn.Conv2d(3, 4, 3), MemoryWriter()\n"
+        "with fmapboard.watch(model, writer=writer, every=1) as board, board.step(0):\n"
+        "    model(torch.ones(2, 3, 8, 8)).sum().backward()\n"
+        "print(len(writer.steps), [m for m in sys.modules if 'fused.' in m and 'kernel' in m])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "1 []"
 
 
 def test_a_failed_launch_is_reported_once_and_every_layer_is_measured(
