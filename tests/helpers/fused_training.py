@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 import fmapboard
 from fmapboard import session
-from fmapboard.measure import layout
+from fmapboard.measure import layout, reducer
 from fmapboard.measure.fused import launch, tiles_kernel
 from fmapboard.measure.fused.reader import FusedReader
 from fmapboard.records import LoggedStep
@@ -64,16 +64,17 @@ def logged(kind: str, fused: bool, nonfinite: bool, options: dict[str, Any]) -> 
         reader._devices.add(torch.device("cpu"))
         return reader if fused else None
 
-    before = session.reader_for, layout._real
+    before = session.reader_for, layout._real, reducer.statistics, reducer.sample
     session.reader_for = reader_for
     if fused:  # as on an accelerator, which reads 16-bit types as they are
         layout._real = lambda tensor: (tensor, "")
+        reducer.statistics = reducer.sample = _plain  # not called: a second reading
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # NumPy's, on infinite values
         try:
             step = _trained(model, images, counted, options)
         finally:
-            session.reader_for, layout._real = before
+            session.reader_for, layout._real, reducer.statistics, reducer.sample = before
     return step, [one.launches for one in counted]
 
 
@@ -98,6 +99,10 @@ def compiled_for_the_cpu() -> bool:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return FusedReader(_fail).compile(torch.device("cpu"))
+
+
+def _plain(*args: Any, **options: Any) -> None:
+    raise AssertionError("read with plain operations")
 
 
 def _fail(reason: str) -> None:

@@ -4,7 +4,9 @@ says why."""
 from __future__ import annotations
 
 import logging
+import subprocess
 import sys
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -57,6 +59,19 @@ def test_without_triton_compiling_fails_with_the_reason(monkeypatch: pytest.Monk
     assert len(failures) == 1
     assert failures[0].endswith("Triton is not installed")
     assert reader.read(torch.randn(2, 3, 4, 4)) is None
+
+
+def test_triton_is_neither_imported_nor_needed_unless_it_is_asked_for() -> None:
+    code = (
+        "import sys; sys.modules['triton'] = None\n"
+        "import torch, fmapboard; from fmapboard.writers.memory import MemoryWriter\n"
+        "model, writer = torch.nn.Conv2d(3, 4, 3), MemoryWriter()\n"
+        "with fmapboard.watch(model, writer=writer, every=1) as board, board.step(0):\n"
+        "    model(torch.ones(2, 3, 8, 8)).sum().backward()\n"
+        "print(len(writer.steps), [m for m in sys.modules if 'fused.' in m and 'kernel' in m])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "1 []"
 
 
 def test_a_failed_launch_is_reported_once_and_every_layer_is_measured(
@@ -116,13 +131,38 @@ def test_what_the_kernels_cannot_read_is_declined_without_a_warning() -> None:
     assert failures == []
 
 
+def model_on_a_device() -> Any:
+    """What ``reader_for`` looks at of a model on a CUDA device."""
+    parameter = SimpleNamespace(device=torch.device("cuda", 0))
+    return SimpleNamespace(parameters=lambda: [parameter], buffers=list)
+
+
+def compile_with(monkeypatch: pytest.MonkeyPatch, check: Callable[[torch.device], None]) -> None:
+    """Replace what compiles the kernels for a device and checks them."""
+    module = SimpleNamespace(check=check)
+    monkeypatch.setitem(sys.modules, "fmapboard.measure.fused.warm_up", module)
+    monkeypatch.setattr("fmapboard.measure.fused.reader._current", lambda device: torch.no_grad())
+
+
 def test_the_option_is_off_by_default_until_a_device_has_passed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    compiled: list[torch.device] = []
+    compile_with(monkeypatch, compiled.append)
+    assert reader_for(model_on_a_device(), "auto", WarnOnce()) is None
+    assert reader_for(model_on_a_device(), False, WarnOnce()) is None
+    assert compiled == []
+    assert reader_for(model_on_a_device(), True, WarnOnce()) is not None
+    monkeypatch.setattr(choice, "PASSED_ON_A_DEVICE", True)
+    assert reader_for(model_on_a_device(), "auto", WarnOnce()) is not None
+    assert compiled == [torch.device("cuda", 0)] * 2
+
+
+def test_auto_says_nothing_about_a_model_on_the_cpu(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    for fused in (False, "auto"):
-        assert reader_for(CONV, fused, WarnOnce()) is None  # type: ignore[arg-type]
     monkeypatch.setattr(choice, "PASSED_ON_A_DEVICE", True)
-    assert reader_for(CONV, "auto", WarnOnce()) is None  # no CUDA device
+    assert reader_for(CONV, "auto", WarnOnce()) is None
     assert warnings_in(caplog) == []
 
 
@@ -142,16 +182,10 @@ def test_a_model_that_is_not_on_a_cuda_device_is_logged_and_one_warning_says_so(
 def test_kernels_that_do_not_compile_are_reported_when_watch_is_called(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    parameter = SimpleNamespace(device=torch.device("cuda", 0))
-    model = SimpleNamespace(parameters=lambda: [parameter], buffers=list)
-
     def check(device: torch.device) -> None:
         raise ArithmeticError("wrong values of a torch.float32 tensor (2, 32)")
 
-    monkeypatch.setitem(
-        sys.modules, "fmapboard.measure.fused.warm_up", SimpleNamespace(check=check)
-    )
-    monkeypatch.setattr("fmapboard.measure.fused.reader._current", lambda device: torch.no_grad())
-    assert reader_for(model, True, WarnOnce()) is None  # type: ignore[arg-type]
+    compile_with(monkeypatch, check)
+    assert reader_for(model_on_a_device(), True, WarnOnce()) is None
     (text,) = warnings_in(caplog)
     assert text.endswith("wrong values of a torch.float32 tensor (2, 32)")

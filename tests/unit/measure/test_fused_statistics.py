@@ -152,6 +152,14 @@ def test_programs_that_read_many_tiles_are_as_accurate(
         check(interpreter(statistics_of, maps, True), maps)
 
 
+def test_a_program_whose_first_tile_is_not_finite_is_as_accurate(
+    interpreter: TritonProcess,
+) -> None:
+    maps = torch.randn(3, 2, 41, 41) * 1e-2 + 1e4
+    maps[0] = torch.nan
+    check(interpreter(statistics_of, maps, True), maps)
+
+
 def test_the_same_launch_copies_what_is_drawn_and_the_histogram_sample(
     interpreter: TritonProcess,
 ) -> None:

@@ -36,7 +36,7 @@ CASES: dict[str, Callable[[tuple[int, ...]], Tensor]] = {
     "random": torch.randn,
     "after ReLU": lambda shape: torch.randn(shape).relu(),
     "non-finite": with_nonfinite,
-    "constant": lambda shape: torch.full(shape, 0.1),
+    "constant": lambda shape: torch.rand(*shape[:2], 1, 1).expand(shape).clone(),
     "negative constant": lambda shape: torch.full(shape, -0.1),
     "zero": torch.zeros,
     "±3e38": lambda shape: torch.randn(shape).sign() * 3e38,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from fmapboard.errors import first_line
 from fmapboard.measure.fused.plan import VECTOR, Plan, plan
 from fmapboard.measure.fused.tiles import PendingTiles
 from fmapboard.measure.subsample import PendingSample, step_between
@@ -50,7 +51,6 @@ class FusedReader:
     def __init__(self, failed: Callable[[str], object]) -> None:
         self._failed = failed
         self._devices: set[torch.device] = set()
-        self._has_failed = False
 
     def compile(self, device: torch.device) -> bool:
         """Compile every kernel for a device, launch each and check its results; waits for them.
@@ -141,11 +141,9 @@ class FusedReader:
         return self._plan(planes) is not None
 
     def _fail(self, error: Exception) -> None:
-        self._devices.clear()
-        if not self._has_failed:
-            self._has_failed = True
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            self._failed(f"fused kernels are not used, layers are read in several steps: {reason}")
+        self._devices.clear()  # nothing is tried again, so nothing fails again
+        reason = first_line(error)
+        self._failed(f"fused kernels are not used, layers are read in several steps: {reason}")
 
 
 def _current(device: torch.device) -> torch.cuda.device:
