@@ -183,7 +183,7 @@ class DeviceModule:
         self.kind = kind
         if kind != "mps":
             self.Stream, self.stream = Stream, on_stream
-            # As in torch 2.6, where only CUDA has events that block.
+            # Not every accelerator has events that block.
             self.Event = Event if kind == "cuda" else lambda: Event()
             self.current_stream = lambda device=None: machine_now().current_stream()
 
