@@ -103,7 +103,7 @@ class StepSession:
                 thread; False accepts only passes from the calling thread.
         """
         self.abandon()
-        if not self._memory.allows_step():
+        if not self._memory.allows_step(step):
             return
         self._guard.stopwatch, self._guard.gave_up = Stopwatch(), False
         self._loss_scale.step_opens()

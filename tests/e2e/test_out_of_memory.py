@@ -177,12 +177,19 @@ def test_a_step_that_fails_when_it_ends_is_not_explained(
 
 
 def test_after_five_failures_no_step_is_tried() -> None:
+    pressure, tried = MemoryPressure(WarnOnce()), []
+    for step in range(1000):
+        if pressure.allows_step(step):
+            tried.append(step)
+            pressure.failed(step, torch.OutOfMemoryError())
+    assert tried == TRIED
+
+
+def test_a_step_that_begins_in_several_parts_is_left_out_as_one() -> None:
     pressure = MemoryPressure(WarnOnce())
-    for number in range(5):
-        while not pressure.allows_step():
-            pass
-        pressure.failed(number, torch.OutOfMemoryError())
-    assert not any(pressure.allows_step() for _ in range(1000))
+    assert pressure.allows_step(7)
+    pressure.failed(7, torch.OutOfMemoryError())
+    assert [pressure.allows_step(step) for step in (8, 8, 8, 9, 9)] == [False] * 3 + [True] * 2
 
 
 @pytest.mark.usefixtures("errors_are_only_logged")

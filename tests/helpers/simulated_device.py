@@ -24,6 +24,7 @@ from unittest import mock
 import torch
 from simulated_machine import GARBAGE, Event, Machine, Stream, machine_now, on_stream, start
 from torch import Tensor, nn
+from torch.utils._device import _device_constructors
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
@@ -182,7 +183,7 @@ class DeviceModule:
         self.kind = kind
         if kind != "mps":
             self.Stream, self.stream = Stream, on_stream
-            # As in torch 2.6, where only CUDA has events that block.
+            # Not every accelerator has events that block.
             self.Event = Event if kind == "cuda" else lambda: Event()
             self.current_stream = lambda device=None: machine_now().current_stream()
 
@@ -214,6 +215,7 @@ def simulated_device() -> Iterator[Machine]:
         return DeviceModule(torch.device(device).type)
 
     _side_stream.cache_clear()
+    _device_constructors()  # a cached list, which must hold `torch.empty` itself
     scaling_is_unavailable = "torch.cuda.amp.common.amp_definitely_not_available"
     with ExitStack() as patches:
         patches.enter_context(mock.patch.object(torch, "empty", with_pinned))

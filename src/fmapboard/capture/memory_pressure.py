@@ -23,9 +23,20 @@ class MemoryPressure:
     def __init__(self, warn: WarnOnce) -> None:
         self._warn = warn
         self._failures = self._left_out = 0
+        self._asked: int | None = None
+        self._answer = True
 
-    def allows_step(self) -> bool:
-        """True if the next due step is to be tried; called once for each."""
+    def allows_step(self, step: int) -> bool:
+        """True if a due step is to be tried.
+
+        Args:
+            step: its number; asked again for the same step, the answer is the same.
+        """
+        if step != self._asked:
+            self._asked, self._answer = step, self._decide()
+        return self._answer
+
+    def _decide(self) -> bool:
         if self._failures >= MOST_FAILURES:
             return False
         if self._left_out:
@@ -36,6 +47,7 @@ class MemoryPressure:
     def failed(self, step: int, error: Exception) -> None:
         """Called when memory ran out in a step."""
         self._failures += 1
+        self._asked = None
         self._left_out = 2**self._failures - 1
         self._warn.error(
             "memory",

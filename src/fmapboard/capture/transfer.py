@@ -196,7 +196,7 @@ class _Parcel:
     def _record(self, module: Any, stream: Any) -> None:
         try:
             self._event = module.Event(blocking=True)  # the waiting thread sleeps, does not spin
-        except TypeError:  # XPU up to torch 2.9 has no such argument
+        except TypeError:  # not every accelerator has such events
             self._event = module.Event()
         self._event.record(stream)
 
