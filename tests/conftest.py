@@ -17,6 +17,10 @@ SLOW = {
     *(f"docs/test_{what}.py" for what in ("reference", "site")),
     "unit/cli/test_tab_server.py",
     *(
+        f"unit/measure/test_fused_{what}.py"
+        for what in ("statistics", "tiles", "compiled", "training")
+    ),
+    *(
         f"unit/cli/models/test_load_{library}.py"
         for library in ("huggingface", "timm", "torchvision")
     ),

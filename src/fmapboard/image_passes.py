@@ -22,11 +22,12 @@ from fmapboard.capture.isolation import aside
 from fmapboard.capture.passes import Side
 from fmapboard.capture.side_pass import run_side_pass
 from fmapboard.capture.step_parts import PendingStep, StepHeader, StepParts
-from fmapboard.capture.transfer import send
+from fmapboard.capture.transfer import Transfer
 from fmapboard.capture.weights import PendingKernels, read_kernels
 from fmapboard.errors import CaptureError, FmapboardError, first_line
+from fmapboard.measure.pending import PendingMeasurement
 from fmapboard.measure.per_image import PendingImages, reduce_images
-from fmapboard.measure.reducer import PendingMeasurement, Reducer
+from fmapboard.measure.reducer import Reducer
 from fmapboard.model.activations import activations
 from fmapboard.model.layers import Layers
 from fmapboard.model.tensors import first_tensor, is_observable
@@ -244,7 +245,7 @@ class _ImageListener:
         """
         held = [tensor for layer in self._layers for tensor in _tensors(layer)]
         held += [image.values for image in self._inputs]
-        arrived, inputs = send((self._layers, self._inputs), held)()
+        arrived, inputs = Transfer()((self._layers, self._inputs), held)()
         layers = [one.split() if isinstance(one, PendingImages) else one for one in arrived]
         own = zip(*layers, strict=True) if layers else [()] * self._count
         milliseconds = self._stopwatch.ms / self._count

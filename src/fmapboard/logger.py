@@ -69,7 +69,7 @@ class FeatureMapLogger:
         takes_part = writes or options.reduce_statistics or is_sharded(model)
         steps = StepCounter(schedule if takes_part else never, options.start_step)
         session = StepSession(model, layers, options, scaler, warn)
-        check_probe(model, options.probe)
+        check_probe(model, session.probe_pass.probe)
         close_earlier(model, options.name, warn)
         writer = open_writer() if writes else MemoryWriter()
         pipeline = Pipeline(writer, options, warn)
@@ -242,8 +242,7 @@ def watch(
             if the model has no convolution.
         comment: appended to the default directory's name, as in ``SummaryWriter``.
         filename_suffix: appended to the event file's name, as in ``SummaryWriter``.
-        every: log each step whose number is divisible by this; or a function that takes a step
-            number and returns True if that step is to be logged.
+        every: log each step whose number is divisible by this, or for which this function is true.
         start_step: number of the first step, for a resumed run. TensorBoard discards what fmapboard
             logged in ``log_dir`` from this step on.
         name: prefix of every tag, to keep several models in one process apart.
@@ -270,6 +269,7 @@ def watch(
         when_full: what to do when steps are logged faster than they are written: ``"wait"`` blocks
             the training thread, ``"drop_oldest"`` drops the oldest queued steps, counted in
             ``FeatureMapLogger.dropped_steps``.
+        fused: read tensors on CUDA devices with fused Triton kernels; ``"auto"`` is off for now.
 
     Returns:
         The logger, usually named ``board``. Use it as a context manager or call its ``close``.

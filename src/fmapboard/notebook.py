@@ -14,7 +14,8 @@ from torch import Tensor, nn
 from fmapboard.capture.isolation import aside
 from fmapboard.errors import ConfigurationError
 from fmapboard.measure.layout import Axes, axes_of
-from fmapboard.measure.reducer import PendingMeasurement, Reducer
+from fmapboard.measure.pending import PendingMeasurement
+from fmapboard.measure.reducer import Reducer
 from fmapboard.model.tensors import first_tensor, is_observable
 from fmapboard.options import check_depth
 from fmapboard.records import LayerCall, Picture, Planes, Scale

@@ -17,6 +17,7 @@ from fmapboard.records import Normalization, Scale
 from fmapboard.schedule import Schedule, as_schedule, step_number, whole_number
 
 WhenFull = Literal["wait", "drop_oldest"]
+Fused = bool | Literal["auto"]
 
 PALETTES = ("grey", "viridis", "magma", "signed")
 """Names of the color palettes; ``signed`` has zero in the middle."""
@@ -40,6 +41,7 @@ class CommonOptions(TypedDict, total=False):
     colormap: str
     normalization: tuple[Sequence[float], Sequence[float]] | None
     when_full: WhenFull
+    fused: Fused
 
 
 class WatchOptions(CommonOptions, total=False):
@@ -77,6 +79,7 @@ class Options:
     colormap: str = "grey"
     normalization: Normalization | None = None
     when_full: WhenFull = "wait"
+    fused: Fused = "auto"
 
     @classmethod
     def of(cls, **given: Unpack[WatchOptions]) -> Options:
@@ -108,6 +111,8 @@ class Options:
                 "reduce_statistics=True and when_full='drop_oldest' are mutually exclusive: each "
                 "rank would drop other steps; use when_full='wait'"
             )
+        if self.fused != "auto" and not isinstance(self.fused, (bool, np.bool_)):
+            raise ConfigurationError(f"fused={self.fused!r}: expected True, False, or 'auto'")
         kernels = whole_number(self.kernels)
         if not isinstance(self.kernels, bool) and (kernels is None or kernels < 0):
             raise ConfigurationError(

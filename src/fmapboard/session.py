@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 from typing import Any
 
 from torch import nn
@@ -14,21 +15,23 @@ from fmapboard.capture.guard import CONSEQUENCE, Guard, Stopwatch
 from fmapboard.capture.hints import Hints
 from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.loss_scale import LossScale
+from fmapboard.capture.memory_pressure import MemoryPressure
 from fmapboard.capture.open_step import OpenStep, Passes
 from fmapboard.capture.pass_selection import PassSelection
 from fmapboard.capture.passes import Side
 from fmapboard.capture.probe import ProbePass
-from fmapboard.capture.step_parts import PendingStep, StepHeader, StepParts
-from fmapboard.capture.transfer import send
+from fmapboard.capture.step_parts import PendingStep, StepHeader, StepParts, finished
+from fmapboard.capture.transfer import Transfer
 from fmapboard.capture.weights import read_kernels
 from fmapboard.errors import WarnOnce
+from fmapboard.measure.fused.choice import reader_for
 from fmapboard.measure.merge_ranks import RankExchange
-from fmapboard.measure.reducer import Reducer, joined
+from fmapboard.measure.reducer import Reducer
 from fmapboard.model.activations import activations
 from fmapboard.model.distributed import is_sharded
 from fmapboard.model.layers import Layers, own_parameters, scripted_warning
 from fmapboard.options import Options
-from fmapboard.records import LayerCall, StepData
+from fmapboard.records import LayerCall
 
 
 class StepSession:
@@ -48,6 +51,7 @@ class StepSession:
     Attributes:
         model: as passed.
         registry: the hooks.
+        probe_pass: draws the images of ``probe=``.
         open_step: the number of the logged step that is open, or None.
         exchange: merges statistics over ranks: each step that was open must take part, in the
             worker thread. None if nothing is merged.
@@ -63,6 +67,7 @@ class StepSession:
             warn.warn("scripted", scripted)
         self._guard = Guard(warn)
         self._loss_scale = LossScale(scaler)
+        self._transfer, self._memory = Transfer(warn), MemoryPressure(warn)
         self._reducer = Reducer.for_model(
             model,
             samples=options.samples,
@@ -71,18 +76,21 @@ class StepSession:
             scale=options.scale,
             colormap=options.colormap,
             depth=options.depth,
+            unsettled=set(),
+            fused=reader_for(model, options.fused, warn),
         )
         own = own_parameters(model, self.registry.layers)
-        self._probe = ProbePass(model, options, self._reducer, self._guard)
+        self.probe_pass = ProbePass(model, options, self._reducer, self._guard)
         self._gradients = GradientReader(model, own, self._guard)
         self._selection = PassSelection(model, self._guard)
         self._hints = Hints(warn, self._gradients, self._loss_scale, self._selection)
         self._sides: tuple[Side, ...] = ("output", "input") if options.inputs else ("output",)
         self._open: OpenStep | None = None
         self.open_step: int | None = None
-        self._closed_steps = 0
-        self._is_sharded = is_sharded(model)
+        self._closed_steps, self._is_sharded = 0, is_sharded(model)
         self.exchange = RankExchange.among_all(warn) if options.reduce_statistics else None
+        if not self._is_sharded and self.exchange is None:  # no other rank waits for this one
+            self._guard.out_of_memory = self._out_of_memory
 
     def open(self, step: int, *, passes: Passes, probe_now: bool, any_thread: bool = False) -> None:
         """Begin a logged step: install the hooks.
@@ -95,7 +103,9 @@ class StepSession:
                 thread; False accepts only passes from the calling thread.
         """
         self.abandon()
-        self._guard.stopwatch = Stopwatch()
+        if not self._memory.allows_step():
+            return
+        self._guard.stopwatch, self._guard.gave_up = Stopwatch(), False
         self._loss_scale.step_opens()
         self._open = opened = OpenStep(step, passes, self._collector(), self._guard.stopwatch)
         self.open_step = step
@@ -103,6 +113,8 @@ class StepSession:
             self._hints.layers_gone(step, self.registry.follow_replacements(activations))
         if probe_now:
             self._draw_probe(opened)
+        if self._open is None:  # out of memory
+            return
         follows = passes != "evaluation"
         with self._guard("arming"):
             self._gradients.forget()
@@ -125,7 +137,7 @@ class StepSession:
             The collected step; None if no step is open, nothing was collected or an error occurred.
         """
         opened, pending = self._open, None
-        if opened is None:
+        if opened is None:  # also after memory ran out
             return None
         with self._guard("logged step"):
             self.registry.disarm()
@@ -135,20 +147,33 @@ class StepSession:
         parameters = self._gradients.pending()
         with self._guard("logged step"):
             self._choose_pass()
-            self._explain(opened)
-            pending = self._assembled(opened, parameters)
+            if self._open is opened:
+                self._hints.explain(opened, has_failed=self._guard.has_failed)
+                pending = self._assembled(opened, parameters)
         self.abandon()
         self._closed_steps += pending is not None or self._is_sharded
+        if pending is not None:
+            self._memory.succeeded()
         return pending
 
     def abandon(self) -> None:
         """Remove every hook and discard what was collected; does nothing if no step is open."""
         self.registry.disarm()
-        self._gradients.disarm()
+        self._gradients.discard()
         opened, self._open, self.open_step = self._open, None, None
         if opened is not None:
-            opened.live.discard()
+            opened.discard()
             self._selection.close()
+
+    def _out_of_memory(self, error: Exception) -> None:
+        """Drop what the open step has collected: training may need the memory at once."""
+        opened, self._open = self._open, None
+        self._guard.gave_up = True
+        if opened is not None:
+            opened.discard()
+            self._selection.close()
+            self._gradients.discard()
+            self._memory.failed(opened.step, error)
 
     def was_skipped(self, optimizer: Optimizer) -> bool:
         """True if a logged step is open and the GradScaler skipped this optimizer step."""
@@ -171,6 +196,8 @@ class StepSession:
             self._discard_early_step(opened)
         with self._guard("loss scale"):
             self._loss_scale.pass_begins()
+        if self._open is None:  # out of memory
+            return
         opened.live = self._collector()
         opened.live.loss_scale = self._loss_scale.at_forward
         with self._guard("forward pass"):
@@ -180,7 +207,7 @@ class StepSession:
     def again(self) -> bool:
         """Called when a later pass begins; True if it is to be recorded too."""
         with self._guard("forward pass"):
-            if self._loss_scale.was_skipped():
+            if self._loss_scale.was_skipped(stepped=self._gradients.stepped):
                 self._selection.forget()
                 return True
             return self._selection.wants_another()
@@ -227,9 +254,9 @@ class StepSession:
 
     def _read_weights(self) -> None:
         """Record the probe and the kernels right before the optimizer updates the weights."""
-        if self._open is not None:
-            self._draw_probe(self._open)
-            self._read_kernels(self._open)
+        for read in (self._draw_probe, self._read_kernels):
+            if self._open is not None:
+                read(self._open)
 
     def _draw_probe(self, opened: OpenStep) -> None:
         """Record the feature maps of the probe images in a separate forward pass."""
@@ -237,7 +264,7 @@ class StepSession:
         if opened.is_probed if self._is_sharded else has_maps:
             return
         opened.is_probed = True
-        opened.probed = self._probe.record(self.registry, self._sides)
+        opened.probed = self.probe_pass.record(self.registry, self._sides)
 
     def _read_kernels(self, opened: OpenStep) -> None:
         every = self._options.kernels_every
@@ -256,43 +283,14 @@ class StepSession:
             opened.before_clipping,
             opened.kernels or (),
             tuple(opened.live.inputs if probed is None else probed.inputs),
+            self._loss_scale.step_closes(self._gradients.fused),
         )
         if not parts.measured and not parts.parameters.names:
             return None
-        stopwatch, warn = opened.stopwatch, self._warn  # `to_host` must not keep the model alive
-        header = StepHeader(opened.step, lambda: stopwatch.ms, scalars=self._loss_scale.scalars())
-
-        def failed(about: str, error: Exception) -> None:
-            warn.error(about, error, CONSEQUENCE)
-
+        stopwatch = opened.stopwatch  # `to_host` must not keep the model alive
+        header = StepHeader(opened.step, lambda: stopwatch.ms)
+        failed = partial(self._warn.error, consequence=CONSEQUENCE)
         held = list(parts.tensors())
-        receive = send(parts, held)
-        exchange = self.exchange
-
-        def to_host() -> StepData:
-            try:
-                received = receive()
-                measured = joined(received.measured, failed)
-            except BaseException:
-                if exchange is not None:
-                    exchange.merged(header.step, ())  # the other ranks wait for this one
-                raise
-            if exchange is not None:
-                measured = exchange.merged(header.step, measured)
-            return received.to_host(header, failed, measured)
-
+        receive = self._transfer(parts, held)
+        to_host = partial(finished, receive, header, failed, self.exchange)
         return PendingStep(opened.step, sum(tensor.nbytes for tensor in held), to_host)
-
-    def _explain(self, opened: OpenStep) -> None:
-        """Warn about anything missing or unexpected in the logged step."""
-        chosen = self._selection.chosen
-        if not opened.live.pending:
-            if not self._guard.has_failed:
-                self._hints.nothing_ran(opened.step)
-        elif opened.passes != "evaluation":
-            if not self._gradients.stepped:
-                self._hints.no_optimizer_step(opened.step)
-            else:
-                self._hints.check_optimizers(opened.step)
-                if chosen is not None:
-                    self._hints.check_pass(opened.step, chosen)

@@ -14,8 +14,10 @@ Keys of a picture: ``role`` (a ``records.TensorKind``), ``tag`` (in the Images d
 (of the whole tensor), ``channels`` (of the whole tensor), ``drawn`` (channels 0 … drawn - 1 are
 drawn), ``samples`` (drawn samples), ``tile`` ([height, width] px), ``columns`` (tiles per row),
 ``padding`` (px), ``block`` (side in px of the square averaged into one pixel), ``view`` (how the
-tensor was converted to maps), ``palette`` and ``scale``. A picture of kernels has only ``role``,
-``tag``, ``padding``, ``palette`` and ``peak`` (the largest magnitude; its scale is -peak … peak).
+tensor was converted to maps), ``palette`` and ``scale``; and ``counted``, only if it is false: the
+counts of NaN and infinite values are lower bounds (see ``records.Statistics``). A picture of
+kernels has only ``role``, ``tag``, ``padding``, ``palette`` and ``peak`` (the largest magnitude;
+its scale is -peak … peak).
 
 Format 2 adds ``layout`` to pictures. Without it, and in format 1, a picture is a grid of tiles.
 With ``"rows"`` it is one picture of sequences [C, L], with one row of pixels per channel and one

@@ -2,92 +2,31 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from simulated_device import Machine, move, moved, simulated_device
+from device_training import (
+    STEPS,
+    assert_same_records,
+    batch_with_nonfinite_values,
+    logged,
+    offset_batch,
+    on_device,
+    plain_batch,
+)
+from simulated_device import moved, simulated_device
 from torch import Tensor, nn
-from torch.nn import functional as F
 
-import fmapboard
-from fmapboard.records import LoggedStep
-from fmapboard.writers.memory import MemoryWriter
-
-STEPS = 2
-
-
-def network() -> nn.Sequential:
-    torch.manual_seed(0)
-    return nn.Sequential(
-        nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(inplace=True), nn.Conv2d(8, 80, 3),
-        nn.ReLU(), nn.Flatten(), nn.Linear(80 * 28 * 28, 5),
-    )  # fmt: skip
-
-
-def plain_batch() -> Tensor:
-    return torch.randn(4, 3, 32, 32, generator=torch.Generator().manual_seed(1))
-
-
-def batch_with_nonfinite_values() -> Tensor:
-    images = plain_batch()
-    images[0, 0, 3, 3], images[1, 1, 8, 8] = torch.nan, torch.inf
-    return images
-
-
-def offset_batch() -> Tensor:
-    """Values far from 0, so that squares would cancel in float32."""
-    return plain_batch() * 1e-2 + 1e3
-
-
-def logged(kind: str, images: Tensor, **options: Any) -> list[LoggedStep]:
-    """Train for two logged steps on a device."""
-    model, labels, writer = network(), torch.tensor([0, 1, 2, 3]), MemoryWriter()
-    if kind != "cpu":
-        move(model, kind)
-        images, labels = moved(images, kind), moved(labels, kind)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, foreach=False)
-    with fmapboard.watch(model, writer=writer, every=1, kernels=1, **options) as board:
-        for number in range(STEPS):
-            with board.step(number):
-                F.cross_entropy(model(images), labels).backward()
-                optimizer.step()
-                optimizer.zero_grad()
-            board.flush()
-    return writer.steps
-
-
-def on_device(kind: str, images: Tensor, **options: Any) -> tuple[list[LoggedStep], Machine]:
-    with simulated_device() as machine:
-        return logged(kind, images, **options), machine
-
-
-def assert_same_records(step: LoggedStep, expected: LoggedStep) -> None:
-    assert [p.tag for p in step.pictures] == [p.tag for p in expected.pictures]
-    for own, other in zip(step.pictures, expected.pictures, strict=True):
-        for one, two in zip(own.samples, other.samples, strict=True):
-            difference = one.pixels.astype(int) - two.pixels.astype(int)
-            assert abs(difference).max() <= 1, own.tag  # 1 of 255 where float32 sums differ
-    assert step.scalars.keys() == expected.scalars.keys()
-    for tag in expected.scalars.keys() - {"fmapboard/logged_step_ms"}:
-        assert step.scalars[tag] == pytest.approx(expected.scalars[tag], rel=1e-4, nan_ok=True), tag
-    assert len(step.statistics) == len(expected.statistics)
-    for own, other in zip(step.statistics, expected.statistics, strict=True):
-        # Layers that are not drawn, activations, need no mean.
-        moments = ("mean", "std") if own.layer_call.pictures else ()
-        for name in ("minimum", "maximum", *moments):
-            ours, theirs = getattr(own.statistics, name), getattr(other.statistics, name)
-            np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-6, err_msg=name)
-        for name in ("nan", "positive_infinity", "negative_infinity", "constant"):
-            ours, theirs = getattr(own.statistics, name), getattr(other.statistics, name)
-            np.testing.assert_array_equal(ours, theirs, err_msg=name)
-    assert {h.tag for h in step.histograms} == {h.tag for h in expected.histograms}
+from fmapboard.measure.reducer import Reducer
+from fmapboard.records import KernelShape, LayerCall, TensorKind
 
 
 @pytest.mark.parametrize("kind", ["cuda", "mps", "xpu"])
-@pytest.mark.parametrize("batch", [plain_batch, batch_with_nonfinite_values, offset_batch])
+@pytest.mark.parametrize("batch", [plain_batch, offset_batch])
 def test_every_step_is_logged_with_the_records_of_the_cpu(
     kind: str, batch: Callable[[], Tensor]
 ) -> None:
@@ -99,18 +38,77 @@ def test_every_step_is_logged_with_the_records_of_the_cpu(
 
 
 @pytest.mark.parametrize("kind", ["cuda", "mps", "xpu"])
+def test_nonfinite_values_are_flagged_at_their_first_step_and_counted_at_the_next(
+    kind: str,
+) -> None:
+    steps, _ = on_device(kind, batch_with_nonfinite_values())
+    expected = logged("cpu", batch_with_nonfinite_values())
+    for own, other in zip(steps[0].statistics, expected[0].statistics, strict=True):
+        assert own.statistics is not None
+        assert other.statistics is not None
+        np.testing.assert_array_equal(own.statistics.nonfinite, other.statistics.nonfinite)
+        assert not own.statistics.counted
+    (text,) = steps[0].texts.values()
+    assert text.startswith("step 0: first non-finite values: at least 8 NaN of ")
+    headers = [json.loads(record.blobs[0]) for record in steps[0].records]
+    assert all(picture["counted"] is False for h in headers for picture in h["pictures"][:1])
+    assert_same_records(steps[1], expected[1])
+    assert all(own.statistics.counted for own in steps[1].statistics if own.statistics)
+
+
+def test_a_tensor_that_is_finite_again_is_read_quickly_again() -> None:
+    layer = nn.Conv2d(3, 8, 3)
+    call = LayerCall("conv", "Conv2d", KernelShape((8, 3, 3, 3)))
+    finite = torch.randn(2, 8, 12, 12, generator=torch.Generator().manual_seed(0))
+    broken = finite.clone()
+    broken[0, 0, 0, 0] = torch.nan
+    unsettled: set[tuple[str, TensorKind]] = set()
+    reduce, launches = Reducer(unsettled=unsettled), []
+    with simulated_device() as machine:
+        for maps in (finite, broken, broken, finite, finite):
+            there, before = moved(maps, "cuda"), machine.launches
+            pending = reduce(call, "feature_maps", there, layer)
+            launches.append(machine.launches - before)
+            pending.to_host()
+    quick, _, exact, *_ = launches
+    assert launches == [quick, quick, exact, exact, quick]
+    assert quick < exact
+
+
+@pytest.mark.parametrize("kind", ["cuda", "mps", "xpu"])
 @pytest.mark.parametrize(
-    "options", [{}, {"inputs": True, "activation_gradients": True}], ids=["default", "all"]
+    "options", [{"max_tile": 7}, {"max_tile": 7, "scale": "layer"}, {"max_tile": 7, "samples": 3}]
 )
-def test_the_training_thread_does_not_wait_for_the_device(
+def test_maps_that_are_averaged_on_the_device_are_drawn_as_on_the_cpu(
     kind: str, options: dict[str, Any]
 ) -> None:
-    steps, machine = on_device(kind, plain_batch(), **options)
-    assert len(steps) == STEPS
-    assert machine.waits_on("MainThread") == []
+    steps, _ = on_device(kind, plain_batch(), **options)
+    for step, other in zip(steps, logged("cpu", plain_batch(), **options), strict=True):
+        assert step.pictures[0].samples[0].pixels.shape == other.pictures[0].samples[0].pixels.shape
+        assert_same_records(step, other)
 
 
-def test_the_training_thread_does_not_wait_for_the_device_with_nonfinite_values() -> None:
-    steps, machine = on_device("cuda", batch_with_nonfinite_values())
-    assert len(steps) == STEPS
-    assert machine.waits_on("MainThread") == []
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_maps_of_16_bit_types_are_read_and_sent_as_they_are(dtype: torch.dtype) -> None:
+    """The model's own arithmetic is the CPU's, so the same maps arrive, rounded by the model."""
+    maps = torch.randn(2, 8, 12, 12, generator=torch.Generator().manual_seed(0)).to(dtype)
+    maps[0, 3] = 2.0
+    call = LayerCall("conv", "Conv2d", KernelShape((8, 3, 3, 3)))
+    layer = nn.Conv2d(3, 8, 3)
+    for options in ({}, {"max_tile": 5}):
+        plain = Reducer(**options)(call, "feature_maps", maps, layer).to_host()
+        with simulated_device():
+            there = Reducer(**options, unsettled=set())
+            pending = there(call, "feature_maps", moved(maps, "cuda"), layer)
+            assert pending.drawn is not None
+            averaged = pending.drawn.block > 1
+            assert pending.drawn.maps.dtype == (torch.float32 if averaged else dtype)
+            measured = pending.to_host()
+        assert measured.planes is not None
+        assert plain.planes is not None
+        np.testing.assert_array_equal(measured.planes.pixels, plain.planes.pixels)
+        np.testing.assert_array_equal(measured.planes.flat, plain.planes.flat)
+        np.testing.assert_array_equal(measured.planes.lo, plain.planes.lo)
+        for name in ("minimum", "maximum", "mean", "std"):
+            ours, theirs = (getattr(m.statistics, name) for m in (measured, plain))
+            np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-6)

@@ -75,8 +75,10 @@ def steps(count: int, *, bad: bool = False, **options: object) -> list[LoggedSte
         {"max_channels": None, "max_tile": None, "samples": 4},
         {"max_tile": 8, "scale": "layer", "colormap": "signed"},
         {"scale": "locked"},
+        {"probe": torch.linspace(-1, 1, 2 * 3 * 32 * 32).reshape(2, 3, 32, 32)},
+        {"normalization": ([0.5, 0.4, 0.3], [0.2, 0.2, 0.2])},
     ],
-    ids=str,
+    ids=lambda options: ",".join(options) or "default",
 )
 def test_no_hook_of_a_logged_step_waits_for_the_device(options: dict[str, object]) -> None:
     written = steps(3, **options)
@@ -89,6 +91,33 @@ def test_no_hook_waits_for_the_device_because_of_non_finite_values() -> None:
     statistics = step.statistics[0].statistics
     assert statistics is not None
     assert statistics.nan.sum() > 0
+
+
+@pytest.mark.parametrize("skipped", [(), (1,)])
+def test_a_grad_scaler_with_a_fused_optimizer_makes_no_step_wait(skipped: tuple[int, ...]) -> None:
+    """Without a fused optimizer the scaler itself waits for its result in each step."""
+    model, writer = network(), MemoryWriter()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, fused=True)
+    scaler = torch.amp.GradScaler("cuda", init_scale=8.0)
+    x, y = torch.randn(4, 3, 32, 32).cuda(), torch.randint(0, 5, (4,)).cuda()
+
+    def train(factor: float) -> None:
+        scaler.scale(functional.cross_entropy(model(x), y) * factor).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        optimizer.zero_grad()
+
+    train(1.0)
+    board = fmapboard.watch(
+        model, writer=writer, optimizer=optimizer, scaler=scaler, every=1, activation_gradients=True
+    )
+    with board, no_waiting():
+        for number in range(3):
+            train(float("inf") if number in skipped else 1.0)
+    counts = [step.scalars["fmapboard/skipped_steps"] for step in writer.steps]
+    assert counts == [sum(one <= number for one in skipped) for number in range(3)]
+    has_norms = ["gradient_norm/total" in step.scalars for step in writer.steps]
+    assert has_norms == [number not in skipped for number in range(3)]
 
 
 def test_counting_by_an_optimizer_does_not_wait_between_logged_steps() -> None:

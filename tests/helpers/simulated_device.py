@@ -2,27 +2,32 @@
 
 What a test can observe of it, as of a real device:
 
-- a read of a value by the host (`item`, `tolist`, `bool`), a shape that depends on values, and a
-  copy that is not from or to pinned memory make the host wait; each is noted with its thread;
-- a `non_blocking` copy into pinned memory arrives only when an event recorded after it is waited
-  for; until then the memory holds 0xAB;
+- a read of a value by the host (`item`, `bool`, `float()`, `tolist`), a shape that depends on
+  values, and a copy that is not from or to pinned memory make the host wait; each is noted;
+- a `non_blocking` copy into pinned memory arrives only when an event recorded after it on its
+  stream is waited for; until then the memory holds 0xAB;
+- a copy on a side stream delivers 0xAB if the stream did not wait for the work before it, or if the
+  copied tensor was freed before the copy arrived and without `record_stream`;
+- pinned memory is handed out again as soon as nothing refers to it, filled with 0xAB;
 - tensors of different devices cannot be combined, except for scalars of the CPU;
-- `mps` and `xpu` refuse float64.
+- `mps` and `xpu` refuse float64; `mps` has no streams.
 """
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+import weakref
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest import mock
 
 import torch
+from simulated_machine import GARBAGE, Event, Machine, Stream, machine_now, on_stream, start
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
+
+from fmapboard.capture.transfer import _side_stream
 
 aten = torch.ops.aten
 WITHOUT_FLOAT64 = ("mps", "xpu")
@@ -32,39 +37,8 @@ READS_VALUES = {
     aten.masked_select.default,
     aten.equal.default,
 }
-GARBAGE = 0xAB
-
-
-@dataclass
-class Machine:
-    """What happened on the simulated device.
-
-    Attributes:
-        waits: (what the host waited for, name of the thread).
-        launches: operations on the device.
-    """
-
-    waits: list[tuple[str, str]] = field(default_factory=list)
-    launches: int = 0
-    _arriving: list[Callable[[], object]] = field(default_factory=list)
-    _pinned: set[int] = field(default_factory=set)
-    _lock: Any = field(default_factory=threading.RLock)
-
-    def wait(self, reason: str) -> None:
-        """The host waits for everything that was launched."""
-        self.waits.append((reason, threading.current_thread().name))
-        self.finish(len(self._arriving))
-
-    def finish(self, count: int) -> None:
-        """The first copies under way arrive."""
-        with self._lock:
-            for arrive in self._arriving[:count]:
-                arrive()
-            del self._arriving[:count]
-
-    def waits_on(self, thread: str) -> list[str]:
-        """What the host waited for on one thread."""
-        return [reason for reason, name in self.waits if name == thread]
+INDEXES = (aten.index.Tensor, aten.index_put_.default)
+PAGEABLE = "copy of pageable memory"
 
 
 class DeviceTensor(Tensor):
@@ -72,6 +46,8 @@ class DeviceTensor(Tensor):
 
     on: torch.device
     values: Tensor
+    written: int
+    recorded: list[Stream]
 
     @staticmethod
     def of(values: Tensor, on: torch.device) -> DeviceTensor:
@@ -79,6 +55,8 @@ class DeviceTensor(Tensor):
             raise TypeError(f"{on.type} does not support float64")
         made = Tensor._make_subclass(DeviceTensor, values.detach(), False)
         made.on, made.values = on, values.detach()
+        made.written, made.recorded = machine_now().launches, []
+        machine_now()._alive[id(made)] = weakref.ref(made)
         return made
 
     device = property(lambda self: self.on)
@@ -94,11 +72,21 @@ class DeviceTensor(Tensor):
             if dtype not in (None, self.dtype):
                 return super().to(dtype)
             return self.clone() if copy else self
-        _machine.wait("copy of pageable memory")
+        machine_now().wait(PAGEABLE)
         return self.values.to("cpu", dtype, copy=True)
 
     def cpu(self, *args: Any) -> Tensor:
         return self.to("cpu")
+
+    def tolist(self) -> Any:
+        machine_now().wait("tolist")
+        return self.values.tolist()
+
+    def numpy(self, **options: Any) -> Any:
+        raise TypeError(f"can't convert {self.on} device type tensor to numpy")
+
+    def record_stream(self, stream: Any) -> None:
+        self.recorded.append(stream)
 
     def __repr__(self, **options: Any) -> str:
         return f"DeviceTensor({tuple(self.shape)}, {self.on})"
@@ -111,9 +99,6 @@ class DeviceTensor(Tensor):
 class _Dispatch(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return _run(func, args, kwargs or {})
-
-
-_machine = Machine()
 
 
 def _values(leaf: Any) -> Any:
@@ -133,15 +118,23 @@ def _run(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         wanted = torch.device(kwargs["device"])
         kwargs = {**kwargs, "device": torch.device("cpu")}
         target = None if wanted.type == "cpu" else torch.device(wanted.type, wanted.index or 0)
-        if leaves and (target is None) != (on is None):
-            _machine.wait("copy of pageable memory")
+        is_copied = bool(leaves) and (target is None) != (on is None)
+        machine_now().uploads += is_copied and target is not None
+        if is_copied and not (
+            kwargs.get("non_blocking") and all(map(machine_now().is_pinned, here))
+        ):
+            machine_now().wait(PAGEABLE)
         on = target
     elif there and any(leaf.dim() for leaf in here):
         raise RuntimeError(f"{func}: tensors are on {on} and on the CPU")
     if there:
-        _machine.launches += 1
-        if func in READS_VALUES:
-            _machine.wait(str(func))
+        machine_now().launches += 1
+        indices = [leaf.dtype for leaf in there[1:]] if func in INDEXES else ()
+        if func in READS_VALUES or torch.bool in indices:
+            machine_now().wait(str(func))
+        if func._schema.is_mutable:
+            for leaf in there:
+                leaf.written = machine_now().launches
     result = func(*tree_map(_values, args), **tree_map(_values, kwargs))
     if on is None:
         return result
@@ -149,75 +142,87 @@ def _run(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
 
 
 def _copy(target: Tensor, source: Tensor, non_blocking: Any) -> Tensor:
-    if isinstance(target, DeviceTensor) == isinstance(source, DeviceTensor):
-        _values(target).copy_(_values(source))
-        return target
-    host = source if isinstance(target, DeviceTensor) else target
-    if not (non_blocking and host.untyped_storage().data_ptr() in _machine._pinned):
-        _machine.wait("copy of pageable memory")
-    elif host is target:
-        value = _values(source).clone()
-        target.view(-1).view(torch.uint8).fill_(GARBAGE)
-        _machine._arriving.append(lambda: target.copy_(value))
-        return target
+    if isinstance(target, DeviceTensor) != isinstance(source, DeviceTensor):
+        host = source if isinstance(target, DeviceTensor) else target
+        machine_now().uploads += host is source
+        if not (non_blocking and machine_now().is_pinned(host)):
+            machine_now().wait(PAGEABLE)
+        elif isinstance(source, DeviceTensor):
+            _copy_later(target, source)
+            return target
     _values(target).copy_(_values(source))
+    if isinstance(target, DeviceTensor):
+        target.written = machine_now().launches
     return target
 
 
-class _Event:
-    """An event of the device; waiting for it lets the copies before it arrive."""
+def _copy_later(target: Tensor, source: DeviceTensor) -> None:
+    """Copy to pinned memory in the order of the stream."""
+    stream = machine_now().current_stream()
+    target.view(-1).view(torch.uint8).fill_(GARBAGE)
+    if stream is machine_now().compute:  # later work on the memory comes after the copy
+        value = source.values.clone()
+        stream.launch(lambda: target.copy_(value))
+        return
+    values, recorded, alive = source.values, source.recorded, weakref.ref(source)
+    is_too_early = source.written > stream.seen
 
-    def __init__(self, **options: Any) -> None:
-        self._after = 0
+    def arrive() -> None:
+        is_freed = alive() is None and stream not in recorded
+        if not is_too_early and not is_freed:
+            target.copy_(values)
 
-    def record(self, stream: object = None) -> None:
-        self._after = len(_machine._arriving)
-
-    def synchronize(self) -> None:
-        if threading.current_thread() is threading.main_thread():
-            _machine.wait("event")
-        _machine.finish(self._after)
+    stream.launch(arrive)
 
 
-class _DeviceModule:
-    """What `torch.cuda` and `torch.xpu` offer to a copy in stream order."""
+class DeviceModule:
+    """What `torch.mps`, and with streams `torch.cuda` and `torch.xpu`, offer."""
 
-    Event = _Event
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        if kind != "mps":
+            self.Stream, self.stream = Stream, on_stream
+            # As in torch 2.6, where only CUDA has events that block.
+            self.Event = Event if kind == "cuda" else lambda: Event()
+            self.current_stream = lambda device=None: machine_now().current_stream()
 
-    @staticmethod
-    def current_stream(device: object = None) -> None:
-        return None
+    def is_available(self) -> bool:
+        return True
 
-    @staticmethod
-    def get_rng_state(device: object = 0) -> None:
-        return None
+    def get_rng_state(self, device: object = 0) -> int:
+        return machine_now().random_states.get((self.kind, device), 0)
 
-    @staticmethod
-    def set_rng_state(state: None, device: object = 0) -> None:
-        return None
+    def set_rng_state(self, state: int, device: object = 0) -> None:
+        machine_now().random_states[self.kind, device] = state
 
 
 @contextmanager
 def simulated_device() -> Iterator[Machine]:
     """Accept tensors of simulated devices inside the block."""
-    global _machine
-    _machine = Machine()
+    machine = start()
     empty = torch.empty
 
     def with_pinned(*size: Any, pin_memory: bool = False, **options: Any) -> Tensor:
         made = empty(*size, **options)
-        if pin_memory:
-            _machine._pinned.add(made.untyped_storage().data_ptr())
-        return made
+        if not pin_memory:
+            return made
+        if isinstance(made, DeviceTensor):
+            raise RuntimeError("Only dense CPU tensors can be pinned")
+        return machine.allocate_pinned(made.nbytes).view(made.dtype).view(made.shape)
 
-    with (
-        mock.patch.object(torch, "empty", with_pinned),
-        mock.patch.object(torch, "get_device_module", return_value=_DeviceModule),
-        mock.patch.object(torch.cuda, "_lazy_init", return_value=None),
-        mock.patch.object(torch.xpu, "_lazy_init", return_value=None),
-        _Dispatch(),
-    ):
-        yield _machine
+    def module(device: Any) -> Any:
+        return DeviceModule(torch.device(device).type)
+
+    _side_stream.cache_clear()
+    scaling_is_unavailable = "torch.cuda.amp.common.amp_definitely_not_available"
+    with ExitStack() as patches:
+        patches.enter_context(mock.patch.object(torch, "empty", with_pinned))
+        patches.enter_context(mock.patch.object(torch, "get_device_module", module))
+        patches.enter_context(mock.patch.object(torch.cuda, "_lazy_init", return_value=None))
+        patches.enter_context(mock.patch.object(torch.xpu, "_lazy_init", return_value=None))
+        patches.enter_context(mock.patch(scaling_is_unavailable, return_value=False))
+        patches.enter_context(_Dispatch())
+        yield machine
 
 
 def moved(tensor: Tensor, kind: str) -> DeviceTensor:

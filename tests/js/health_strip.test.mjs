@@ -27,6 +27,7 @@ const HEALTHY = {
   nan: 0,
   positive_infinity: 0,
   negative_infinity: 0,
+  counted: true,
   channels_nonfinite: 0,
   channels_constant: 0,
   channels_dead: 0,
@@ -56,6 +57,11 @@ test("a layer without statistics at a step is not said to be finite", () => {
     kind: "well",
     text: "no statistics of feature maps were logged at this step",
   });
+});
+
+test("counts that are lower bounds are said to be", () => {
+  assert.match(health({ ...HEALTHY, nan: 3 }).text, /^3 NaN/m);
+  assert.match(health({ ...HEALTHY, nan: 3, counted: false }).text, /^at least 3 NaN/m);
 });
 
 test("severity grows with the fault", () => {

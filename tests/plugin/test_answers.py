@@ -72,7 +72,7 @@ def test_the_overview_counts_bad_channels_and_gives_the_range_of_the_rest(tab: T
     assert health == {
         "key": KEY, "step": 10, "minimum": -5.0, "maximum": 8.0, "mean": 2.25,
         "nan": 12, "positive_infinity": 0, "negative_infinity": 0,
-        "channels_nonfinite": 1, "channels_constant": 1, "channels": 5,
+        "channels_nonfinite": 1, "counted": True, "channels_constant": 1, "channels": 5,
     }  # fmt: skip
     # Variances 1.25, 5, 0 and 1.25 inside channels; means 2.5, 5, 5, -3.5 around 2.25.
     assert std == pytest.approx(math.sqrt(7.5 / 4 + (0.0625 + 7.5625 * 2 + 33.0625) / 4))

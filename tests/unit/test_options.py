@@ -22,9 +22,9 @@ def test_the_keyword_options_of_watch_are_those_that_are_validated() -> None:
     assert sorted(get_type_hints(WatchOptions)) == sorted(NAMES)
 
 
-def test_watch_has_at_most_25_parameters_and_shows_each_with_its_default() -> None:
+def test_watch_has_at_most_26_parameters_and_shows_each_with_its_default() -> None:
     shown = inspect.signature(fmapboard.watch).parameters
-    assert len(shown) <= 25
+    assert len(shown) <= 26
     assert {name: shown[name].default for name in NAMES} == {
         field.name: field.default for field in fields(Options)
     }
@@ -57,6 +57,13 @@ def test_a_normalization_is_a_mean_and_a_deviation_per_channel(given: Any) -> No
 def test_a_normalization_that_is_not_a_pair_is_refused(given: Any) -> None:
     with pytest.raises(ConfigurationError, match=r"expected \(mean, std\), each a sequence"):
         Options.of(normalization=given)
+
+
+@pytest.mark.parametrize("given", ["on", 1, None])
+def test_fused_is_a_bool_or_auto(given: Any) -> None:
+    with pytest.raises(ConfigurationError, match=r"fused=.*: expected True, False, or 'auto'"):
+        Options(fused=given)
+    assert [Options(fused=known).fused for known in (True, False)] == [True, False]
 
 
 def test_gray_means_grey() -> None:

@@ -11,8 +11,10 @@ from torch import Tensor, nn
 from fmapboard.capture.guard import Guard
 from fmapboard.capture.input_images import PendingInputImage, input_images
 from fmapboard.capture.isolation import aside
+from fmapboard.capture.loss_scale import Factor
 from fmapboard.capture.passes import Side
-from fmapboard.measure.reducer import PendingMeasurement, Reducer
+from fmapboard.measure.pending import PendingMeasurement
+from fmapboard.measure.reducer import Reducer
 from fmapboard.model.tensors import first_tensor, is_observable
 from fmapboard.records import LayerCall, Normalization, TensorKind
 
@@ -45,7 +47,7 @@ class ActivationCollector:
     gradients: bool = False
     inputs_drawn: int | None = 1
     normalization: Normalization | None = None
-    loss_scale: float | None = None
+    loss_scale: Factor | None = None
     pending: list[PendingMeasurement] = field(default_factory=list)
     inputs: list[PendingInputImage] = field(default_factory=list)
     _generation: int = 0  # increased by `discard`; gradient hooks of older generations do nothing
@@ -128,8 +130,11 @@ class ActivationCollector:
 
     def _unscaled(self, gradient: Tensor) -> Tensor:
         """The gradient of the unscaled loss, in float32 or wider if the loss was scaled."""
-        if self.loss_scale is None:
+        scale = self.loss_scale
+        if scale is None:
             return gradient
         with aside(gradient.device.type):
+            if isinstance(scale, Tensor):
+                scale = scale.to(gradient.device, non_blocking=True)
             wide = gradient if gradient.dtype == torch.float64 else gradient.detach().float()
-            return wide / self.loss_scale
+            return wide / scale

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from torch import Tensor, nn
 from torch.optim.optimizer import Optimizer
 
 from fmapboard.capture.guard import Guard
 from fmapboard.capture.isolation import aside
-from fmapboard.capture.loss_scale import is_skipped
+from fmapboard.capture.loss_scale import FusedStep, found_on_device, is_skipped
 from fmapboard.capture.optimizer_hook import OptimizerHook
 from fmapboard.capture.optimizers import in_no_optimizer
+from fmapboard.capture.parameter_samples import Samples, sample_parameters
 from fmapboard.measure.norms import NO_NORMS, GradientNorms, PendingNorms
-from fmapboard.measure.subsample import PendingSample, sample
+from fmapboard.measure.subsample import PendingSample
 from fmapboard.model.distributed import local, sharded_names
 from fmapboard.model.layers import clean_name, unwrap
 from fmapboard.records import NONE, Nonfinite, Parameter
@@ -85,6 +86,7 @@ class GradientReader:
             ``pass_begins``.
         skipped: True if the GradScaler skipped the last step on these parameters.
         trainable: the parameters that required gradients at the last ``arm``.
+        fused: the steps of fused optimizers on an accelerator, which may have been skipped.
     """
 
     def __init__(self, model: nn.Module, histograms: Iterable[str], guard: Guard) -> None:
@@ -92,7 +94,7 @@ class GradientReader:
         self._histograms = frozenset(histograms)
         self._guard = guard
         self._hook = OptimizerHook(self)
-        self._samples: dict[str, tuple[PendingSample, PendingSample | None]] = {}
+        self._samples: Samples = {}
         self.stepped = self.skipped = False
         self._notify_step: Callable[[], None] = _nothing
         self._notify_complete: Callable[[], None] = _nothing
@@ -126,6 +128,12 @@ class GradientReader:
     def disarm(self) -> None:
         """Stop listening to optimizer steps."""
         self._hook.disarm()
+
+    def discard(self) -> None:
+        """Stop listening, also to a step that has begun, and drop what was read."""
+        self.disarm()
+        self._names = {}
+        self.forget()
 
     def pass_begins(self) -> bool:
         """Called when a forward pass to be recorded begins.
@@ -183,12 +191,15 @@ class GradientReader:
         return in_no_optimizer(unseen) if unseen else []
 
     def about_to_step(self, optimizer: Optimizer) -> bool:
-        """Called before an optimizer steps; False if the GradScaler skips the step."""
+        """Called before an optimizer steps; False if it is known that the GradScaler skips it."""
         if any(id(p) in self._names for group in optimizer.param_groups for p in group["params"]):
             with self._guard("gradients"):
                 self.skipped = is_skipped(optimizer)
             if self.skipped:
                 return False
+            found = found_on_device(optimizer)
+            if found is not None:
+                self.fused.append((frozenset(self._unread(optimizer)), found))
             if not self.stepped:
                 self.stepped = True
                 with self._guard("gradients"):
@@ -217,7 +228,14 @@ class GradientReader:
         """Discard what was read."""
         self._norms = GradientNorms()
         self._samples, self._held = {}, set[int]()
+        self.fused: list[FusedStep] = []
         self.stepped = self.skipped = False
+
+    def _unread(self, optimizer: Optimizer) -> Iterator[str]:
+        """Names of the optimizer's parameters that were not read yet."""
+        for group in optimizer.param_groups:
+            own = (self._names[id(p)] for p in group["params"] if id(p) in self._names)
+            yield from (name for name in own if not self._was_read(name))
 
     def _was_read(self, name: str) -> bool:
         return name in self._norms or name in self._samples
@@ -226,43 +244,26 @@ class GradientReader:
         """Read parameters on one type of device; all norms are computed together."""
         gradients = {n: p.grad for n, p in parameters.items() if p.grad is not None}
         self._norms.read(gradients, scale)
-        for name in self._histograms & parameters.keys():
-            self._sample(name, parameters[name], scale)
+        own = {name: p for name, p in parameters.items() if name in self._histograms}
+        self._samples |= sample_parameters(own, scale)
 
     def _read_what_no_optimizer_holds(self) -> None:
         """Sample weights that no optimizer updated in this step; their gradients are not read."""
         if self._samples.keys() >= self._histograms:
             return
-        for name, parameter in self._model.named_parameters():
-            clean = clean_name(name)
-            if clean in self._histograms and clean not in self._samples:
-                with aside(parameter.device.type):
-                    self._sample(clean, parameter, None, with_gradient=False)
-
-    def _sample(
-        self, name: str, parameter: Tensor, scale: Tensor | None, *, with_gradient: bool = True
-    ) -> None:
-        part = local(parameter.detach())
-        gradient = parameter.grad if with_gradient else None
-        if not part.numel():
-            return
-        gradient_sample = None
-        if gradient is not None:
-            own = local(gradient.detach())
-            values = own.coalesce().values() if own.is_sparse else own
-            gradient_sample = _unscaled(sample(values), scale)
-        self._samples[name] = (sample(part), gradient_sample)
+        left = {
+            clean: parameter
+            for name, parameter in self._model.named_parameters()
+            if (clean := clean_name(name)) in self._histograms and clean not in self._samples
+        }
+        for kind, own in _by_device_type(left):
+            with aside(kind):
+                self._samples |= sample_parameters(own, gradients=False)
 
 
 def _by_device_type(tensors: Mapping[str, Tensor]) -> Iterator[tuple[str, dict[str, Tensor]]]:
     for kind in {tensor.device.type for tensor in tensors.values()}:
         yield kind, {name: t for name, t in tensors.items() if t.device.type == kind}
-
-
-def _unscaled(sampled: PendingSample, scale: Tensor | None) -> PendingSample:
-    if scale is None:
-        return sampled
-    return replace(sampled, values=sampled.values / scale.to(sampled.values.device))
 
 
 def _nothing() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
+from fmapboard.capture.memory_pressure import is_out_of_memory
 from fmapboard.errors import WarnOnce
 
 ERRORS_UNTIL_DISABLED = 3
@@ -65,12 +67,17 @@ class Guard:
 
     Attributes:
         stopwatch: sums the time of all blocks; replaced for each logged step.
+        out_of_memory: called with the error, instead of reporting it, if memory of a device runs
+            out in a block; None treats it as any other error.
+        gave_up: disables every name; the owner sets it.
     """
 
     def __init__(self, warn: WarnOnce) -> None:
         self._warn = warn
         self._errors: dict[str, int] = {}
         self.stopwatch = Stopwatch()
+        self.out_of_memory: Callable[[Exception], None] | None = None
+        self.gave_up = False
 
     def __call__(self, about: str) -> _Guarded:
         """A context manager that guards a block under a name: a layer's label, or the task."""
@@ -83,7 +90,7 @@ class Guard:
 
     def is_disabled(self, about: str) -> bool:
         """True if blocks of this name have failed too often to be tried again."""
-        return self._errors.get(about, 0) >= ERRORS_UNTIL_DISABLED
+        return self.gave_up or self._errors.get(about, 0) >= ERRORS_UNTIL_DISABLED
 
     def hint(self, about: str, text: str) -> None:
         """Log a warning, once per ``about``."""
@@ -91,5 +98,8 @@ class Guard:
 
     def failed(self, about: str, error: Exception) -> None:
         """Report an error and count it."""
+        if self.out_of_memory is not None and is_out_of_memory(error):
+            self.out_of_memory(error)
+            return
         self._errors[about] = self._errors.get(about, 0) + 1
         self._warn.error(about, error, CONSEQUENCE)

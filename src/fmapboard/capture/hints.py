@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from fmapboard.capture.gradients import GradientReader
 from fmapboard.capture.loss_scale import LossScale
+from fmapboard.capture.open_step import OpenStep
 from fmapboard.capture.pass_selection import Candidate, PassSelection
 from fmapboard.errors import WarnOnce
 
@@ -33,6 +34,24 @@ class Hints:
         self._warn, self._gradients = warn, gradients
         self._loss_scale, self._selection = loss_scale, selection
         self._knows_optimizers = False
+
+    def explain(self, opened: OpenStep, *, has_failed: bool) -> None:
+        """Warn about anything missing or unexpected in a logged step that closes.
+
+        Args:
+            opened: the step.
+            has_failed: errors were reported, which may be the reason why nothing was collected.
+        """
+        if not opened.live.pending:
+            if not has_failed:
+                self.nothing_ran(opened.step)
+        elif opened.passes != "evaluation":
+            if not self._gradients.stepped:
+                self.no_optimizer_step(opened.step)
+                return
+            self.check_optimizers(opened.step)
+            if self._selection.chosen is not None:
+                self.check_pass(opened.step, self._selection.chosen)
 
     def layers_gone(self, step: int, names: tuple[str, ...]) -> None:
         """Warn about watched layers that are no longer part of the model, if there are any."""

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from fmapboard.capture.isolation import aside
+from fmapboard.measure.average_on_device import average
 from fmapboard.model.tensors import is_observable, tensors
 from fmapboard.records import InputImage, Normalization
 from fmapboard.render.average import shrink
@@ -19,22 +20,24 @@ MAX_SIDE = 256
 
 @dataclass(frozen=True, slots=True)
 class PendingInputImage:
-    """``records.InputImage`` still on the device: a copy, f32 [C, H, W] in the input's own size.
+    """``records.InputImage`` still on the device.
 
     Attributes:
         sample: index in the batch.
-        values: f32 [C, H, W].
+        values: f32 [C, H, W], a copy in the input's own size or, on an accelerator, averaged down.
         normalization: mean and standard deviation per channel, if known.
+        block: side in px of the blocks that were averaged.
     """
 
     sample: int
     values: Tensor
     normalization: Normalization | None
+    block: int = 1
 
     def to_host(self) -> InputImage:
         """Wait for the device, copy to the host and average down."""
         drawn, block = shrink(self.values.cpu().numpy(), MAX_SIDE)
-        return InputImage(self.sample, drawn, self.normalization, block)
+        return InputImage(self.sample, drawn, self.normalization, self.block * block)
 
 
 def input_images(
@@ -58,11 +61,18 @@ def input_images(
         return []
     known = normalization is not None and len(normalization[0]) == batch.shape[1]
     with aside(batch.device.type):
-        kept = batch[:most].detach().to(torch.float32, copy=True)
+        kept, block = _copied(batch[:most].detach())
     return [
-        PendingInputImage(number, sample, normalization if known else None)
+        PendingInputImage(number, sample, normalization if known else None, block)
         for number, sample in enumerate(kept.unbind())
     ]
+
+
+def _copied(images: Tensor) -> tuple[Tensor, int]:
+    """A copy f32 [N, C, H, W], large images on an accelerator averaged, and the block's side."""
+    if images.is_cpu or max(images.shape[2:]) <= MAX_SIDE:
+        return images.to(torch.float32, copy=True), 1
+    return average(images.to(torch.float32), MAX_SIDE)
 
 
 def _batch(tensor: Tensor, *, may_be_alone: bool) -> Tensor | None:

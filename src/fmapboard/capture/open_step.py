@@ -42,3 +42,10 @@ class OpenStep:
     is_probed: bool = False
     kernels: tuple[PendingKernels, ...] | None = None
     before_clipping: PendingNorms = field(default=NO_NORMS)
+
+    def discard(self) -> None:
+        """Drop everything collected."""
+        self.live.discard()
+        if self.probed is not None:
+            self.probed.discard()
+        self.probed, self.kernels, self.before_clipping = None, (), NO_NORMS

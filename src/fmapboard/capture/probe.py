@@ -10,7 +10,7 @@ from fmapboard.capture.collector import ActivationCollector
 from fmapboard.capture.guard import Guard
 from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.passes import Side
-from fmapboard.capture.side_pass import run_side_pass
+from fmapboard.capture.side_pass import Probe, run_side_pass
 from fmapboard.measure.reducer import Reducer
 from fmapboard.model.distributed import Agreement
 from fmapboard.options import Options
@@ -27,11 +27,15 @@ class ProbePass:
         options: the probe, and how the network's input was normalized.
         reducer: measures the tensors.
         guard: handles errors, under ``"probe"``.
+
+    Attributes:
+        probe: the images, or None.
     """
 
     def __init__(self, model: nn.Module, options: Options, reducer: Reducer, guard: Guard) -> None:
         self._model, self._options = model, options
         self._reducer, self._guard = replace(reducer, samples=None), guard
+        self.probe = None if options.probe is None else Probe(options.probe)
         self._agreement = Agreement() if options.probe is None else Agreement.among(model)
 
     def record(self, registry: HookRegistry, sides: tuple[Side, ...]) -> ActivationCollector | None:
@@ -41,7 +45,8 @@ class ProbePass:
             registry: the layers to record; its own hooks ignore the pass.
             sides: ``"output"``, ``"input"`` or both.
         """
-        if self._options.probe is None:
+        probe = self.probe
+        if probe is None:
             return None
         found, is_asked = None, False
 
@@ -64,7 +69,7 @@ class ProbePass:
             layers = registry.layers
             own = HookRegistry(self._model, lambda name, _: name in layers)
             with own.listening(seen, sides=sides):
-                run_side_pass(self._model, self._options.probe, may_run)
+                run_side_pass(self._model, probe, may_run)
             found = seen
         if not is_asked:
             with self._guard("probe"):

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
+from fmapboard.capture.transfer import pinned_memory
 from fmapboard.errors import ConfigurationError, first_line
 from fmapboard.model.distributed import reshard
 from fmapboard.model.layers import unwrap
@@ -22,8 +23,8 @@ from fmapboard.model.tensors import map_tensors, tensors
 def untouched(model: nn.Module, *, training: bool | None = None) -> Iterator[None]:
     """Restore the model's training modes, its buffers and the random states after the block.
 
-    The random states are those of Python, NumPy, and torch on the CPU and on the model's CUDA
-    devices.
+    The random states are those of Python, NumPy, and torch on the CPU and on the model's devices.
+    Nothing here waits for a device: the states of its generators are kept on the host.
 
     Args:
         model: any module.
@@ -56,10 +57,14 @@ def untouched(model: nn.Module, *, training: bool | None = None) -> Iterator[Non
 
 
 @contextlib.contextmanager
-def _random_states(devices: list[int]) -> Iterator[None]:
+def _random_states(devices: dict[str, list[int]]) -> Iterator[None]:
+    """Restore the random states, also of accelerators: indices by type of device."""
     python, legacy = random.getstate(), np.random.get_state()
     try:
-        with torch.random.fork_rng(devices=devices):
+        with contextlib.ExitStack() as forks:
+            forks.enter_context(torch.random.fork_rng(devices=[]))
+            for kind, indices in devices.items():
+                forks.enter_context(torch.random.fork_rng(devices=indices, device_type=kind))
             yield
     finally:
         random.setstate(python)
@@ -81,10 +86,46 @@ def _no_autocast_cache() -> Iterator[None]:
         torch.set_autocast_cache_enabled(enabled)
 
 
-def _devices(model: nn.Module) -> list[int]:
-    """Indices of the CUDA devices that hold the model's parameters."""
-    found = {p.device.index for p in model.parameters() if p.device.type == "cuda"}
-    return sorted(index for index in found if index is not None)
+def _devices(model: nn.Module) -> dict[str, list[int]]:
+    """Indices of the accelerators that hold the model's parameters, by type of device."""
+    found: dict[str, set[int]] = {}
+    for device in {parameter.device for parameter in model.parameters()}:
+        if hasattr(getattr(torch, device.type, None), "get_rng_state"):  # not the CPU
+            found.setdefault(device.type, set()).add(device.index or 0)
+    return {kind: sorted(indices) for kind, indices in found.items()}
+
+
+class Probe:
+    """Images for side passes, kept on the model's device.
+
+    Args:
+        images: what ``forward`` takes: a tensor, or a tuple of positional arguments.
+    """
+
+    def __init__(self, images: Any) -> None:
+        self.images = images
+        self._moved: Any = None
+        self._place: tuple[torch.device, torch.dtype] | None = None
+
+    def arguments(self, like: Tensor) -> tuple[Any, ...]:
+        """The positional arguments of ``forward``.
+
+        They are copied to the device once, and again only if the device or the dtype changes; each
+        call returns a copy made there, because the model may change its input in place. On the CPU,
+        tensors of the right dtype are passed on without a copy.
+
+        Args:
+            like: floating-point tensors get its device and dtype, other tensors its device.
+        """
+        images = self.images if isinstance(self.images, tuple) else (self.images,)
+        if like.is_cpu:
+            moved: tuple[Any, ...] = map_tensors(images, lambda t: _moved(t, like))
+            return moved
+        if self._place != (like.device, like.dtype):
+            self._moved = map_tensors(images, lambda t: _moved(t, like))
+            self._place = like.device, like.dtype
+        copied: tuple[Any, ...] = map_tensors(self._moved, torch.clone)
+        return copied
 
 
 def _always() -> bool:
@@ -97,9 +138,8 @@ def run_side_pass(model: nn.Module, probe: Any, may_run: Callable[[], bool] = _a
     Args:
         model: any module. Under DistributedDataParallel the inner module runs, so no rank waits for
             another.
-        probe: what ``forward`` takes: a tensor, or a tuple of positional arguments. Floating-point
-            tensors are moved to the device and dtype of the model's first floating-point parameter,
-            other tensors to its device.
+        probe: a ``Probe``, or its images. Floating-point tensors are moved to the device and dtype
+            of the model's first floating-point parameter, other tensors to its device.
         may_run: called when everything but the pass itself is done; False cancels the pass.
 
     Returns:
@@ -107,41 +147,49 @@ def run_side_pass(model: nn.Module, probe: Any, may_run: Callable[[], bool] = _a
     """
     inner = unwrap(model)
     like = next((p for p in inner.parameters() if p.is_floating_point()), torch.empty(0))
-    args = probe if isinstance(probe, tuple) else (probe,)
-    moved = map_tensors(args, lambda tensor: _moved(tensor, like))
+    kept = probe if isinstance(probe, Probe) else Probe(probe)
     with (
         untouched(inner, training=False),
         torch.no_grad(),
         torch.autocast(like.device.type, enabled=False, cache_enabled=False),
     ):
+        arguments = kept.arguments(like)
         try:
-            return inner(*moved) if may_run() else None
+            return inner(*arguments) if may_run() else None
         finally:
             reshard(inner)
 
 
 def _moved(tensor: Tensor, like: Tensor) -> Tensor:
+    """The tensor on another device, through pinned memory if there is any."""
     dtype = like.dtype if tensor.is_floating_point() else tensor.dtype
-    return tensor.detach().to(like.device, dtype)
+    tensor = tensor.detach()
+    if like.is_cpu or not tensor.is_cpu:
+        return tensor.to(like.device, dtype)
+    try:
+        staged = pinned_memory(tensor.shape, dtype)
+    except RuntimeError:
+        return tensor.to(like.device, dtype)
+    return staged.copy_(tensor).to(like.device, non_blocking=True)
 
 
-def check_probe(model: nn.Module, probe: Any) -> None:
+def check_probe(model: nn.Module, probe: Probe | None) -> None:
     """Run the model on the probe once, so that an unsuitable probe is rejected before training.
 
-    A model with lazy parameters is not run.
+    This also copies the probe to the model's device. A model with lazy parameters is not run.
 
     Raises:
         ConfigurationError: the probe holds no images, or the model cannot run on it.
     """
     if probe is None:
         return
-    _check_images(probe)
+    _check_images(probe.images)
     if any(is_lazy(p) for p in model.parameters()):
         return
     try:
         run_side_pass(model, probe)
     except Exception as error:
-        shapes = ", ".join(str(list(tensor.shape)) for tensor in tensors(probe))
+        shapes = ", ".join(str(list(tensor.shape)) for tensor in tensors(probe.images))
         raise ConfigurationError(
             f"model.forward() failed on the probe of shape {shapes}: {first_line(error)}"
         ) from error

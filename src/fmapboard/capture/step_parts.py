@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from torch import Tensor
 
 from fmapboard.capture.gradients import NO_PARAMETERS, PendingParameters
 from fmapboard.capture.input_images import PendingInputImage
+from fmapboard.capture.loss_scale import NO_SKIPS, PendingSkips
 from fmapboard.capture.weights import PendingKernels
 from fmapboard.measure.norms import NO_NORMS, PendingNorms
-from fmapboard.measure.reducer import PendingMeasurement, joined
+from fmapboard.measure.pending import PendingMeasurement, joined
 from fmapboard.records import LayerMeasurement, StepData
 
 Failed = Callable[[str, Exception], None]
+
+
+class Exchange(Protocol):
+    """Merges the statistics of one step over the ranks (see ``merge_ranks.RankExchange``)."""
+
+    def merged(
+        self, step: int, measured: tuple[LayerMeasurement, ...]
+    ) -> tuple[LayerMeasurement, ...]:
+        """The measurements with the statistics of the whole batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +39,8 @@ class StepParts:
         before_clipping: gradient norms read before the user clipped the gradients.
         kernels: copies of convolution kernels.
         inputs: copies of the network's input images.
+        skips: the steps that a GradScaler skipped. Parameters that it may have left as they are
+            have gradients like the others until ``to_host``, which omits them.
     """
 
     measured: tuple[PendingMeasurement, ...]
@@ -35,6 +48,7 @@ class StepParts:
     before_clipping: PendingNorms = NO_NORMS
     kernels: tuple[PendingKernels, ...] = ()
     inputs: tuple[PendingInputImage, ...] = ()
+    skips: PendingSkips = NO_SKIPS
 
     def tensors(self) -> Iterator[Tensor]:
         """All tensors held."""
@@ -44,6 +58,7 @@ class StepParts:
         yield from self.before_clipping.tensors()
         yield from (kernels.weight for kernels in self.kernels)
         yield from (image.values for image in self.inputs)
+        yield from self.skips.tensors()
 
     def to_host(
         self,
@@ -54,19 +69,20 @@ class StepParts:
         """Wait for the devices and finalize all statistics.
 
         Args:
-            header: the step's number, time and scalars.
+            header: the step's number and time.
             failed: called with the label and the error of each layer that is left out.
             measured: ``self.measured`` in final form, if it has already been finalized.
         """
+        skipped = self.skips.parameters()
         return StepData(
             header.step,
             header.wall_time,
             measured=joined(self.measured, failed) if measured is None else measured,
-            parameters=self.parameters.to_host(),
+            parameters=tuple(p for p in self.parameters.to_host() if p.name not in skipped),
             norms_before_clipping=self.before_clipping.to_host(),
             kernels=tuple(kernels.to_host() for kernels in self.kernels),
             inputs=tuple(image.to_host() for image in self.inputs),
-            scalars=header.scalars,
+            scalars=self.skips.scalars(),
             training_thread_ms=header.milliseconds(),
         )
 
@@ -80,13 +96,33 @@ class StepHeader:
         milliseconds: returns the time in ms that fmapboard spent on the training thread; called in
             the worker thread.
         wall_time: seconds since the epoch.
-        scalars: values to log, by tag.
     """
 
     step: int
     milliseconds: Callable[[], float]
     wall_time: float = field(default_factory=time.time)
-    scalars: Mapping[str, float] = field(default_factory=dict)
+
+
+def finished(
+    receive: Callable[[], StepParts], header: StepHeader, failed: Failed, exchange: Exchange | None
+) -> StepData:
+    """Wait for the devices, finalize a step, and merge its statistics over the ranks.
+
+    Args:
+        receive: waits for the copy of the parts and returns them on the host.
+        header: see ``StepParts.to_host``.
+        failed: see ``StepParts.to_host``.
+        exchange: merges statistics over ranks; the other ranks wait for this one, so it is called
+            even after an error. None if nothing is merged.
+    """
+    measured: tuple[LayerMeasurement, ...] = ()
+    try:
+        received = receive()
+        measured = joined(received.measured, failed)
+    finally:
+        if exchange is not None:
+            measured = exchange.merged(header.step, measured)
+    return received.to_host(header, failed, measured)
 
 
 @dataclass(frozen=True, slots=True)

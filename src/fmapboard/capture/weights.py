@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -60,10 +61,24 @@ def read_kernels(
         One entry per convolution, in the order of the layers.
     """
     found: list[PendingKernels] = []
+    together: dict[int, Tensor] = {}
     for position, (name, module) in enumerate(layers.items()):
         gathered = _gathered(module)
         with guarded(f"kernels of {name}"):
-            found += _kernels(name, position, module, gathered, most)
+            kernels = _kernels(name, position, module, gathered, most)
+            if kernels is None:
+                continue
+            if not kernels.weight.is_cpu and gathered is None and _is_plain(module):
+                together[len(found)] = kernels.weight
+            else:  # on the CPU, or a temporary tensor
+                kernels = _copied(kernels)
+            found.append(kernels)
+    if together:
+        with guarded("kernels"):
+            for number, (copied, view) in _copied_together(together).items():
+                found[number] = replace(found[number], weight=copied, view=view)
+            return tuple(found)
+        found = [kernels for number, kernels in enumerate(found) if number not in together]
     return tuple(found)
 
 
@@ -76,26 +91,54 @@ def _gathered(module: nn.Module) -> Tensor | None:
         return whole(weight.detach())
 
 
+def _is_plain(module: nn.Module) -> bool:
+    return isinstance(module.weight, nn.Parameter)
+
+
 def _kernels(
     name: str, position: int, module: nn.Module, gathered: Tensor | None, most: int | None
-) -> list[PendingKernels]:
-    """A copy of one convolution's weight; empty for other modules."""
+) -> PendingKernels | None:
+    """The part of a convolution's weight that is drawn, not copied yet; None for other modules."""
     shape = kernel_shape(module)
     if shape is None or any(is_lazy(parameter) for parameter in module.parameters()):
-        return []
+        return None
     # Reading a parametrized weight computes it, which may change its buffers.
     with untouched(module, training=False), torch.no_grad():
         weight = module.weight if gathered is None else gathered
         if not isinstance(weight, Tensor) or weight.is_complex():
-            return []
-        layer_call = LayerCall(name, type(module).__name__, shape, position=position)
-        flat, view = _two_dimensional(whole(weight.detach()))
+            return None
+        kernels = whole(weight.detach())
         if isinstance(module, TRANSPOSED):
-            flat = flat.transpose(0, 1)  # stored as (in, out / groups)
-        inputs = flat.shape[1]
-        kept = flat[:most, : inputs if inputs == COLOURS else most]
-        copied = kept.to(torch.float32, copy=True)
-        return [PendingKernels(layer_call, copied, view, inputs)]
+            kernels = kernels.transpose(0, 1)  # stored as (in, out / groups)
+        inputs = kernels.shape[1]
+        kept = kernels[:most, : inputs if inputs == COLOURS else most]
+    layer_call = LayerCall(name, type(module).__name__, shape, position=position)
+    return PendingKernels(layer_call, kept, "", inputs)
+
+
+def _copied(kernels: PendingKernels) -> PendingKernels:
+    with torch.no_grad():
+        flat, view = _two_dimensional(kernels.weight)
+        return replace(kernels, weight=flat.to(torch.float32, copy=True), view=view)
+
+
+def _copied_together(kept: Mapping[int, Tensor]) -> dict[int, tuple[Tensor, str]]:
+    """``_two_dimensional`` copies in f32; kernels whose shapes differ in axis 0 only share one."""
+    groups: defaultdict[tuple[Any, ...], list[int]] = defaultdict(list)
+    for number, weight in kept.items():
+        groups[weight.device, weight.dtype, weight.shape[1:]].append(number)
+    found = {}
+    for (*_, shape), members in groups.items():
+        with torch.no_grad():
+            # CUDA concatenates tensors of up to four axes in one launch.
+            is_volume = len(shape) == 4
+            parts = [kept[n].flatten(2) if is_volume else kept[n] for n in members]
+            flat, view = _two_dimensional(torch.cat(parts).view(-1, *shape))
+            copied = flat.float().contiguous()
+        sizes = [len(kept[n]) for n in members]
+        for number, own in zip(members, copied.split_with_sizes(sizes), strict=True):
+            found[number] = own, view
+    return found
 
 
 def _two_dimensional(weight: Tensor) -> tuple[Tensor, str]:

@@ -1,91 +1,22 @@
 """Per-channel statistics of a tensor over the whole batch, without subsampling.
 
-On the CPU the training thread only computes sums and extremes per plane (``plane_sums``);
-``to_host`` finalizes the statistics in the worker thread. A plane is one channel of one sample.
+The training thread only computes sums and extremes (``plane_sums`` on the CPU, ``device_stats`` on
+accelerators); ``pending_stats.finalize`` finalizes the statistics in the worker thread.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import chain
-from typing import Any
+from collections.abc import Callable
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from fmapboard.measure import device_stats, plane_sums
-from fmapboard.records import Floats, Statistics
-
-MAX_PLANES = 2**16
-"""Maximum number of planes finalized at a time; bounds the temporary float64 arrays."""
-
-
-@dataclass(frozen=True, slots=True)
-class PendingStatistics:
-    """Statistics of one tensor before the per-plane sums are combined (see ``records.Statistics``).
-
-    Attributes:
-        parts: What ``plane_sums`` computed: two tensors (extremes only), four, or seven. For a
-            tensor with non-finite or extreme values, one tensor [7, C] (see
-            ``_masked_statistics``); on an accelerator, the three tensors of ``device_stats.read``.
-        samples: Number of planes per channel; after ``read_across``, the number of pixels.
-        size: Number of values per plane; after ``read_across``, the number of samples.
-        floor: Output of the activation when it is off (0 for ReLU); None for other layers.
-    """
-
-    parts: tuple[Tensor, ...]
-    samples: int
-    size: int
-    floor: float | None
-
-    @property
-    def channels(self) -> int:
-        """Number of channels."""
-        return self.parts[0].shape[-1]
-
-    def to_host(self) -> Statistics:
-        """Wait for the device and finalize the statistics."""
-        (numbers,) = finalize([self])
-        return numbers
-
-
-@dataclass(frozen=True, slots=True)
-class PendingStatisticsPerSample:
-    """Statistics of each sample on its own, before the per-plane sums are combined.
-
-    Attributes:
-        parts: The two or four tensors of ``plane_sums.read_each``.
-        size: Number of values per plane.
-        floor: Output of the activation when it is off (0 for ReLU); None for other layers.
-        fallbacks: Index of a sample for which ``parts`` are not accurate (see
-            ``plane_sums.read_each``) -> its own statistics.
-    """
-
-    parts: tuple[Tensor, ...]
-    size: int
-    floor: float | None
-    fallbacks: dict[int, PendingStatistics]
-
-    def to_host(self) -> list[Statistics]:
-        """Wait for the device and finalize the statistics, one ``Statistics`` per sample."""
-        parts = [part.cpu().numpy() for part in self.parts]
-        with np.errstate(invalid="ignore", over="ignore"):  # in samples with a fallback
-            lowest, highest, means, variances = _plane_moments([parts], [self.size])
-            stds = np.sqrt(variances)
-        same = (lowest == highest) & (self.size > 1)
-        dead = None if self.floor is None else same & (highest == self.floor)
-        none = np.zeros(lowest.shape[1], np.int64)
-        results = []
-        for n, (lo, hi, mean, std) in enumerate(zip(lowest, highest, means, stds, strict=True)):
-            flags = same[n], None if dead is None else dead[n]
-            fallback = self.fallbacks.get(n)
-            own = Statistics(lo, hi, mean, std, none, none, none, *flags)
-            results.append(own if fallback is None else fallback.to_host())
-        return results
+from fmapboard.measure.pending_stats import (
+    PendingStatistics,
+    PendingStatisticsPerSample,
+    Reading,
+)
 
 
 def statistics(
@@ -94,8 +25,7 @@ def statistics(
     """Compute min, max, mean, std, non-finite counts and flags of each channel.
 
     Args:
-        maps: [N, C, ...] float32 or float64, not empty. On the CPU it is read before this function
-            returns, on other devices in stream order; no reference to it is kept.
+        maps: [N, C, ...] float32 or float64 on the CPU, not empty; no reference to it is kept.
         floor: Output of the activation when it is off, rounded to the dtype of the activation's
             output; required for ``Statistics.dead``.
         moments: Also compute mean and std; without it they may be NaN.
@@ -103,16 +33,49 @@ def statistics(
     """
     planes = maps.flatten(2) if maps.dim() != 2 else maps.unsqueeze(2)  # [N, C, S]
     parts: tuple[Tensor, ...] | None
-    if not planes.is_cpu:
-        parts = device_stats.read(planes, moments=moments)
-    elif not moments:
+    if not moments:
         parts = plane_sums.read_extremes(planes, floor if bounded else None)
     elif plane_sums.is_short(planes):
         parts, planes = plane_sums.read_across(planes), planes.permute(2, 1, 0)  # [S, C, N]
     else:
         parts = plane_sums.read(planes)
     samples, _, size = planes.shape
-    return PendingStatistics(parts or (_masked_statistics(planes),), samples, size, floor)
+    if parts is None:
+        return PendingStatistics((_masked_statistics(planes),), samples, size, floor, "masked")
+    return PendingStatistics(parts, samples, size, floor)
+
+
+def statistics_on_device(
+    maps: Tensor,
+    floor: float | None = None,
+    *,
+    moments: bool = True,
+    exactly: bool = True,
+    settled: Callable[[bool], None] | None = None,
+) -> tuple[PendingStatistics, tuple[Tensor, Tensor] | None]:
+    """Compute ``statistics`` on an accelerator, without waiting for it.
+
+    Args:
+        maps: [N, C, ...] of a floating-point dtype, not empty; read in stream order.
+        floor: As in ``statistics``.
+        moments: As in ``statistics``.
+        exactly: Count non-finite values (``device_stats.read_exactly``) instead of only flagging
+            them (``device_stats.read``).
+        settled: See ``PendingStatistics``.
+
+    Returns:
+        The statistics; and min and max [N, C] of each plane, if they were computed on the way.
+    """
+    planes = maps.flatten(2) if maps.dim() != 2 else maps.unsqueeze(2)  # [N, C, S]
+    samples, _, size = planes.shape
+    parts: tuple[Tensor, ...]
+    if exactly:
+        parts, extremes = device_stats.read_exactly(planes, moments=moments), None
+    else:
+        parts, extremes = device_stats.read(planes, moments=moments)
+    reading: Reading = "device_exact" if exactly else "device"
+    found = PendingStatistics(parts, samples, size, floor, reading, maps.dtype, settled)
+    return found, extremes
 
 
 def statistics_per_sample(
@@ -129,122 +92,6 @@ def statistics_per_sample(
     parts, irregular = plane_sums.read_each(planes, moments=moments)
     fallbacks = {n: statistics(maps[n : n + 1], floor, moments=moments) for n in irregular}
     return PendingStatisticsPerSample(parts, planes.shape[2], floor, fallbacks)
-
-
-def finalize(pending: Sequence[PendingStatistics]) -> list[Statistics]:
-    """Finalize the statistics of several tensors, in the given order.
-
-    For small arrays the overhead of each NumPy call dominates. So tensors that ``plane_sums`` read
-    the same way are concatenated along the channel axis and finalized in batches of at most
-    ``MAX_PLANES`` planes, or of one larger tensor.
-    """
-    groups: defaultdict[tuple[int, int], list[list[int]]] = defaultdict(list)
-    on_host = [[part.cpu().numpy() for part in one.parts] for one in pending]
-    for number, parts in enumerate(on_host):
-        if len(parts) == 2:
-            parts[:] = parts[0].min(0, keepdims=True), parts[1].max(0, keepdims=True)
-        batches = groups[min(len(parts), 4), len(parts[0])]
-        if not batches or sum(on_host[n][0].size for n in [*batches[-1], number]) > MAX_PLANES:
-            batches.append([])
-        batches[-1].append(number)
-    results: dict[int, Statistics] = {}
-    for numbers in chain.from_iterable(groups.values()):
-        tensors = [(pending[number], on_host[number]) for number in numbers]
-        finalized = _FINALIZERS.get(len(tensors[0][1]), _from_sums)(tensors)
-        results.update(zip(numbers, finalized, strict=True))
-    return [results[number] for number in range(len(pending))]
-
-
-_OnHost = tuple[PendingStatistics, list[npt.NDArray[Any]]]
-
-
-def _from_masked(tensors: list[_OnHost]) -> Iterator[Statistics]:
-    """Statistics of tensors that ``_masked_statistics`` read, one by one."""
-    for one, (rows,) in tensors:
-        yield from _split([one], rows[:4], rows[4:].astype(np.int64))
-
-
-def _from_device(tensors: list[_OnHost]) -> Iterator[Statistics]:
-    """Statistics of tensors that ``device_stats`` read, one by one."""
-    for one, parts in tensors:
-        numbers, nonfinite = device_stats.combine(parts, one.size)
-        yield from _split([one], np.stack(numbers), nonfinite)
-
-
-def _from_sums(tensors: list[_OnHost]) -> Iterator[Statistics]:
-    """Statistics of tensors that ``plane_sums`` read, all with equally many planes per channel."""
-    lo, hi, means, variances = _plane_moments(
-        [parts for _, parts in tensors], [one.size for one, _ in tensors]
-    )
-    lowest, highest, mean = lo.min(0), hi.max(0), means.mean(0)
-    variance = (np.maximum(variances, 0.0) + np.square(means - mean)).mean(0)
-    one_value = (lowest == highest) & ~np.isnan(mean)
-    mean, std = np.where(one_value, lowest, mean), np.where(one_value, 0.0, np.sqrt(variance))
-    numbers = np.stack([lowest, highest, mean, std])
-    return _split([one for one, _ in tensors], numbers, np.zeros((3, len(mean)), np.int64))
-
-
-_FINALIZERS = {1: _from_masked, 3: _from_device}
-"""By the number of parts."""
-
-
-def _split(
-    tensors: list[PendingStatistics], numbers: Floats, nonfinite: npt.NDArray[np.int64]
-) -> Iterator[Statistics]:
-    """Split concatenated channels into one ``Statistics`` per tensor and set its flags.
-
-    Args:
-        tensors: The tensors, in the order of their channels.
-        numbers: Min, max, mean and std, f64 [4, C].
-        nonfinite: Counts of NaN, +Inf and -Inf, [3, C].
-    """
-    same = (numbers[0] == numbers[1]) & ~nonfinite.any(0)
-    start = 0
-    for one in tensors:
-        own = slice(start, start + one.channels)
-        start = own.stop
-        minimum, maximum, mean, std = numbers[:, own]
-        nan, up, down = nonfinite[:, own]
-        constant = same[own] if one.samples * one.size > 1 else np.zeros_like(same[own])
-        dead = None if one.floor is None else constant & (maximum == one.floor)
-        yield Statistics(minimum, maximum, mean, std, nan, up, down, constant, dead)
-
-
-def _plane_moments(
-    read: Sequence[Sequence[npt.NDArray[Any]]], sizes: Sequence[int]
-) -> tuple[Floats, Floats, Floats, Floats]:
-    """Min, max, mean and variance of each plane, each f64 [N, C]; NaN where they were not computed.
-
-    Args:
-        read: The parts that ``plane_sums`` computed, per tensor; channels are concatenated.
-        sizes: Number of values per plane, per tensor.
-    """
-    lo, hi = (_concatenated([parts[n] for parts in read]) for n in (0, 1))
-    if len(read[0]) == 2:
-        unknown = np.full(lo.shape, np.nan)
-        return lo, hi, unknown, unknown
-    channels = [parts[0].shape[1] for parts in read]
-    size = np.repeat(np.array(sizes, np.float64), channels)  # [C]
-    means = _concatenated([parts[2] for parts in read]) / size
-    squares = _concatenated([np.square(parts[3], dtype=np.float64).sum(2) for parts in read])
-    variances = squares / size - np.square(means)
-    start = 0
-    for parts, values, count in zip(read, sizes, channels, strict=True):
-        if len(parts) > 4:
-            n, c = np.divmod(parts[4], count)
-            at, rest, around = (n, start + c), parts[5].astype(np.float64) / values, parts[6]
-            # The values were centered on the mean rounded to the dtype of the maps.
-            means[at] = means[at].astype(parts[2].dtype).astype(np.float64) + rest
-            variances[at] = np.square(around.astype(np.float64)).sum(1) / values - np.square(rest)
-        start += count
-    same = lo == hi  # avoid rounding errors in constant planes
-    means[same], variances[same] = lo[same], 0.0
-    return lo, hi, means, variances
-
-
-def _concatenated(arrays: list[npt.NDArray[Any]]) -> Floats:
-    """Arrays [N, C] concatenated along the channel axis, as f64."""
-    return np.concatenate(arrays, axis=1, dtype=np.float64)
 
 
 def _masked_statistics(planes: Tensor) -> Tensor:

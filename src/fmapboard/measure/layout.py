@@ -10,6 +10,7 @@ from functools import lru_cache
 import torch
 from torch import Tensor, nn
 
+from fmapboard.measure.device_stats import HALVES
 from fmapboard.model.layers import CONVOLUTIONS, CONVOLUTIONS_1D
 from fmapboard.records import Layout
 
@@ -49,8 +50,8 @@ class MapsView:
     """A tensor interpreted as maps.
 
     Attributes:
-        maps: ``[N, C, *spatial]``, float32 or float64, with any number of spatial axes. May alias
-            the layer's live tensor.
+        maps: ``[N, C, *spatial]``, float32 or float64, on accelerators also float16 or bfloat16,
+            with any number of spatial axes. May alias the layer's live tensor.
         drawable: False if the tensor is measured but not drawn.
         note: How the tensor was converted to maps, for the picture's description; empty for plain
             maps.
@@ -124,8 +125,8 @@ def _spatial_axes(kind: type) -> int | None:
 
 
 def _real(tensor: Tensor) -> tuple[Tensor, str]:
-    """The tensor as float32 or float64, and a note if the conversion was more than a cast."""
-    if tensor.dtype in _FLOAT_DTYPES:
+    """The tensor in a dtype that can be measured, and a note if that took more than a cast."""
+    if tensor.dtype in _FLOAT_DTYPES or (tensor.dtype in HALVES and not tensor.is_cpu):
         return tensor, ""
     note = ""
     if tensor.is_complex():

@@ -153,10 +153,14 @@ def _merged(shares: list[tuple[Statistics, int]]) -> Statistics:
         std = np.sqrt(_sum(finite * spread) / count)
     low = np.fmin.reduce([p.minimum for p in parts])
     high = np.fmax.reduce([p.maximum for p in parts])
+    uncounted = [part for part in parts if not part.counted]
+    for part in uncounted:  # what one rank does not know is not known of the whole batch
+        low[np.isnan(part.minimum)] = high[np.isnan(part.maximum)] = np.nan
+        mean[part.nonfinite] = std[part.nonfinite] = np.nan
     one_value = (low == high) & (nan + up + down == 0) & (count > 1)
     flags = [part.dead for part in parts if part.dead is not None]
     dead = np.logical_and.reduce(flags) if flags else None
-    return Statistics(low, high, mean, std, nan, up, down, one_value, dead)
+    return Statistics(low, high, mean, std, nan, up, down, one_value, dead, not uncounted)
 
 
 def _sum(rows: Floats) -> Floats:

@@ -6,6 +6,7 @@ Nothing here waits for an accelerator; only norms on the CPU are read and checke
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -71,11 +72,17 @@ class GradientNorms:
             scale: Factor by which the gradients are still multiplied (loss scaling); None for 1.
         """
         own = {name: dense(gradient) for name, gradient in gradients.items()}
-        for (name, gradient), norm in zip(own.items(), norms(list(own.values())), strict=True):
-            self._shardings[name] = sharding(gradients[name])
-            self._parts[name] = norm if scale is None else norm / scale.to(norm.device)
-            if norm.device.type == "cpu" and not math.isfinite(norm):
-                self.nonfinite[name] = _count_nonfinite(gradient)
+        on_cpu = {name: gradient for name, gradient in own.items() if gradient.is_cpu}
+        elsewhere = {name: gradient for name, gradient in own.items() if name not in on_cpu}
+        found = dict(zip(on_cpu, norms(list(on_cpu.values())), strict=True))
+        found |= zip(elsewhere, device_norms(list(elsewhere.values()), scale), strict=True)
+        for name, gradient in own.items():
+            norm = found[name]
+            if gradient.is_cpu:
+                if not math.isfinite(norm):
+                    self.nonfinite[name] = _count_nonfinite(gradient)
+                norm = norm if scale is None else norm / scale.to(norm.device)
+            self._shardings[name], self._parts[name] = sharding(gradients[name]), norm
 
     def pending(self, sharded: tuple[ShardedNames, ...] = ()) -> PendingNorms:
         """Norms of the whole gradients, in the order in which they were read.
@@ -113,44 +120,47 @@ def dense(gradient: Tensor) -> Tensor:
 
 
 def norms(gradients: list[Tensor]) -> list[Tensor]:
-    """2-norm of each gradient as a scalar on its device, from squares in float32 or wider.
+    """2-norm of each gradient on the CPU, f64 [], from squares in float32 or wider.
 
-    Runs of 4096 values are summed in float32 and, on the CPU, the runs in float64: a single float32
-    sum of 25 million squares is wrong in the third digit. Accelerators sum in a tree, so float32
-    suffices there; a norm above 1.8e19 is infinite, since its square leaves the float32 range.
+    Runs of 4096 values are summed in float32 and the runs in float64: a single float32 sum of 25
+    million squares is wrong in the third digit.
 
     Args:
-        gradients: As returned by ``dense``: any shape, floating-point dtype and device.
+        gradients: As returned by ``dense``: any shape and floating-point dtype.
     """
-    result: list[Tensor] = [torch.empty(0)] * len(gradients)
-    by_device: dict[torch.device, list[int]] = {}
-    for index, gradient in enumerate(gradients):
-        by_device.setdefault(gradient.device, []).append(index)
-    for device, members in by_device.items():
-        runs = [_runs(gradients[index]) for index in members]
-        device_norms = _norms_of(runs, device)
-        if device.type == "cpu":
-            values = torch.stack(device_norms).tolist()
-            for number, value in enumerate(values):
-                if not SMALL < value < LARGE:  # squares may have overflowed or underflowed
-                    device_norms[number] = _float64_norm(gradients[members[number]])
-        for index, norm in zip(members, device_norms, strict=True):
-            result[index] = norm
+    if not gradients:
+        return []
+    runs = [_runs(gradient) for gradient in gradients]
+    result = list(torch._foreach_norm(runs, 2, dtype=torch.float64))
+    for number, value in enumerate(torch.stack(result).tolist()):
+        if not SMALL < value < LARGE:  # squares may have overflowed or underflowed
+            result[number] = _float64_norm(gradients[number])
     return result
 
 
-def _norms_of(runs: list[Tensor], device: torch.device) -> list[Tensor]:
-    """2-norm of each tensor: f64 on the CPU, elsewhere f64 of f64 tensors and f32 of others."""
-    if device.type == "cpu":
-        return list(torch._foreach_norm(runs, 2, dtype=torch.float64))
-    found: list[Tensor] = [torch.empty(0)] * len(runs)
-    for dtype in (torch.float32, torch.float64):
-        is_wide = dtype == torch.float64
-        numbers = [n for n, run in enumerate(runs) if (run.dtype == torch.float64) == is_wide]
-        own = torch._foreach_norm([runs[n] for n in numbers], 2, dtype=dtype) if numbers else ()
-        for number, norm in zip(numbers, own, strict=True):
-            found[number] = norm
-    return found
+def device_norms(gradients: list[Tensor], scale: Tensor | None = None) -> list[Tensor]:
+    """2-norm of each gradient on its accelerator, divided by ``scale``: f64 [] of f64, else f32.
+
+    All gradients of a device and dtype share a few launches, and the norms one tensor. Accelerators
+    sum in a tree, so float32 suffices. A norm above 1.8e19 is infinite, since its square leaves the
+    float32 range.
+
+    Args:
+        gradients: As for ``norms``.
+        scale: None for 1.
+    """
+    groups: defaultdict[tuple[torch.device, torch.dtype], list[int]] = defaultdict(list)
+    for number, gradient in enumerate(gradients):
+        groups[gradient.device, gradient.dtype].append(number)
+    result: dict[int, Tensor] = {}
+    for (device, dtype), members in groups.items():
+        wide = torch.float64 if dtype == torch.float64 else torch.float32
+        own = [gradients[number] for number in members]
+        found = torch.stack(torch._foreach_norm(own, 2, dtype=wide))  # [P]
+        if scale is not None:
+            found.div_(scale.to(device))
+        result.update(zip(members, found.unbind(), strict=True))
+    return [result[number] for number in range(len(gradients))]
 
 
 def norms_of_runs(values: Tensor, run: int, dtype: torch.dtype | None = None) -> Tensor:

@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 
 from torch import Tensor, nn
 
-from fmapboard.measure.channel_stats import PendingStatisticsPerSample, statistics_per_sample
-from fmapboard.measure.reducer import PendingMaps, PendingMeasurement, Reducer, rounded
+from fmapboard.measure.channel_stats import statistics_per_sample
+from fmapboard.measure.pending import PendingMaps, PendingMeasurement
+from fmapboard.measure.pending_stats import PendingStatisticsPerSample
+from fmapboard.measure.reducer import Reducer, rounded
 from fmapboard.measure.subsample import PendingSample, sample_of_each
 from fmapboard.records import LayerCall, TensorKind
 from fmapboard.render.quantize import Quantizer

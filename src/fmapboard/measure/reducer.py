@@ -8,17 +8,17 @@ inside ``isolation.aside``.
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from fmapboard.measure.channel_stats import PendingStatistics, finalize, statistics
+from fmapboard.measure.average_on_device import average
+from fmapboard.measure.channel_stats import statistics, statistics_on_device
+from fmapboard.measure.fused.reader import FusedReader
+from fmapboard.measure.fused.tiles import PendingTiles, fits
 from fmapboard.measure.layout import (
     Axes,
     MapsView,
@@ -28,117 +28,19 @@ from fmapboard.measure.layout import (
     has_no_convolution,
     may_hold_patches,
 )
+from fmapboard.measure.pending import PendingMaps, PendingMeasurement
+from fmapboard.measure.pending_stats import PendingStatistics, Reading
 from fmapboard.measure.subsample import PendingSample, sample
 from fmapboard.model.activations import is_bounded
 from fmapboard.model.layers import CONVOLUTIONS_1D
-from fmapboard.records import (
-    Floats,
-    LayerCall,
-    LayerMeasurement,
-    Layout,
-    Sample,
-    Scale,
-    Statistics,
-    TensorKind,
-)
-from fmapboard.render.quantize import Quantizer
+from fmapboard.records import LayerCall, Scale, TensorKind
+from fmapboard.render.quantize import Quantizer, longest
 
+Key = tuple[str, TensorKind]
+"""Label of a layer call, and which of its tensors."""
 
-@dataclass(frozen=True, slots=True)
-class PendingMaps:
-    """The part of a tensor that is drawn: a copy that is still on the device.
-
-    Attributes:
-        maps: [N, C, H, W], f32 or f64.
-        channels: Number of channels of the whole tensor.
-        view: How the tensor was converted to maps; empty for plain [N, C, H, W].
-        counted: True if each channel's statistics cover exactly its drawn plane, so that their
-            extremes can be used as the drawn range.
-        layout: ``"rows"`` for sequences, otherwise ``"tiles"``.
-    """
-
-    maps: Tensor
-    channels: int
-    view: str
-    counted: bool = False
-    layout: Layout = "tiles"
-
-
-@dataclass(frozen=True, slots=True)
-class PendingMeasurement:
-    """A ``records.LayerMeasurement`` whose parts are still on the device."""
-
-    layer_call: LayerCall
-    kind: TensorKind
-    shape: tuple[int, ...]
-    quantize: Quantizer
-    drawn: PendingMaps | None = None
-    statistics: PendingStatistics | Statistics | None = None
-    sample: PendingSample | None = None
-
-    def tensors(self) -> Iterator[Tensor]:
-        """All tensors held."""
-        if self.drawn is not None:
-            yield self.drawn.maps
-        if isinstance(self.statistics, PendingStatistics):
-            yield from self.statistics.parts
-        if self.sample is not None:
-            yield self.sample.values
-
-    def to_host(self) -> LayerMeasurement:
-        """Wait for the device, then finalize and quantize.
-
-        Call it in step order, because later steps reuse the locked scales of earlier ones.
-        """
-        planes, drawn, numbers = None, self.drawn, self.statistics
-        if isinstance(numbers, PendingStatistics):
-            numbers = numbers.to_host()
-        if drawn is not None:
-            maps, key = drawn.maps.cpu().numpy(), (self.layer_call.label, self.kind)
-            known = _drawn_range(numbers, maps.shape[1]) if drawn.counted else None
-            planes = self.quantize(
-                key, maps, self.shape, drawn.channels, drawn.view, known, drawn.layout
-            )
-        sampled = None if self.sample is None else _with_extremes(self.sample, numbers)
-        return LayerMeasurement(self.layer_call, self.kind, planes, numbers, sampled, self.shape)
-
-
-def with_numbers(pending: Sequence[PendingMeasurement]) -> list[PendingMeasurement]:
-    """The same measurements, with all statistics finalized together for speed."""
-    waiting = {
-        n: s for n, p in enumerate(pending) if isinstance(s := p.statistics, PendingStatistics)
-    }
-    found = dict(zip(waiting, finalize(list(waiting.values())), strict=True))
-    return [replace(p, statistics=found[n]) if n in found else p for n, p in enumerate(pending)]
-
-
-def joined(
-    pending: Sequence[PendingMeasurement], failed: Callable[[str, Exception], None]
-) -> tuple[LayerMeasurement, ...]:
-    """Finalize the measurements of a step, one per tensor, in the order of the layer calls.
-
-    If a tensor was measured for the training batch and again for the probe, the result has the
-    statistics of the first measurement and the planes of the second.
-
-    Args:
-        pending: The measurements of the training batch, followed by those of the probe.
-        failed: Called with the layer's label and the error for each measurement that cannot be
-            finalized; that measurement is omitted.
-    """
-    by_key: dict[tuple[str, str], LayerMeasurement] = {}
-    with contextlib.suppress(Exception):  # reported per measurement below
-        pending = with_numbers(pending)
-    for part in pending:
-        key = (part.layer_call.label, part.kind)
-        try:
-            measured, known = part.to_host(), by_key.get(key)
-        except Exception as error:
-            failed(part.layer_call.label, error)
-            continue
-        if known is not None:
-            measured = replace(known, planes=measured.planes or known.planes)
-        by_key[key] = measured
-    return tuple(sorted(by_key.values(), key=lambda measured: measured.layer_call.position))
+Extremes = tuple[Tensor, Tensor]
+"""Min and max [N, C] of each plane."""
 
 
 @dataclass(slots=True)
@@ -157,6 +59,10 @@ class Reducer:
         depth: Which depth slice of a volume is drawn; None draws the middle one.
         quantize: Quantizer of the run, built from the options above. ``dataclasses.replace`` passes
             it on, including its locked scales.
+        unsettled: Tensors on an accelerator to be read exactly next time, since the last reading
+            found non-finite values or could not resolve the standard deviation (see
+            ``device_stats``); filled in the worker thread. None reads every tensor exactly.
+        fused: Reads what it can in one or two launches; None uses plain operations.
     """
 
     samples: int | None = 1
@@ -169,6 +75,8 @@ class Reducer:
     tokens_are_rows: bool = False
     depth: int | None = None
     quantize: Quantizer | None = field(default=None, repr=False)
+    unsettled: set[Key] | None = None
+    fused: FusedReader | None = None
 
     @classmethod
     def for_model(
@@ -181,6 +89,8 @@ class Reducer:
         scale: Scale = "channel",
         colormap: str = "grey",
         depth: int | None = None,
+        unsettled: set[Key] | None = None,
+        fused: FusedReader | None = None,
     ) -> Reducer:
         """Create a reducer that interprets sequences as this model does.
 
@@ -199,6 +109,8 @@ class Reducer:
             tokens_are_patches=may_hold_patches(model),
             tokens_are_rows=has_no_convolution(model),
             depth=depth,
+            unsettled=unsettled,
+            fused=fused,
         )
 
     @property
@@ -233,22 +145,86 @@ class Reducer:
             numbers: Keep statistics and a histogram sample.
         """
         view = self.view(tensor, module)
-        counted = kept = sampled = None
-        if numbers:
-            counted = statistics(
-                view.maps,
-                rounded(layer_call.floor, tensor.dtype),
-                moments=layer_call.pictures,
-                bounded=layer_call.floor is not None and is_bounded(module),
+        counted: PendingStatistics | None = None
+        sampled: PendingSample | None = None
+        kept: PendingMaps | PendingTiles | None = None
+        extremes: Extremes | None = None
+        draws = pictures and layer_call.pictures and view.drawable
+        if self.fused is not None:
+            floor = rounded(layer_call.floor, tensor.dtype)
+            counted, sampled, kept = self._read_fused(
+                self.fused, view, floor, layer_call.pictures, draws=draws, numbers=numbers
             )
-        if counted is not None and layer_call.pictures:
-            sampled = sample(view.maps)
-        if pictures and layer_call.pictures and view.drawable:
-            kept = self.keep(view, self.samples)
+        if numbers and counted is None:
+            counted, extremes = self._statistics(view.maps, layer_call, kind, tensor, module)
+            if layer_call.pictures:
+                sampled = sample(view.maps)
+        if draws and kept is None:
+            kept = self.keep(view, self.samples, extremes=extremes)
         assert self.quantize is not None  # set in __post_init__
         return PendingMeasurement(
             layer_call, kind, tuple(tensor.shape), self.quantize, kept, counted, sampled
         )
+
+    def _statistics(
+        self,
+        maps: Tensor,
+        layer_call: LayerCall,
+        kind: TensorKind,
+        tensor: Tensor,
+        module: nn.Module,
+    ) -> tuple[PendingStatistics, Extremes | None]:
+        """Statistics, and min and max of each plane if an accelerator computed them on the way."""
+        floor, moments = rounded(layer_call.floor, tensor.dtype), layer_call.pictures
+        if maps.is_cpu:
+            bounded = floor is not None and is_bounded(module)
+            return statistics(maps, floor, moments=moments, bounded=bounded), None
+        key, unsettled = (layer_call.label, kind), self.unsettled
+        if unsettled is None:
+            return statistics_on_device(maps, floor, moments=moments)
+        exactly, settled = key in unsettled, partial(_settle, unsettled, key)
+        return statistics_on_device(maps, floor, moments=moments, exactly=exactly, settled=settled)
+
+    def _read_fused(
+        self,
+        reader: FusedReader,
+        view: MapsView,
+        floor: float | None,
+        moments: bool,
+        *,
+        draws: bool,
+        numbers: bool,
+    ) -> tuple[PendingStatistics | None, PendingSample | None, PendingMaps | PendingTiles | None]:
+        """Statistics, sample and what is drawn, each None if ``reader`` did not read it."""
+        if not reader.covers(view.maps):
+            return None, None, None
+        maps = view.maps if view.patches is None else view.patches
+        counted: PendingStatistics | None = None
+        sampled: PendingSample | None = None
+        kept: PendingMaps | PendingTiles | None = None
+        copied: Tensor | None = None
+        if draws:
+            drawn, how, layout = as_pictures(maps[: self.samples, : self.max_channels], self.depth)
+            notes = "; ".join(filter(None, [view.note, how]))
+            most = longest(self.max_tile, layout)
+            if layout == "tiles" and self.scale == "channel" and fits(drawn, most):
+                kept = reader.tiles(
+                    drawn, most, centered=self.zero_centered, channels=maps.shape[1], view=notes
+                )
+            elif most is None or max(drawn.shape[2:]) <= most:
+                copied = drawn
+        reading = reader.read(view.maps, drawn=copied, sampled=moments) if numbers else None
+        if reading is not None:
+            samples, channels = view.maps.shape[:2]
+            size = view.maps.numel() // (samples * channels)
+            kind: Reading = "fused" if moments else "fused_extremes"
+            counted = PendingStatistics((reading.rows,), samples, size, floor, kind)
+            sampled = reading.sample
+            if reading.copy is not None:
+                whole = view.patches is None and maps.dim() == reading.copy.dim()
+                counts = whole and len(maps) == 1
+                kept = PendingMaps(reading.copy, maps.shape[1], notes, counts, layout)
+        return counted, sampled, kept
 
     def view(self, tensor: Tensor, module: nn.Module) -> MapsView:
         """Interpret a tensor as maps."""
@@ -260,35 +236,43 @@ class Reducer:
         patches, rows = self.tokens_are_patches, self.tokens_are_rows
         return as_maps(tensor, axes, tokens_are_patches=patches, tokens_are_rows=rows)
 
-    def keep(self, view: MapsView, samples: int | None, *, each: bool = False) -> PendingMaps:
-        """Copy the part of a tensor that is drawn.
+    def keep(
+        self,
+        view: MapsView,
+        samples: int | None,
+        *,
+        each: bool = False,
+        extremes: Extremes | None = None,
+    ) -> PendingMaps:
+        """Copy the part of a tensor that is drawn; on an accelerator, averaged to its drawn size.
 
         Args:
             view: The tensor as maps.
             samples: Maximum number of samples to copy; None copies all.
             each: The statistics are computed per sample, so they cover each drawn plane exactly.
+            extremes: Min and max of each plane of ``view.maps``, if they are known.
         """
         maps = view.maps if view.patches is None else view.patches
         drawn, how, layout = as_pictures(maps[:samples, : self.max_channels], self.depth)
-        copied = drawn.clone(memory_format=torch.contiguous_format)
         notes = "; ".join(filter(None, [view.note, how]))
-        whole = view.patches is None and maps.dim() == copied.dim()
+        whole = view.patches is None and maps.dim() == drawn.dim()
         counted = whole and (each or len(maps) == 1)
-        return PendingMaps(copied, maps.shape[1], notes, counted, layout)
+        side, most = max(drawn.shape[2:]), longest(self.max_tile, layout)
+        if drawn.is_cpu or most is None or side <= most:
+            copied = drawn.clone(memory_format=torch.contiguous_format)
+            return PendingMaps(copied, maps.shape[1], notes, counted, layout)
+        if not whole or extremes is None:
+            extremes = drawn.amin((2, 3)), drawn.amax((2, 3))
+        lo, hi = (end[:samples, : self.max_channels] for end in extremes)
+        means, block = average(drawn, most)
+        return PendingMaps(means, maps.shape[1], notes, counted, layout, block, (lo, hi))
 
 
-def _drawn_range(numbers: Statistics | None, channels: int) -> tuple[Floats, Floats] | None:
-    """Min and max f64 [1, C] of a sample's drawn channels; None unless known to be all finite."""
-    if numbers is None or numbers.nonfinite.any():
-        return None
-    return numbers.minimum[None, :channels], numbers.maximum[None, :channels]
-
-
-def _with_extremes(pending: PendingSample, numbers: Statistics | None) -> Sample:
-    """Copy a sample to the host and add the finite extremes of the whole tensor, if known."""
-    if numbers is None or np.isnan(numbers.minimum).all():
-        return pending.to_host()
-    return pending.to_host(float(np.nanmin(numbers.minimum)), float(np.nanmax(numbers.maximum)))
+def _settle(unsettled: set[Key], key: Key, is_settled: bool) -> None:
+    if is_settled:
+        unsettled.discard(key)
+    else:
+        unsettled.add(key)
 
 
 @lru_cache(maxsize=64)

@@ -33,6 +33,7 @@ class PictureFacts:
         samples: number of samples, each drawn as a grid of its own.
         channels: number of the layer's channels; None for kernels.
         drawn: number of channels that were drawn; None for kernels.
+        counted: False if the counts of non-finite values are lower bounds.
     """
 
     role: str
@@ -40,6 +41,7 @@ class PictureFacts:
     samples: int
     channels: int | None
     drawn: int | None
+    counted: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +175,7 @@ def _picture(raw: Any) -> PictureFacts:
         samples=_whole(raw, "samples") if is_grid else 1,
         channels=_whole(raw, "channels") if is_grid else None,
         drawn=_whole(raw, "drawn") if is_grid else None,
+        counted=raw.get("counted") is not False,
     )
 
 

@@ -69,9 +69,10 @@ class Statistics:
     """Statistics of each channel over the whole batch; every array is [C].
 
     Attributes:
-        minimum: Smallest finite value; NaN if there is none.
-        maximum: Largest finite value; NaN if there is none.
-        mean: Mean of the finite values; NaN if there are none, or if the layer is not drawn.
+        minimum: Smallest finite value; NaN if there is none, or see ``counted``.
+        maximum: Largest finite value; NaN if there is none, or see ``counted``.
+        mean: Mean of the finite values; NaN if there are none, if the layer is not drawn, or see
+            ``counted``.
         std: Population standard deviation of the finite values; NaN like ``mean``.
         nan: Number of NaN values.
         positive_infinity: Number of +Inf values.
@@ -79,6 +80,10 @@ class Statistics:
         constant: True if the channel has more than one value, all equal and finite.
         dead: True if the channel has more than one value, all equal to ``LayerCall.floor``. None
             for layers that are not activations.
+        counted: False if non-finite values were found on an accelerator at the first logged step
+            that has them. Which channels are affected is then exact, but their counts are lower
+            bounds (1 for each kind found), and their statistics are not known (NaN). The values are
+            counted from the next logged step on.
     """
 
     minimum: Floats
@@ -90,6 +95,7 @@ class Statistics:
     negative_infinity: npt.NDArray[np.int64]
     constant: npt.NDArray[np.bool_]
     dead: npt.NDArray[np.bool_] | None = None
+    counted: bool = True
 
     @property
     def nonfinite(self) -> npt.NDArray[np.bool_]:

@@ -7,6 +7,7 @@ pool to training.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,31 @@ _CACHED_BYTES = 2**18
 
 _TILES_PER_ROW = 8
 """Maximum length of a sequence's row in tile widths; a grid of 64 tiles is as wide."""
+
+
+@dataclass(frozen=True, slots=True)
+class Averaged:
+    """How maps were averaged before they were copied to the host.
+
+    Attributes:
+        block: Side in px of the squares that were averaged into one pixel.
+        lo: Min f64 [N, C] of each plane before it was averaged; NaN or infinite if not known.
+        hi: Max, likewise.
+    """
+
+    block: int
+    lo: Floats
+    hi: Floats
+
+    def within(self, means: Floats) -> Floats:
+        """Means [N, C, H, W] without overflowed sums: a mean lies between its plane's extremes."""
+        if np.isfinite(means).all():
+            return means
+        is_known = np.isfinite(self.lo) & np.isfinite(self.hi)
+        lo = np.where(is_known, self.lo, -np.inf).astype(means.dtype)[..., None, None]
+        hi = np.where(is_known, self.hi, np.inf).astype(means.dtype)[..., None, None]
+        clipped: Floats = np.clip(means, lo, hi)
+        return clipped
 
 
 class Quantizer:
@@ -53,6 +79,7 @@ class Quantizer:
         view: str,
         known: tuple[Floats, Floats] | None = None,
         layout: Layout = "tiles",
+        averaged: Averaged | None = None,
     ) -> Planes:
         """Quantize maps [N, C, H, W], f32 or f64, which are not changed.
 
@@ -64,15 +91,19 @@ class Quantizer:
             view: How the tensor was converted to maps.
             known: Min and max f64 [N, C] of the planes, if all values are known to be finite.
             layout: ``"rows"`` if the maps are sequences [N, C, 1, L].
+            averaged: How the maps were averaged on an accelerator; None if they were not.
         """
-        drawn, block = shrink(maps, longest(self._max_tile, layout))  # [n, c, h, w]
+        if averaged is None:
+            drawn, block = shrink(maps, longest(self._max_tile, layout))  # [n, c, h, w]
+        else:
+            drawn, block = averaged.within(maps), averaged.block
         one_pixel = drawn.shape[2] * drawn.shape[3] == 1
         own_lo, own_hi, finite = (
             finite_extremes(drawn, (2, 3)) if known is None or block > 1 else (*known, True)
         )
         flat = own_lo == own_hi
         if block > 1:
-            own_lo, own_hi, flat = _with_constant_planes(maps, own_lo, own_hi)
+            own_lo, own_hi, flat = _with_constant_planes(averaged or maps, own_lo, own_hi)
         lo, hi = self._limits(own_lo, own_hi, one_pixel)
         if self._scale == "locked":
             lo, hi = self._lock(key, lo, hi)
@@ -127,11 +158,18 @@ def used_scale(planes: Planes, scale: Scale) -> Scale:
     return "layer" if scale == "channel" and one_pixel else scale
 
 
-def _with_constant_planes(whole: Floats, lo: Floats, hi: Floats) -> tuple[Floats, Floats, Flags]:
+def _with_constant_planes(
+    whole: Floats | Averaged, lo: Floats, hi: Floats
+) -> tuple[Floats, Floats, Flags]:
     """Find constant planes among averaged ones, and correct their extremes.
 
     Averaging equal values may cause rounding errors. A constant map, scaled between its extremes,
     would then be drawn as black and white noise.
+
+    Args:
+        whole: The maps before they were averaged, or what is known of them.
+        lo: Min f64 [n, c] of the averaged planes.
+        hi: Max, likewise.
 
     Returns:
         Min and max f64 [n, c], and bool [n, c], True where the plane was constant before averaging.
@@ -140,6 +178,11 @@ def _with_constant_planes(whole: Floats, lo: Floats, hi: Floats) -> tuple[Floats
         nearly = hi - lo <= 1e-5 * np.maximum(np.abs(lo), np.abs(hi))
     if not nearly.any():
         return lo, hi, nearly
+    if isinstance(whole, Averaged):
+        is_known = np.isfinite(whole.lo) & np.isfinite(whole.hi)
+        true_lo, true_hi = np.where(is_known, whole.lo, lo), np.where(is_known, whole.hi, lo)
+        flat = nearly & (true_lo == true_hi)
+        return np.where(flat, true_lo, lo), np.where(flat, true_hi, hi), flat
     true_lo, true_hi, _ = finite_extremes(whole, (2, 3))
     flat = true_lo == true_hi
     return np.where(flat, true_lo, lo), np.where(flat, true_hi, hi), flat

@@ -46,7 +46,8 @@ def _describe_layer(part: LayerMeasurement, found: Nonfinite) -> str:
     call, total = part.layer_call, math.prod(part.shape)
     layer = f"layer `{plain(call.layer)}` ({call.type}, call {call.call})"
     named = f"{_TENSOR_NAMES[part.kind]} of {layer}"
-    return f"first non-finite values: {found} of {total:,} in the {named}"
+    least = "" if part.statistics is None or part.statistics.counted else "at least "
+    return f"first non-finite values: {least}{found} of {total:,} in the {named}"
 
 
 def _describe_parameter(parameter: Parameter) -> str:

@@ -127,6 +127,7 @@ class TabRecords:
             "palette": self._colormap,
             "scale": used_scale(planes, self._scale),
             **({} if planes.layout == "tiles" else {"layout": "rows"}),
+            **({} if _is_counted(part) else {"counted": False}),
         }
 
     def undo(self) -> None:
@@ -166,6 +167,10 @@ def _dead_after(
         return {}
     dead = statistics.dead[: planes.pixels.shape[1]]
     return {"activation.dead": dead.astype(np.float32)} if dead.any() else {}
+
+
+def _is_counted(part: LayerMeasurement) -> bool:
+    return part.statistics is None or part.statistics.counted
 
 
 def _arrays(kind: TensorKind, part: LayerMeasurement) -> dict[str, Floats]:

@@ -11,9 +11,10 @@ import torch
 import torchvision
 from model_state import assert_unchanged, state_of
 from networks import Raises
+from simulated_device import move, simulated_device
 from torch import Tensor, nn
 
-from fmapboard.capture.side_pass import run_side_pass, untouched
+from fmapboard.capture.side_pass import Probe, check_probe, run_side_pass, untouched
 
 
 class _RecordsModes(nn.Module):
@@ -177,3 +178,59 @@ def test_the_model_inside_a_wrapper_is_probed() -> None:
     wrapped = torch.compile(model, backend=compiles)
     assert run_side_pass(wrapped, torch.rand(1, 3, 8, 8)).shape == (1, 4, 6, 6)
     assert len(model[3].records) == 1
+
+
+class _ChangesItsInput(nn.Module):
+    """A convolution on an input that is changed in place."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(1, 1, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.conv(x.mul_(2))
+        return out
+
+
+@pytest.mark.parametrize("kind", ["cuda", "mps", "xpu"])
+def test_a_probe_is_copied_to_the_device_once_and_stays_the_same_there(kind: str) -> None:
+    model, probe = _ChangesItsInput(), Probe(torch.ones(1, 1, 2, 2))
+    expected = run_side_pass(model, torch.ones(1, 1, 2, 2))
+    with simulated_device() as machine:
+        move(model, kind)
+        check_probe(model, probe)
+        machine.waits.clear()
+        machine.refuses_pinned = True  # another copy to the device would wait
+        held = machine.held_bytes()
+        for _ in range(2):
+            out = run_side_pass(model, probe)
+            assert machine.reasons() == []
+            assert torch.equal(out.cpu(), expected)
+            machine.waits.clear()
+            del out
+        assert machine.held_bytes() == held
+    assert probe.images.eq(1).all()
+
+
+def test_a_probe_follows_the_model_to_another_device_and_dtype_without_waiting() -> None:
+    probe = Probe(torch.ones(1, 1, 2, 2))
+    check_probe(_ChangesItsInput(), probe)
+    with simulated_device() as machine:
+        for kind, dtype in (("cuda", torch.float32), ("xpu", torch.float32), ("xpu", torch.half)):
+            model = _ChangesItsInput().to(dtype)
+            move(model, kind)
+            out = run_side_pass(model, probe)
+            assert (out.device.type, out.dtype) == (kind, dtype)
+        assert machine.reasons() == []
+
+
+@pytest.mark.parametrize("kind", ["cuda", "mps", "xpu"])
+def test_the_random_states_of_the_models_devices_are_restored(kind: str) -> None:
+    model = nn.Conv2d(1, 1, 1)
+    with simulated_device() as machine:
+        move(model, kind)
+        machine.random_states[kind, 0] = 5
+        with untouched(model):
+            machine.random_states[kind, 0] = 6
+        assert machine.random_states == {(kind, 0): 5}
+        assert machine.reasons() == []

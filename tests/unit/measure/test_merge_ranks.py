@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +14,8 @@ from torch import nn
 from fmapboard.errors import WarnOnce
 from fmapboard.measure import merge_ranks
 from fmapboard.measure.merge_ranks import RankExchange, Share
-from fmapboard.measure.reducer import Reducer, joined
+from fmapboard.measure.pending import joined
+from fmapboard.measure.reducer import Reducer
 from fmapboard.records import LayerCall, LayerMeasurement
 
 Measured = tuple[LayerMeasurement, ...]
@@ -127,3 +129,24 @@ def test_what_cannot_be_merged_is_kept_as_it_is(
 
 def test_a_single_process_exchanges_nothing() -> None:
     assert RankExchange.among_all(WarnOnce()) is None
+
+
+def test_what_one_rank_only_flagged_is_not_known_of_the_whole_batch() -> None:
+    (own,) = measured(torch.randn(2, 3, 4, 4))
+    assert own.statistics is not None
+    flagged = replace(
+        own.statistics,
+        minimum=np.array([np.nan, *own.statistics.minimum[1:]]),
+        mean=np.array([np.nan, *own.statistics.mean[1:]]),
+        std=np.array([np.nan, *own.statistics.std[1:]]),
+        positive_infinity=np.array([1, 0, 0]),
+        counted=False,
+    )
+    exchange = RankExchange(Others(share_of(7, (replace(own, statistics=flagged),))), WarnOnce())
+    (merged,) = exchange.merged(7, (own,))
+    assert merged.statistics is not None
+    assert not merged.statistics.counted
+    for name in ("minimum", "mean", "std"):
+        found = getattr(merged.statistics, name)
+        assert np.isnan(found).tolist() == [True, False, False], name
+    np.testing.assert_allclose(merged.statistics.maximum, own.statistics.maximum)

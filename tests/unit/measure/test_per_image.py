@@ -15,8 +15,9 @@ from torch import Tensor, nn
 from fmapboard.image_passes import ImagePasses
 from fmapboard.measure import per_image
 from fmapboard.measure.channel_stats import statistics, statistics_per_sample
+from fmapboard.measure.pending import PendingMeasurement
 from fmapboard.measure.per_image import reduce_images
-from fmapboard.measure.reducer import PendingMeasurement, Reducer
+from fmapboard.measure.reducer import Reducer
 from fmapboard.records import KernelShape, LayerCall, LayerMeasurement, Statistics
 from fmapboard.render.quantize import Quantizer
 

@@ -13,8 +13,9 @@ from reduced_maps import CALL, CONV, planes_of, reduced
 from torch import Tensor
 
 from fmapboard import extract
-from fmapboard.measure.channel_stats import PendingStatistics
-from fmapboard.measure.reducer import Reducer, joined
+from fmapboard.measure.pending import joined
+from fmapboard.measure.pending_stats import PendingStatistics
+from fmapboard.measure.reducer import Reducer
 from fmapboard.records import LayerCall, PixelMark
 
 

@@ -11,7 +11,8 @@ import torch
 from reduced_maps import CALL, CONV, planes_of, random_maps, record_extremes
 from torch import Tensor, nn
 
-from fmapboard.measure.reducer import PendingMeasurement, Reducer
+from fmapboard.measure.pending import PendingMeasurement
+from fmapboard.measure.reducer import Reducer
 from fmapboard.records import PixelMark
 
 

@@ -55,10 +55,12 @@ def _health(
     arrays = statistics(now, "feature_maps")
     if not arrays:
         return _UNKNOWN
+    maps = now.header.maps
     then = statistics(before, "feature_maps") if isinstance(before, Record) else {}
     return {
         **_layer_wide(arrays),
         **{name: int(arrays[name].sum()) for name in NONFINITE},
+        "counted": maps is None or maps.counted,
         "channels_nonfinite": int((arrays["nonfinite"] > 0).sum()),
         "channels_constant": int(arrays["constant"].sum()),
         "channels_dead": int(arrays["dead"].sum()) if "dead" in arrays else 0,
@@ -72,6 +74,7 @@ _UNKNOWN: dict[str, Any] = {
     **dict.fromkeys(["minimum", "maximum", "mean", "std", *NONFINITE]),
     **dict.fromkeys(["channels_nonfinite", "channels_constant", "channels_dead", "change"]),
     "dead_known": False,
+    "counted": True,
     "channels": 0,
 }
 

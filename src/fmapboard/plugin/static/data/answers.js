@@ -88,6 +88,7 @@
  * @property {number|null} nan
  * @property {number|null} positive_infinity
  * @property {number|null} negative_infinity
+ * @property {boolean} counted false if the three counts are lower bounds
  * @property {number|null} channels_nonfinite
  * @property {number|null} channels_constant
  * @property {number|null} channels_dead

@@ -62,7 +62,7 @@ export function health(of) {
   const text = [
     `range ${short(of.minimum)} … ${short(of.maximum)}, mean ${short(of.mean)}, std ${short(of.std)}`,
     bad
-      ? `${nan} NaN, ${positive} +Inf, ${negative} −Inf ` +
+      ? `${of.counted ? "" : "at least "}${nan} NaN, ${positive} +Inf, ${negative} −Inf ` +
         `in ${of.channels_nonfinite} of ${of.channels} channels`
       : "all values finite",
     of.dead_known

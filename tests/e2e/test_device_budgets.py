@@ -1,0 +1,60 @@
+"""What a logged step may cost on a GPU: launches, memory traffic, extra memory and host waits.
+
+Counted on fake CUDA tensors, with plain operations. `python tests/helpers/device_workloads.py`
+prints all figures; with `-v`, per operation.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from device_trace import Trace
+from device_workloads import EVERYTHING, WORKLOADS
+
+MARGIN = 1.1
+LAUNCHES_PER_TENSOR = 8
+LAUNCHES = 800
+"""Of a step with default options, for any of these models."""
+READS = 3.5
+"""Bytes read and written, as a multiple of the bytes of the watched tensors."""
+PEAK = 100e6
+"""Bytes of extra device memory."""
+
+ABOVE_PEAK = {"ResNet-50 b64", "ResNet-50 channels_last"}
+"""With everything watched, 62 MB are held until they are packed into another 62 MB."""
+
+
+def assert_within_the_budgets(trace: Trace, peak: float = PEAK) -> None:
+    found = trace.by_op()
+    assert trace.launches_per_tensor <= MARGIN * LAUNCHES_PER_TENSOR, found
+    assert trace.reads <= MARGIN * READS, found
+    assert trace.peak <= MARGIN * peak
+    assert trace.waits == []
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_a_logged_step_is_within_the_budgets(name: str) -> None:
+    trace = WORKLOADS[name].trace()
+    assert_within_the_budgets(trace)
+    assert trace.launches <= MARGIN * LAUNCHES, trace.by_op()
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_inputs_and_gradients_of_activations_are_within_the_budgets(name: str) -> None:
+    trace = WORKLOADS[name].trace(**EVERYTHING)
+    assert_within_the_budgets(trace, 120e6 if name in ABOVE_PEAK else PEAK)
+
+
+def test_a_step_without_kernels_takes_fewer_launches() -> None:
+    workload = WORKLOADS["ResNet-18 b64"]
+    assert workload.trace(kernels=False).launches < workload.trace().launches
+
+
+@pytest.mark.parametrize("options", [{}, EVERYTHING], ids=["default", "everything"])
+def test_the_launches_do_not_depend_on_the_batch(options: dict[str, Any]) -> None:
+    workload = WORKLOADS["two layers b64"]
+    larger = workload.trace(**options)
+    smaller = type(workload)(workload.make, (8, 3, 32, 32)).trace(**options)
+    assert larger.launches == smaller.launches
+    assert larger.to_host <= 1.5 * smaller.to_host
