@@ -11,6 +11,7 @@ import numpy as np
 import torch.distributed as dist
 
 from fmapboard.errors import CaptureError, ConfigurationError, WarnOnce, first_line
+from fmapboard.model import distributed
 from fmapboard.model.distributed import host_group
 from fmapboard.records import Floats, LayerMeasurement, Statistics
 
@@ -46,7 +47,7 @@ class RankExchange:
         if not (dist.is_available() and dist.is_initialized()) or dist.get_world_size() == 1:
             return None
         try:
-            group = host_group()
+            group = host_group(timeout=distributed.TIMEOUT)
         except Exception as error:
             raise ConfigurationError(
                 "reduce_statistics=True: the ranks cannot be connected with each other; every "

@@ -18,8 +18,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-TIMEOUT = timedelta(seconds=60)
-"""How long a rank waits for a message of another one."""
+TIMEOUT = timedelta(seconds=120)
+"""How long a worker thread waits for those of the other ranks, which may have steps to write."""
 
 
 def rank() -> int:
@@ -87,6 +87,7 @@ class Agreement:
         if len(ranks) < 2:
             return cls()
         try:
+            # No time limit of its own: the pass that follows would wait for a late rank as well.
             return cls(host_group(ranks))
         except Exception:
             return cls(is_possible=False)
@@ -101,8 +102,8 @@ class Agreement:
     def all_say(self, yes: bool) -> bool:
         """True if every rank says yes. Collective: every rank must call it.
 
-        Waits for the other ranks' hosts to get there. If one of them does not answer in time, the
-        answer is no from then on.
+        Waits for the other ranks' hosts to get there. If they cannot be reached, the answer is no
+        from then on.
         """
         if self._group is None:
             return yes and self._is_possible
@@ -115,16 +116,17 @@ class Agreement:
         return bool(answer)
 
 
-def host_group(ranks: list[int] | None = None) -> Any:
+def host_group(ranks: list[int] | None = None, timeout: timedelta | None = None) -> Any:
     """A process group of fmapboard's own, for messages between hosts.
 
     Collective: each of the ranks must call it, with the same argument.
 
     Args:
         ranks: its members; None for all ranks.
+        timeout: how long a message is waited for; None for torch's default.
     """
     return dist.new_group(
-        ranks, timeout=TIMEOUT, backend="gloo", use_local_synchronization=ranks is not None
+        ranks, timeout=timeout, backend="gloo", use_local_synchronization=ranks is not None
     )
 
 
