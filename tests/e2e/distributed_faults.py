@@ -27,10 +27,10 @@ from distributed_training import SharedReluNet, full, wrapped
 from torch.nn import functional
 
 import fmapboard
-from fmapboard import session
-from fmapboard.capture import gradients, probe, side_pass, weights
+from fmapboard.capture import gradients, probe, side_pass, step_parts, weights
 from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.pass_selection import PassSelection
+from fmapboard.capture.transfer import Transfer
 from fmapboard.measure import merge_ranks, norms
 from fmapboard.measure.reducer import Reducer
 from fmapboard.model import distributed
@@ -51,14 +51,14 @@ FAULTS: dict[str, list[tuple[Any, str]]] = {
     "norms": [(norms, "norms")],
     "one gradient": [(norms, "dense")],
     "sent norms": [(ShardedNames, "_sent")],
-    "samples": [(gradients, "sample")],
+    "samples": [(gradients, "sample_parameters")],
     "one layer's kernels": [(weights, "_two_dimensional")],
     "kernels": [(weights, "untouched")],
     "before the probe": [(probe, "ActivationCollector")],
     "beside the probe": [(side_pass, "untouched")],
     "result": [(StepSession, "_assembled")],
-    "transfer": [(session, "send")],
-    "finalized": [(session, "joined")],
+    "transfer": [(Transfer, "__call__")],
+    "finalized": [(step_parts, "joined")],
     "shared statistics": [(merge_ranks, "_values_per_channel")],
 }
 """What raises an error on rank 1."""

@@ -93,7 +93,7 @@ class GradientReader:
         self._model = unwrap(model)
         self._histograms = frozenset(histograms)
         self._guard = guard
-        self._hook = OptimizerHook(self)
+        self._hook, self._is_armed = OptimizerHook(self), False
         self._samples: Samples = {}
         self.stepped = self.skipped = False
         self._notify_step: Callable[[], None] = _nothing
@@ -115,6 +115,7 @@ class GradientReader:
         """
         self._notify_step, self._notify_complete = about_to_step or _nothing, complete or _nothing
         self.forget()
+        self._is_armed = True
         self._hook.arm()  # first: without it, this rank would miss the collectives of the others
         self._list_parameters()
 
@@ -132,7 +133,7 @@ class GradientReader:
     def discard(self) -> None:
         """Stop listening, also to a step that has begun, and drop what was read."""
         self.disarm()
-        self._names = {}
+        self._is_armed = False
         self.forget()
 
     def pass_begins(self) -> bool:
@@ -195,11 +196,11 @@ class GradientReader:
         if any(id(p) in self._names for group in optimizer.param_groups for p in group["params"]):
             with self._guard("gradients"):
                 self.skipped = is_skipped(optimizer)
+                found = None if self.skipped else found_on_device(optimizer)
+                if found is not None:
+                    self.fused.append((frozenset(self._unread(optimizer)), found))
             if self.skipped:
                 return False
-            found = found_on_device(optimizer)
-            if found is not None:
-                self.fused.append((frozenset(self._unread(optimizer)), found))
             if not self.stepped:
                 self.stepped = True
                 with self._guard("gradients"):
@@ -208,6 +209,8 @@ class GradientReader:
 
     def gradients_complete(self, optimizer: Optimizer) -> None:
         """Called when the gradients are final: read the optimizer's parameters, each once."""
+        if not self._is_armed:
+            return
         with self._guard("gradients"):
             scale = getattr(optimizer, "grad_scale", None)  # fused optimizers unscale themselves
             own = {
