@@ -47,8 +47,8 @@ def compiled(capability: int) -> dict[str, Any]:
 
     Returns:
         ``seconds`` for compiling; the number of ``kernels`` compiled; how many were compiled
-        ``afterwards``; the ``launches`` of each read with and without tiles; and the ``loads`` of
-        128 and 64 bits in the kernels' assembly.
+        ``afterwards``; the ``launches`` to read a tensor and to draw it; and whether the kernels'
+        assembly has ``loads`` of 128 and of 64 bits, uses ``float64`` or ``flushes_denormals``.
     """
     from triton.runtime import driver as drivers
 
@@ -85,6 +85,7 @@ def compiled(capability: int) -> dict[str, Any]:
         "launches": launches,
         "loads": ("ld.global.v4.b32" in text, "ld.global.v2.b32" in text),
         "float64": ".f64" in text,
+        "flushes_denormals": ".ftz" in text,
     }
 
 

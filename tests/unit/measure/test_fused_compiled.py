@@ -26,3 +26,4 @@ def test_every_kernel_compiles_once_and_a_tensor_takes_one_launch_plus_one_if_it
     assert found["launches"] == {(1, 1)}
     assert found["loads"] == (True, True)
     assert not found["float64"]
+    assert not found["flushes_denormals"]

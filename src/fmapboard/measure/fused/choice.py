@@ -24,7 +24,7 @@ def reader_for(model: nn.Module, fused: Fused, warn: WarnOnce) -> FusedReader | 
     held = chain(model.parameters(), model.buffers())
     devices = {tensor.device for tensor in held if tensor.device.type == "cuda"}
     if not devices:
-        if fused is True:
+        if fused != "auto":
             warn.warn("fused", "fused=True has no effect: the model is not on a CUDA device")
         return None
     reader = FusedReader(lambda reason: warn.warn("fused", reason))
