@@ -1,11 +1,11 @@
 """Copies the tensors of one logged step to the host without blocking the training thread.
 
-Small tensors of one device are packed into a single one on the stream on which training runs. A
-stream of fmapboard's own copies it, and each large tensor, to pinned memory while training goes on;
-the worker thread waits for an event. This holds for every accelerator whose
-``torch.get_device_module`` has streams: CUDA, ROCm (which calls itself CUDA), XPU. On MPS, on
-accelerators without streams, and if pinned memory cannot be allocated, everything is packed into
-one tensor, which stays on the device until the worker thread has copied it.
+The tensors of one device are packed into a single one on the stream on which training runs; of a
+step of more than 32 MB, only the small ones. A stream of fmapboard's own copies it, and the others,
+to pinned memory while training goes on; the worker thread waits for an event. This holds for every
+accelerator whose ``torch.get_device_module`` has streams: CUDA, ROCm (which calls itself CUDA),
+XPU. On MPS, on accelerators without streams, and if pinned memory cannot be allocated, everything
+is packed into one tensor, which stays on the device until the worker thread has copied it.
 
 Nothing else of the step stays on the device once ``Transfer`` returns. The host memory of a step is
 freed when no tensor and no NumPy array refers to it any more.
@@ -29,8 +29,11 @@ T = TypeVar("T")
 _REFUSALS_UNTIL_PAGEABLE = 3
 """After this many failed allocations in a row, pinned memory is not tried any more."""
 
+_MOST_PACKED = 2**25
+"""Up to this many bytes, all tensors are packed, which takes their memory twice."""
+
 _LARGE = 2**18
-"""Tensors of at least this many bytes are copied without being packed first."""
+"""Beyond it, tensors of at least this many bytes are copied as they are."""
 
 _ALIGNMENT = 16
 """Bytes; no dtype is wider."""
@@ -124,15 +127,17 @@ class _Parcel:
     def __init__(self, contents: list[Tensor]) -> None:
         self._like = [(tensor.shape, tensor.dtype) for tensor in contents]
         sizes = [tensor.numel() * tensor.element_size() for tensor in contents]
+        is_much = sum(sizes) > _MOST_PACKED
+        self._is_large = [is_much and size >= _LARGE for size in sizes]
         # Widest types first, so that every part is aligned for its dtype.
         self._order = sorted(
             range(len(contents)),
-            key=lambda n: (sizes[n] >= _LARGE, -contents[n].element_size()),
+            key=lambda n: (self._is_large[n], -contents[n].element_size()),
         )
         self._starts = [0] * len(contents)
         self.nbytes = 0
         for n in self._order:
-            if sizes[n] >= _LARGE:
+            if self._is_large[n]:
                 self.nbytes = -(-self.nbytes // _ALIGNMENT) * _ALIGNMENT
             self._starts[n] = self.nbytes
             self.nbytes += sizes[n]
@@ -142,8 +147,8 @@ class _Parcel:
     def copy_aside(self, contents: list[Tensor], pinned: Tensor, module: Any) -> None:
         """Start the copies to pinned memory on a side stream.
 
-        Small tensors are packed into one first. Large ones are copied as they are: packing them
-        would take their memory twice.
+        Small tensors are packed into one first; large ones, of a large step, are copied as they
+        are.
         """
         with torch.no_grad():
             small, large = self._parts(contents)
@@ -174,8 +179,8 @@ class _Parcel:
     def _parts(self, contents: list[Tensor]) -> tuple[list[Tensor], list[tuple[int, Tensor]]]:
         """The bytes of the small tensors, and of each large one with its place."""
         parts = [(n, contents[n].contiguous().view(-1).view(torch.uint8)) for n in self._order]
-        small = [part for _, part in parts if part.numel() < _LARGE]
-        return small, [(self._starts[n], part) for n, part in parts if part.numel() >= _LARGE]
+        small = [part for n, part in parts if not self._is_large[n]]
+        return small, [(self._starts[n], part) for n, part in parts if self._is_large[n]]
 
     def open(self) -> list[Tensor]:
         """Wait for the copy and unpack it, in the original order."""

@@ -11,6 +11,7 @@ import torch
 from simulated_device import moved, simulated_device
 from torch import Tensor
 
+from fmapboard.capture import transfer as transfer_module
 from fmapboard.capture.transfer import _LARGE, Transfer, _Parcel
 from fmapboard.errors import WarnOnce
 
@@ -27,7 +28,9 @@ def test_tensors_on_the_cpu_are_passed_through_unchanged() -> None:
     assert Transfer()(holder, [holder.values, *holder.more])() is holder
 
 
-def test_a_parcel_returns_every_tensor_with_its_shape_and_dtype() -> None:
+def test_a_parcel_returns_every_tensor_with_its_shape_and_dtype(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     contents = [
         torch.arange(3, dtype=torch.uint8),
         torch.rand(2, 5),
@@ -37,6 +40,7 @@ def test_a_parcel_returns_every_tensor_with_its_shape_and_dtype() -> None:
         torch.arange(_LARGE + 1, dtype=torch.int64).to(torch.uint8),
         torch.rand(_LARGE),
     ]
+    monkeypatch.setattr(transfer_module, "_MOST_PACKED", 0)
     parcel = _Parcel(contents)
     parcel.pack(contents, None)
     opened = parcel.open()
@@ -67,12 +71,14 @@ def test_tensors_of_a_device_arrive_with_their_values_and_in_their_order(kind: s
     assert [tensor.tolist() for tensor in arrived.more] == [[0], [4]]
 
 
+@pytest.mark.parametrize("limit", [2**18, 2**25])
 @pytest.mark.parametrize("kind", ["cuda", "xpu", "mps"])
-def test_large_tensors_are_copied_without_being_packed_and_keep_their_places(
-    kind: str, monkeypatch: pytest.MonkeyPatch
+def test_large_tensors_of_a_large_step_are_not_packed_and_all_keep_their_places(
+    kind: str, limit: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     packed: list[int] = []
     cat = torch.cat
+    monkeypatch.setattr(transfer_module, "_MOST_PACKED", limit)
     monkeypatch.setattr(torch, "cat", lambda parts: packed.append(len(parts)) or cat(parts))
     with simulated_device() as machine:
         odd = moved(torch.arange(_LARGE + 3).to(torch.uint8), kind)
@@ -86,7 +92,10 @@ def test_large_tensors_are_copied_without_being_packed_and_keep_their_places(
         assert machine.held_bytes() == 0
     for sent, got in zip(expected, arrived, strict=True):
         assert torch.equal(sent, got)
-    assert packed == [6 if kind == "mps" else 2]  # on MPS all, and what aligns them
+    if limit == 2**25:
+        assert packed == [4]
+    else:
+        assert packed == [6 if kind == "mps" else 2]  # on MPS all, and what aligns them
 
 
 def test_the_default_device_does_not_matter() -> None:
