@@ -172,7 +172,7 @@ def _pixels(step: int, planes: Planes, images: tuple[int, ...]) -> _Pixels:
 
     return _Pixels(
         step,
-        (images, samples, height, width, planes.block, planes.view, planes.shape),
+        (images, samples, height, width, planes.shape),
         some(planes.pixels),
         None if planes.marks is None else some(planes.marks),
         planes.lo,
