@@ -18,7 +18,7 @@ from fmapboard.records import PixelMark
 from fmapboard.render.palettes import palette
 
 KEY = "fmapboard/0"
-CHANGE = ("change", "change_of", "change_since", "weights_unchanged")
+CHANGE = ("change", "change_of", "change_since", "weights_unchanged_since")
 
 
 def pictures(facts: dict[str, Any], body: bytes) -> dict[tuple[str, int], bytes]:
@@ -74,7 +74,7 @@ def test_the_overview_counts_bad_channels_and_gives_the_range_of_the_rest(tab: T
         "key": KEY, "step": 10, "minimum": -5.0, "maximum": 8.0, "mean": 2.25,
         "nan": 12, "positive_infinity": 0, "negative_infinity": 0,
         "channels_nonfinite": 1, "counted": True, "channels_constant": 1, "channels": 5,
-        "change": 0.0, "change_of": "weights", "change_since": 0, "weights_unchanged": False,
+        "change": 0.0, "change_of": "weights", "change_since": 0, "weights_unchanged_since": None,
     }  # fmt: skip
     # Variances 1.25, 5, 0 and 1.25 inside channels; means 2.5, 5, 5, -3.5 around 2.25.
     assert std == pytest.approx(math.sqrt(7.5 / 4 + (0.0625 + 7.5625 * 2 + 33.0625) / 4))
@@ -82,7 +82,7 @@ def test_the_overview_counts_bad_channels_and_gives_the_range_of_the_rest(tab: T
 
 def test_the_overview_has_no_change_at_the_first_step(tab: Tab) -> None:
     health = tab.health("run2", KEY, 0)
-    assert [health[name] for name in CHANGE] == [None, None, None, False]
+    assert [health[name] for name in CHANGE] == [None] * 4
 
 
 def test_dead_channels_of_an_activation_module_are_counted(tab: Tab) -> None:

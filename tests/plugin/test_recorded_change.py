@@ -18,7 +18,7 @@ from fmapboard.tab_format import pack
 
 KEY = "fmapboard/0"
 GOLDEN = Path(__file__).parents[1] / "golden"
-ABSENT = {"change": None, "change_of": None, "change_since": None, "weights_unchanged": False}
+ABSENT = dict.fromkeys(["change", "change_of", "change_since", "weights_unchanged_since"])
 
 
 def test_with_a_probe_the_change_is_that_of_the_maps(tmp_path: Path) -> None:
@@ -32,7 +32,7 @@ def test_with_a_probe_the_change_is_that_of_the_maps(tmp_path: Path) -> None:
     assert np.isnan(weights[0]).all()
     finite = maps[2][np.isfinite(maps[2])]
     assert 0 < finite.size < 5  # one channel is NaN
-    assert [health[name] for name in ABSENT] == [pytest.approx(finite.mean()), "maps", 10, False]
+    assert [health[name] for name in ABSENT] == [pytest.approx(finite.mean()), "maps", 10, None]
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_with_a_probe_the_change_is_that_of_the_maps(tmp_path: Path) -> None:
         pytest.param(
             {"feature_maps": 5, "weights": 0},
             {"feature_maps.change": np.array([1, math.inf]), "weights.change": np.zeros(1)},
-            {"change": 1.0, "change_of": "maps", "change_since": 5, "weights_unchanged": True},
+            {"change": 1.0, "change_of": "maps", "change_since": 5, "weights_unchanged_since": 0},
             id="infinite for one channel",
         ),
     ],

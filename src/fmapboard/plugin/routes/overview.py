@@ -69,8 +69,7 @@ def _health(record: Record | FormatError) -> dict[str, Any]:
 
 
 _NO_CHANGE: dict[str, Any] = {
-    **dict.fromkeys(["change", "change_of", "change_since"]),
-    "weights_unchanged": False,
+    name: None for name in ("change", "change_of", "change_since", "weights_unchanged_since")
 }
 _UNKNOWN: dict[str, Any] = {
     **dict.fromkeys(["minimum", "maximum", "mean", "std", *NONFINITE]),
@@ -99,10 +98,10 @@ def _change(record: Record) -> dict[str, Any]:
     """The recorded change: that of the maps if it is known, otherwise that of the weights.
 
     ``change`` is the mean over channels, NaN if it is finite for none, None if it was not recorded.
-    Weights are unchanged if the stored change of each channel is exactly 0.
+    ``weights_unchanged_since`` is a step if the stored change of each channel is exactly 0.
     """
-    weights = change(record, WEIGHTS)
-    is_unchanged = weights is not None and not weights.any()
+    since, weights = record.header.change_since, change(record, WEIGHTS)
+    unchanged_since = since[WEIGHTS] if weights is not None and not weights.any() else None
     for name, of in (("feature_maps", "maps"), (WEIGHTS, "weights")):
         values = change(record, name)
         if values is not None:
@@ -110,7 +109,7 @@ def _change(record: Record) -> dict[str, Any]:
             return {
                 "change": float(finite.mean()) if finite.size else float("nan"),
                 "change_of": of,
-                "change_since": record.header.change_since[name],
-                "weights_unchanged": is_unchanged,
+                "change_since": since[name],
+                "weights_unchanged_since": unchanged_since,
             }
     return _NO_CHANGE
