@@ -69,7 +69,7 @@ def conv(shape: tuple[int, ...] = (4, 3, 1, 1), kind: type = KernelShape) -> Lay
 
 
 def test_maps_of_the_same_images_are_compared_in_standard_deviations_of_the_earlier_ones() -> None:
-    run, maps = Run(), random_maps(2, 3, 16, 12)
+    run, maps = Run(), random_maps(2, 3, 12, 10)
     assert found(run.maps(maps)) == ({}, {})
     later = (
         maps * torch.tensor([1.0, 1.5, -1.0])[:, None, None]
@@ -230,6 +230,6 @@ def test_what_is_kept_of_a_layer_is_bounded() -> None:
     run.maps(random_maps(3, 16, 64, 64))
     (kept,) = run.builder._records._changes._kept.values()
     assert kept.pixels.shape[:2] == (3, 16)
-    assert kept.pixels.size <= 16 * 1024
+    assert 16 * 200 < kept.pixels.size <= 16 * 256
     assert kept.pixels.base is None
     assert kept.marks is None

@@ -68,9 +68,9 @@ def _health(record: Record | FormatError) -> dict[str, Any]:
     }
 
 
-_NO_CHANGE: dict[str, Any] = {
-    name: None for name in ("change", "change_of", "change_since", "weights_unchanged_since")
-}
+_NO_CHANGE: dict[str, Any] = dict.fromkeys(
+    ("change", "change_of", "change_since", "weights_unchanged_since")
+)
 _UNKNOWN: dict[str, Any] = {
     **dict.fromkeys(["minimum", "maximum", "mean", "std", *NONFINITE]),
     **dict.fromkeys(["channels_nonfinite", "channels_constant", "channels_dead"]),
