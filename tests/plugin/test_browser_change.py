@@ -21,17 +21,17 @@ GOLDEN = Path(__file__).parents[1] / "golden"
 
 
 class Net(nn.Module):
-    """A frozen convolution, one that is trained, and a softmax whose mean is always 1/8."""
+    """A trained convolution, a frozen one after it, and a softmax whose mean is always 1/8."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.frozen = nn.Conv2d(3, 8, 3)
-        self.trained = nn.Conv2d(8, 8, 3)
+        self.trained = nn.Conv2d(3, 8, 3)
+        self.frozen = nn.Conv2d(8, 8, 3)
         self.softmax = nn.Softmax(1)
         self.frozen.requires_grad_(False)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.softmax(self.trained(self.frozen(x)))
+        return self.softmax(self.frozen(self.trained(x)))
 
 
 def train(run: Path, **options: Any) -> None:

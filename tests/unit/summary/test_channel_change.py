@@ -69,7 +69,7 @@ def conv(shape: tuple[int, ...] = (4, 3, 1, 1), kind: type = KernelShape) -> Lay
 
 
 def test_maps_of_the_same_images_are_compared_in_standard_deviations_of_the_earlier_ones() -> None:
-    run, maps = Run(), random_maps(2, 3, 12, 10)
+    run, maps = Run(), random_maps(2, 3, 12, 10) + 5
     assert found(run.maps(maps)) == ({}, {})
     later = (
         maps * torch.tensor([1.0, 1.5, -1.0])[:, None, None]
@@ -137,6 +137,10 @@ def test_values_that_are_not_finite_are_left_out() -> None:
     assert change[0] == pytest.approx(0.0, abs=0.01)
     assert np.isnan(change[1])
     assert change[2] == 0
+    change = found(run.maps(2 * maps))[1]["feature_maps.change"]
+    then = maps[0, 0].flatten()[1:]
+    expected = then.pow(2).mean().sqrt() / then.std(correction=0)
+    assert change[0] == pytest.approx(expected.item(), abs=0.01)
 
 
 def test_a_constant_map_is_compared_with_its_magnitude() -> None:
