@@ -8,7 +8,8 @@ readers would misread gets a new format number.
 Header keys: ``format``, ``layer``, ``type``, ``kernel_shape`` (list or null), ``call``,
 ``position``, ``step``, ``steps_written``, ``training_thread_ms``, ``pictures`` and ``arrays``; and
 if an activation with an off value directly follows the layer, ``activation`` ({``label``,
-``type``}).
+``type``}). ``change_since`` ({name: step}) says which logged step each array ``<name>.change``
+compares with; it is missing if there is none.
 
 Keys of a picture: ``role`` (a ``records.TensorKind``), ``tag`` (in the Images dashboard), ``shape``
 (of the whole tensor), ``channels`` (of the whole tensor), ``drawn`` (channels 0 … drawn - 1 are
@@ -30,8 +31,10 @@ Keys of an array: ``name`` and ``shape``. ``<role>.lo`` and ``<role>.hi`` are [s
 ``<role>.flat`` is [samples, drawn] with 0 or 1; ``<role>.<statistic>`` is [drawn], with the
 statistics of ``records.Statistics`` (counts are float32 too, exact up to 2^24).
 ``activation.dead`` [drawn] marks channels for which the following activation returned only its off
-value. Flags and counts that are 0 throughout are omitted, as is ``dead`` for layers that are not
-activations.
+value. ``<role>.change`` [drawn] is how much the maps of the same images changed since an earlier
+step, in standard deviations; ``weights.change`` [drawn], or [1] for the whole layer, how much the
+layer's weight did, relative to its norm (see ``summary.channel_change``). Flags and counts that are
+0 throughout are omitted, as is ``dead`` for layers that are not activations.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ def two_layers() -> nn.Sequential:
 
 def log_steps(
     run: Path, names: Sequence[str | None] = (None,), steps: Sequence[int] = STEPS,
-    **options: Any,
+    lr: float = 0.0, **options: Any,
 ) -> None:  # fmt: skip
     """Log steps of a `two_layers` for each name; the input of step s is 0, 1, 2, 3 plus s / 10."""
     with contextlib.ExitStack() as stack:
@@ -47,13 +47,13 @@ def log_steps(
         ]  # fmt: skip
         for step in steps:
             for model, board in zip(models, boards, strict=True):
-                _log_step(model, board, step)
+                _log_step(model, board, step, lr)
             for board in boards:
                 board.flush()
 
 
-def _log_step(model: nn.Module, board: fmapboard.FeatureMapLogger, step: int) -> None:
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+def _log_step(model: nn.Module, board: fmapboard.FeatureMapLogger, step: int, lr: float) -> None:
+    optimizer = torch.optim.SGD(model.parameters(), lr=lr)
     with board.step(step):
         x = torch.arange(4.0).reshape(1, 1, 2, 2).repeat(3, 1, 1, 1) + step / 10
         model(x).nansum().backward()

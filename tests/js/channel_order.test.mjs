@@ -4,7 +4,7 @@ import { test } from "node:test";
 import {
   bySimilarity,
   byScore,
-  changes,
+  meanChanges,
   sketches,
   strengths,
 } from "../../src/fmapboard/plugin/static/draw/channel_order.js";
@@ -17,13 +17,13 @@ test("strength is the root mean square, so large negative values count", () => {
   assert.deepEqual([...strengths([-3, 0], [4, 1])], [5, 1]);
 });
 
-test("change is summed over the steps, in standard deviations", () => {
-  const mean = [0, 5, 2, 5, 0, 5]; // three steps of two channels
-  assert.deepEqual([...changes(mean, [1, 1, 2, 1, 1, 1], 2)], [2 + 1, 0]);
+test("change is the mean of the recorded changes", () => {
+  const changes = [NaN, NaN, 1, 5, 2, 0]; // three steps of two channels
+  assert.deepEqual([...meanChanges(changes, 2)], [1.5, 2.5]);
 });
 
-test("a NaN step does not make a channel's change NaN", () => {
-  assert.deepEqual([...changes([0, NaN, 1, 3], [1, 1, 1, 1], 1)], [2]);
+test("a step without a finite change does not count", () => {
+  assert.deepEqual([...meanChanges([1, NaN, 3, NaN, Infinity, NaN], 2)], [2, 0]);
 });
 
 /** @param {number[][]} tiles each 2 × 2 */

@@ -1,6 +1,7 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { channelChange } from "../../src/fmapboard/plugin/static/views/change_text.js";
 import { health, strip } from "../../src/fmapboard/plugin/static/views/health_strip.js";
 import {
   kernelRows,
@@ -34,6 +35,9 @@ const HEALTHY = {
   dead_known: true,
   channels: 64,
   change: 0.1,
+  change_of: "maps",
+  change_since: 40,
+  weights_unchanged_since: null,
 };
 
 test("the badge names the most severe fault", () => {
@@ -44,8 +48,9 @@ test("the badge names the most severe fault", () => {
   assert.equal(badge({ channels_dead: 40 }), "63 % dead");
   assert.equal(badge({ channels_constant: 64 }), "100 % const");
   assert.equal(badge({ maximum: 2e5 }), "large");
-  assert.equal(badge({ change: 0 }), "no change");
-  assert.equal(badge({ change: null }), "");
+  assert.equal(badge({ weights_unchanged_since: 0 }), "no change");
+  assert.equal(badge({ change: 0 }), "");
+  assert.equal(badge({ change: null, change_of: null }), "");
   assert.equal(badge({ error: "a record of format 9", nan: 1 }), "unreadable");
 });
 
@@ -62,6 +67,63 @@ test("a layer without statistics at a step is not said to be finite", () => {
 test("counts that are lower bounds are said to be", () => {
   assert.match(health({ ...HEALTHY, nan: 3 }).text, /^3 NaN/m);
   assert.match(health({ ...HEALTHY, nan: 3, counted: false }).text, /^at least 3 NaN/m);
+});
+
+test("a change is said to be of maps or of weights, and since when", () => {
+  const last = (/** @type {Partial<Overview>} */ more) =>
+    health({ ...HEALTHY, ...more })
+      .text.split("\n")
+      .at(-1);
+  assert.equal(last({}), "change of the maps since step 40: 0.1 std");
+  assert.equal(
+    last({ change_of: "weights", change: 0.0012 }),
+    "change of the weights since step 40: 0.12 %",
+  );
+  assert.equal(
+    last({ change_of: "weights", change: 0, weights_unchanged_since: 0 }),
+    "weights unchanged since step 0",
+  );
+  assert.equal(
+    last({ weights_unchanged_since: 30 }),
+    "change of the maps since step 40: 0.1 std; weights unchanged since step 30",
+  );
+  assert.equal(last({ change: NaN }), "change of the maps since step 40: not finite");
+  assert.equal(last({ change: null, change_of: null, change_since: null }), "change: not recorded");
+});
+
+test("the change of a channel is said to be of maps or of weights, and since when", () => {
+  const array = (/** @type {number[]} */ values) => ({
+    values: Float32Array.from(values),
+    shape: [values.length],
+  });
+  const said = (
+    /** @type {Record<string, number>|undefined} */ change_since,
+    /** @type {Record<string, number[]>} */ changes,
+    role = "feature_maps",
+  ) => {
+    const arrays = Object.fromEntries(
+      Object.entries(changes).map(([name, values]) => [`${name}.change`, array(values)]),
+    );
+    const header = { format: 1, pictures: [], change_since };
+    return channelChange(/** @type {any} */ ({ arrays, header }), role, 1);
+  };
+  const both = { feature_maps: [0.5, 0.25], weights: [0.01, 0.02] };
+  assert.equal(said({ feature_maps: 0, weights: 3 }, both), "0.25 std of the maps since step 0");
+  assert.equal(said({ weights: 3 }, { weights: both.weights }), "2 % of the weights since step 3");
+  assert.equal(
+    said({ weights: 3 }, { weights: [0.5] }),
+    "50 % of the layer's weights since step 3",
+  );
+  assert.equal(said({ weights: 3 }, { weights: [0.5] }, "inputs"), "not recorded");
+  assert.equal(said(undefined, {}), "not recorded");
+});
+
+test("the bar of the change is logarithmic, and empty without a change", () => {
+  const bar = (/** @type {number|null} */ change) => strip({ ...HEALTHY, change }).change;
+  assert.deepEqual(
+    [bar(null), bar(0), bar(NaN), bar(1e-9), bar(0.01), bar(1), bar(50)],
+    [0, 0, 0, 0.1, 0.5, 1, 1],
+  );
 });
 
 test("severity grows with the fault", () => {

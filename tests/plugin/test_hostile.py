@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from small_records import ARRAYS, HEADER
 from tab_client import Tab, open_tab
 from tensorboard import errors
 from two_layer_runs import log_steps, store_blobs
@@ -17,17 +18,6 @@ from fmapboard.records import Picture, TaggedPictures
 from fmapboard.tab_format import pack
 
 KEY = "fmapboard/0"
-HEADER: dict[str, Any] = {
-    "layer": "a", "type": "Conv2d", "kernel_shape": [2, 1, 1, 1], "call": 1, "position": 0,
-    "step": 0, "steps_written": 1, "training_thread_ms": 1.0,
-    "pictures": [{"role": "feature_maps", "tag": "feature_maps_2x1x1x1/a", "shape": [1, 2, 4, 4],
-                  "channels": 2, "drawn": 2, "samples": 1, "tile": [4, 4], "columns": 1,
-                  "padding": 2, "block": 1, "view": "", "palette": "grey", "scale": "channel"}],
-}  # fmt: skip
-ARRAYS = {
-    "feature_maps.lo": np.zeros((1, 2)), "feature_maps.hi": np.ones((1, 2)),
-    **{f"feature_maps.{name}": np.ones(2) for name in ("minimum", "maximum", "mean", "std")},
-}  # fmt: skip
 
 
 def with_header(**changes: Any) -> list[bytes]:
@@ -71,12 +61,19 @@ FOREIGN: dict[str, list[bytes]] = {
     "a picture of half a character": raw(pictures=[{**HEADER["pictures"][0], "tag": "\ud800"}]),
     "a position in words": with_header(position="first"),
     "a kernel shape in words": with_header(kernel_shape="5x5"),
+    "changes since a list": with_header(change_since=[0]),
+    "changes since half a step": with_header(change_since={"weights": 0.5}),
+    "changes of a wrong shape": list(pack(HEADER, {**ARRAYS, "feature_maps.change": np.ones(3)})),
+    "changes of weights of a wrong shape": list(
+        pack(HEADER, {**ARRAYS, "weights.change": np.ones(3)})
+    ),
 }
 
 
 BEHIND_THE_HEADER = {
     "no arrays", "short arrays", "arrays of impossible size", "arrays of a wrong shape",
-    "an array without a name", "a million million samples",
+    "an array without a name", "a million million samples", "changes of a wrong shape",
+    "changes of weights of a wrong shape",
 }  # fmt: skip
 """The list of layers reads only headers, so only the overview reports these."""
 

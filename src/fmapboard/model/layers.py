@@ -13,7 +13,7 @@ from torch import nn
 
 from fmapboard.errors import ConfigurationError, LayerNotFound, NoConvolution, closest, log
 from fmapboard.model.given import check_model, check_no_modules
-from fmapboard.records import KernelShape
+from fmapboard.records import KernelShape, TransposedShape
 
 CONVOLUTIONS = (
     nn.Conv1d,
@@ -82,7 +82,7 @@ def kernel_shape(module: nn.Module) -> KernelShape | None:
         return None
     outs, ins, groups = module.out_channels, module.in_channels, module.groups
     if isinstance(module, TRANSPOSED):
-        return KernelShape((ins, outs // groups, *module.kernel_size))
+        return TransposedShape((ins, outs // groups, *module.kernel_size))
     return KernelShape((outs, ins // groups, *module.kernel_size))
 
 

@@ -18,7 +18,10 @@ FLOORED = {
 }  # fmt: skip
 """Types of activation modules whose channels can be dead (see `activations.floor_of`)."""
 NONFINITE = ("nan", "positive_infinity", "negative_infinity")
+WEIGHTS = "weights"
 _PLANES = ("lo", "hi", "flat")
+_BY_CHANNEL = {("activation", ROLES[0]), (WEIGHTS, ROLES[0])}
+"""Further arrays that have one value per drawn channel of a picture."""
 _MAX_DEPTH = 20
 """Maximum nesting of a header."""
 
@@ -51,6 +54,7 @@ class Header:
     Attributes:
         raw: the stored JSON.
         activation: label of the activation that directly follows the layer, or None.
+        change_since: name of each array of changes, without ".change" -> the step compared with.
     """
 
     raw: dict[str, Any]
@@ -62,6 +66,7 @@ class Header:
     steps_written: int
     pictures: tuple[PictureFacts, ...]
     activation: str | None
+    change_since: Mapping[str, int]
 
     @property
     def maps(self) -> PictureFacts | None:
@@ -143,6 +148,28 @@ def statistics(record: Record, role: str) -> dict[str, Floats]:
     return found
 
 
+def change(record: Record, name: str) -> Floats | None:
+    """How much each channel changed since ``record.header.change_since[name]``, float64.
+
+    Args:
+        record: the record.
+        name: a role, for the change of its maps [drawn], or ``WEIGHTS``, for that of the layer's
+            weight, [drawn] or, for the whole layer, [1].
+
+    Returns:
+        None if the change was not recorded.
+    """
+    stored = record.arrays.get(f"{name}.change")
+    if (
+        stored is None
+        or stored.ndim != 1
+        or not stored.size
+        or name not in record.header.change_since
+    ):
+        return None
+    return np.asarray(stored, np.float64)
+
+
 def _header(raw: Any) -> Header:
     version = _whole(raw, "format")
     if version > FORMAT:
@@ -164,6 +191,7 @@ def _header(raw: Any) -> Header:
         steps_written=_whole(raw, "steps_written"),
         pictures=tuple(_picture(picture) for picture in _list(raw["pictures"])),
         activation=_activation(raw.get("activation")),
+        change_since=_steps(raw.get("change_since")),
     )
 
 
@@ -183,15 +211,24 @@ def _activation(raw: Any) -> str | None:
     return _text(raw, "label") if isinstance(raw, dict) and "label" in raw else None
 
 
+def _steps(raw: Any) -> dict[str, int]:
+    if raw is not None and not isinstance(raw, dict):
+        raise TypeError(f"change_since is {raw!r}, not an object")
+    return {name: _whole(raw, name) for name in raw or ()}
+
+
 def _check_shapes(picture: PictureFacts, arrays: Mapping[str, Floats]) -> None:
-    """Check that per-sample arrays are [samples, drawn] and all others [drawn]."""
+    """Check that per-sample arrays are [samples, drawn] and all others [drawn].
+
+    The change of weights may also be [1].
+    """
     for name, array in arrays.items():
         if not isinstance(name, str):
             raise FormatError(f"the record has an array named {name!r}, not a string")
         role, _, what = name.partition(".")
-        if role == picture.role or (role, picture.role) == ("activation", ROLES[0]):
+        if role == picture.role or (role, picture.role) in _BY_CHANNEL:
             expected = (picture.samples, picture.drawn) if what in _PLANES else (picture.drawn,)
-            if array.shape != expected:
+            if array.shape != expected and (role != WEIGHTS or array.shape != (1,)):
                 raise FormatError(f"the record's {name} has shape {array.shape}, not {expected}")
 
 

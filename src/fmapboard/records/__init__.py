@@ -22,6 +22,7 @@ from fmapboard.records.layer_call import (
     PixelMark,
     Scale,
     TensorKind,
+    TransposedShape,
 )
 from fmapboard.records.measurements import (
     NONE,
@@ -69,4 +70,5 @@ __all__ = [
     "TabRecord",
     "TaggedPictures",
     "TensorKind",
+    "TransposedShape",
 ]

@@ -45,6 +45,12 @@ class KernelShape(tuple[int, ...]):
         return f"KernelShape({self})"
 
 
+class TransposedShape(KernelShape):
+    """``KernelShape`` of a transposed convolution, whose first axis is the input channel."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
 class LayerCall:
     """One call of a watched layer in the recorded forward pass.

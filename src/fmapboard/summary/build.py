@@ -45,6 +45,7 @@ class SummaryBuilder:
         max_kernels: Maximum number of outputs and inputs of a convolution that are drawn.
         compact: Encode PNGs for size rather than speed.
         with_pngs: Encode the pictures here, for a caller that needs their size before writing.
+        has_probe: The drawn maps are those of a probe: the same images at each step.
     """
 
     def __init__(
@@ -56,12 +57,13 @@ class SummaryBuilder:
         max_kernels: int | None = 64,
         compact: bool = False,
         with_pngs: bool = False,
+        has_probe: bool = False,
     ) -> None:
         self._palette: Palette = palette(colormap)
         self._scale = scale
         self._prefix = tags.prefix(name)
         self._max_kernels, self._compact, self._with_pngs = max_kernels, compact, with_pngs
-        self._records = TabRecords(self._prefix, self._palette.name, scale)
+        self._records = TabRecords(self._prefix, self._palette.name, scale, has_probe=has_probe)
         self._nonfinite_reported = self._reported_now = False
 
     def __call__(self, data: StepData) -> LoggedStep:

@@ -21,6 +21,7 @@ from fmapboard.records import (
 from fmapboard.render import png
 from fmapboard.render.grid import KERNEL_PADDING, arrangement
 from fmapboard.render.quantize import used_scale
+from fmapboard.summary.channel_change import ChannelChanges
 from fmapboard.tab_format import pack
 
 _STATISTICS = (
@@ -36,12 +37,16 @@ class TabRecords:
         prefix: Prefix of every tag.
         colormap: Name of the palette.
         scale: How the planes were scaled.
+        has_probe: True if the drawn maps are those of a probe.
     """
 
-    def __init__(self, prefix: str, colormap: str, scale: Scale) -> None:
+    def __init__(
+        self, prefix: str, colormap: str, scale: Scale, *, has_probe: bool = False
+    ) -> None:
         self._prefix, self._colormap, self._scale = prefix, colormap, scale
         self._written: defaultdict[str, int] = defaultdict(int)
         self._last: list[str] = []
+        self._changes = ChannelChanges(has_probe=has_probe)
 
     def __call__(
         self, data: StepData, drawn: list[TaggedPictures], peaks: Mapping[str, float]
@@ -59,7 +64,7 @@ class TabRecords:
             assert tagged.layer_call is not None  # `drawn` holds no network input
             of_call[tagged.layer_call.label].append(tagged)
         measured = {(m.layer_call.label, m.kind): m for m in data.measured}
-        followers = _followers(data.measured)
+        followers, changes = _followers(data.measured), self._changes(data)
         for label, pictures in of_call.items():
             parts = [(tagged, measured.get((label, tagged.kind))) for tagged in pictures]
             arrays: dict[str, Floats] = {}
@@ -67,6 +72,10 @@ class TabRecords:
                 if part is not None:
                     arrays.update(_arrays(tagged.kind, part))
             header = self._header(data, parts, peaks.get(label))
+            changed = changes.get(label)
+            if changed is not None and changed.since:
+                header["change_since"] = changed.since
+                arrays.update({f"{name}.change": a for name, a in changed.arrays.items()})
             follower = followers.get(label)
             if follower is not None:
                 header["activation"] = {
@@ -135,6 +144,7 @@ class TabRecords:
         for label in self._last:
             self._written[label] -= 1
         self._last = []
+        self._changes.undo()
 
 
 def _followers(measured: tuple[LayerMeasurement, ...]) -> dict[str, LayerMeasurement]:

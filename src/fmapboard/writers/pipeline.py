@@ -51,6 +51,7 @@ class Pipeline:
             max_kernels=options.max_channels,
             compact=options.max_tile is None,
             with_pngs=options.max_bytes_per_step is not None,
+            has_probe=options.probe is not None,
         )
         self._writer, self._warn = writer, warn
         self._worker: Worker[Callable[[], StepData | None]] = Worker(

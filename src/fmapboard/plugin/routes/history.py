@@ -7,15 +7,19 @@ import numpy as np
 from fmapboard.plugin.data_source import Reader
 from fmapboard.plugin.http import Answer, Query, container, missing
 from fmapboard.plugin.layer_series import requested_series
-from fmapboard.plugin.stored_record import Record, read_record, statistics
+from fmapboard.plugin.stored_record import WEIGHTS, Record, change, read_record, statistics
 from fmapboard.tab_format import Floats, FormatError
 
 _ROLES = ("feature_maps", "gradients_of_maps", "inputs")
+_CHANGES = ("feature_maps", "inputs", WEIGHTS)
 _SHOWN = ("minimum", "maximum", "mean", "std", "lo", "hi", "nonfinite", "constant", "dead")
 
 
 def history(reader: Reader, query: Query) -> Answer:
-    """``data/history``: float32 arrays [steps, drawn], NaN where a step has no value."""
+    """``data/history``: float32 arrays [steps, drawn], NaN where a step has no value.
+
+    ``weights.change`` is [steps, 1] if it is that of the whole layer.
+    """
     stamp = query.stamp()
     points = requested_series(reader, query).points
     blobs = iter(reader.blobs([(point, place) for point in points for place in (0, 1)]))
@@ -29,6 +33,7 @@ def history(reader: Reader, query: Query) -> Answer:
         for what in _SHOWN
         if any(f"{role}.{what}" in row for row in rows)
     ]
+    names += [f"{name}.change" for name in _CHANGES if any(f"{name}.change" in row for row in rows)]
     tables = [_table([row.get(name) for row in rows]) for name in names]
     facts = {
         "steps": [point.step for point in points],
@@ -59,6 +64,10 @@ def _row(record: Record) -> dict[str, Floats]:
             planes = record.arrays.get(f"{role}.{end}")
             if planes is not None and len(planes):
                 row[f"{role}.{end}"] = planes[0]
+    for name in _CHANGES:
+        changes = change(record, name)
+        if changes is not None:
+            row[f"{name}.change"] = changes
     return row
 
 

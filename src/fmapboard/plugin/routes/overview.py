@@ -8,10 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from fmapboard.plugin.data_source import Point, Reader
+from fmapboard.plugin.data_source import Reader
 from fmapboard.plugin.http import Answer, Query, missing
-from fmapboard.plugin.layer_series import Series, nearest, series_of
-from fmapboard.plugin.stored_record import NONFINITE, Record, read_record, statistics
+from fmapboard.plugin.layer_series import nearest, series_of
+from fmapboard.plugin.stored_record import (
+    NONFINITE,
+    WEIGHTS,
+    Record,
+    change,
+    read_record,
+    statistics,
+)
 from fmapboard.plugin.tag_names import natural
 from fmapboard.tab_format import Floats, FormatError
 
@@ -25,19 +32,13 @@ def overview(reader: Reader, query: Query) -> Answer:
     every = sorted(series_of(reader, run), key=lambda series: natural(series.layer.key))
     if not every:
         raise missing(f"no feature maps in run {run!r}")
-    pairs = [_now_and_before(series, step) for series in every]
-    blobs = iter(reader.blobs([(point, i) for pair in pairs for point in pair for i in (0, 1)]))
-    listed = []
-    for series, pair in zip(every, pairs, strict=True):
-        read = [_read(next(blobs), next(blobs)) for _ in pair]
-        listed.append({"key": series.layer.key, "step": pair[0].step, **_health(*read)})
+    points = [series.points[nearest(series.points, step)] for series in every]
+    blobs = iter(reader.blobs([(point, i) for point in points for i in (0, 1)]))
+    listed = [
+        {"key": series.layer.key, "step": point.step, **_health(_read(next(blobs), next(blobs)))}
+        for series, point in zip(every, points, strict=True)
+    ]
     return Answer({"step": step, "layers": listed})
-
-
-def _now_and_before(series: Series, step: int) -> list[Point]:
-    points = series.points
-    index = nearest(points, step)
-    return [points[index], *points[max(0, index - 1) : index]]
 
 
 def _read(header: bytes | None, arrays: bytes | None) -> Record | FormatError:
@@ -47,16 +48,13 @@ def _read(header: bytes | None, arrays: bytes | None) -> Record | FormatError:
         return error
 
 
-def _health(
-    now: Record | FormatError, before: Record | FormatError | None = None
-) -> dict[str, Any]:
-    if isinstance(now, FormatError):
-        return {**_UNKNOWN, "error": str(now)}
-    arrays = statistics(now, "feature_maps")
+def _health(record: Record | FormatError) -> dict[str, Any]:
+    if isinstance(record, FormatError):
+        return {**_UNKNOWN, "error": str(record)}
+    arrays = statistics(record, "feature_maps")
     if not arrays:
-        return _UNKNOWN
-    maps = now.header.maps
-    then = statistics(before, "feature_maps") if isinstance(before, Record) else {}
+        return {**_UNKNOWN, **_change(record)}
+    maps = record.header.maps
     return {
         **_layer_wide(arrays),
         **{name: int(arrays[name].sum()) for name in NONFINITE},
@@ -66,13 +64,17 @@ def _health(
         "channels_dead": int(arrays["dead"].sum()) if "dead" in arrays else 0,
         "dead_known": "dead" in arrays,
         "channels": len(arrays["mean"]),
-        "change": _change(arrays, then) if then else None,
+        **_change(record),
     }
 
 
+_NO_CHANGE: dict[str, Any] = dict.fromkeys(
+    ("change", "change_of", "change_since", "weights_unchanged_since")
+)
 _UNKNOWN: dict[str, Any] = {
     **dict.fromkeys(["minimum", "maximum", "mean", "std", *NONFINITE]),
-    **dict.fromkeys(["channels_nonfinite", "channels_constant", "channels_dead", "change"]),
+    **dict.fromkeys(["channels_nonfinite", "channels_constant", "channels_dead"]),
+    **_NO_CHANGE,
     "dead_known": False,
     "counted": True,
     "channels": 0,
@@ -92,15 +94,22 @@ def _layer_wide(arrays: Mapping[str, Floats]) -> dict[str, float]:
         }
 
 
-def _change(now: Mapping[str, Floats], before: Mapping[str, Floats]) -> float | None:
-    """Change of the channel means since the previous kept step, averaged over channels.
+def _change(record: Record) -> dict[str, Any]:
+    """The recorded change: that of the maps if it is known, otherwise that of the weights.
 
-    The unit is the channel's previous standard deviation; if that is 0, the magnitude of its
-    previous mean; if that is 0 too, 1. Channels without a finite change are left out.
+    ``change`` is the mean over channels, NaN if it is finite for none, None if it was not recorded.
+    ``weights_unchanged_since`` is a step if the stored change of each channel is exactly 0.
     """
-    shared = min(len(now["mean"]), len(before["mean"]))
-    mean, std = before["mean"][:shared], before["std"][:shared]
-    unit = np.where(std > 0, std, np.where(mean != 0, np.abs(mean), 1.0))
-    moved = np.abs(now["mean"][:shared] - mean) / unit
-    moved = moved[np.isfinite(moved)]
-    return float(moved.mean()) if moved.size else None
+    since, weights = record.header.change_since, change(record, WEIGHTS)
+    unchanged_since = since[WEIGHTS] if weights is not None and not weights.any() else None
+    for name, of in (("feature_maps", "maps"), (WEIGHTS, "weights")):
+        values = change(record, name)
+        if values is not None:
+            finite = values[np.isfinite(values)]
+            return {
+                "change": float(finite.mean()) if finite.size else float("nan"),
+                "change_of": of,
+                "change_since": since[name],
+                "weights_unchanged_since": unchanged_since,
+            }
+    return _NO_CHANGE

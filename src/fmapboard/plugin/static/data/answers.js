@@ -94,7 +94,11 @@
  * @property {number|null} channels_dead
  * @property {boolean} dead_known
  * @property {number} channels
- * @property {JsonFloat|null} change since the previous kept step, in standard deviations
+ * @property {JsonFloat|null} change mean over the channels; null if it was not recorded
+ * @property {"maps"|"weights"|null} change_of maps in standard deviations, or weights relative to
+ *   their norm
+ * @property {number|null} change_since logged step that was compared with
+ * @property {number|null} weights_unchanged_since step since which no recorded weight has changed
  * @property {string} [error] why the record cannot be read
  */
 
@@ -147,6 +151,7 @@
  * @typedef {object} RecordHeader
  * @property {number} format
  * @property {Picture[]} pictures
+ * @property {Record<string, number>} [change_since] by role or "weights": logged step compared with
  */
 
 /** @typedef {MapsPicture|KernelsPicture} Picture */

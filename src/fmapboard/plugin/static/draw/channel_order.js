@@ -24,18 +24,19 @@ export function strengths(mean, std) {
 }
 
 /**
- * How far each channel's mean moved, summed over the kept steps, in its own standard deviations.
- * @param {ArrayLike<number>} mean [steps, channels]
- * @param {ArrayLike<number>} std [steps, channels] @param {number} channels
+ * Mean recorded change of each channel over the kept steps; steps without a finite one are left
+ * out, and a channel that has none is 0.
+ * @param {ArrayLike<number>} changes [steps, channels] @param {number} channels
  */
-export function changes(mean, std, channels) {
+export function meanChanges(changes, channels) {
   const total = new Float64Array(channels);
-  for (let i = channels; i < mean.length; i += 1) {
-    const before = i - channels;
-    const moved = Math.abs(mean[i] - mean[before]) / (std[before] || Math.abs(mean[before]) || 1);
-    if (Number.isFinite(moved)) total[i % channels] += moved;
+  const count = new Float64Array(channels);
+  for (let i = 0; i < changes.length; i += 1) {
+    if (!Number.isFinite(changes[i])) continue;
+    total[i % channels] += changes[i];
+    count[i % channels] += 1;
   }
-  return total;
+  return total.map((sum, c) => sum / (count[c] || 1));
 }
 
 const SIDE = 8;

@@ -2,7 +2,7 @@
 /** Computes everything that a picture of one layer needs, before anything is drawn. */
 
 import { pictureOf, sideOf } from "../data/decoded_maps.js";
-import { bySimilarity, byScore, changes, strengths } from "./channel_order.js";
+import { bySimilarity, byScore, meanChanges, strengths } from "./channel_order.js";
 import { difference, ranges } from "./value_scale.js";
 
 /** @typedef {import("../data/answers.js").KernelsPicture} KernelsPicture */
@@ -109,7 +109,12 @@ export function buildScene({ state, question, otherQuestion, maps, otherMaps, hi
     channels,
     difference: between,
     order: ordered,
-    why: b && !between ? "the two sides differ in size: no difference" : "",
+    why: [
+      b && !between ? "the two sides differ in size: no difference" : "",
+      state.sort === "change" ? whyUnsorted(question.role, history, channels) : "",
+    ]
+      .filter(Boolean)
+      .join("; "),
     ranges: sceneRanges(state, question, a, b, history, channels),
     differenceRanges: between ? differenceRanges(state, between, channels) : NO_RANGES,
     parts: parts(state.show, Boolean(b), Boolean(between)),
@@ -177,6 +182,27 @@ function differenceRanges(state, between, channels) {
   });
 }
 
+/**
+ * Recorded changes [steps, channels] of a role's maps, otherwise of the layer's weights.
+ * @param {string} role @param {History|null} history
+ */
+function recordedChanges(role, history) {
+  const ofMaps = history?.arrays[`${role}.change`];
+  return ofMaps ?? (role === "feature_maps" ? history?.arrays["weights.change"] : undefined);
+}
+
+/**
+ * Why channels are not sorted by change, in words.
+ * @param {string} role @param {History|null} history @param {number} channels
+ */
+function whyUnsorted(role, history, channels) {
+  if (!history) return "";
+  const changes = recordedChanges(role, history);
+  if (!changes) return "change: not recorded, so the channels are in order of their index";
+  if (changes.shape[1] > 1 || channels === 1) return "";
+  return "change: recorded for the whole layer only, so the channels are in order of their index";
+}
+
 /** Computed orders of each record. @type {WeakMap<Maps, Map<string, number[]>>} */
 const orders = new WeakMap();
 
@@ -188,9 +214,8 @@ const orders = new WeakMap();
 function order(state, maps, question, history) {
   const { role, sample } = question;
   if (state.sort === "change") {
-    const mean = history?.arrays[`${role}.mean`];
-    const std = history?.arrays[`${role}.std`];
-    return mean && std ? byScore(changes(mean.values, std.values, mean.shape[1])) : [];
+    const changes = recordedChanges(role, history);
+    return changes ? byScore(meanChanges(changes.values, changes.shape[1])) : [];
   }
   if (!maps || state.sort === "index") return [];
   const key = `${state.sort}/${role}/${sample}`;

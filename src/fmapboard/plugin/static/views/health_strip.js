@@ -2,6 +2,7 @@
 /** Finds faults in the numbers of a layer, for its badge and its strip in the list of layers. */
 
 import { percent, short } from "../draw/number_text.js";
+import { layerChange } from "./change_text.js";
 
 /** @typedef {import("../data/answers.js").OverviewEntry} OverviewEntry */
 
@@ -23,6 +24,8 @@ import { percent, short } from "../draw/number_text.js";
 /** @typedef {Fault & {text: string}} Health all numbers in words */
 
 const LARGE = 1e4;
+/** The bar of the change is full at 1, and short at 10 to the power of minus this. */
+const DECADES = 4;
 
 /** The most severe fault of a layer. @param {Overview} of @returns {Fault} */
 function fault(of) {
@@ -47,7 +50,8 @@ function fault(of) {
   if (Math.max(Math.abs(of.minimum), Math.abs(of.maximum)) >= LARGE) {
     return { severity: 2, badge: "large", kind: "large" };
   }
-  if (of.change === 0) return { severity: 1, badge: "no change", kind: "still" };
+  if (of.weights_unchanged_since !== null)
+    return { severity: 1, badge: "no change", kind: "still" };
   return { severity: 0, badge: "", kind: "well" };
 }
 
@@ -69,11 +73,9 @@ export function health(of) {
       ? `${of.channels_dead} of ${of.channels} channels dead`
       : "no activation known to tell dead channels by",
     `${of.channels_constant} constant`,
-    of.change === null || Number.isNaN(of.change)
-      ? ""
-      : `change since the kept step before: ${short(of.change)} std`,
+    layerChange(of),
   ];
-  return { ...fault(of), text: text.filter(Boolean).join("\n") };
+  return { ...fault(of), text: text.join("\n") };
 }
 
 /**
@@ -99,6 +101,6 @@ export function strip(of) {
     dead: (of.channels_dead ?? 0) / channels,
     constant: (of.channels_constant ?? 0) / channels,
     nonfinite: (of.channels_nonfinite ?? 0) / channels,
-    change: Number.isFinite(change) ? 1 - Math.exp(-change * 2) : 1,
+    change: change > 0 ? Math.min(1, Math.max(0.1, 1 + Math.log10(change) / DECADES)) : 0,
   };
 }

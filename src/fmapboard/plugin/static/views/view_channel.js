@@ -8,6 +8,7 @@ import { drawBand, drawLine, drawNow, frame, pickSteps } from "../draw/plot.js";
 import { flags } from "../draw/scene.js";
 import { column, extent } from "../draw/chart_series.js";
 import { theme } from "../draw/theme.js";
+import { channelChange } from "./change_text.js";
 import { createPicture } from "./channel_picture.js";
 import { createProfile } from "./row_profile.js";
 import { createBar } from "./view_legend.js";
@@ -212,6 +213,7 @@ function numbersTable(table, scene, channel, kind) {
       ),
     );
   }
+  const changes = sides.map(({ maps, question }) => channelChange(maps, question.role, channel));
   const states = sides.map(({ maps, question }) => {
     const of = flags(maps, question.role, channel);
     const bad = of.nan + of.positive + of.negative > 0;
@@ -222,6 +224,12 @@ function numbersTable(table, scene, channel, kind) {
     );
   });
   rows.push(
+    h(
+      "tr",
+      {},
+      h("th", { scope: "row", text: "Change" }),
+      ...changes.map((text) => h("td", { text })),
+    ),
     h(
       "tr",
       {},

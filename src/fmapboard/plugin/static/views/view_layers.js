@@ -95,7 +95,8 @@ export function createLayers(app) {
     say(sick, `${flagged.length} flagged`);
     sick.setAttribute("aria-pressed", String(state.sick));
     sick.classList.toggle("any", flagged.length > 0);
-    sick.title = "Show only layers with dead channels, values that are not finite, or no change";
+    sick.title =
+      "Show only layers with dead channels, values that are not finite, or unchanged weights";
     const among = (state.sick ? flagged : model.layers).filter((layer) =>
       matches(layer, state.filter),
     );
