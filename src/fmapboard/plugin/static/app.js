@@ -20,6 +20,7 @@ import { createHelp } from "./views/view_help.js";
 import { createLayers } from "./views/view_layers.js";
 import { createLegend } from "./views/view_legend.js";
 import { createSampling } from "./views/view_sampling.js";
+import { createSides } from "./views/view_sides.js";
 import { createTime } from "./views/view_time.js";
 
 /** @typedef {import("./data/tab_data.js").Model} Model */
@@ -57,12 +58,20 @@ export class App {
     this.layers = createLayers(this);
     this.head = createHead(this);
     this.legend = createLegend();
+    this.sides = createSides();
     this.grid = createGrid(this);
     this.channel = createChannel(this);
     this.charts = createCharts(this);
     this.empty = createEmpty(this);
     this.help = createHelp();
-    const main = h("main", {}, this.head.element, this.legend.element, this.grid.element);
+    const main = h(
+      "main",
+      {},
+      this.head.element,
+      this.legend.element,
+      this.sides.element,
+      this.grid.element,
+    );
     const aside = h(
       "aside",
       { "aria-label": "Channel and layer over steps" },
@@ -177,6 +186,7 @@ export class App {
     this.layers.draw(model);
     this.head.draw(model);
     this.legend.draw(model, this.hovered);
+    this.sides.draw(model);
     this.grid.draw(model);
     this.channel.draw(model);
     this.charts.draw(model);

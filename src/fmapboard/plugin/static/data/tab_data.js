@@ -34,6 +34,7 @@ import { indexOf } from "../state/steps.js";
  * @property {Map<string, Overview>} overview by key of the layer
  * @property {Scene|null} scene
  * @property {boolean} stale the scene is the previous one; the requested one is being loaded
+ * @property {import("../state/sides.js").Sides|null} sides null if the headline says it all
  * @property {History|null} history
  * @property {NumbersAnswer|null} numbers
  * @property {ImageBitmap|null} input

@@ -2,6 +2,7 @@
 /** Builds the model to draw from the state and all answers known so far. */
 
 import { ServerError } from "../data/api.js";
+import { sidesOf } from "./sides.js";
 import { indexOf } from "./steps.js";
 
 /** The numbers of all layers are requested this long after the last change of step. */
@@ -61,6 +62,7 @@ export function look(app) {
         : source.health(state.run, step, calm, `${steps.length}/${steps[steps.length - 1]}`),
     scene: shown.scene,
     stale: shown.stale,
+    sides: sidesOf(source, state, shown.scene, layer, shown.stale ? undefined : step),
     history,
     numbers: readable ? source.numbers(state.run, readable) : null,
     input: wantsInput ? (source.input(state.run, input, state.step)?.value ?? null) : null,

@@ -15,6 +15,13 @@ import { place, reading } from "./view_grid.js";
 /** Height of the row of pixels of a sequence, CSS px. */
 const STRIP = 44;
 
+const DIFFERENCE = Object.freeze({
+  same: "Difference",
+  loading: "Difference",
+  different: "Difference of different inputs",
+  unknown: "Difference, inputs not known",
+});
+
 /** @param {Part} part */
 export function createPicture(part) {
   const canvas = h("canvas", { role: "img" });
@@ -68,7 +75,11 @@ export function createPicture(part) {
     const question = part === "b" && scene.otherQuestion ? scene.otherQuestion : scene.question;
     say(
       title,
-      part === "difference" ? "Difference" : scene.b ? sideName(question, model.state.compare) : "",
+      part === "difference"
+        ? DIFFERENCE[model.sides?.inputs ?? "same"]
+        : scene.b
+          ? sideName(question, model.state.compare)
+          : "",
     );
     canvas.setAttribute(
       "aria-label",

@@ -9,6 +9,14 @@ import { LEGEND, MARK_COLOURS, css, ramp } from "../draw/palettes.js";
 const INPUTS_DOWN = "a row per input, a column per output";
 const OUTPUTS_DOWN = "a row per output, a column per input";
 
+/** What a title of a difference says of the inputs of its sides. */
+const INPUTS = Object.freeze({
+  same: "",
+  loading: "",
+  different: ", different inputs",
+  unknown: ", inputs not known",
+});
+
 /** A CSS gradient of a palette. @param {string} name */
 export function gradient(name) {
   return `linear-gradient(to right, ${ramp(name, 17).map(css).join(", ")})`;
@@ -80,7 +88,7 @@ export function createLegend() {
         maps.differenceRanges.lo[c],
         maps.differenceRanges.hi[c],
         "signed",
-        `${pair}, ${whose}`,
+        `${pair}, ${whose}${INPUTS[model.sides?.inputs ?? "same"]}`,
       );
     }
   }
