@@ -6,7 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 from browser_visitor import Person
+from compared_runs import IMAGES, network
 
 CONV = "fmapboard/0"
 
@@ -32,6 +34,20 @@ def inputs(person: Person) -> list[str]:
 def headings(person: Person) -> list[str]:
     found: list[str] = person.see(".side:visible > span").all_text_contents()
     return found
+
+
+def written(person: Person, act: Callable[[], object]) -> list[str]:
+    """The texts that are drawn on canvases during ``act``."""
+    person.frame.evaluate(
+        """() => { const drawn = (window.drawn = []);
+        const write = CanvasRenderingContext2D.prototype.fillText;
+        CanvasRenderingContext2D.prototype.fillText = function (text, ...rest) {
+          drawn.push(text); return write.call(this, text, ...rest); }; }"""
+    )
+    act()
+    person.settle()
+    texts: list[str] = person.frame.evaluate("window.drawn")
+    return texts
 
 
 def test_a_difference_of_different_images_is_marked_and_both_are_drawn(
@@ -62,3 +78,55 @@ def test_a_difference_of_one_probe_image_is_not_marked(
     # Sample 0 of the two steps is the same image; that of two samples is not.
     person = open_compared(visit, compared, run="batches", compare="sample", other=1)
     person.see(".sides[data-inputs=different]").wait_for()
+
+
+def largest_difference(channel: int) -> float:
+    """Of ``probed`` at steps 20 and 0, whose weights differ by a factor of 1.21."""
+    conv = network()[0]
+    with torch.no_grad():
+        conv.bias.zero_()
+        return float(0.21 * conv(IMAGES[:1])[0, channel].abs().max())
+
+
+def number(text: str) -> float:
+    return float(text.replace("−", "-"))
+
+
+def test_captions_and_colour_bars_of_a_difference_are_its_own(
+    compared: str, visit: Callable[..., Person]
+) -> None:
+    person = open_compared(
+        visit, compared, run="probed", compare="step", other=0, show="difference", channel=2
+    )
+    expected = pytest.approx(largest_difference(2), rel=0.1)
+    texts = written(person, lambda: person.press("c"))
+    captions = [text for text in texts if text.startswith("Δ ±")]
+    assert len(captions) == 6
+    assert number(captions[2].removeprefix("Δ ±")) == expected
+    assert not [text for text in texts if "…" in text]  # the range of a map
+    ends = person.see("figure:visible .bar .ramp-scale span").all_text_contents()
+    assert -number(ends[0]) == number(ends[-1]) == expected
+    person.see("button:text-is('Both')").click()
+    texts = written(person, lambda: person.press("c"))
+    assert len([text for text in texts if text.startswith("Δ ±")]) == 6
+    assert len([text for text in texts if "…" in text]) == 10  # of both; channel 1 is dead
+
+
+@pytest.mark.parametrize(("show", "ranges"), [("difference", 0), ("all", 10)])
+def test_a_saved_difference_has_its_own_captions_bar_and_inputs(
+    compared: str, visit: Callable[..., Person], show: str, ranges: int
+) -> None:
+    person = open_compared(visit, compared, run="batches", compare="step", other=0, show=show)
+    person.see(".sides[data-inputs=different]").wait_for()
+
+    def save() -> None:
+        with person.page.expect_download():
+            person.press("p")
+
+    texts = written(person, save)
+    assert len([text for text in texts if text.startswith("Δ ±")]) == 6
+    assert len([text for text in texts if "…" in text]) == ranges
+    title = "batches · step 20 · sample 0"
+    assert any(text.startswith(f"0 · {title}") for text in texts)
+    assert any(text.startswith("Different input images") for text in texts)
+    assert any(text.startswith("difference, of different inputs: each") for text in texts)

@@ -86,6 +86,7 @@ export function buildScene({ state, question, otherQuestion, maps, otherMaps, hi
   if (question.role === "kernels" && maps.kernels) {
     return {
       ...scene,
+      otherQuestion: null,
       kind: "kernels",
       picture: isKernels ? picture : null,
       kernels: maps.kernels,

@@ -7,6 +7,7 @@ import { pixelsOf } from "../draw/grid_paint.js";
 import { tileCanvas } from "../draw/paint.js";
 import { prepare } from "../draw/theme.js";
 import { place, reading } from "./view_grid.js";
+import { createBar } from "./view_legend.js";
 
 /** @typedef {import("../app.js").Model} Model */
 /** @typedef {import("../draw/scene.js").MapsScene} MapsScene */
@@ -27,7 +28,9 @@ export function createPicture(part) {
   const canvas = h("canvas", { role: "img" });
   const title = h("span");
   const value = h("span", { class: "value", "aria-live": "polite" });
-  const element = h("figure", {}, h("figcaption", {}, title, value), canvas);
+  const bar = part === "difference" ? createBar() : null;
+  const caption = h("figcaption", {}, title, value);
+  const element = h("figure", {}, caption, canvas, bar?.element ?? null);
   /** @type {{scene: MapsScene, channel: number}|null} */
   let drawn = null;
 
@@ -72,6 +75,8 @@ export function createPicture(part) {
     context.globalAlpha = input ? model.state.overlay / 100 : 1;
     context.drawImage(tile, 0, 0, wide, high);
     context.globalAlpha = 1;
+    const { lo, hi } = scene.differenceRanges;
+    bar?.draw(lo[channel], hi[channel], "signed", "difference");
     const question = part === "b" && scene.otherQuestion ? scene.otherQuestion : scene.question;
     say(
       title,

@@ -118,7 +118,12 @@ export function createChannel(app) {
     const width = element.clientWidth - 24;
     for (const each of pictures) each.draw(model, scene, channel, width);
     profile.draw(scene, channel, width);
-    bar.draw(scene.ranges.lo[channel], scene.ranges.hi[channel], state.colours, "");
+    bar.draw(
+      scene.ranges.lo[channel],
+      scene.ranges.hi[channel],
+      state.colours,
+      scene.b ? "both maps" : "",
+    );
     show(overlay, model.hasInput && !scene.rows); // a sequence cannot be laid over an image
     over.setAttribute("aria-pressed", String(state.overlay > 0));
     show(opacity, state.overlay > 0);

@@ -2,12 +2,12 @@
 /** Draws all channels of a layer, or its kernels, on a canvas as large as the visible part. */
 
 import { h, say, show } from "./dom.js";
+import { faultOf, rangeText } from "../draw/captions.js";
 import { paintGrid } from "../draw/grid_paint.js";
 import { ROW_SHARE, corner, hit, layout } from "../draw/tile_layout.js";
 import { valueAt } from "../data/decode.js";
 import { short } from "../draw/number_text.js";
 import { LEGEND } from "../draw/palettes.js";
-import { flags, loudest } from "../draw/scene.js";
 import { prepare, theme } from "../draw/theme.js";
 
 /** @typedef {import("../app.js").App} App */
@@ -15,6 +15,7 @@ import { prepare, theme } from "../draw/theme.js";
 /** @typedef {import("../draw/scene.js").KernelsScene} KernelsScene */
 /** @typedef {import("../draw/scene.js").MapsScene} MapsScene */
 /** @typedef {import("../draw/scene.js").Part} Part */
+/** @typedef {import("../draw/value_scale.js").Side} Side */
 
 /** Minimum side of one kernel weight, device px; a picture larger than the window scrolls. */
 const KERNEL_PX = 3;
@@ -202,10 +203,10 @@ export function layoutFor(scene, tile, available, windowHeight, ratio) {
   });
 }
 
-/** Describes a channel. @param {MapsScene} scene @param {number} channel */
-function spoken(scene, channel) {
-  const fault = loudest(flags(scene.maps, scene.question.role, channel));
-  const range = scene.a ? `${short(scene.a.lo[channel])} … ${short(scene.a.hi[channel])}` : "";
+/** Describes a channel. @param {MapsScene} scene @param {number} channel @param {Part} part */
+function spoken(scene, channel, part = scene.parts[0]) {
+  const fault = faultOf(scene, part, channel);
+  const range = rangeText(scene, part, channel);
   return `channel ${channel} · ${range}${fault ? ` · ${fault.word}` : ""}`;
 }
 
@@ -217,10 +218,15 @@ function describe(scene, at) {
   const channel = scene.order[at.cell];
   const part = scene.parts[at.part];
   const side = part === "b" ? scene.b : scene.a;
-  if (at.u === null || at.v === null || !side) return spoken(scene, channel);
+  if (at.u === null || at.v === null || !side) return spoken(scene, channel, part);
   const y = Math.floor(at.v * side.planes.height);
   const x = Math.floor(at.u * side.planes.width);
   return `channel ${channel} · ${place(scene, y, x)} · ${reading(scene, part, channel, y, x)}`;
+}
+
+/** Uncertainty of a side's values. @param {Side} side @param {number} channel */
+function unitOf({ planes, lo, hi }, channel) {
+  return ((hi[channel] - lo[channel]) / 255) * planes.coarse;
 }
 
 /** Describes a position in a map. @param {MapsScene} scene @param {number} y @param {number} x */
@@ -239,9 +245,12 @@ export function reading(scene, part, channel, y, x) {
   if (part === "difference" && scene.difference) {
     const { height, width, values } = scene.difference;
     const value = values[(channel * height + y) * width + x];
-    return Number.isNaN(value)
-      ? "not finite on at least one side"
-      : `difference ${short(value, 4)}`;
+    if (Number.isNaN(value)) return "not finite on at least one side";
+    const unit = [scene.a, scene.b].reduce(
+      (sum, each) => sum + (each ? unitOf(each, channel) : 0),
+      0,
+    );
+    return `difference ${short(value, 4)}${unit > 0 ? ` ± ${short(unit, 2)}` : ""}`;
   }
   const side = part === "b" ? scene.b : scene.a;
   if (!side) return "";

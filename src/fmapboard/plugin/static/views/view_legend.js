@@ -88,7 +88,7 @@ export function createLegend() {
         maps.differenceRanges.lo[c],
         maps.differenceRanges.hi[c],
         "signed",
-        `${pair}, ${whose}${INPUTS[model.sides?.inputs ?? "same"]}`,
+        `${pair}, ${state.scale === "layer" ? "whole layer" : `channel ${c}`}${INPUTS[model.sides?.inputs ?? "same"]}`,
       );
     }
   }
