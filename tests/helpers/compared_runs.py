@@ -43,7 +43,7 @@ def log(run: Path, steps: Sequence[int], images: Sequence[torch.Tensor], **optio
 
 @pytest.fixture(scope="session")
 def compared_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """``probed`` and ``batches`` have the same steps; ``late`` has others; ``wide`` a layer more."""
+    """``probed`` and ``batches`` have the same steps, ``late`` others, ``wide`` a layer more."""
     root = tmp_path_factory.mktemp("compared")
     same, other = [IMAGES] * 3, [IMAGES.roll(k, 0) for k in range(3)]
     log(root / "batches", [0, 10, 20], other, samples=2)

@@ -50,6 +50,11 @@ def written(person: Person, act: Callable[[], object]) -> list[str]:
     return texts
 
 
+def save(person: Person) -> None:
+    with person.page.expect_download():
+        person.press("p")
+
+
 def test_a_difference_of_different_images_is_marked_and_both_are_drawn(
     compared: str, visit: Callable[..., Person]
 ) -> None:
@@ -118,15 +123,58 @@ def test_a_saved_difference_has_its_own_captions_bar_and_inputs(
 ) -> None:
     person = open_compared(visit, compared, run="batches", compare="step", other=0, show=show)
     person.see(".sides[data-inputs=different]").wait_for()
-
-    def save() -> None:
-        with person.page.expect_download():
-            person.press("p")
-
-    texts = written(person, save)
+    texts = written(person, lambda: save(person))
     assert len([text for text in texts if text.startswith("Δ ±")]) == 6
     assert len([text for text in texts if "…" in text]) == ranges
     title = "batches · step 20 · sample 0"
     assert any(text.startswith(f"0 · {title}") for text in texts)
     assert any(text.startswith("Different input images") for text in texts)
     assert any(text.startswith("difference, of different inputs: each") for text in texts)
+
+
+def test_another_run_at_another_step_is_said_on_the_picture(
+    compared: str, visit: Callable[..., Person]
+) -> None:
+    person = open_compared(
+        visit, compared, run="batches", compare="run", other="late", show="all", channel=2
+    )
+    assert headings(person) == ["batches · step 20 · sample 0", "late · step 14 · sample 0"]
+    assert "Different steps, 20 and 14" in person.see(".differs").text_content()
+    titles = person.see("figcaption:visible > span:first-child").all_text_contents()
+    assert titles[:2] == ["batches · step 20", "late · step 14"]
+    table = person.see(".numbers th[scope=col]").all_text_contents()
+    assert table == ["batches · step 20", "late · step 14"]
+    bars = person.see(".legend .bar:visible .ramp-title").all_text_contents()
+    assert bars[-1].startswith("batches · step 20 − late · step 14")
+    assert "late · step 14" in " ".join(written(person, lambda: save(person)))
+
+
+def test_a_run_without_the_layer_says_so(compared: str, visit: Callable[..., Person]) -> None:
+    person = open_compared(visit, compared, run="wide", compare="run", other="batches")
+    assert "Nothing to compare" not in person.see(".sides").text_content()
+    person.see(".layer .name:text-is('2')").click()
+    person.drawn(20, "2")
+    assert person.see(".differs").text_content() == (
+        "Nothing to compare with: no layer 2 in run batches."
+    )
+    person = open_compared(
+        visit, compared, run="wide", role="gradients_of_maps", compare="run", other="batches"
+    )
+    note = person.see(".grid-room > .note").text_content()
+    assert (
+        note == "batches · step 20 · sample 0 · Gradients: not logged for this layer at this step"
+    )
+
+
+def test_the_run_itself_is_not_offered_and_the_likeliest_partner_is_the_default(
+    compared: str, visit: Callable[..., Person]
+) -> None:
+    person = open_compared(visit, compared, run="probed")
+    person.see("select[aria-label='Compare with']").select_option("run")
+    other = person.see("select[aria-label='Compare with which run']")
+    assert other.locator("option").all_text_contents() == ["batches", "late", "wide"]
+    assert other.input_value() == "late"  # the last before it with as many layers
+    person.see("select[aria-label=Run]").select_option("late")
+    person.settle()
+    assert other.input_value() == "probed"
+    assert "late" not in other.locator("option").all_text_contents()

@@ -126,7 +126,7 @@ def test_two_sides_are_compared_channel_by_channel(
     person.settle()
     person.wait("document.querySelectorAll('.channel figure:not([hidden])').length === 3")
     assert person.canvas(".grid canvas") != alone
-    named = {"step": "step 0", "run": "bad", "sample": "sample 1", "role": "Gradients"}
+    named = {"step": "step 0", "run": "bad · step 20", "sample": "sample 1", "role": "Gradients"}
     sides = person.see(".numbers tr").first.locator("th[scope=col]").all_text_contents()
     assert len(sides) == 2
     assert sides[1] == named[kind]

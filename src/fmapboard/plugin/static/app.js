@@ -1,7 +1,7 @@
 // @ts-check
 /** The application: draws the tab after each change of the state and each answer. */
 
-import { firstOther, mainSide } from "./state/compare.js";
+import { firstOther, mainSide, partners, swapped } from "./state/compare.js";
 import { h } from "./views/dom.js";
 import * as host from "./host.js";
 import { installKeys } from "./state/keys.js";
@@ -123,9 +123,7 @@ export class App {
       this.steppedAt = performance.now();
       window.setTimeout(() => this.redraw(), CALM_MS + 10);
     }
-    if (this.state.compare === "run" && this.state.other === this.state.run) {
-      this.state.other = before.run;
-    }
+    this.state.other = swapped(this.state, before);
     this.redraw();
   }
 
@@ -277,7 +275,7 @@ export class App {
 
   /** @param {import("./state/state.js").Comparison} kind */
   compare(kind) {
-    const runs = this.model?.runs.map((each) => each.run) ?? [];
+    const runs = partners(this.state.run, this.model?.runs ?? []);
     const other = firstOther(kind, this.state, this.model?.layer, runs);
     this.update(other === null ? { compare: "off", other: "" } : { compare: kind, other });
   }

@@ -2,6 +2,7 @@
 /** Computes everything that a picture of one layer needs, before anything is drawn. */
 
 import { pictureOf, sideOf } from "../data/decoded_maps.js";
+import { origin } from "../state/compare.js";
 import { bySimilarity, byScore, changes, strengths } from "./channel_order.js";
 import { difference, ranges } from "./value_scale.js";
 
@@ -110,11 +111,25 @@ export function buildScene({ state, question, otherQuestion, maps, otherMaps, hi
     channels,
     difference: between,
     order: ordered,
-    why: b && !between ? "the two sides differ in size: no difference" : "",
+    why: whyPartly(a, b, between, otherMaps, otherQuestion),
     ranges: sceneRanges(state, question, a, b, history, channels),
     differenceRanges: between ? differenceRanges(state, between, channels) : NO_RANGES,
     parts: parts(state.show, Boolean(b), Boolean(between)),
   };
+}
+
+/**
+ * What of a comparison cannot be drawn, in words.
+ * @param {Side} a @param {Side|null} b @param {Difference|null} between
+ * @param {Maps|null} otherMaps @param {Question|null} otherQuestion
+ */
+function whyPartly(a, b, between, otherMaps, otherQuestion) {
+  if (!otherMaps || !otherQuestion) return "";
+  if (!b) return `${origin(otherQuestion)}: ${whyNot(otherMaps, otherQuestion)}`;
+  if (!between) return "the two sides differ in size: no difference";
+  const [mine, theirs] = [a.planes.channels, b.planes.channels];
+  if (mine === theirs) return "";
+  return `${mine} and ${theirs} channels drawn: only the first ${Math.min(mine, theirs)} are compared`;
 }
 
 /**

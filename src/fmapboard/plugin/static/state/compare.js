@@ -82,9 +82,37 @@ export function layerText(key) {
 }
 
 /**
+ * Runs to compare with, the likeliest first: those with as many layers, then by time of start.
+ * @param {string} run @param {import("../data/answers.js").RunEntry[]} runs @returns {string[]}
+ */
+export function partners(run, runs) {
+  const own = runs.find((each) => each.run === run);
+  const others = runs.filter((each) => each !== own);
+  if (!own) return others.map((each) => each.run);
+  const away = (/** @type {import("../data/answers.js").RunEntry} */ each) =>
+    each.started === null || own.started === null ? Infinity : Math.abs(each.started - own.started);
+  const unlike = (/** @type {import("../data/answers.js").RunEntry} */ each) =>
+    Number(each.layers !== own.layers);
+  return others
+    .sort((a, b) => unlike(a) - unlike(b) || (away(a) < away(b) ? -1 : Number(away(a) > away(b))))
+    .map((each) => each.run);
+}
+
+/**
+ * The value of `other` after a change of the state: where the main side has become the other one,
+ * the two are swapped.
+ * @param {State} state @param {State} before
+ */
+export function swapped(state, before) {
+  const { compare } = state;
+  if (compare === "off" || compare === "step" || compare !== before.compare) return state.other;
+  return state.other === String(state[compare]) ? String(before[compare]) : state.other;
+}
+
+/**
  * Initial value of `other` for a kind of comparison: the first that differs from the state's.
  * @param {Comparison} kind @param {State} state @param {Layer|undefined} layer
- * @param {string[]} runs @returns {string|null} null if there is nothing to compare with
+ * @param {string[]} runs the likeliest first @returns {string|null} null if there is nothing to compare with
  */
 export function firstOther(kind, state, layer, runs) {
   if (!layer) return null;

@@ -62,8 +62,8 @@ export function sidesOf(source, state, scene, layer, headline) {
   const second = inputOf(source, otherQuestion);
   if (state.compare !== "step" && otherQuestion.step !== question.step) {
     notes.push(
-      `Different steps: ${stepText(question.step)} and ${stepText(otherQuestion.step)}, ` +
-        "the last kept one up to it.",
+      `Different steps, ${stepText(question.step)} and ${stepText(otherQuestion.step)}: ` +
+        `no picture of step ${stepText(question.step)} is kept of ${otherQuestion.run || "."}.`,
     );
   }
   if (state.compare === "step" && otherQuestion.step === question.step) {
