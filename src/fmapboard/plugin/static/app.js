@@ -14,6 +14,7 @@ import { createBarView } from "./views/view_bar.js";
 import { createChannel } from "./views/view_channel.js";
 import { createCharts } from "./views/view_charts.js";
 import { createEmpty } from "./views/view_empty.js";
+import { createFirstFault } from "./views/view_first_fault.js";
 import { createGrid } from "./views/view_grid.js";
 import { createHead } from "./views/view_head.js";
 import { createHelp } from "./views/view_help.js";
@@ -55,6 +56,7 @@ export class App {
     this.bar = createBarView(this);
     this.time = createTime(this);
     this.sampling = createSampling();
+    this.firstFault = createFirstFault(this);
     this.layers = createLayers(this);
     this.head = createHead(this);
     this.legend = createLegend();
@@ -84,6 +86,7 @@ export class App {
       { class: "app" },
       this.bar.element,
       this.time.element,
+      this.firstFault.element,
       this.sampling.element,
       this.body,
       this.empty.element,
@@ -175,6 +178,7 @@ export class App {
     this.time.element.hidden = nothing;
     this.empty.draw(model, nothing);
     this.sampling.draw(model);
+    this.firstFault.draw(model);
     this.bar.draw(model, this.source.store.busy, this.live);
     if (nothing) {
       this.announce(model);

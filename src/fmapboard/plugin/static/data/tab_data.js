@@ -18,6 +18,7 @@ import { indexOf } from "../state/steps.js";
 /** @typedef {import("./answers.js").Layer} Layer */
 /** @typedef {import("./answers.js").NumbersAnswer} NumbersAnswer */
 /** @typedef {import("./answers.js").OverviewEntry} OverviewEntry */
+/** @typedef {import("./answers.js").TimelineAnswer} TimelineAnswer */
 
 /**
  * All that one drawing of the tab needs.
@@ -36,6 +37,7 @@ import { indexOf } from "../state/steps.js";
  * @property {boolean} stale the scene is the previous one; the requested one is being loaded
  * @property {import("../state/sides.js").Sides|null} sides null if the headline says it all
  * @property {History|null} history
+ * @property {TimelineAnswer|null} timeline
  * @property {NumbersAnswer|null} numbers
  * @property {ImageBitmap|null} input
  * @property {boolean} hasInput
@@ -118,6 +120,20 @@ export class Source {
     const entry = this.store.get(`${key}\n${ts}`, load(ts), { bytes: () => bytes });
     if (entry.value) this.grown.set(key, entry.value, bytes);
     return entry.value ?? /** @type {T|undefined} */ (this.grown.get(key)) ?? null;
+  }
+
+  /**
+   * Faults of the whole network over the steps; the previous answer until the new one arrives.
+   * @param {string} run @param {string} version changes when the run has new steps
+   */
+  timeline(run, version) {
+    const key = `timeline/${run}`;
+    const entry = this.store.get(`${key}\n${version}`, (signal) => api.timeline(run, signal), {
+      bytes: () => 1e5,
+    });
+    if (entry.value) this.grown.set(key, entry.value, 1e5);
+    const grown = /** @type {TimelineAnswer|undefined} */ (this.grown.get(key));
+    return entry.value ?? grown ?? null;
   }
 
   /** @param {string} run @param {InputSeries|undefined} input @param {number|null} step */

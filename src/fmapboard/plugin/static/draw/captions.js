@@ -2,7 +2,6 @@
 /** Captions and frames of the tiles of a grid, each with the numbers of its own tile. */
 
 import { short } from "./number_text.js";
-import { MARK_COLOURS, css } from "./palettes.js";
 import { flags, loudest } from "./scene.js";
 import { corner } from "./tile_layout.js";
 
@@ -63,7 +62,7 @@ export function caption(context, scene, of, cell, where, look) {
     const fault = faultOf(scene, part, channel);
     if (fault) {
       badge(context, fault, start + used, base, end - start - used, look);
-      frame(context, start, y, end - start, of.tileHeight, css(MARK_COLOURS[fault.mark]), 1.5);
+      frame(context, start, y, end - start, of.tileHeight, fault.colour, 1.5);
     } else if (end - start >= RANGE_FROM) {
       range(context, rangeText(scene, part, channel), end, base, end - start - used, look);
     }
@@ -73,17 +72,17 @@ export function caption(context, scene, of, cell, where, look) {
 }
 
 /**
- * @param {CanvasRenderingContext2D} context @param {{word: string, mark: number}} fault
+ * @param {CanvasRenderingContext2D} context @param {NonNullable<ReturnType<typeof faultOf>>} fault
  * @param {number} left @param {number} top @param {number} available CSS px @param {Look} look
  */
 function badge(context, fault, left, top, available, look) {
-  context.fillStyle = css(MARK_COLOURS[fault.mark]);
+  context.fillStyle = fault.colour;
   context.fillRect(left, top + 1, 7, 7);
   context.textAlign = "left";
   context.fillStyle = look.text;
-  if (context.measureText(fault.word).width + 10 <= available) {
-    context.fillText(fault.word, left + 10, top);
-  }
+  const fits = (/** @type {string} */ text) => context.measureText(text).width + 10 <= available;
+  const text = [fault.word, fault.brief].find(fits);
+  if (text) context.fillText(text, left + 10, top);
 }
 
 /**

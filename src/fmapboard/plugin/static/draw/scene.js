@@ -4,6 +4,7 @@
 import { pictureOf, sideOf } from "../data/decoded_maps.js";
 import { origin } from "../state/compare.js";
 import { bySimilarity, byScore, changes, strengths } from "./channel_order.js";
+import { FAULT_COLOURS, LARGE, MARK, MARK_COLOURS, css } from "./palettes.js";
 import { difference, ranges } from "./value_scale.js";
 
 /** @typedef {import("../data/answers.js").KernelsPicture} KernelsPicture */
@@ -235,29 +236,45 @@ function measured(sort, maps, role, sample) {
  * @property {number} nan
  * @property {number} positive
  * @property {number} negative
+ * @property {boolean} large
  * @property {boolean} constant
  * @property {boolean} dead
+ * @property {string} after type of the activation that it is dead after, "" for its own values
  */
 
 /** @param {Maps} maps @param {string} role @param {number} channel @returns {Flags} */
 export function flags(maps, role, channel) {
   const of = (/** @type {string} */ name) => maps.arrays[name]?.values[channel] ?? 0;
-  const dead = of(`${role}.dead`) > 0 || (role === "feature_maps" && of("activation.dead") > 0);
+  const later = role === "feature_maps" && of("activation.dead") > 0;
+  const size = Math.max(Math.abs(of(`${role}.minimum`)), Math.abs(of(`${role}.maximum`)));
   return {
     nan: of(`${role}.nan`),
     positive: of(`${role}.positive_infinity`),
     negative: of(`${role}.negative_infinity`),
+    large: Number.isFinite(size) && size >= LARGE,
     constant: of(`${role}.constant`) > 0,
-    dead,
+    dead: later || of(`${role}.dead`) > 0,
+    after: later ? (maps.header.activation?.type ?? "activation") : "",
   };
 }
 
-/** The most severe fault in a word, and its mark; null for none. @param {Flags} of */
+/**
+ * The most severe fault in words and its colour; null for none.
+ * @param {Flags} of @returns {{word: string, brief: string, colour: string}|null}
+ */
 export function loudest(of) {
-  if (of.nan) return { word: "NaN", mark: 251 };
-  if (of.positive) return { word: "+Inf", mark: 252 };
-  if (of.negative) return { word: "−Inf", mark: 253 };
-  if (of.dead) return { word: "dead", mark: 255 };
-  if (of.constant) return { word: "const", mark: 254 };
+  const marked = (/** @type {string} */ word, /** @type {number} */ mark) => ({
+    word,
+    brief: word,
+    colour: css(MARK_COLOURS[mark]),
+  });
+  if (of.nan) return marked("NaN", MARK.NAN);
+  if (of.positive) return marked("+Inf", MARK.POSITIVE_INFINITY);
+  if (of.negative) return marked("−Inf", MARK.NEGATIVE_INFINITY);
+  if (of.large) return { word: "large", brief: "large", colour: FAULT_COLOURS.large };
+  if (of.dead) {
+    return { ...marked("dead", MARK.DEAD), word: of.after ? `dead after ${of.after}` : "dead" };
+  }
+  if (of.constant) return marked("const", MARK.CONSTANT);
   return null;
 }

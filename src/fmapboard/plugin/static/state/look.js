@@ -46,6 +46,7 @@ export function look(app) {
   const own = inputs.filter((each) => (each.name ?? "") === (layer?.name ?? ""));
   const input = own.find((each) => each.sample === state.sample) ?? own[0];
   const wantsInput = state.overlay > 0 && state.channel !== null;
+  const version = `${steps.length}/${steps[steps.length - 1]}`;
   const model = {
     state,
     runs,
@@ -56,14 +57,12 @@ export function look(app) {
     layer,
     steps,
     written: answer?.value?.steps_written ?? 0,
-    overview:
-      step === undefined
-        ? new Map()
-        : source.health(state.run, step, calm, `${steps.length}/${steps[steps.length - 1]}`),
+    overview: step === undefined ? new Map() : source.health(state.run, step, calm, version),
     scene: shown.scene,
     stale: shown.stale,
     sides: sidesOf(source, state, shown.scene, layer, shown.stale ? undefined : step),
     history,
+    timeline: step === undefined ? null : source.timeline(state.run, version),
     numbers: readable ? source.numbers(state.run, readable) : null,
     input: wantsInput ? (source.input(state.run, input, state.step)?.value ?? null) : null,
     hasInput: Boolean(input),

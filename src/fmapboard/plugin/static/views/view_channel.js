@@ -221,7 +221,12 @@ function numbersTable(table, scene, channel, kind) {
     const of = flags(maps, question.role, channel);
     const bad = of.nan + of.positive + of.negative > 0;
     return (
-      [bad && "not finite", of.dead && "dead", of.constant && "constant"]
+      [
+        bad && "not finite",
+        of.large && "large",
+        of.dead && (of.after ? `dead after its ${of.after}` : "dead"),
+        of.constant && "constant",
+      ]
         .filter(Boolean)
         .join(", ") || "well"
     );
