@@ -6,6 +6,7 @@ import { h } from "./views/dom.js";
 import * as host from "./host.js";
 import { installKeys } from "./state/keys.js";
 import { CALM_MS, look } from "./state/look.js";
+import { Renewal } from "./state/renewal.js";
 import { Source } from "./data/tab_data.js";
 import { START, fromEntries, toEntries } from "./state/state.js";
 import { indexOf, neighbours, walk } from "./state/steps.js";
@@ -27,8 +28,6 @@ import { createTime } from "./views/view_time.js";
 /** @typedef {import("./data/tab_data.js").Model} Model */
 /** @typedef {import("./state/state.js").State} State */
 
-const LIVE_EVERY_MS = 10000;
-const EMPTY_EVERY_MS = 3000;
 const FRAME_MS = 200;
 const REACH = 6;
 
@@ -43,14 +42,12 @@ export class App {
     /** @type {Model|null} */
     this.model = null;
     this.playing = false;
-    this.live = false;
+    this.renewal = new Renewal(this);
     this.direction = 1;
     this.scheduled = false;
     /** @type {number|null} */
     this.hovered = null;
     this.steppedAt = -Infinity;
-    this.reloadedAt = performance.now();
-    this.missed = false; // TensorBoard reloaded while the tab was hidden
     /** @type {Set<string>} */
     this.relisted = new Set();
     this.bar = createBarView(this);
@@ -103,7 +100,7 @@ export class App {
     host.onAddress(() => this.follow());
     installKeys(this);
     window.addEventListener("resize", () => this.redraw());
-    window.setInterval(() => this.tick(), 1000);
+    window.setInterval(() => this.renewal.tick(), 1000);
     window.focus(); // so that keys work without a click into the frame
     this.redraw();
   }
@@ -141,24 +138,7 @@ export class App {
 
   /** Requests again what may have grown, without changing the state. */
   reload() {
-    if (host.hidden()) {
-      this.missed = true; // the first tick after the tab is shown reloads
-      return;
-    }
-    this.missed = false;
-    this.reloadedAt = performance.now();
-    this.source.epoch += 1;
-    this.source.store.retry();
-    this.redraw();
-  }
-
-  tick() {
-    if (host.hidden()) return;
-    const since = performance.now() - this.reloadedAt;
-    const empty = this.model?.listed && !this.model.layers.length;
-    if (this.missed || (this.live && since > LIVE_EVERY_MS) || (empty && since > EMPTY_EVERY_MS)) {
-      this.reload();
-    }
+    this.renewal.reload();
   }
 
   draw() {
@@ -168,6 +148,7 @@ export class App {
     if (this.stepOnly && model.stale && model.scene && model.scene === before?.scene) {
       // Only the slider has moved: redraw the rest together with the new pictures.
       this.time.draw(model);
+      this.grid.mark(model);
       this.announce(model);
       return;
     }
@@ -179,7 +160,7 @@ export class App {
     this.empty.draw(model, nothing);
     this.sampling.draw(model);
     this.firstFault.draw(model);
-    this.bar.draw(model, this.source.store.busy, this.live);
+    this.bar.draw(model, this.source.store.busy, this.renewal.live);
     if (nothing) {
       this.announce(model);
       return;

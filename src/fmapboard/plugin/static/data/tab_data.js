@@ -32,6 +32,7 @@ import { indexOf } from "../state/steps.js";
  * @property {Layer|undefined} layer
  * @property {number[]} steps kept steps of all layers of the run
  * @property {number} written number of logged steps
+ * @property {number|null} listedAt time of the list of steps, ms
  * @property {Map<string, Overview>} overview by key of the layer
  * @property {Scene|null} scene
  * @property {boolean} stale the scene is the previous one; the requested one is being loaded
@@ -39,7 +40,7 @@ import { indexOf } from "../state/steps.js";
  * @property {History|null} history
  * @property {TimelineAnswer|null} timeline
  * @property {NumbersAnswer|null} numbers
- * @property {ImageBitmap|null} input
+ * @property {ImageBitmap|null} input of the step and sample of the scene
  * @property {boolean} hasInput
  * @property {string} problem in words, "" for none
  * @property {boolean} playing
@@ -56,6 +57,9 @@ export class Source {
   constructor(store) {
     this.store = store;
     this.epoch = 1;
+    this.runsEpoch = 1;
+    /** Time of the newest list of layers and steps of each run, ms. @type {Map<string, number>} */
+    this.listedAt = new Map();
     /** @type {Scene|null} */
     this.scene = null;
     this.sceneKey = "";
@@ -66,15 +70,23 @@ export class Source {
   }
 
   runs() {
-    return this.store.get("runs", api.runs, { epoch: this.epoch });
+    return this.store.get("runs", api.runs, { epoch: this.runsEpoch });
+  }
+
+  /** Requests again what may have grown. @param {boolean} onlyRuns only the list of runs */
+  renew(onlyRuns = false) {
+    if (!onlyRuns) this.epoch += 1;
+    this.runsEpoch += 1;
   }
 
   /** @param {string} run */
   layers(run) {
-    return this.store.get(`layers/${run}`, (signal) => api.layers(run, signal), {
-      epoch: this.epoch,
-      bytes: () => 1e6,
-    });
+    const load = async (/** @type {AbortSignal} */ signal) => {
+      const answer = await api.layers(run, signal);
+      this.listedAt.set(run, Date.now());
+      return answer;
+    };
+    return this.store.get(`layers/${run}`, load, { epoch: this.epoch, bytes: () => 1e6 });
   }
 
   /** @param {Question} question @param {boolean} prefetch */

@@ -103,16 +103,25 @@ function compared(a, b, first, second) {
 /** @typedef {{picture: ImageBitmap|null, loading: boolean}} Found */
 
 /**
+ * The series with the input image of exactly the step and sample of a side.
+ * @param {import("../data/tab_data.js").Source} source @param {Question} side
+ */
+export function inputSeries(source, side) {
+  const listed = source.layers(side.run).value;
+  const layer = listed?.layers.find((each) => each.key === side.key);
+  const series = listed?.inputs.find(
+    (each) => (each.name ?? "") === (layer?.name ?? "") && each.sample === side.sample,
+  );
+  return series?.steps.includes(side.step) ? series : undefined;
+}
+
+/**
  * The input image of exactly the step of a side.
  * @param {import("../data/tab_data.js").Source} source @param {Question} side @returns {Found}
  */
-function inputOf(source, side) {
-  const listed = source.layers(side.run);
-  const layer = listed.value?.layers.find((each) => each.key === side.key);
-  const series = listed.value?.inputs.find(
-    (each) => (each.name ?? "") === (layer?.name ?? "") && each.sample === side.sample,
-  );
-  if (!series?.steps.includes(side.step)) return { picture: null, loading: listed.loading };
+export function inputOf(source, side) {
+  const series = inputSeries(source, side);
+  if (!series) return { picture: null, loading: source.layers(side.run).loading };
   const entry = source.input(side.run, series, side.step);
   return { picture: entry?.value ?? null, loading: Boolean(entry?.loading) };
 }

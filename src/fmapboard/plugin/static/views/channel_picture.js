@@ -34,21 +34,35 @@ export function createPicture(part) {
   /** @type {{scene: MapsScene, channel: number}|null} */
   let drawn = null;
 
-  canvas.addEventListener("mousemove", (event) => {
-    if (!drawn?.scene.a) return;
+  /** The pointer in the page, while it is over the picture. @type {MouseEvent|null} */
+  let pointer = null;
+
+  /** Describes what is under the pointer now. */
+  function readOut() {
+    if (!pointer || !drawn?.scene.a) {
+      say(value, "");
+      return;
+    }
     const box = canvas.getBoundingClientRect();
     const { height, width } = drawn.scene.a.planes;
     const x = Math.min(
       width - 1,
-      Math.max(0, Math.floor(((event.clientX - box.left) / box.width) * width)),
+      Math.max(0, Math.floor(((pointer.clientX - box.left) / box.width) * width)),
     );
     const y = Math.min(
       height - 1,
-      Math.max(0, Math.floor(((event.clientY - box.top) / box.height) * height)),
+      Math.max(0, Math.floor(((pointer.clientY - box.top) / box.height) * height)),
     );
     say(value, `${place(drawn.scene, y, x)}: ${reading(drawn.scene, part, drawn.channel, y, x)}`);
+  }
+  canvas.addEventListener("mousemove", (event) => {
+    pointer = event;
+    readOut();
   });
-  canvas.addEventListener("mouseleave", () => say(value, ""));
+  canvas.addEventListener("mouseleave", () => {
+    pointer = null;
+    readOut();
+  });
 
   /**
    * @param {Model} model @param {MapsScene} scene @param {number} channel
@@ -57,13 +71,16 @@ export function createPicture(part) {
   function draw(model, scene, channel, available) {
     const shown = part === "a" || scene.parts.includes(part) || (part === "b" && Boolean(scene.b));
     show(element, shown && (part !== "difference" || Boolean(scene.difference)));
-    if (element.hidden) return;
+    if (element.hidden) {
+      pointer = null;
+      return;
+    }
     drawn = { scene, channel };
     const side = part === "b" ? scene.b : scene.a;
     if (!side) return;
     const { width } = side.planes;
-    const input =
-      part === "difference" || model.state.overlay === 0 || scene.rows ? null : model.input;
+    const own = part === "b" ? (model.sides?.each[1]?.input ?? null) : model.input;
+    const input = part === "difference" || model.state.overlay === 0 || scene.rows ? null : own;
     const [wide, high] = scene.rows
       ? [available, STRIP]
       : size(scene, side.planes, input, available);
@@ -90,6 +107,7 @@ export function createPicture(part) {
       "aria-label",
       `channel ${channel}, ${title.textContent || `step ${question.step}`}`,
     );
+    readOut();
   }
   return { element, draw };
 }

@@ -1,6 +1,7 @@
 // @ts-check
 /** Draws all channels of a layer, or its kernels, on a canvas as large as the visible part. */
 
+import { layerText, origin } from "../state/compare.js";
 import { h, say, show } from "./dom.js";
 import { faultOf, rangeText } from "../draw/captions.js";
 import { paintGrid } from "../draw/grid_paint.js";
@@ -37,7 +38,8 @@ export function createGrid(app) {
   );
   const note = h("p", { class: "note", role: "status" });
   const status = h("div", { class: "status", "aria-live": "polite" });
-  const element = h("div", { class: "grid-room" }, note, scroller, status);
+  const loading = h("p", { class: "loading", role: "status", hidden: true });
+  const element = h("div", { class: "grid-room" }, note, scroller, loading, status);
   /** @type {import("../draw/tile_layout.js").Layout|null} */
   let placed = null;
   /** @type {Model|null} */
@@ -108,27 +110,42 @@ export function createGrid(app) {
     );
   }
 
-  scroller.addEventListener("scroll", paint, { passive: true });
+  const scrolled = () => {
+    paint();
+    readOut();
+  };
+  scroller.addEventListener("scroll", scrolled, { passive: true });
   canvas.addEventListener("click", (event) => {
     const at = under(event);
     if (at && drawn?.scene) app.update({ channel: drawn.scene.order[at.cell] });
   });
-  canvas.addEventListener("mousemove", (event) => {
-    const at = under(event);
+  /** The pointer in the page, while it is over the grid. @type {MouseEvent|null} */
+  let pointer = null;
+
+  /** Describes what is under the pointer now; without a pointer, the selected channel. */
+  function readOut() {
     const scene = drawn?.scene?.kind === "maps" ? drawn.scene : null;
+    const at = pointer && scene ? under(pointer) : null;
     const channel = at && scene ? scene.order[at.cell] : null;
+    const chosen = app.state.channel;
     canvas.style.cursor = at ? "pointer" : "default";
-    say(status, at && scene ? describe(scene, at) : "");
-    if (channel !== hovered) {
-      hovered = channel;
-      app.hover(channel);
-      requestAnimationFrame(paint);
-    }
+    if (scene && at) say(status, describe(scene, at));
+    else if (scene && chosen !== null && chosen < scene.channels)
+      say(status, spoken(scene, chosen));
+    else say(status, "");
+    if (channel === hovered) return;
+    hovered = channel;
+    app.hover(channel);
+    requestAnimationFrame(paint);
+  }
+
+  canvas.addEventListener("mousemove", (event) => {
+    pointer = event;
+    readOut();
   });
   canvas.addEventListener("mouseleave", () => {
-    hovered = null;
-    app.hover(null);
-    paint();
+    pointer = null;
+    readOut();
   });
 
   /**
@@ -165,23 +182,29 @@ export function createGrid(app) {
     const why = model.problem || scene?.why || "";
     say(note, why);
     show(note, Boolean(why));
-    element.classList.toggle("stale", model.stale);
     paint();
     const key = `${model.state.layer}/${model.state.channel}/${model.state.sort}`;
     if (key !== shownChannel) {
       shownChannel = key;
       reveal();
       paint();
-      if (scene?.kind === "maps" && model.state.channel !== null) {
-        say(status, spoken(scene, model.state.channel));
-      }
     }
+    readOut();
+    mark(model);
+  }
+
+  /** Says what is still shown while something else is being loaded. @param {Model} model */
+  function mark({ stale, scene }) {
+    show(loading, stale && Boolean(scene));
+    if (!stale || !scene) return;
+    const { question } = scene;
+    say(loading, `Loading. Still shown: ${layerText(question.key)} · ${origin(question)}`);
   }
   const shownTile = () => {
     if (placed?.rows) return placed.tileHeight * ROW_SHARE;
     return placed ? Math.max(placed.tileWidth, placed.tileHeight) : 64;
   };
-  return { element, scroller, draw, move, paint, shownTile };
+  return { element, scroller, draw, mark, move, paint, shownTile };
 }
 
 /**

@@ -2,6 +2,7 @@
 /** The step slider, which applies to the whole tab. */
 
 import { button, h, icon, say } from "./dom.js";
+import { asOf } from "../state/freshness.js";
 import { clock, stepText } from "../draw/number_text.js";
 import { indexOf, keptText } from "../state/steps.js";
 import { paintStepMarks } from "./step_marks.js";
@@ -65,11 +66,11 @@ export function createTime(app) {
     slider.setAttribute("aria-valuetext", asked === undefined ? "none" : `step ${asked}`);
     say(now, asked === undefined ? "–" : stepText(asked));
     now.title = shown === undefined ? "" : clock(model.scene?.maps.wallTime ?? NaN);
-    say(
-      kept,
-      `· ${keptText(steps.length, model.written)}${model.state.step === null ? " · newest" : ""}`,
-    );
+    const time = asOf(model.listedAt, app.renewal.live, Date.now());
+    const newest = model.state.step === null ? " · newest" : "";
+    say(kept, `· ${keptText(steps.length, model.written)}${newest}${time}`);
     kept.title =
+      "The newest steps are those that TensorBoard has read; Live asks for them every 10 s. " +
       "TensorBoard keeps a sample of the logged steps in memory: the first and the last " +
       "always, others at random. --samples_per_plugin images=…,feature_maps=… keeps more.";
     paintStepMarks(marks, slider.clientWidth, model);
