@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from browser_visitor import Person
@@ -93,6 +95,31 @@ def test_the_readout_of_an_enlarged_map_belongs_to_the_step_that_is_shown(
     person.settle()
     assert value.text_content() != before
     assert value.text_content().split(":")[0] == before.split(":")[0]
+
+
+def test_what_is_still_of_another_step_or_layer_says_so(
+    address: str, visit: Callable[..., Person]
+) -> None:
+    person = visit(address, run="good", layer="fmapboard/stem.0", step=10)
+    person.drawn(10)
+    person.wait("document.querySelector('.strip.known') !== null")
+    assert not person.see(".loading").is_visible()
+    assert person.see(".tree.old").count() == 0
+    waiting: list[Any] = []
+    for route in ("maps", "overview"):
+        person.page.route(f"**/data/{route}?*", lambda request: waiting.append(request))
+    person.press("Home")
+    person.see(".loading:has-text('Still shown: stem.0 · good · step 10')").wait_for()
+    person.see(".tree.old").wait_for()
+    person.see(".layer .name:text-is('block.2')").click()
+    person.see(".head h1:text-is('block.2')").wait_for()
+    person.see(".loading:has-text('Still shown: stem.0 · good · step 10')").wait_for()
+    person.page.unroute_all()
+    for each in waiting:
+        with contextlib.suppress(Exception):  # a request that the tab has given up
+            each.continue_()
+    person.drawn(0, "block.2")
+    person.see(".loading").wait_for(state="hidden")
 
 
 def test_charts_show_the_step_and_a_click_on_one_changes_it(

@@ -148,6 +148,7 @@ export class App {
     if (this.stepOnly && model.stale && model.scene && model.scene === before?.scene) {
       // Only the slider has moved: redraw the rest together with the new pictures.
       this.time.draw(model);
+      this.layers.age(model);
       this.grid.mark(model);
       this.announce(model);
       return;

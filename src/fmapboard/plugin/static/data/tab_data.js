@@ -34,6 +34,7 @@ import { indexOf } from "../state/steps.js";
  * @property {number} written number of logged steps
  * @property {number|null} listedAt time of the list of steps, ms
  * @property {Map<string, Overview>} overview by key of the layer
+ * @property {boolean} overviewIsOld it is of another step, until that of this step has arrived
  * @property {Scene|null} scene
  * @property {boolean} stale the scene is the previous one; the requested one is being loaded
  * @property {import("../state/sides.js").Sides|null} sides null if the headline says it all
@@ -65,6 +66,8 @@ export class Source {
     this.sceneKey = "";
     this.overview = NO_OVERVIEW;
     this.overviewOf = "";
+    /** @type {number|null} */
+    this.overviewStep = null;
     /** @type {Lru<unknown>} */
     this.grown = new Lru(32e6);
   }
@@ -180,6 +183,7 @@ export class Source {
       if (entry.value && this.overviewOf !== key) {
         this.overview = new Map(entry.value.layers.map((each) => [each.key, numbered(each)]));
         this.overviewOf = key;
+        this.overviewStep = step;
       }
     }
     return this.overviewOf.startsWith(`overview/${run}\n`) ? this.overview : NO_OVERVIEW;

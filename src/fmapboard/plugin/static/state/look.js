@@ -45,6 +45,7 @@ export function look(app) {
   const question = shown.scene?.question;
   const wantsInput = state.overlay > 0 && state.channel !== null;
   const version = `${steps.length}/${steps[steps.length - 1]}`;
+  const overview = step === undefined ? new Map() : source.health(state.run, step, calm, version);
   const model = {
     state,
     runs,
@@ -56,7 +57,8 @@ export function look(app) {
     steps,
     listedAt: source.listedAt.get(state.run) ?? null,
     written: answer?.value?.steps_written ?? 0,
-    overview: step === undefined ? new Map() : source.health(state.run, step, calm, version),
+    overview,
+    overviewIsOld: overview.size > 0 && source.overviewStep !== step,
     scene: shown.scene,
     stale: shown.stale,
     sides: sidesOf(source, state, shown.scene, layer, shown.stale ? undefined : step),

@@ -40,7 +40,11 @@ export function createFirstFault(app) {
   const text = h("span");
   /** @type {{step: number, layer: string}|null} */
   let target = null;
-  const go = h("button", { type: "button", on: { click: () => target && app.update(target) } });
+  const go = h("button", {
+    type: "button",
+    text: "Show it",
+    on: { click: () => target && app.update(target) },
+  });
   const element = h("p", { class: "first-fault", role: "status", hidden: true }, text, go);
 
   /** @param {import("../data/tab_data.js").Model} model */
@@ -52,11 +56,11 @@ export function createFirstFault(app) {
     const step = keptFrom(steps, first.step);
     const layer = nearestLayer(layers, first);
     target = { step, layer: layer?.key ?? state.layer };
+    const other = layer && layer.label !== first.label;
     const where = [
       step === first.step ? `step ${stepText(step)}` : `step ${stepText(step)}, the next kept one`,
-      layer && layer.label !== first.label
-        ? `${layerText(layer.key)}, the nearest drawn layer`
-        : "",
+      other ? `${layerText(layer.key)}, the nearest drawn layer` : "",
+      !layer && first.label !== null ? "which has no picture of that layer" : "",
     ];
     say(go, `Show ${where.filter(Boolean).join(", ")}`);
     const there = steps[indexOf(steps, state.step)] === step && state.layer === target.layer;

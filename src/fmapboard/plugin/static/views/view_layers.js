@@ -84,6 +84,12 @@ export function createLayers(app) {
     if (to) app.update({ layer: to.id });
   }
 
+  /** Fades states that are still of another step. @param {Model} model */
+  function age({ overviewIsOld }) {
+    list.classList.toggle("old", overviewIsOld);
+    list.title = overviewIsOld ? "The states are those of another step: loading" : "";
+  }
+
   /** @param {Model} model */
   function draw(model) {
     const { state, overview } = model;
@@ -91,6 +97,7 @@ export function createLayers(app) {
       filter.value = state.filter;
     }
     grouping.draw(state.group);
+    age(model);
     const flagged = model.layers.filter((layer) => severity(overview, layer) > 0);
     say(sick, `${flagged.length} flagged`);
     sick.setAttribute("aria-pressed", String(state.sick));
@@ -132,7 +139,7 @@ export function createLayers(app) {
       }
     }
   }
-  return { element, list, filter, draw, move, fold };
+  return { element, list, filter, age, draw, move, fold };
 }
 
 /** @param {Overviews} overview @param {import("../data/answers.js").Layer} layer */
