@@ -128,8 +128,9 @@ def test_two_sides_are_compared_channel_by_channel(
     assert person.canvas(".grid canvas") != alone
     named = {"step": "step 0", "run": "bad · step 20", "sample": "sample 1", "role": "Gradients"}
     sides = person.see(".numbers tr").first.locator("th[scope=col]").all_text_contents()
-    assert len(sides) == 2
-    assert sides[1] == named[kind]
+    assert sides == (["whole batch"] if kind == "sample" else [sides[0], named[kind]])
+    titles = person.see("figcaption:visible > span:first-child").all_text_contents()
+    assert titles[1] == named[kind]
     assert f"p.feature_maps.compare={kind}" in person.page.url
 
 

@@ -187,16 +187,19 @@ const ROWS = /** @type {[string, string][]} */ ([
  */
 function numbersTable(table, scene, channel, kind) {
   const sides = [{ maps: scene.maps, question: scene.question }];
-  if (scene.otherMaps && scene.otherQuestion) {
+  // The numbers are of the whole batch: two samples share them.
+  if (scene.otherMaps && scene.otherQuestion && kind !== "sample") {
     sides.push({ maps: scene.otherMaps, question: scene.otherQuestion });
   }
   const rows = [];
-  if (sides.length > 1) {
+  if (sides.length === 1) {
+    rows.push(h("tr", {}, h("th"), h("th", { scope: "col", text: "whole batch" })));
+  } else {
     rows.push(
       h(
         "tr",
         {},
-        h("th"),
+        h("th", { text: "whole batch" }),
         ...sides.map((side) => h("th", { scope: "col", text: sideName(side.question, kind) })),
       ),
     );
