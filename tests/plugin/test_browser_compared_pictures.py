@@ -178,3 +178,14 @@ def test_the_run_itself_is_not_offered_and_the_likeliest_partner_is_the_default(
     person.settle()
     assert other.input_value() == "probed"
     assert "late" not in other.locator("option").all_text_contents()
+
+
+def test_a_picture_of_an_earlier_step_than_the_slider_says_so(
+    compared: str, visit: Callable[..., Person]
+) -> None:
+    person = open_compared(visit, compared, run="batches", role="kernels", step=10)
+    assert person.see(".step").text_content() == "10"
+    assert headings(person) == ["batches · step 0 · Kernels"]
+    assert person.see(".differs").text_content() == (
+        "The slider is at step 10; this picture is of step 0."
+    )
