@@ -3,9 +3,13 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
   firstOther,
+  layerText,
   mainSide,
   otherSide,
+  partners,
   sideName,
+  swapped,
+  whyNoOther,
 } from "../../src/fmapboard/plugin/static/state/compare.js";
 import { next, nextTile } from "../../src/fmapboard/plugin/static/state/keys.js";
 import { CHOICES, START } from "../../src/fmapboard/plugin/static/state/state.js";
@@ -75,8 +79,34 @@ test("sides are named by what they differ in", () => {
   const side = { run: "a", key: "k", step: 5, ts: 0, role: "inputs", sample: 1 };
   assert.deepEqual(
     KINDS.map((kind) => sideName(side, kind)),
-    ["step 5", "a", "sample 1", "Inputs"],
+    ["step 5", "a · step 5", "sample 1", "Inputs"],
   );
+});
+
+test("a missing counterpart is said, and one that is being loaded is not", () => {
+  const state = { ...STATE, compare: /** @type {const} */ ("run"), other: "b" };
+  const why = (/** @type {Layer[]|undefined} */ layers) => whyNoOther(state, LAYER, () => layers);
+  assert.equal(why(undefined), "");
+  assert.equal(why([LAYER]), "");
+  assert.equal(why([{ ...LAYER, key: "fmapboard/other" }]), "no layer conv in run b");
+  assert.equal(layerText("gan.fmapboard/conv1"), "gan · conv1");
+});
+
+test("the likeliest run to compare with has as many layers and started next to it", () => {
+  const of = (
+    /** @type {string} */ run,
+    /** @type {number} */ layers,
+    /** @type {number} */ started,
+  ) => ({ run, layers, started });
+  const runs = [of("a", 3, 99), of("b", 20, 10), of("c", 20, 100), of("d", 20, 80)];
+  assert.deepEqual(partners("c", runs), ["d", "b", "a"]);
+  assert.deepEqual(partners("unknown", runs.slice(0, 1)), ["a"]);
+});
+
+test("the two sides are swapped when the main side becomes the other one", () => {
+  const before = { ...STATE, compare: /** @type {const} */ ("sample"), other: "1" };
+  assert.equal(swapped({ ...before, sample: 1 }, before), "0");
+  assert.equal(swapped({ ...before, sample: 2 }, before), "1");
 });
 
 test("keys cycle through the choices and step through the sizes", () => {

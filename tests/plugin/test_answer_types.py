@@ -30,12 +30,15 @@ def answers(tab: Tab) -> dict[str, list[dict[str, Any]]]:
     run, key = "run2", "fmapboard/0"
     runs, layers = tab.ask("data/runs"), tab.ask("data/layers", run=run)
     overview = tab.ask("data/overview", run=run, step=20)
+    timeline = tab.ask("data/timeline", run=run)
     facts, _ = tab.open("data/maps", run=run, key=key, step=0)
     pictures = facts["header"]["pictures"]
     return {
         "RunsAnswer": [runs], "RunEntry": runs["runs"],
         "LayersAnswer": [layers], "Layer": layers["layers"], "InputSeries": layers["inputs"],
         "OverviewAnswer": [overview], "OverviewEntry": overview["layers"],
+        "TimelineAnswer": [timeline], "TimelineFault": timeline["faults"],
+        "FirstNonfinite": [timeline["first_nonfinite"]],
         "NumbersAnswer": [tab.ask("data/numbers", run=run, key=key)],
         "MapsFacts": [facts], "RecordHeader": [facts["header"]],
         "PngPart": [part for part in facts["parts"] if part["kind"] == "png"],

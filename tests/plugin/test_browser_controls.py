@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from browser_visitor import Person
@@ -25,6 +27,99 @@ def test_one_slider_moves_everything_back_to_the_first_step(
     person.drawn(STEPS[4])
     person.press("Space")
     person.drawn(STEPS[-1])
+
+
+@pytest.mark.parametrize("changed", [True, False])
+def test_arrow_keys_change_the_step_after_a_run_was_chosen_with_the_mouse(
+    address: str, visit: Callable[..., Person], changed: bool
+) -> None:
+    person = visit(address, run="bad", layer="fmapboard/stem.0")
+    person.drawn(STEPS[-1])
+    run = person.see("select[aria-label=Run]")
+    run.focus()
+    run.dispatch_event("pointerdown")
+    if changed:
+        run.select_option("good")
+        person.wait("document.querySelector('select[aria-label=Run]').value === 'good'")
+    person.page.keyboard.press("ArrowLeft")
+    person.drawn(STEPS[-2])
+    person.page.keyboard.press("Home")
+    person.drawn(0)
+    assert run.input_value() == ("good" if changed else "bad")
+
+
+def test_a_run_chosen_without_a_key_leaves_the_arrow_keys_to_the_steps(
+    address: str, visit: Callable[..., Person]
+) -> None:
+    person = visit(address, run="bad", layer="fmapboard/stem.0")
+    person.drawn(STEPS[-1])
+    person.see("select[aria-label=Run]").select_option("good")  # no event but "change"
+    person.settle()
+    person.page.keyboard.press("Home")
+    person.drawn(0)
+    assert person.see("select[aria-label=Run]").input_value() == "good"
+
+
+def test_the_readout_belongs_to_what_is_shown(address: str, visit: Callable[..., Person]) -> None:
+    person = visit(address, run="good", layer="fmapboard/block.0", channel=1)
+    person.drawn(STEPS[-1])
+    status, box = person.see(".status"), person.see(".grid canvas").bounding_box()
+    at = (box["x"] + 30, box["y"] + 30)
+    person.page.mouse.move(*at)
+    seen = [status.text_content()]
+    for act in (lambda: person.press("ArrowLeft"), lambda: person.press("ArrowDown")):
+        act()
+        person.settle()
+        seen.append(status.text_content())
+        person.page.mouse.move(at[0] + 0.1, at[1])
+        assert status.text_content() == seen[-1]
+    assert len(set(seen)) == 3
+    assert all(text.startswith("channel 0 · y ") for text in seen)
+    person.page.mouse.move(box["x"] + 30, 5)  # out of the grid
+    assert status.text_content().startswith("channel 1 · ")
+    person.press("Escape")
+    person.settle()
+    assert status.text_content() == ""
+
+
+def test_the_readout_of_an_enlarged_map_belongs_to_the_step_that_is_shown(
+    address: str, visit: Callable[..., Person]
+) -> None:
+    person = visit(address, run="good", layer="fmapboard/block.0", channel=2)
+    person.drawn(STEPS[-1])
+    person.see("figure:visible canvas").first.hover()
+    value = person.see("figcaption .value:visible").first
+    before = value.text_content()
+    person.press("Home")
+    person.drawn(0)
+    person.settle()
+    assert value.text_content() != before
+    assert value.text_content().split(":")[0] == before.split(":")[0]
+
+
+def test_what_is_still_of_another_step_or_layer_says_so(
+    address: str, visit: Callable[..., Person]
+) -> None:
+    person = visit(address, run="good", layer="fmapboard/stem.0", step=10)
+    person.drawn(10)
+    person.wait("document.querySelector('.strip.known') !== null")
+    assert not person.see(".loading").is_visible()
+    assert person.see(".tree.old").count() == 0
+    waiting: list[Any] = []
+    for route in ("maps", "overview"):
+        person.page.route(f"**/data/{route}?*", lambda request: waiting.append(request))
+    person.press("Home")
+    person.see(".loading:has-text('Still shown: stem.0 · good · step 10')").wait_for()
+    person.see(".tree.old").wait_for()
+    person.see(".layer .name:text-is('block.2')").click()
+    person.see(".head h1:text-is('block.2')").wait_for()
+    person.see(".loading:has-text('Still shown: stem.0 · good · step 10')").wait_for()
+    person.page.unroute_all()
+    for each in waiting:
+        with contextlib.suppress(Exception):  # a request that the tab has given up
+            each.continue_()
+    person.drawn(0, "block.2")
+    person.see(".loading").wait_for(state="hidden")
 
 
 def test_charts_show_the_step_and_a_click_on_one_changes_it(

@@ -126,10 +126,11 @@ def test_two_sides_are_compared_channel_by_channel(
     person.settle()
     person.wait("document.querySelectorAll('.channel figure:not([hidden])').length === 3")
     assert person.canvas(".grid canvas") != alone
-    named = {"step": "step 0", "run": "bad", "sample": "sample 1", "role": "Gradients"}
+    named = {"step": "step 0", "run": "bad · step 20", "sample": "sample 1", "role": "Gradients"}
     sides = person.see(".numbers tr").first.locator("th[scope=col]").all_text_contents()
-    assert len(sides) == 2
-    assert sides[1] == named[kind]
+    assert sides == (["whole batch"] if kind == "sample" else [sides[0], named[kind]])
+    titles = person.see("figcaption:visible > span:first-child").all_text_contents()
+    assert titles[1] == named[kind]
     assert f"p.feature_maps.compare={kind}" in person.page.url
 
 

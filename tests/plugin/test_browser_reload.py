@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -116,3 +117,41 @@ def test_a_reload_picks_up_the_steps_of_a_training_that_goes_on(
         assert "5 logged steps" in person.see(".kept").text_content()
         person.drawn(1, "block.2")
         assert person.see("h2:text-is('Channel 3')").is_visible()
+
+
+LATER = "{ const real = Date.now; Date.now = () => real() + %d; }"
+
+
+def test_live_is_on_while_a_run_is_fresh_and_a_new_run_is_listed_by_itself(
+    serve: Callable[[Path], str], visit: Callable[..., Person], tmp_path: Path
+) -> None:
+    train(tmp_path / "a", [0, 1, 2])
+    person = visit(serve(tmp_path), run="a", layer="fmapboard/block.2")
+    person.drawn(2)
+    person.wait("document.querySelector('.top .toggle').getAttribute('aria-pressed') === 'true'")
+    assert person.see(".kept").text_content() == "· all 3 logged steps kept · newest"
+    train(tmp_path / "b", [0, 1])
+    person.wait("document.querySelectorAll('select[aria-label=Run] option').length === 2")
+    person.frame.evaluate(LATER % 3_600_000)
+    person.wait("document.querySelector('.top .toggle').getAttribute('aria-pressed') === 'false'")
+    assert " as of " in person.see(".kept").text_content()
+    # A run that starts later is still found, as the list of runs is asked for every 30 s.
+    person.frame.evaluate(
+        "{ const now = performance.now.bind(performance);performance.now = () => now() + 40_000; }"
+    )
+    train(tmp_path / "c", [0, 1])
+    with person.page.expect_request(lambda request: "/data/runs" in request.url):
+        pass
+
+
+def test_newest_says_as_of_when_while_live_is_off(
+    serve: Callable[[Path], str], visit: Callable[..., Person], tmp_path: Path
+) -> None:
+    train(tmp_path / "a", [0, 1])
+    person = visit(serve(tmp_path), run="a", layer="fmapboard/block.2")
+    person.wait("document.querySelector('.top .toggle').getAttribute('aria-pressed') === 'true'")
+    person.see("button:text-is('Live')").click()
+    person.settle()
+    person.wait("!document.querySelector('.top .toggle').matches('[aria-pressed=true]')")
+    text = person.see(".kept").text_content()
+    assert re.fullmatch(r"· all 2 logged steps kept · newest as of \d\d:\d\d:\d\d", text), text

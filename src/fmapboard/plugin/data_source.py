@@ -19,7 +19,7 @@ _ALL = 1_000_000
 """Maximum points per series, in effect all that TensorBoard keeps (0 would return none)."""
 _CACHE = 48 * 2**20
 """Bytes of blobs to cache."""
-IMAGES, HISTOGRAMS, SCALARS = "images", "histograms", "scalars"
+IMAGES, HISTOGRAMS, SCALARS, TEXT = "images", "histograms", "scalars", "text"
 
 
 class Gone(Exception):
@@ -121,6 +121,10 @@ class Reader:
         ``numpy`` is [K, 3]: the left edge, right edge and count of each bucket.
         """
         return self._data(self.provider.read_tensors, HISTOGRAMS, run, tags)
+
+    def texts(self, run: str, tags: Iterable[str]) -> dict[str, list[Any]]:
+        """Tag -> data points with ``step`` and ``numpy``, an array that holds the text as bytes."""
+        return self._data(self.provider.read_tensors, TEXT, run, tags)
 
     def blobs(
         self, requested: Sequence[tuple[Point, int]], *, keep: bool = True

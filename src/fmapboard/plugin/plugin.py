@@ -16,6 +16,7 @@ from fmapboard.plugin.routes.layers import layers
 from fmapboard.plugin.routes.maps import maps, network_input
 from fmapboard.plugin.routes.overview import overview
 from fmapboard.plugin.routes.runs import runs
+from fmapboard.plugin.routes.timeline import timeline
 from fmapboard.plugin.static_files import ENTRY, static_routes
 from fmapboard.tab_format import PLUGIN_NAME
 
@@ -60,6 +61,7 @@ class FeatureMapsPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # tensorbo
             "runs": all_runs,
             "layers": layers,
             "overview": overview,
+            "timeline": timeline,
             "maps": maps,
             "history": history,
             "numbers": numbers,

@@ -1,11 +1,12 @@
 // @ts-check
 /** The application: draws the tab after each change of the state and each answer. */
 
-import { firstOther, mainSide } from "./state/compare.js";
+import { firstOther, mainSide, partners, swapped } from "./state/compare.js";
 import { h } from "./views/dom.js";
 import * as host from "./host.js";
 import { installKeys } from "./state/keys.js";
 import { CALM_MS, look } from "./state/look.js";
+import { Renewal } from "./state/renewal.js";
 import { Source } from "./data/tab_data.js";
 import { START, fromEntries, toEntries } from "./state/state.js";
 import { indexOf, neighbours, walk } from "./state/steps.js";
@@ -14,19 +15,19 @@ import { createBarView } from "./views/view_bar.js";
 import { createChannel } from "./views/view_channel.js";
 import { createCharts } from "./views/view_charts.js";
 import { createEmpty } from "./views/view_empty.js";
+import { createFirstFault } from "./views/view_first_fault.js";
 import { createGrid } from "./views/view_grid.js";
 import { createHead } from "./views/view_head.js";
 import { createHelp } from "./views/view_help.js";
 import { createLayers } from "./views/view_layers.js";
 import { createLegend } from "./views/view_legend.js";
 import { createSampling } from "./views/view_sampling.js";
+import { createSides } from "./views/view_sides.js";
 import { createTime } from "./views/view_time.js";
 
 /** @typedef {import("./data/tab_data.js").Model} Model */
 /** @typedef {import("./state/state.js").State} State */
 
-const LIVE_EVERY_MS = 10000;
-const EMPTY_EVERY_MS = 3000;
 const FRAME_MS = 200;
 const REACH = 6;
 
@@ -41,28 +42,35 @@ export class App {
     /** @type {Model|null} */
     this.model = null;
     this.playing = false;
-    this.live = false;
+    this.renewal = new Renewal(this);
     this.direction = 1;
     this.scheduled = false;
     /** @type {number|null} */
     this.hovered = null;
     this.steppedAt = -Infinity;
-    this.reloadedAt = performance.now();
-    this.missed = false; // TensorBoard reloaded while the tab was hidden
     /** @type {Set<string>} */
     this.relisted = new Set();
     this.bar = createBarView(this);
     this.time = createTime(this);
     this.sampling = createSampling();
+    this.firstFault = createFirstFault(this);
     this.layers = createLayers(this);
     this.head = createHead(this);
     this.legend = createLegend();
+    this.sides = createSides();
     this.grid = createGrid(this);
     this.channel = createChannel(this);
     this.charts = createCharts(this);
     this.empty = createEmpty(this);
     this.help = createHelp();
-    const main = h("main", {}, this.head.element, this.legend.element, this.grid.element);
+    const main = h(
+      "main",
+      {},
+      this.head.element,
+      this.legend.element,
+      this.sides.element,
+      this.grid.element,
+    );
     const aside = h(
       "aside",
       { "aria-label": "Channel and layer over steps" },
@@ -75,6 +83,7 @@ export class App {
       { class: "app" },
       this.bar.element,
       this.time.element,
+      this.firstFault.element,
       this.sampling.element,
       this.body,
       this.empty.element,
@@ -91,7 +100,7 @@ export class App {
     host.onAddress(() => this.follow());
     installKeys(this);
     window.addEventListener("resize", () => this.redraw());
-    window.setInterval(() => this.tick(), 1000);
+    window.setInterval(() => this.renewal.tick(), 1000);
     window.focus(); // so that keys work without a click into the frame
     this.redraw();
   }
@@ -114,9 +123,7 @@ export class App {
       this.steppedAt = performance.now();
       window.setTimeout(() => this.redraw(), CALM_MS + 10);
     }
-    if (this.state.compare === "run" && this.state.other === this.state.run) {
-      this.state.other = before.run;
-    }
+    this.state.other = swapped(this.state, before);
     this.redraw();
   }
 
@@ -131,24 +138,7 @@ export class App {
 
   /** Requests again what may have grown, without changing the state. */
   reload() {
-    if (host.hidden()) {
-      this.missed = true; // the first tick after the tab is shown reloads
-      return;
-    }
-    this.missed = false;
-    this.reloadedAt = performance.now();
-    this.source.epoch += 1;
-    this.source.store.retry();
-    this.redraw();
-  }
-
-  tick() {
-    if (host.hidden()) return;
-    const since = performance.now() - this.reloadedAt;
-    const empty = this.model?.listed && !this.model.layers.length;
-    if (this.missed || (this.live && since > LIVE_EVERY_MS) || (empty && since > EMPTY_EVERY_MS)) {
-      this.reload();
-    }
+    this.renewal.reload();
   }
 
   draw() {
@@ -158,6 +148,8 @@ export class App {
     if (this.stepOnly && model.stale && model.scene && model.scene === before?.scene) {
       // Only the slider has moved: redraw the rest together with the new pictures.
       this.time.draw(model);
+      this.layers.age(model);
+      this.grid.mark(model);
       this.announce(model);
       return;
     }
@@ -168,7 +160,8 @@ export class App {
     this.time.element.hidden = nothing;
     this.empty.draw(model, nothing);
     this.sampling.draw(model);
-    this.bar.draw(model, this.source.store.busy, this.live);
+    this.firstFault.draw(model);
+    this.bar.draw(model, this.source.store.busy, this.renewal.live);
     if (nothing) {
       this.announce(model);
       return;
@@ -177,6 +170,7 @@ export class App {
     this.layers.draw(model);
     this.head.draw(model);
     this.legend.draw(model, this.hovered);
+    this.sides.draw(model);
     this.grid.draw(model);
     this.channel.draw(model);
     this.charts.draw(model);
@@ -267,7 +261,7 @@ export class App {
 
   /** @param {import("./state/state.js").Comparison} kind */
   compare(kind) {
-    const runs = this.model?.runs.map((each) => each.run) ?? [];
+    const runs = partners(this.state.run, this.model?.runs ?? []);
     const other = firstOther(kind, this.state, this.model?.layer, runs);
     this.update(other === null ? { compare: "off", other: "" } : { compare: kind, other });
   }

@@ -103,6 +103,35 @@
  */
 
 /**
+ * `data/timeline`.
+ * @typedef {object} TimelineAnswer
+ * @property {string} run
+ * @property {FaultName[]} kinds what was looked for
+ * @property {TimelineFault[]} faults steps with a fault, ascending; they may be steps without pictures
+ * @property {FirstNonfinite|null} first_nonfinite
+ */
+
+/** @typedef {"nonfinite"|"large"|"dead"|"constant"} FaultName */
+
+/**
+ * The most severe fault of the network at one step.
+ * @typedef {object} TimelineFault
+ * @property {number} step
+ * @property {FaultName} kind
+ * @property {number} layers number of layers that have it
+ * @property {string} layer one of them
+ */
+
+/**
+ * Where the first non-finite value was found, of all measured layers and parameters.
+ * @typedef {object} FirstNonfinite
+ * @property {number} step logged, but perhaps not kept
+ * @property {string} text
+ * @property {string} name as in `watch(name=…)`, "" for none
+ * @property {string|null} label of the layer, which may have no pictures; null for a parameter
+ */
+
+/**
  * `data/numbers`: series by tag.
  * @typedef {object} NumbersAnswer
  * @property {Record<string, ScalarSeries>} scalars
@@ -150,6 +179,7 @@
  * Header of a stored record, as far as the tab reads it (`fmapboard.tab_format`).
  * @typedef {object} RecordHeader
  * @property {number} format
+ * @property {{label: string, type: string}} [activation] that directly follows the layer
  * @property {Picture[]} pictures
  * @property {Record<string, number>} [change_since] by role or "weights": logged step compared with
  */

@@ -9,6 +9,7 @@ import { arrays, open } from "./container.js";
 /** @typedef {import("./answers.js").NumbersAnswer} NumbersAnswer */
 /** @typedef {import("./answers.js").OverviewAnswer} OverviewAnswer */
 /** @typedef {import("./answers.js").RunsAnswer} RunsAnswer */
+/** @typedef {import("./answers.js").TimelineAnswer} TimelineAnswer */
 
 const BASE = new URL("../data/", import.meta.url);
 
@@ -63,6 +64,11 @@ export async function layers(run, signal) {
  */
 export async function overview(run, step, signal) {
   return (await ask("overview", { run, step }, signal)).json();
+}
+
+/** @param {string} run @param {AbortSignal} signal @returns {Promise<TimelineAnswer>} */
+export async function timeline(run, signal) {
+  return (await ask("timeline", { run }, signal)).json();
 }
 
 /**

@@ -18,6 +18,7 @@ import { indexOf } from "../state/steps.js";
 /** @typedef {import("./answers.js").Layer} Layer */
 /** @typedef {import("./answers.js").NumbersAnswer} NumbersAnswer */
 /** @typedef {import("./answers.js").OverviewEntry} OverviewEntry */
+/** @typedef {import("./answers.js").TimelineAnswer} TimelineAnswer */
 
 /**
  * All that one drawing of the tab needs.
@@ -31,12 +32,16 @@ import { indexOf } from "../state/steps.js";
  * @property {Layer|undefined} layer
  * @property {number[]} steps kept steps of all layers of the run
  * @property {number} written number of logged steps
+ * @property {number|null} listedAt time of the list of steps, ms
  * @property {Map<string, Overview>} overview by key of the layer
+ * @property {boolean} overviewIsOld it is of another step, until that of this step has arrived
  * @property {Scene|null} scene
  * @property {boolean} stale the scene is the previous one; the requested one is being loaded
+ * @property {import("../state/sides.js").Sides|null} sides null if the headline says it all
  * @property {History|null} history
+ * @property {TimelineAnswer|null} timeline
  * @property {NumbersAnswer|null} numbers
- * @property {ImageBitmap|null} input
+ * @property {ImageBitmap|null} input of the step and sample of the scene
  * @property {boolean} hasInput
  * @property {string} problem in words, "" for none
  * @property {boolean} playing
@@ -53,25 +58,38 @@ export class Source {
   constructor(store) {
     this.store = store;
     this.epoch = 1;
+    this.runsEpoch = 1;
+    /** Time of the newest list of layers and steps of each run, ms. @type {Map<string, number>} */
+    this.listedAt = new Map();
     /** @type {Scene|null} */
     this.scene = null;
     this.sceneKey = "";
     this.overview = NO_OVERVIEW;
     this.overviewOf = "";
+    /** @type {number|null} */
+    this.overviewStep = null;
     /** @type {Lru<unknown>} */
     this.grown = new Lru(32e6);
   }
 
   runs() {
-    return this.store.get("runs", api.runs, { epoch: this.epoch });
+    return this.store.get("runs", api.runs, { epoch: this.runsEpoch });
+  }
+
+  /** Requests again what may have grown. @param {boolean} onlyRuns only the list of runs */
+  renew(onlyRuns = false) {
+    if (!onlyRuns) this.epoch += 1;
+    this.runsEpoch += 1;
   }
 
   /** @param {string} run */
   layers(run) {
-    return this.store.get(`layers/${run}`, (signal) => api.layers(run, signal), {
-      epoch: this.epoch,
-      bytes: () => 1e6,
-    });
+    const load = async (/** @type {AbortSignal} */ signal) => {
+      const answer = await api.layers(run, signal);
+      this.listedAt.set(run, Date.now());
+      return answer;
+    };
+    return this.store.get(`layers/${run}`, load, { epoch: this.epoch, bytes: () => 1e6 });
   }
 
   /** @param {Question} question @param {boolean} prefetch */
@@ -119,6 +137,20 @@ export class Source {
     return entry.value ?? /** @type {T|undefined} */ (this.grown.get(key)) ?? null;
   }
 
+  /**
+   * Faults of the whole network over the steps; the previous answer until the new one arrives.
+   * @param {string} run @param {string} version changes when the run has new steps
+   */
+  timeline(run, version) {
+    const key = `timeline/${run}`;
+    const entry = this.store.get(`${key}\n${version}`, (signal) => api.timeline(run, signal), {
+      bytes: () => 1e5,
+    });
+    if (entry.value) this.grown.set(key, entry.value, 1e5);
+    const grown = /** @type {TimelineAnswer|undefined} */ (this.grown.get(key));
+    return entry.value ?? grown ?? null;
+  }
+
   /** @param {string} run @param {InputSeries|undefined} input @param {number|null} step */
   input(run, input, step) {
     const i = input ? indexOf(input.steps, step) : -1;
@@ -151,6 +183,7 @@ export class Source {
       if (entry.value && this.overviewOf !== key) {
         this.overview = new Map(entry.value.layers.map((each) => [each.key, numbered(each)]));
         this.overviewOf = key;
+        this.overviewStep = step;
       }
     }
     return this.overviewOf.startsWith(`overview/${run}\n`) ? this.overview : NO_OVERVIEW;

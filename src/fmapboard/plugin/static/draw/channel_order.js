@@ -2,6 +2,7 @@
 /** Orders of channels: by index, strength, change or similarity. */
 
 /** @typedef {import("../data/decode.js").Planes} Planes */
+/** @typedef {import("./scene.js").History} History */
 
 /**
  * Channels by descending score; NaN (no finite value) first, ties by index.
@@ -118,4 +119,25 @@ function mostSimilar(vectors, length, current, left) {
     if (dot > highest) [highest, best] = [dot, i];
   }
   return best;
+}
+
+/**
+ * Recorded changes [steps, channels] of a role's maps, otherwise of the layer's weights.
+ * @param {string} role @param {History|null} history
+ */
+export function recordedChanges(role, history) {
+  const ofMaps = history?.arrays[`${role}.change`];
+  return ofMaps ?? (role === "feature_maps" ? history?.arrays["weights.change"] : undefined);
+}
+
+/**
+ * Why channels are not sorted by change, in words.
+ * @param {string} role @param {History|null} history @param {number} channels
+ */
+export function whyUnsorted(role, history, channels) {
+  if (!history) return "";
+  const changes = recordedChanges(role, history);
+  if (!changes) return "change: not recorded, so the channels are in order of their index";
+  if (changes.shape[1] > 1 || channels === 1) return "";
+  return "change: recorded for the whole layer only, so the channels are in order of their index";
 }

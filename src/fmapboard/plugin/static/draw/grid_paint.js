@@ -2,18 +2,14 @@
 /** Paints the visible tiles of a scene, for the screen and for saved files. */
 
 import { corner, visible } from "./tile_layout.js";
-import { flags, loudest } from "./scene.js";
+import { caption } from "./captions.js";
 import { rowNames } from "./row_names.js";
-import { MARK_COLOURS, css } from "./palettes.js";
 import { hatch, lay, tilePixels } from "./paint.js";
-import { short } from "./number_text.js";
 
 /** @typedef {import("./scene.js").MapsScene} MapsScene */
 /** @typedef {import("./scene.js").Part} Part */
 /** @typedef {import("./tile_layout.js").Layout} Layout */
 
-/** Narrower cells, in CSS px, show the channel's number without its range. */
-const RANGE_FROM = 96;
 /** Distance of the hatch lines over a constant or dead row, in map px. */
 const ROW_HATCH = 6;
 
@@ -101,68 +97,4 @@ function wholly(planes, channel) {
   const size = planes.height * planes.width;
   const marks = /** @type {Uint8Array} */ (planes.marks);
   return marks[channel * size] >= 254;
-}
-
-/**
- * The channel's number, then its fault or (if there is space) its range; frames around the tile.
- * @param {CanvasRenderingContext2D} context @param {MapsScene} scene @param {Layout} of
- * @param {number} cell @param {Where} where @param {Look} look
- */
-function caption(context, scene, of, cell, where, look) {
-  const channel = scene.order[cell];
-  const { left, top } = corner(of, cell);
-  const y = top - where.top;
-  const wide = of.cellWidth - 8;
-  const fault = loudest(flags(scene.maps, scene.question.role, channel));
-  context.font = look.font;
-  context.textBaseline = "top";
-  context.textAlign = "left";
-  context.fillStyle = channel === where.selected ? look.accent : look.text;
-  const name = String(channel);
-  const base = y + of.tileHeight + 3;
-  context.fillText(name, left, base);
-  const taken = context.measureText(name).width + 5;
-  if (fault) badge(context, fault, left + taken, base, wide - taken, look);
-  else rangeText(context, scene, of, channel, left + wide, base, wide - taken, look);
-  if (fault) frame(context, left, y, wide, of.tileHeight, css(MARK_COLOURS[fault.mark]), 1.5);
-  if (channel === where.hovered) frame(context, left, y, wide, of.tileHeight, look.muted, 1);
-  if (channel === where.selected) frame(context, left, y, wide, of.tileHeight, look.accent, 2);
-}
-
-/**
- * @param {CanvasRenderingContext2D} context @param {{word: string, mark: number}} fault
- * @param {number} left @param {number} top @param {number} available CSS px @param {Look} look
- */
-function badge(context, fault, left, top, available, look) {
-  context.fillStyle = css(MARK_COLOURS[fault.mark]);
-  context.fillRect(left, top + 1, 7, 7);
-  context.fillStyle = look.text;
-  if (context.measureText(fault.word).width + 10 <= available) {
-    context.fillText(fault.word, left + 10, top);
-  }
-}
-
-/**
- * @param {CanvasRenderingContext2D} context @param {MapsScene} scene @param {Layout} of
- * @param {number} channel @param {number} right @param {number} top
- * @param {number} available CSS px @param {Look} look
- */
-function rangeText(context, scene, of, channel, right, top, available, look) {
-  if (!scene.a || of.cellWidth < RANGE_FROM) return;
-  const text = `${short(scene.a.lo[channel], 2)}…${short(scene.a.hi[channel], 2)}`;
-  if (context.measureText(text).width > available) return;
-  context.fillStyle = look.muted;
-  context.textAlign = "right";
-  context.fillText(text, right, top);
-}
-
-/**
- * @param {CanvasRenderingContext2D} context @param {number} left @param {number} top
- * @param {number} width @param {number} height @param {string} colour @param {number} thick CSS px
- */
-export function frame(context, left, top, width, height, colour, thick) {
-  context.strokeStyle = colour;
-  context.lineWidth = thick;
-  const out = thick / 2 + 0.5;
-  context.strokeRect(left - out, top - out, width + 2 * out, height + 2 * out);
 }

@@ -25,6 +25,20 @@ export const MARK_COLOURS = Object.freeze({
   255: [255, 128, 0],
 });
 
+/** Magnitude from which a value is called large (`LARGE` of `plugin.routes.timeline`). */
+export const LARGE = 1e4;
+
+/**
+ * Colours of the states of layers and channels, as CSS.
+ * @type {Readonly<Record<import("../data/answers.js").FaultName, string>>}
+ */
+export const FAULT_COLOURS = Object.freeze({
+  nonfinite: "#ff00ff",
+  large: "#c62828",
+  dead: "#ff8000",
+  constant: "#00b4b4",
+});
+
 export const LEGEND = Object.freeze([
   { code: MARK.NAN, name: "NaN", what: "not a number" },
   { code: MARK.POSITIVE_INFINITY, name: "+Inf", what: "positive infinity" },

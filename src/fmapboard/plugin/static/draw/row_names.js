@@ -2,7 +2,6 @@
 /** Labels the rows of a sequence: channel numbers, faults, positions, and the selected row. */
 
 import { short, ticks } from "./number_text.js";
-import { MARK_COLOURS, css } from "./palettes.js";
 import { flags, loudest } from "./scene.js";
 import { corner } from "./tile_layout.js";
 
@@ -32,7 +31,7 @@ export function rowNames(context, scene, of, [first, last], where, look) {
     const y = corner(of, cell).top - where.top;
     const fault = loudest(flags(scene.maps, scene.question.role, channel));
     if (fault) {
-      context.fillStyle = css(MARK_COLOURS[fault.mark]);
+      context.fillStyle = fault.colour;
       context.fillRect(of.left - FAULT - 3, y, FAULT, of.cellHeight);
     }
     if (cell % every === 0 && y - shown >= LINE) {

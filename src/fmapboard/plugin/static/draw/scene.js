@@ -2,7 +2,16 @@
 /** Computes everything that a picture of one layer needs, before anything is drawn. */
 
 import { pictureOf, sideOf } from "../data/decoded_maps.js";
-import { bySimilarity, byScore, meanChanges, strengths } from "./channel_order.js";
+import { origin } from "../state/compare.js";
+import {
+  bySimilarity,
+  byScore,
+  meanChanges,
+  recordedChanges,
+  strengths,
+  whyUnsorted,
+} from "./channel_order.js";
+import { FAULT_COLOURS, LARGE, MARK, MARK_COLOURS, css } from "./palettes.js";
 import { difference, ranges } from "./value_scale.js";
 
 /** @typedef {import("../data/answers.js").KernelsPicture} KernelsPicture */
@@ -86,6 +95,7 @@ export function buildScene({ state, question, otherQuestion, maps, otherMaps, hi
   if (question.role === "kernels" && maps.kernels) {
     return {
       ...scene,
+      otherQuestion: null,
       kind: "kernels",
       picture: isKernels ? picture : null,
       kernels: maps.kernels,
@@ -110,7 +120,7 @@ export function buildScene({ state, question, otherQuestion, maps, otherMaps, hi
     difference: between,
     order: ordered,
     why: [
-      b && !between ? "the two sides differ in size: no difference" : "",
+      whyPartly(a, b, between, otherMaps, otherQuestion),
       state.sort === "change" ? whyUnsorted(question.role, history, channels) : "",
     ]
       .filter(Boolean)
@@ -119,6 +129,20 @@ export function buildScene({ state, question, otherQuestion, maps, otherMaps, hi
     differenceRanges: between ? differenceRanges(state, between, channels) : NO_RANGES,
     parts: parts(state.show, Boolean(b), Boolean(between)),
   };
+}
+
+/**
+ * What of a comparison cannot be drawn, in words.
+ * @param {Side} a @param {Side|null} b @param {Difference|null} between
+ * @param {Maps|null} otherMaps @param {Question|null} otherQuestion
+ */
+function whyPartly(a, b, between, otherMaps, otherQuestion) {
+  if (!otherMaps || !otherQuestion) return "";
+  if (!b) return `${origin(otherQuestion)}: ${whyNot(otherMaps, otherQuestion)}`;
+  if (!between) return "the two sides differ in size: no difference";
+  const [mine, theirs] = [a.planes.channels, b.planes.channels];
+  if (mine === theirs) return "";
+  return `${mine} and ${theirs} channels drawn: only the first ${Math.min(mine, theirs)} are compared`;
 }
 
 /**
@@ -182,27 +206,6 @@ function differenceRanges(state, between, channels) {
   });
 }
 
-/**
- * Recorded changes [steps, channels] of a role's maps, otherwise of the layer's weights.
- * @param {string} role @param {History|null} history
- */
-function recordedChanges(role, history) {
-  const ofMaps = history?.arrays[`${role}.change`];
-  return ofMaps ?? (role === "feature_maps" ? history?.arrays["weights.change"] : undefined);
-}
-
-/**
- * Why channels are not sorted by change, in words.
- * @param {string} role @param {History|null} history @param {number} channels
- */
-function whyUnsorted(role, history, channels) {
-  if (!history) return "";
-  const changes = recordedChanges(role, history);
-  if (!changes) return "change: not recorded, so the channels are in order of their index";
-  if (changes.shape[1] > 1 || channels === 1) return "";
-  return "change: recorded for the whole layer only, so the channels are in order of their index";
-}
-
 /** Computed orders of each record. @type {WeakMap<Maps, Map<string, number[]>>} */
 const orders = new WeakMap();
 
@@ -244,29 +247,45 @@ function measured(sort, maps, role, sample) {
  * @property {number} nan
  * @property {number} positive
  * @property {number} negative
+ * @property {boolean} large
  * @property {boolean} constant
  * @property {boolean} dead
+ * @property {string} after type of the activation that it is dead after, "" for its own values
  */
 
 /** @param {Maps} maps @param {string} role @param {number} channel @returns {Flags} */
 export function flags(maps, role, channel) {
   const of = (/** @type {string} */ name) => maps.arrays[name]?.values[channel] ?? 0;
-  const dead = of(`${role}.dead`) > 0 || (role === "feature_maps" && of("activation.dead") > 0);
+  const later = role === "feature_maps" && of("activation.dead") > 0;
+  const size = Math.max(Math.abs(of(`${role}.minimum`)), Math.abs(of(`${role}.maximum`)));
   return {
     nan: of(`${role}.nan`),
     positive: of(`${role}.positive_infinity`),
     negative: of(`${role}.negative_infinity`),
+    large: Number.isFinite(size) && size >= LARGE,
     constant: of(`${role}.constant`) > 0,
-    dead,
+    dead: later || of(`${role}.dead`) > 0,
+    after: later ? (maps.header.activation?.type ?? "activation") : "",
   };
 }
 
-/** The most severe fault in a word, and its mark; null for none. @param {Flags} of */
+/**
+ * The most severe fault in words and its colour; null for none.
+ * @param {Flags} of @returns {{word: string, brief: string, colour: string}|null}
+ */
 export function loudest(of) {
-  if (of.nan) return { word: "NaN", mark: 251 };
-  if (of.positive) return { word: "+Inf", mark: 252 };
-  if (of.negative) return { word: "−Inf", mark: 253 };
-  if (of.dead) return { word: "dead", mark: 255 };
-  if (of.constant) return { word: "const", mark: 254 };
+  const marked = (/** @type {string} */ word, /** @type {number} */ mark) => ({
+    word,
+    brief: word,
+    colour: css(MARK_COLOURS[mark]),
+  });
+  if (of.nan) return marked("NaN", MARK.NAN);
+  if (of.positive) return marked("+Inf", MARK.POSITIVE_INFINITY);
+  if (of.negative) return marked("−Inf", MARK.NEGATIVE_INFINITY);
+  if (of.large) return { word: "large", brief: "large", colour: FAULT_COLOURS.large };
+  if (of.dead) {
+    return { ...marked("dead", MARK.DEAD), word: of.after ? `dead after ${of.after}` : "dead" };
+  }
+  if (of.constant) return marked("const", MARK.CONSTANT);
   return null;
 }

@@ -1,6 +1,7 @@
 // @ts-check
 /** Keyboard shortcuts, and the list of them that `?` opens. */
 
+import { STEP_KEY, byPointer } from "../views/dom.js";
 import { CHOICES, TILES } from "./state.js";
 
 /** @typedef {import("../app.js").App} App */
@@ -49,7 +50,8 @@ export function installKeys(app) {
   document.addEventListener("keydown", (event) => {
     const target = /** @type {HTMLElement} */ (event.target);
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    if (
+    if (byPointer(target) && STEP_KEY.test(event.key)) target.blur();
+    else if (
       target.matches("select, textarea") ||
       (target.matches("input") && event.key !== "Escape" && !isSlider(target, event.key))
     ) {

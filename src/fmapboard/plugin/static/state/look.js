@@ -2,6 +2,7 @@
 /** Builds the model to draw from the state and all answers known so far. */
 
 import { ServerError } from "../data/api.js";
+import { inputOf, inputSeries, sidesOf } from "./sides.js";
 import { indexOf } from "./steps.js";
 
 /** The numbers of all layers are requested this long after the last change of step. */
@@ -41,10 +42,10 @@ export function look(app) {
   if (shown.error instanceof ServerError && shown.error.status === 404) {
     app.relist(state.layer + state.step);
   }
-  const inputs = answer?.value?.inputs ?? [];
-  const own = inputs.filter((each) => (each.name ?? "") === (layer?.name ?? ""));
-  const input = own.find((each) => each.sample === state.sample) ?? own[0];
+  const question = shown.scene?.question;
   const wantsInput = state.overlay > 0 && state.channel !== null;
+  const version = `${steps.length}/${steps[steps.length - 1]}`;
+  const overview = step === undefined ? new Map() : source.health(state.run, step, calm, version);
   const model = {
     state,
     runs,
@@ -54,17 +55,18 @@ export function look(app) {
     layers,
     layer,
     steps,
+    listedAt: source.listedAt.get(state.run) ?? null,
     written: answer?.value?.steps_written ?? 0,
-    overview:
-      step === undefined
-        ? new Map()
-        : source.health(state.run, step, calm, `${steps.length}/${steps[steps.length - 1]}`),
+    overview,
+    overviewIsOld: overview.size > 0 && source.overviewStep !== step,
     scene: shown.scene,
     stale: shown.stale,
+    sides: sidesOf(source, state, shown.scene, layer, shown.stale ? undefined : step),
     history,
+    timeline: step === undefined ? null : source.timeline(state.run, version),
     numbers: readable ? source.numbers(state.run, readable) : null,
-    input: wantsInput ? (source.input(state.run, input, state.step)?.value ?? null) : null,
-    hasInput: Boolean(input),
+    input: wantsInput && question ? inputOf(source, question).picture : null,
+    hasInput: Boolean(question && inputSeries(source, question)),
     problem: (listed.error ?? answer?.error ?? shown.error)?.message ?? layer?.error ?? "",
     playing: app.playing,
   };

@@ -7,6 +7,7 @@ import { pixelsOf } from "../draw/grid_paint.js";
 import { tileCanvas } from "../draw/paint.js";
 import { prepare } from "../draw/theme.js";
 import { place, reading } from "./view_grid.js";
+import { createBar } from "./view_legend.js";
 
 /** @typedef {import("../app.js").Model} Model */
 /** @typedef {import("../draw/scene.js").MapsScene} MapsScene */
@@ -15,30 +16,53 @@ import { place, reading } from "./view_grid.js";
 /** Height of the row of pixels of a sequence, CSS px. */
 const STRIP = 44;
 
+const DIFFERENCE = Object.freeze({
+  same: "Difference",
+  loading: "Difference",
+  different: "Difference of different inputs",
+  unknown: "Difference, inputs not known",
+});
+
 /** @param {Part} part */
 export function createPicture(part) {
   const canvas = h("canvas", { role: "img" });
   const title = h("span");
   const value = h("span", { class: "value", "aria-live": "polite" });
-  const element = h("figure", {}, h("figcaption", {}, title, value), canvas);
+  const bar = part === "difference" ? createBar() : null;
+  const caption = h("figcaption", {}, title, value);
+  const element = h("figure", {}, caption, canvas, bar?.element ?? null);
   /** @type {{scene: MapsScene, channel: number}|null} */
   let drawn = null;
 
-  canvas.addEventListener("mousemove", (event) => {
-    if (!drawn?.scene.a) return;
+  /** The pointer in the page, while it is over the picture. @type {MouseEvent|null} */
+  let pointer = null;
+
+  /** Describes what is under the pointer now. */
+  function readOut() {
+    if (!pointer || !drawn?.scene.a) {
+      say(value, "");
+      return;
+    }
     const box = canvas.getBoundingClientRect();
     const { height, width } = drawn.scene.a.planes;
     const x = Math.min(
       width - 1,
-      Math.max(0, Math.floor(((event.clientX - box.left) / box.width) * width)),
+      Math.max(0, Math.floor(((pointer.clientX - box.left) / box.width) * width)),
     );
     const y = Math.min(
       height - 1,
-      Math.max(0, Math.floor(((event.clientY - box.top) / box.height) * height)),
+      Math.max(0, Math.floor(((pointer.clientY - box.top) / box.height) * height)),
     );
     say(value, `${place(drawn.scene, y, x)}: ${reading(drawn.scene, part, drawn.channel, y, x)}`);
+  }
+  canvas.addEventListener("mousemove", (event) => {
+    pointer = event;
+    readOut();
   });
-  canvas.addEventListener("mouseleave", () => say(value, ""));
+  canvas.addEventListener("mouseleave", () => {
+    pointer = null;
+    readOut();
+  });
 
   /**
    * @param {Model} model @param {MapsScene} scene @param {number} channel
@@ -47,13 +71,16 @@ export function createPicture(part) {
   function draw(model, scene, channel, available) {
     const shown = part === "a" || scene.parts.includes(part) || (part === "b" && Boolean(scene.b));
     show(element, shown && (part !== "difference" || Boolean(scene.difference)));
-    if (element.hidden) return;
+    if (element.hidden) {
+      pointer = null;
+      return;
+    }
     drawn = { scene, channel };
     const side = part === "b" ? scene.b : scene.a;
     if (!side) return;
     const { width } = side.planes;
-    const input =
-      part === "difference" || model.state.overlay === 0 || scene.rows ? null : model.input;
+    const own = part === "b" ? (model.sides?.each[1]?.input ?? null) : model.input;
+    const input = part === "difference" || model.state.overlay === 0 || scene.rows ? null : own;
     const [wide, high] = scene.rows
       ? [available, STRIP]
       : size(scene, side.planes, input, available);
@@ -65,15 +92,22 @@ export function createPicture(part) {
     context.globalAlpha = input ? model.state.overlay / 100 : 1;
     context.drawImage(tile, 0, 0, wide, high);
     context.globalAlpha = 1;
+    const { lo, hi } = scene.differenceRanges;
+    bar?.draw(lo[channel], hi[channel], "signed", "difference");
     const question = part === "b" && scene.otherQuestion ? scene.otherQuestion : scene.question;
     say(
       title,
-      part === "difference" ? "Difference" : scene.b ? sideName(question, model.state.compare) : "",
+      part === "difference"
+        ? DIFFERENCE[model.sides?.inputs ?? "same"]
+        : scene.b
+          ? sideName(question, model.state.compare)
+          : "",
     );
     canvas.setAttribute(
       "aria-label",
       `channel ${channel}, ${title.textContent || `step ${question.step}`}`,
     );
+    readOut();
   }
   return { element, draw };
 }

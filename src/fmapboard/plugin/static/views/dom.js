@@ -97,6 +97,14 @@ export function button({ icon: name, text, label, key, press }) {
   return made;
 }
 
+/** Keys that change the step, unless a list is gone through with the keyboard. */
+export const STEP_KEY = /^(ArrowLeft|ArrowRight|Home|End)$/;
+
+/** True for a list that has the focus because it was clicked. @param {HTMLElement} element */
+export function byPointer(element) {
+  return element.matches("select") && element.dataset.pointer !== undefined;
+}
+
 /**
  * A select element; its label is for screen readers and the tooltip.
  * @template {string} T
@@ -104,17 +112,25 @@ export function button({ icon: name, text, label, key, press }) {
  */
 export function choice(label, chosen) {
   const select = h("select", { "aria-label": label });
-  let byMouse = false;
-  select.addEventListener("pointerdown", () => {
-    byMouse = true;
+  let byKeys = false;
+  select.addEventListener("keydown", (event) => {
+    if (byPointer(select) && STEP_KEY.test(event.key)) return;
+    byKeys = true;
+    delete select.dataset.pointer;
   });
-  select.addEventListener("keydown", () => {
-    byMouse = false;
+  select.addEventListener("pointerdown", () => {
+    byKeys = false;
+    select.dataset.pointer = "true";
+  });
+  select.addEventListener("blur", () => {
+    byKeys = false;
+    delete select.dataset.pointer;
   });
   select.addEventListener("change", () => {
-    if (byMouse) select.blur(); // so that arrow keys change the step again
-    byMouse = false;
     chosen(/** @type {T} */ (select.value));
+    if (byKeys) return; // whoever goes through the list with the keyboard stays in it
+    select.blur(); // so that arrow keys change the step again
+    window.setTimeout(() => select.blur(), 0); // some browsers focus it once more on closing the list
   });
   const element = h("span", { class: "choice", title: label }, select);
   return { element, select, fill: filler(select) };

@@ -2,6 +2,7 @@
 /** Finds faults in the numbers of a layer, for its badge and its strip in the list of layers. */
 
 import { percent, short } from "../draw/number_text.js";
+import { LARGE } from "../draw/palettes.js";
 import { layerChange } from "./change_text.js";
 
 /** @typedef {import("../data/answers.js").OverviewEntry} OverviewEntry */
@@ -23,59 +24,65 @@ import { layerChange } from "./change_text.js";
 
 /** @typedef {Fault & {text: string}} Health all numbers in words */
 
-const LARGE = 1e4;
 /** The bar of the change is full at 1, and short at 10 to the power of minus this. */
 const DECADES = 4;
 
-/** The most severe fault of a layer. @param {Overview} of @returns {Fault} */
-function fault(of) {
+/** The most severe fault of a layer. @param {Overview} of @param {number} whole @returns {Fault} */
+function fault(of, whole) {
   if (of.error) return { severity: 1, badge: "unreadable", kind: "unreadable" };
-  const channels = Math.max(1, of.channels);
-  if (of.nan) return { severity: 3, badge: "NaN", kind: "nonfinite" };
-  if (of.positive_infinity || of.negative_infinity) {
-    return { severity: 3, badge: "Inf", kind: "nonfinite" };
-  }
-  const dead = (of.channels_dead ?? 0) / channels;
-  if (dead >= 0.1) {
-    return { severity: dead >= 0.5 ? 2 : 1, badge: `${percent(dead)} dead`, kind: "dead" };
-  }
-  const constant = (of.channels_constant ?? 0) / channels;
-  if (constant >= 0.1) {
-    return {
-      severity: constant >= 0.5 ? 2 : 1,
-      badge: `${percent(constant)} const`,
-      kind: "constant",
-    };
-  }
-  if (Math.max(Math.abs(of.minimum), Math.abs(of.maximum)) >= LARGE) {
-    return { severity: 2, badge: "large", kind: "large" };
-  }
-  if (of.weights_unchanged_since !== null)
-    return { severity: 1, badge: "no change", kind: "still" };
-  return { severity: 0, badge: "", kind: "well" };
+  /** @type {Fault} */
+  let worst = { severity: 0, badge: "", kind: "well" };
+  for (const each of faults(of, whole)) if (each.severity > worst.severity) worst = each;
+  return worst;
 }
 
-/** @param {Overview} of @returns {Health} */
-export function health(of) {
-  if (of.error) return { ...fault(of), text: of.error };
+/**
+ * All faults of a layer; of equally severe ones, the first matters most.
+ * @param {Overview} of @param {number} whole channels of the layer @returns {Fault[]}
+ */
+function faults(of, whole) {
+  const channels = Math.max(1, of.channels);
+  const share = (/** @type {number|null} */ count) => (count ?? 0) / channels;
+  const among = of.channels < whole ? ` of ${of.channels}` : "";
+  const severity = (/** @type {number} */ part) => (part >= 0.5 ? 2 : part >= 0.1 ? 1 : 0);
+  const [dead, constant] = [share(of.channels_dead), share(of.channels_constant)];
+  const bad = of.nan || of.positive_infinity || of.negative_infinity;
+  const large = Math.max(Math.abs(of.minimum), Math.abs(of.maximum)) >= LARGE;
+  return [
+    { severity: bad ? 3 : 0, badge: of.nan ? "NaN" : "Inf", kind: "nonfinite" },
+    { severity: large ? 2 : 0, badge: "large", kind: "large" },
+    { severity: severity(dead), badge: `${percent(dead)}${among} dead`, kind: "dead" },
+    { severity: severity(constant), badge: `${percent(constant)}${among} const`, kind: "constant" },
+    { severity: of.weights_unchanged_since !== null ? 1 : 0, badge: "no change", kind: "still" },
+  ];
+}
+
+/**
+ * @param {Overview} of @param {import("../data/answers.js").Layer|undefined} layer @returns {Health}
+ */
+export function health(of, layer = undefined) {
+  const whole = layer?.channels ?? of.channels;
+  const drawn = of.channels < whole ? ` drawn channels (the layer has ${whole})` : " channels";
+  const after = layer?.activation ? ` after ${layer.activation}` : "";
+  if (of.error) return { ...fault(of, whole), text: of.error };
   const { nan, positive_infinity: positive, negative_infinity: negative } = of;
   if (nan === null || positive === null || negative === null) {
-    return { ...fault(of), text: "no statistics of feature maps were logged at this step" };
+    return { ...fault(of, whole), text: "no statistics of feature maps were logged at this step" };
   }
   const bad = nan + positive + negative;
   const text = [
     `range ${short(of.minimum)} … ${short(of.maximum)}, mean ${short(of.mean)}, std ${short(of.std)}`,
     bad
       ? `${of.counted ? "" : "at least "}${nan} NaN, ${positive} +Inf, ${negative} −Inf ` +
-        `in ${of.channels_nonfinite} of ${of.channels} channels`
+        `in ${of.channels_nonfinite} of ${of.channels}${drawn}`
       : "all values finite",
     of.dead_known
-      ? `${of.channels_dead} of ${of.channels} channels dead`
+      ? `${of.channels_dead} of ${of.channels}${drawn} dead${after}`
       : "no activation known to tell dead channels by",
     `${of.channels_constant} constant`,
     layerChange(of),
   ];
-  return { ...fault(of), text: text.join("\n") };
+  return { ...fault(of, whole), text: text.filter(Boolean).join("\n") };
 }
 
 /**

@@ -1,7 +1,7 @@
 // @ts-check
 /** Saves the view as a PNG file: all channels, with a title and their scale. */
 
-import { sideName } from "../state/compare.js";
+import { layerText, origin } from "../state/compare.js";
 import { h } from "./dom.js";
 import { paintGrid } from "../draw/grid_paint.js";
 import { short } from "../draw/number_text.js";
@@ -12,38 +12,38 @@ import { layoutFor } from "./view_grid.js";
 /** @typedef {import("../data/tab_data.js").Model} Model */
 /** @typedef {import("../draw/scene.js").KernelsScene} KernelsScene */
 /** @typedef {import("../draw/scene.js").MapsScene} MapsScene */
+/** @typedef {import("../draw/scene.js").Scene} Scene */
 
 const WIDTH = 1200;
 const HEAD = 64;
+/** Height for the input images of a comparison. */
+const NOTES = 56;
+const INPUT = 48;
+const RAMP = 200;
+const OWN = "each channel between its own extremes";
 const MAX_PIXELS = 60e6;
 
 /** Offers the file for download. @param {Model} model @returns {Promise<string>} what happened */
 export async function savePicture(model) {
-  const { scene, layer } = model;
-  if (!scene || !layer || scene.kind === "none") return "Nothing to save";
+  const { scene } = model;
+  if (!scene || scene.kind === "none") return "Nothing to save";
   const canvas =
-    scene.kind === "kernels" ? kernels(scene, title(model)) : grid(model, scene, title(model));
+    scene.kind === "kernels" ? kernels(scene, title(scene)) : grid(model, scene, title(scene));
   const blob = await new Promise((done) => canvas.toBlob(done, "image/png"));
   if (!blob) return "The picture is too large to save";
   const url = URL.createObjectURL(/** @type {Blob} */ (blob));
-  const name = `${model.state.run}_${layer.label}_step${scene.question.step}`.replace(
-    /[^\w.-]+/g,
-    "_",
-  );
+  const { run, key, step } = scene.question;
+  const name = `${run}_${layerText(key)}_step${step}`.replace(/[^\w.-]+/g, "_");
   h("a", { href: url, download: `${name}.png` }).click();
   window.setTimeout(() => URL.revokeObjectURL(url), 60000);
   return "Saved";
 }
 
-/** @param {Model} model */
-function title({ state, layer, scene }) {
-  const what = scene
-    ? `${scene.question.role.replaceAll("_", " ")}, ${sideName(scene.question, "step")}`
-    : "";
-  const other = scene?.otherQuestion
-    ? ` against ${sideName(scene.otherQuestion, state.compare)}`
-    : "";
-  return `${state.run} · ${layer?.label} · ${what}${other}`;
+/** Title of the file's picture: the layer, and where its maps stem from. @param {Scene} scene */
+function title({ question, otherQuestion, parts }) {
+  const sides = [question, ...(otherQuestion ? [otherQuestion] : [])].map(origin);
+  const only = parts[0] === "difference";
+  return `${layerText(question.key)} · ${sides.join(only ? "  −  " : "  |  ")}`;
 }
 
 /**
@@ -72,8 +72,10 @@ function grid(model, scene, text) {
     placed = layoutFor(scene, (tile /= 2), WIDTH, 0, 1);
   }
   const width = Math.max(WIDTH, Math.ceil(placed.width));
-  const { canvas, context, look } = sheet(width, HEAD + Math.ceil(placed.height), text);
-  bar(context, scene, model.state, look);
+  const head = HEAD + (model.sides ? NOTES : 0);
+  const { canvas, context, look } = sheet(width, head + Math.ceil(placed.height), text);
+  notes(context, model.sides, look);
+  bars(context, scene, model, look);
   const inner = document.createElement("canvas");
   inner.width = width;
   inner.height = Math.ceil(placed.height);
@@ -82,27 +84,66 @@ function grid(model, scene, text) {
   );
   const where = { top: 0, width, height: inner.height, ratio: 1, selected: null, hovered: null };
   paintGrid(below, scene, placed, where, { ...look, palette: model.state.colours });
-  context.drawImage(inner, 0, HEAD);
+  context.drawImage(inner, 0, head);
   return canvas;
 }
 
 /**
+ * A colour bar for the maps and one for the difference, as far as they are drawn.
  * @param {CanvasRenderingContext2D} context @param {MapsScene} scene
- * @param {import("../state/state.js").State} state @param {ReturnType<typeof theme>} look
+ * @param {Model} model @param {ReturnType<typeof theme>} look
  */
-function bar(context, scene, state, look) {
-  const only = scene.parts[0] === "difference";
-  ramp(only ? "signed" : state.colours, 200).forEach((colour, i) => {
+function bars(context, scene, { state, sides }, look) {
+  const locked = state.locked ? ", over all steps" : "";
+  let left = 10;
+  if (scene.parts.includes("a")) {
+    const { lo, hi } = scene.ranges;
+    const own = scene.b ? "each channel between the extremes of both maps" : OWN;
+    const range = scene.wholeLayer ? `${short(lo[0])} … ${short(hi[0])}` : own;
+    left += bar(context, left, state.colours, `${range}${locked}`, look);
+  }
+  if (!scene.parts.includes("difference")) return;
+  const { lo, hi } = scene.differenceRanges;
+  const range =
+    state.scale === "layer"
+      ? `${short(lo[0])} … ${short(hi[0])}`
+      : "each channel between ± its largest difference";
+  const mixed = sides?.inputs === "different" ? ", of different inputs" : "";
+  bar(context, left, "signed", `difference${mixed}: ${range}`, look);
+}
+
+/**
+ * @param {CanvasRenderingContext2D} context @param {number} left px @param {string} palette
+ * @param {string} text @param {ReturnType<typeof theme>} look @returns {number} its width, px
+ */
+function bar(context, left, palette, text, look) {
+  ramp(palette, RAMP).forEach((colour, i) => {
     context.fillStyle = css(colour);
-    context.fillRect(10 + i, 34, 1, 10);
+    context.fillRect(left + i, 34, 1, 10);
   });
-  const { lo, hi } = only ? scene.differenceRanges : scene.ranges;
-  const each = !scene.wholeLayer
-    ? "each channel between its own extremes"
-    : `${short(lo[0])} … ${short(hi[0])}`;
   context.fillStyle = look.muted;
   context.font = look.font;
-  context.fillText(`${each}${state.locked ? ", over all steps" : ""}`, 220, 43);
+  context.fillText(text, left + RAMP + 10, 43);
+  return RAMP + 40 + context.measureText(text).width;
+}
+
+/**
+ * The input images of both sides, and what differs between the sides.
+ * @param {CanvasRenderingContext2D} context @param {Model["sides"]} sides
+ * @param {ReturnType<typeof theme>} look
+ */
+function notes(context, sides, look) {
+  let left = 10;
+  for (const { input } of sides?.each ?? []) {
+    if (!input) continue;
+    const wide = (INPUT * input.width) / input.height;
+    context.drawImage(input, left, HEAD - 8, wide, INPUT);
+    left += wide + 10;
+  }
+  context.fillStyle = look.text;
+  context.font = look.font;
+  const said = sides?.notes ?? [];
+  said.forEach((note, i) => context.fillText(note, left, HEAD + 4 + 14 * i, WIDTH - left - 10));
 }
 
 /** @param {KernelsScene} scene @param {string} text */

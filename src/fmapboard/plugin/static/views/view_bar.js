@@ -25,10 +25,10 @@ export function createBarView(app) {
     type: "button",
     class: "toggle",
     text: "Live",
-    title: "Look for new steps every 10 seconds",
+    title: "Look for new steps every 10 seconds; on by itself while the run is being written",
     on: {
       click: () => {
-        app.live = !app.live;
+        app.renewal.liveChosen = !app.renewal.live;
         app.reload();
       },
     },

@@ -119,7 +119,12 @@ export function createChannel(app) {
     const width = element.clientWidth - 24;
     for (const each of pictures) each.draw(model, scene, channel, width);
     profile.draw(scene, channel, width);
-    bar.draw(scene.ranges.lo[channel], scene.ranges.hi[channel], state.colours, "");
+    bar.draw(
+      scene.ranges.lo[channel],
+      scene.ranges.hi[channel],
+      state.colours,
+      scene.b ? "both maps" : "",
+    );
     show(overlay, model.hasInput && !scene.rows); // a sequence cannot be laid over an image
     over.setAttribute("aria-pressed", String(state.overlay > 0));
     show(opacity, state.overlay > 0);
@@ -183,16 +188,19 @@ const ROWS = /** @type {[string, string][]} */ ([
  */
 function numbersTable(table, scene, channel, kind) {
   const sides = [{ maps: scene.maps, question: scene.question }];
-  if (scene.otherMaps && scene.otherQuestion) {
+  // The numbers are of the whole batch: two samples share them.
+  if (scene.otherMaps && scene.otherQuestion && kind !== "sample") {
     sides.push({ maps: scene.otherMaps, question: scene.otherQuestion });
   }
   const rows = [];
-  if (sides.length > 1) {
+  if (sides.length === 1) {
+    rows.push(h("tr", {}, h("th"), h("th", { scope: "col", text: "whole batch" })));
+  } else {
     rows.push(
       h(
         "tr",
         {},
-        h("th"),
+        h("th", { text: "whole batch" }),
         ...sides.map((side) => h("th", { scope: "col", text: sideName(side.question, kind) })),
       ),
     );
@@ -218,7 +226,12 @@ function numbersTable(table, scene, channel, kind) {
     const of = flags(maps, question.role, channel);
     const bad = of.nan + of.positive + of.negative > 0;
     return (
-      [bad && "not finite", of.dead && "dead", of.constant && "constant"]
+      [
+        bad && "not finite",
+        of.large && "large",
+        of.dead && (of.after ? `dead after its ${of.after}` : "dead"),
+        of.constant && "constant",
+      ]
         .filter(Boolean)
         .join(", ") || "well"
     );

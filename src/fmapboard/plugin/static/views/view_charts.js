@@ -89,7 +89,7 @@ export function createCharts(app) {
     const drawn = [
       histograms(histogram, which, numbers, state.histogram, at),
       norms(norm, numbers, at),
-      shares(share, model.history, at),
+      shares(share, model.history, layer.channels, at),
       ranges(range, model.history, at),
     ];
     show(nothing, Boolean(numbers) && !drawn.some(Boolean));
@@ -167,9 +167,10 @@ function norms(of, numbers, at) {
 
 /**
  * Shares of dead, constant and non-finite channels.
- * @param {Chart} of @param {History|null} history @param {At} at
+ * @param {Chart} of @param {History|null} history @param {number} whole channels of the layer
+ * @param {At} at
  */
-function shares(of, history, at) {
+function shares(of, history, whole, at) {
   const role = "feature_maps";
   const found = ["dead", "constant", "nonfinite"].flatMap((name) => {
     const values = history ? shareOf(history, `${role}.${name}`) : [];
@@ -182,12 +183,15 @@ function shares(of, history, at) {
   show(of.canvas, any);
   const now = (/** @type {number[]} */ values) =>
     Math.round(100 * valueAtStep(values, history.steps, at.step));
+  const drawn = history.arrays[`${role}.mean`]?.shape[1] ?? whole;
+  const among = drawn < whole ? ` of ${drawn} drawn` : "";
   say(
     of.value,
     any
       ? found
           .map(
-            ({ name, values }) => `${name === "nonfinite" ? "not finite" : name} ${now(values)} %`,
+            ({ name, values }) =>
+              `${name === "nonfinite" ? "not finite" : name} ${now(values)} %${among}`,
           )
           .join(" · ")
       : "none at any step",

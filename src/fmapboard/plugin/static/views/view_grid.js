@@ -1,13 +1,14 @@
 // @ts-check
 /** Draws all channels of a layer, or its kernels, on a canvas as large as the visible part. */
 
+import { layerText, origin } from "../state/compare.js";
 import { h, say, show } from "./dom.js";
+import { faultOf, rangeText } from "../draw/captions.js";
 import { paintGrid } from "../draw/grid_paint.js";
 import { ROW_SHARE, corner, hit, layout } from "../draw/tile_layout.js";
 import { valueAt } from "../data/decode.js";
 import { short } from "../draw/number_text.js";
 import { LEGEND } from "../draw/palettes.js";
-import { flags, loudest } from "../draw/scene.js";
 import { prepare, theme } from "../draw/theme.js";
 
 /** @typedef {import("../app.js").App} App */
@@ -15,6 +16,7 @@ import { prepare, theme } from "../draw/theme.js";
 /** @typedef {import("../draw/scene.js").KernelsScene} KernelsScene */
 /** @typedef {import("../draw/scene.js").MapsScene} MapsScene */
 /** @typedef {import("../draw/scene.js").Part} Part */
+/** @typedef {import("../draw/value_scale.js").Side} Side */
 
 /** Minimum side of one kernel weight, device px; a picture larger than the window scrolls. */
 const KERNEL_PX = 3;
@@ -36,7 +38,8 @@ export function createGrid(app) {
   );
   const note = h("p", { class: "note", role: "status" });
   const status = h("div", { class: "status", "aria-live": "polite" });
-  const element = h("div", { class: "grid-room" }, note, scroller, status);
+  const loading = h("p", { class: "loading", role: "status", hidden: true });
+  const element = h("div", { class: "grid-room" }, note, scroller, loading, status);
   /** @type {import("../draw/tile_layout.js").Layout|null} */
   let placed = null;
   /** @type {Model|null} */
@@ -107,27 +110,42 @@ export function createGrid(app) {
     );
   }
 
-  scroller.addEventListener("scroll", paint, { passive: true });
+  const scrolled = () => {
+    paint();
+    readOut();
+  };
+  scroller.addEventListener("scroll", scrolled, { passive: true });
   canvas.addEventListener("click", (event) => {
     const at = under(event);
     if (at && drawn?.scene) app.update({ channel: drawn.scene.order[at.cell] });
   });
-  canvas.addEventListener("mousemove", (event) => {
-    const at = under(event);
+  /** The pointer in the page, while it is over the grid. @type {MouseEvent|null} */
+  let pointer = null;
+
+  /** Describes what is under the pointer now; without a pointer, the selected channel. */
+  function readOut() {
     const scene = drawn?.scene?.kind === "maps" ? drawn.scene : null;
+    const at = pointer && scene ? under(pointer) : null;
     const channel = at && scene ? scene.order[at.cell] : null;
+    const chosen = app.state.channel;
     canvas.style.cursor = at ? "pointer" : "default";
-    say(status, at && scene ? describe(scene, at) : "");
-    if (channel !== hovered) {
-      hovered = channel;
-      app.hover(channel);
-      requestAnimationFrame(paint);
-    }
+    if (scene && at) say(status, describe(scene, at));
+    else if (scene && chosen !== null && chosen < scene.channels)
+      say(status, spoken(scene, chosen));
+    else say(status, "");
+    if (channel === hovered) return;
+    hovered = channel;
+    app.hover(channel);
+    requestAnimationFrame(paint);
+  }
+
+  canvas.addEventListener("mousemove", (event) => {
+    pointer = event;
+    readOut();
   });
   canvas.addEventListener("mouseleave", () => {
-    hovered = null;
-    app.hover(null);
-    paint();
+    pointer = null;
+    readOut();
   });
 
   /**
@@ -164,23 +182,29 @@ export function createGrid(app) {
     const why = model.problem || scene?.why || "";
     say(note, why);
     show(note, Boolean(why));
-    element.classList.toggle("stale", model.stale);
     paint();
     const key = `${model.state.layer}/${model.state.channel}/${model.state.sort}`;
     if (key !== shownChannel) {
       shownChannel = key;
       reveal();
       paint();
-      if (scene?.kind === "maps" && model.state.channel !== null) {
-        say(status, spoken(scene, model.state.channel));
-      }
     }
+    readOut();
+    mark(model);
+  }
+
+  /** Says what is still shown while something else is being loaded. @param {Model} model */
+  function mark({ stale, scene }) {
+    show(loading, stale && Boolean(scene));
+    if (!stale || !scene) return;
+    const { question } = scene;
+    say(loading, `Loading. Still shown: ${layerText(question.key)} · ${origin(question)}`);
   }
   const shownTile = () => {
     if (placed?.rows) return placed.tileHeight * ROW_SHARE;
     return placed ? Math.max(placed.tileWidth, placed.tileHeight) : 64;
   };
-  return { element, scroller, draw, move, paint, shownTile };
+  return { element, scroller, draw, mark, move, paint, shownTile };
 }
 
 /**
@@ -202,10 +226,10 @@ export function layoutFor(scene, tile, available, windowHeight, ratio) {
   });
 }
 
-/** Describes a channel. @param {MapsScene} scene @param {number} channel */
-function spoken(scene, channel) {
-  const fault = loudest(flags(scene.maps, scene.question.role, channel));
-  const range = scene.a ? `${short(scene.a.lo[channel])} … ${short(scene.a.hi[channel])}` : "";
+/** Describes a channel. @param {MapsScene} scene @param {number} channel @param {Part} part */
+function spoken(scene, channel, part = scene.parts[0]) {
+  const fault = faultOf(scene, part, channel);
+  const range = rangeText(scene, part, channel);
   return `channel ${channel} · ${range}${fault ? ` · ${fault.word}` : ""}`;
 }
 
@@ -217,10 +241,15 @@ function describe(scene, at) {
   const channel = scene.order[at.cell];
   const part = scene.parts[at.part];
   const side = part === "b" ? scene.b : scene.a;
-  if (at.u === null || at.v === null || !side) return spoken(scene, channel);
+  if (at.u === null || at.v === null || !side) return spoken(scene, channel, part);
   const y = Math.floor(at.v * side.planes.height);
   const x = Math.floor(at.u * side.planes.width);
   return `channel ${channel} · ${place(scene, y, x)} · ${reading(scene, part, channel, y, x)}`;
+}
+
+/** Uncertainty of a side's values. @param {Side} side @param {number} channel */
+function unitOf({ planes, lo, hi }, channel) {
+  return ((hi[channel] - lo[channel]) / 255) * planes.coarse;
 }
 
 /** Describes a position in a map. @param {MapsScene} scene @param {number} y @param {number} x */
@@ -239,9 +268,12 @@ export function reading(scene, part, channel, y, x) {
   if (part === "difference" && scene.difference) {
     const { height, width, values } = scene.difference;
     const value = values[(channel * height + y) * width + x];
-    return Number.isNaN(value)
-      ? "not finite on at least one side"
-      : `difference ${short(value, 4)}`;
+    if (Number.isNaN(value)) return "not finite on at least one side";
+    const unit = [scene.a, scene.b].reduce(
+      (sum, each) => sum + (each ? unitOf(each, channel) : 0),
+      0,
+    );
+    return `difference ${short(value, 4)}${unit > 0 ? ` ± ${short(unit, 2)}` : ""}`;
   }
   const side = part === "b" ? scene.b : scene.a;
   if (!side) return "";

@@ -14,6 +14,7 @@ import { TILES } from "../state/state.js";
 /** @typedef {import("../state/state.js").Comparison} Comparison */
 /** @typedef {import("../state/state.js").Palette} Palette */
 /** @typedef {import("../state/state.js").Sort} Sort */
+/** @typedef {import("../state/state.js").State} State */
 
 const ROLES = /** @type {[Role, string][]} */ (Object.entries(ROLE_NAMES));
 const COMPARE = /** @type {[Comparison, string][]} */ ([
@@ -204,15 +205,25 @@ function createCompare(app) {
 }
 
 /**
- * Options of the second select.
+ * Options of the second select: all but the side that is shown anyway, and what is selected now.
  * @param {Comparison} kind @param {Model} model @returns {[string, string][]}
  */
-function others(kind, { layer, runs }) {
-  if (kind === "run") return runs.map(({ run }) => [run, run || "."]);
-  if (!layer) return [];
-  if (kind === "step") return layer.steps.map((step) => [String(step), `step ${stepText(step)}`]);
-  if (kind === "sample") {
-    return Array.from({ length: layer.samples }, (_, k) => [String(k), `sample ${k}`]);
-  }
-  return ROLES.filter(([id]) => id !== "kernels" && layer.roles.includes(id));
+function others(kind, { layer, runs, state, steps }) {
+  const shown = kind === "step" ? String(steps[indexOf(steps, state.step)]) : mainOf(kind, state);
+  /** @type {[string, string][]} */
+  let all = [];
+  if (kind === "run") all = runs.map(({ run }) => [run, run || "."]);
+  else if (kind === "step") {
+    all = (layer?.steps ?? []).map((step) => [String(step), `step ${stepText(step)}`]);
+  } else if (kind === "sample") {
+    all = Array.from({ length: layer?.samples ?? 0 }, (_, k) => [String(k), `sample ${k}`]);
+  } else all = ROLES.filter(([id]) => id !== "kernels" && layer?.roles.includes(id));
+  const offered = all.filter(([id]) => id !== shown || id === state.other);
+  const known = offered.some(([id]) => id === state.other);
+  return known ? offered : [[state.other, `${state.other} (not here)`], ...offered];
+}
+
+/** What the main side is in a kind of comparison. @param {Comparison} kind @param {State} state */
+function mainOf(kind, state) {
+  return kind === "off" ? "" : String(state[kind]);
 }

@@ -84,6 +84,12 @@ export function createLayers(app) {
     if (to) app.update({ layer: to.id });
   }
 
+  /** Fades states that are still of another step. @param {Model} model */
+  function age({ overviewIsOld }) {
+    list.classList.toggle("old", overviewIsOld);
+    list.title = overviewIsOld ? "The states are those of another step: loading" : "";
+  }
+
   /** @param {Model} model */
   function draw(model) {
     const { state, overview } = model;
@@ -91,12 +97,13 @@ export function createLayers(app) {
       filter.value = state.filter;
     }
     grouping.draw(state.group);
-    const flagged = model.layers.filter((layer) => severity(overview, layer.key) > 0);
+    age(model);
+    const flagged = model.layers.filter((layer) => severity(overview, layer) > 0);
     say(sick, `${flagged.length} flagged`);
     sick.setAttribute("aria-pressed", String(state.sick));
     sick.classList.toggle("any", flagged.length > 0);
     sick.title =
-      "Show only layers with dead channels, values that are not finite, or unchanged weights";
+      "Show only layers with values that are not finite or large, with dead or constant channels, or with unchanged weights";
     const among = (state.sick ? flagged : model.layers).filter((layer) =>
       matches(layer, state.filter),
     );
@@ -132,13 +139,13 @@ export function createLayers(app) {
       }
     }
   }
-  return { element, list, filter, draw, move, fold };
+  return { element, list, filter, age, draw, move, fold };
 }
 
-/** @param {Overviews} overview @param {string} key */
-function severity(overview, key) {
-  const of = overview.get(key);
-  return of ? health(of).severity : 0;
+/** @param {Overviews} overview @param {import("../data/answers.js").Layer} layer */
+function severity(overview, layer) {
+  const of = overview.get(layer.key);
+  return of ? health(of, layer).severity : 0;
 }
 
 /** @param {Row} row @param {number} index @param {boolean} isFolded @returns {Drawn} */
@@ -177,7 +184,7 @@ function createRow(row, index, isFolded) {
 
 /** @param {HTMLElement} sum @param {Row} row @param {Overviews} overview */
 function paintGroup(sum, row, overview) {
-  const worst = Math.max(0, ...row.layers.map((layer) => severity(overview, layer.key)));
+  const worst = Math.max(0, ...row.layers.map((layer) => severity(overview, layer)));
   sum.dataset.severity = String(worst);
   say(sum, String(row.layers.length));
 }
@@ -207,7 +214,7 @@ function paintLayer(element, badge, bar, layer, overview) {
   const shape = layer.kernel_shape ? ` ${layer.kernel_shape.join("×")}` : "";
   const title = `${layer.label}\n${layer.type}${shape}, ${layer.channels} channels`;
   const of = overview.get(layer.key);
-  const said = of ? health(of) : null;
+  const said = of ? health(of, layer) : null;
   element.title = said && of ? `${title}\nstep ${of.step}\n${said.text}` : title;
   element.setAttribute("aria-label", `${layer.label}, ${said ? said.badge || "well" : "loading"}`);
   element.dataset.severity = String(said?.severity ?? 0);

@@ -3,11 +3,19 @@
 
 import { sideName } from "../state/compare.js";
 import { h, say, show } from "./dom.js";
-import { short, ticks } from "../draw/number_text.js";
-import { LEGEND, MARK_COLOURS, css, ramp } from "../draw/palettes.js";
+import { short, ticks, whole } from "../draw/number_text.js";
+import { FAULT_COLOURS, LARGE, LEGEND, MARK, MARK_COLOURS, css, ramp } from "../draw/palettes.js";
 
 const INPUTS_DOWN = "a row per input, a column per output";
 const OUTPUTS_DOWN = "a row per output, a column per input";
+
+/** What a title of a difference says of the inputs of its sides. */
+const INPUTS = Object.freeze({
+  same: "",
+  loading: "",
+  different: ", different inputs",
+  unknown: ", inputs not known",
+});
 
 /** A CSS gradient of a palette. @param {string} name */
 export function gradient(name) {
@@ -51,14 +59,27 @@ export function createBar() {
 export function createLegend() {
   const main = createBar();
   const between = createBar();
+  /** @type {HTMLElement|null} */
+  let deadText = null;
+  const edge = h("i", { class: "edge" });
+  edge.style.borderColor = FAULT_COLOURS.large;
+  const large = h(
+    "li",
+    { title: `a magnitude of ${whole(LARGE)} or more` },
+    edge,
+    h("span", { text: "large" }),
+  );
   const marks = h(
     "ul",
     { class: "marks", "aria-label": "What is no value" },
     ...LEGEND.map(({ code, name, what }) => {
       const swatch = h("i");
       swatch.style.background = css(MARK_COLOURS[code]);
-      return h("li", { title: what }, swatch, h("span", { text: name }));
+      const said = h("span", { text: name });
+      if (code === MARK.DEAD) deadText = said;
+      return h("li", { title: what }, swatch, said);
     }),
+    large,
   );
   const element = h("div", { class: "legend" }, main.element, between.element, marks);
 
@@ -70,6 +91,8 @@ export function createLegend() {
     show(between.element, Boolean(maps?.parts.includes("difference")));
     if (scene?.kind === "kernels") kernels(scene);
     if (!maps) return;
+    const follower = maps.question.role === "feature_maps" && maps.maps.header.activation;
+    if (deadText) say(deadText, follower ? `dead after its ${follower.type}: 0 there` : "dead");
     const c = hovered ?? state.channel ?? maps.order[0] ?? 0;
     const whose = maps.wholeLayer ? "whole layer" : `channel ${c}`;
     const where = `${whose}${state.locked ? ", all steps" : ""}`;
@@ -80,7 +103,7 @@ export function createLegend() {
         maps.differenceRanges.lo[c],
         maps.differenceRanges.hi[c],
         "signed",
-        `${pair}, ${whose}`,
+        `${pair}, ${state.scale === "layer" ? "whole layer" : `channel ${c}`}${INPUTS[model.sides?.inputs ?? "same"]}`,
       );
     }
   }

@@ -1,0 +1,70 @@
+// @ts-check
+/** A line that says where the first non-finite value of the run was found, and leads there. */
+
+import { layerText } from "../state/compare.js";
+import { indexOf } from "../state/steps.js";
+import { stepText } from "../draw/number_text.js";
+import { h, say, show } from "./dom.js";
+
+/** @typedef {import("../data/answers.js").FirstNonfinite} FirstNonfinite */
+/** @typedef {import("../data/answers.js").Layer} Layer */
+
+/**
+ * The layer with pictures that is nearest to a measured one: itself, the one before its activation,
+ * or the last one with the longest common beginning of its name.
+ * @param {Layer[]} layers in network order @param {FirstNonfinite} first
+ */
+export function nearestLayer(layers, { name, label }) {
+  const own = layers.filter((each) => (each.name ?? "") === name);
+  if (label === null) return undefined;
+  const exact =
+    own.find((each) => each.label === label) ?? own.find((each) => each.activation === label);
+  if (exact) return exact;
+  const parts = label.split(".");
+  const shared = (/** @type {Layer} */ each) => {
+    const other = each.label.split(".");
+    const end = parts.findIndex((part, i) => part !== other[i]);
+    return end < 0 ? parts.length : end;
+  };
+  const most = Math.max(0, ...own.map(shared));
+  return most > 0 ? own.findLast((each) => shared(each) === most) : undefined;
+}
+
+/** The first kept step that is not before another; the last if there is none. @param {number[]} steps @param {number} step */
+export function keptFrom(steps, step) {
+  return steps.find((each) => each >= step) ?? steps[steps.length - 1];
+}
+
+/** @param {import("../app.js").App} app */
+export function createFirstFault(app) {
+  const text = h("span");
+  /** @type {{step: number, layer: string}|null} */
+  let target = null;
+  const go = h("button", {
+    type: "button",
+    text: "Show it",
+    on: { click: () => target && app.update(target) },
+  });
+  const element = h("p", { class: "first-fault", role: "status", hidden: true }, text, go);
+
+  /** @param {import("../data/tab_data.js").Model} model */
+  function draw({ timeline, layers, steps, state }) {
+    const first = timeline?.first_nonfinite ?? null;
+    show(element, Boolean(first && steps.length));
+    if (!first || !steps.length) return;
+    say(text, `Step ${stepText(first.step)}: ${first.text}`);
+    const step = keptFrom(steps, first.step);
+    const layer = nearestLayer(layers, first);
+    target = { step, layer: layer?.key ?? state.layer };
+    const other = layer && layer.label !== first.label;
+    const where = [
+      step === first.step ? `step ${stepText(step)}` : `step ${stepText(step)}, the next kept one`,
+      other ? `${layerText(layer.key)}, the nearest drawn layer` : "",
+      !layer && first.label !== null ? "which has no picture of that layer" : "",
+    ];
+    say(go, `Show ${where.filter(Boolean).join(", ")}`);
+    const there = steps[indexOf(steps, state.step)] === step && state.layer === target.layer;
+    show(go, !there);
+  }
+  return { element, draw };
+}

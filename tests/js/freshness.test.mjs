@@ -1,0 +1,53 @@
+// @ts-check
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { asOf, isFresh } from "../../src/fmapboard/plugin/static/state/freshness.js";
+import { along } from "../../src/fmapboard/plugin/static/views/step_marks.js";
+import {
+  keptFrom,
+  nearestLayer,
+} from "../../src/fmapboard/plugin/static/views/view_first_fault.js";
+import { LAYER } from "./fixtures.mjs";
+
+test("a run is fresh for ten minutes, and longer if it logs rarely", () => {
+  const layers = [{ ...LAYER, steps: [0, 1], wall_times: [1000, 1060], steps_written: 2 }];
+  assert.equal(isFresh(layers, 1060 + 599), true);
+  assert.equal(isFresh(layers, 1060 + 601), false);
+  const rarely = [{ ...LAYER, steps: [0, 1], wall_times: [0, 3600], steps_written: 2 }];
+  assert.equal(isFresh(rarely, 3600 + 3 * 3600 - 1), true);
+  assert.equal(isFresh(rarely, 3600 + 3 * 3600 + 1), false);
+  assert.equal(isFresh([], 0), false);
+});
+
+test("an old list of steps says when it was made", () => {
+  assert.equal(asOf(null, true, 0), "");
+  assert.equal(asOf(1e6, true, 1e6 + 20000), "");
+  assert.match(asOf(1e6, true, 1e6 + 40000), /^ as of \d\d:\d\d:\d\d$/);
+  assert.match(asOf(1e6, false, 1e6), /^ as of /);
+});
+
+test("a step that is not kept lies between its kept neighbours", () => {
+  assert.equal(along([0, 10, 20], 10), 0.5);
+  assert.equal(along([0, 10, 20], 15), 0.75);
+  assert.equal(along([0, 10, 20], 30), 1);
+  assert.equal(along([5, 10], 0), 0);
+  assert.equal(keptFrom([0, 10, 20], 12), 20);
+  assert.equal(keptFrom([0, 10], 12), 10);
+});
+
+test("a layer without pictures leads to the one before it, or the last of its block", () => {
+  const named = (/** @type {string} */ label, /** @type {string|null} */ activation = null) => ({
+    ...LAYER,
+    key: label,
+    label,
+    activation,
+  });
+  const layers = [named("layer4.0.conv1", "layer4.0.relu"), named("layer4.0.conv2"), named("fc")];
+  const first = (/** @type {string|null} */ label) =>
+    nearestLayer(layers, { step: 0, text: "", name: "", label })?.key;
+  assert.equal(first("fc"), "fc");
+  assert.equal(first("layer4.0.relu"), "layer4.0.conv1");
+  assert.equal(first("layer4.0.relu.call2"), "layer4.0.conv2");
+  assert.equal(first("other"), undefined);
+  assert.equal(first(null), undefined);
+});

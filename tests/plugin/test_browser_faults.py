@@ -1,0 +1,115 @@
+"""Faults of a run in a real browser: which state is shown, where it began, what it means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from browser_visitor import Person
+from faulty_runs import INFINITE_AT, LARGE_FROM, STEPS
+from tab_client import open_tab
+
+MAGENTA, RED, ORANGE = (255, 0, 255), (198, 40, 40), (255, 128, 0)
+
+
+@pytest.fixture(scope="module")
+def faulty(serve: Callable[[Path], str], faulty_runs: Path) -> str:
+    return serve(faulty_runs)
+
+
+def visit_layer(visit: Callable[..., Person], address: str, layer: str, **state: object) -> Person:
+    person = visit(address, width=1366, run="faulty", layer=f"fmapboard/{layer}", **state)
+    person.settle()
+    return person
+
+
+def marks(person: Person, y: int) -> dict[int, tuple[int, int, int]]:
+    """Step -> colour of the mark below the slider, at a height of the canvas in px."""
+    pixels = person.frame.evaluate(
+        """([y, count]) => { const c = document.querySelector(".step-marks");
+        return [...Array(count).keys()].map((i) => [...c.getContext("2d").getImageData(
+          Math.round(8 + i / (count - 1) * (c.width - 16)), y, 1, 1).data]); }""",
+        [y, len(STEPS)],
+    )
+    return {s: tuple(p[:3]) for s, p in zip(STEPS, pixels, strict=True) if p[3] == 255}
+
+
+def test_large_values_take_precedence_over_a_minor_share_of_dead_channels(
+    faulty: str, visit: Callable[..., Person]
+) -> None:
+    person = visit_layer(visit, faulty, "big", step=0)
+    badge = person.see(".layer:has(.name:text-is('big')) .badge")
+    person.wait("document.querySelector('.layer .badge').textContent === '33 % dead'")
+    person = visit_layer(visit, faulty, "big", step=LARGE_FROM, channel=3)
+    badge = person.see(".layer:has(.name:text-is('big')) .badge")
+    person.wait("document.querySelector('.layer .badge').textContent === 'large'")
+    assert badge.text_content() == "large"
+    assert person.see(".layer[data-severity='2'] .name").first.text_content() == "big"
+    assert person.see(".numbers tr").last.text_content() == "Statelarge"
+
+
+def test_large_values_have_a_mark_at_the_steps_they_began_at(
+    faulty: str, visit: Callable[..., Person]
+) -> None:
+    person = visit_layer(visit, faulty, "big")
+    own = marks(person, 1)
+    before = [step for step in STEPS if step < LARGE_FROM]
+    assert {step: own[step] for step in before} == dict.fromkeys(before, ORANGE)
+    assert {own[step] for step in STEPS if step >= LARGE_FROM} == {RED}
+
+
+def test_marks_of_the_whole_network_are_below_the_taller_ones_of_the_layer(
+    faulty: str, visit: Callable[..., Person]
+) -> None:
+    person = visit_layer(visit, faulty, "many")
+    assert set(marks(person, 1).values()) == {ORANGE}  # of the layer: dead
+    below = marks(person, 8)
+    assert {below[step] for step in STEPS if step < LARGE_FROM} == {ORANGE}
+    assert {below[step] for step in STEPS if LARGE_FROM <= step < INFINITE_AT} == {RED}
+    assert {below[step] for step in STEPS if step >= INFINITE_AT} == {MAGENTA}
+    network = person.see(".step-marks").get_attribute("aria-label")
+    assert "step 0: dead in" in network
+    assert f"step {LARGE_FROM}: large in big" in network
+
+
+def test_the_first_bad_value_of_a_layer_without_pictures_is_said_and_leads_there(
+    faulty: str, visit: Callable[..., Person]
+) -> None:
+    person = visit_layer(visit, faulty, "many", step=0)
+    said = person.see(".first-fault > span").text_content()
+    assert said.startswith(f"Step {INFINITE_AT}: first non-finite values: ")
+    assert "+Inf" in said
+    assert said.endswith("in the activations of layer act (ReLU, call 2)")
+    person.see(".first-fault button").click()
+    person.drawn(INFINITE_AT)
+    assert f"p.feature_maps.step={INFINITE_AT}" in person.page.url
+
+
+def test_the_timeline_names_the_most_severe_fault_of_each_step(faulty_runs: Path) -> None:
+    answer = open_tab(faulty_runs).ask("data/timeline", run="faulty")
+    kinds = {fault["step"]: (fault["kind"], fault["layer"]) for fault in answer["faults"]}
+    expected = {step: ("nonfinite", "act.call2") for step in STEPS if step >= INFINITE_AT}
+    assert {step: kinds[step] for step in expected} == expected
+    large = [step for step in STEPS if LARGE_FROM <= step < INFINITE_AT]
+    assert {kinds[step] for step in large} == {("large", "big")}
+    assert {kinds[step][0] for step in STEPS if step < LARGE_FROM} == {"dead"}
+    assert set(answer["kinds"]) == {"nonfinite", "dead", "constant", "large"}
+    assert answer["first_nonfinite"]["step"] == INFINITE_AT
+    assert answer["first_nonfinite"]["label"] == "act.call2"
+
+
+def test_dead_says_after_which_activation_and_of_how_many_channels(
+    faulty: str, visit: Callable[..., Person]
+) -> None:
+    person = visit_layer(visit, faulty, "many", step=9, channel=2)
+    person.wait("[...document.querySelectorAll('.badge')].some((b) => b.textContent)")
+    row = person.see(".layer:has(.name:text-is('many'))")
+    assert row.locator(".badge").text_content() == "94 % of 64 dead"
+    assert "60 of 64 drawn channels (the layer has 80) dead after last" in row.get_attribute(
+        "title"
+    )
+    assert person.see(".numbers tr").last.text_content() == "Statedead after its ReLU"
+    assert "dead after its ReLU: 0 there" in person.see(".marks").text_content()
+    share = person.see(".charts section:has(h3:has-text('channels')) .value").text_content()
+    assert "dead 94 % of 64 drawn" in share
