@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from device_trace import Trace
 from device_workloads import EVERYTHING, WORKLOADS
+from traced_fused import counted_fused_kernels
 
 MARGIN = 1.1
 LAUNCHES_PER_TENSOR = 8
@@ -18,6 +19,8 @@ LAUNCHES = 800
 """Of a step with default options, for any of these models."""
 READS = 3.5
 """Bytes read and written, as a multiple of the bytes of the watched tensors."""
+FUSED_LAUNCHES, FUSED_READS = 250, 1.3
+"""The same of a step with the fused kernels."""
 PEAK = 100e6
 """Bytes of extra device memory."""
 
@@ -55,3 +58,19 @@ def test_the_launches_do_not_depend_on_the_batch(options: dict[str, Any]) -> Non
     smaller = type(workload)(workload.make, (8, 3, 32, 32)).trace(**options)
     assert larger.launches == smaller.launches
     assert larger.to_host <= 1.5 * smaller.to_host
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_a_step_with_the_fused_kernels_is_within_their_budgets(name: str) -> None:
+    """The kernels do not run: their launches are counted, and each of their tensors once."""
+    with counted_fused_kernels() as counts:
+        trace = WORKLOADS[name].trace()
+    assert counts.failures == []
+    watched, drawn = counts.launches["statistics"], counts.launches["tiles"]
+    assert (watched, drawn > 0) == (len(trace.watched), True)
+    assert watched + drawn + trace.launches <= MARGIN * FUSED_LAUNCHES, trace.by_op()
+    # The gradients of all parameters are read too, for their norms: 0.8 GB in ConvNeXt-L.
+    moved = sum(op.nbytes for op in trace.ops if op.module != "measure.norms") + counts.nbytes
+    assert moved <= MARGIN * FUSED_READS * sum(trace.watched)
+    assert trace.peak <= MARGIN * PEAK
+    assert trace.waits == []

@@ -1,7 +1,7 @@
 """Copies the tensors of one logged step to the host without blocking the training thread.
 
 The tensors of one device are packed into a single one on the stream on which training runs; of a
-step of more than 32 MB, only the small ones. A stream of fmapboard's own copies it, and the others,
+step of more than 32 MB, not the largest. A stream of fmapboard's own copies it, and the others,
 to pinned memory while training goes on; the worker thread waits for an event. This holds for every
 accelerator whose ``torch.get_device_module`` has streams: CUDA, ROCm (which calls itself CUDA),
 XPU. On MPS, on accelerators without streams, and if pinned memory cannot be allocated, everything
@@ -30,10 +30,10 @@ _REFUSALS_UNTIL_PAGEABLE = 3
 """After this many failed allocations in a row, pinned memory is not tried any more."""
 
 _MOST_PACKED = 2**25
-"""Up to this many bytes, all tensors are packed, which takes their memory twice."""
+"""At most this many bytes are packed, which takes their memory twice, or all small tensors."""
 
 _LARGE = 2**18
-"""Beyond it, tensors of at least this many bytes are copied as they are."""
+"""The largest tensors beyond it are copied as they are, if they have at least this many bytes."""
 
 _ALIGNMENT = 16
 """Bytes; no dtype is wider."""
@@ -127,8 +127,7 @@ class _Parcel:
     def __init__(self, contents: list[Tensor]) -> None:
         self._like = [(tensor.shape, tensor.dtype) for tensor in contents]
         sizes = [tensor.numel() * tensor.element_size() for tensor in contents]
-        is_much = sum(sizes) > _MOST_PACKED
-        self._is_large = [is_much and size >= _LARGE for size in sizes]
+        self._is_large = _not_packed(sizes)
         # Widest types first, so that every part is aligned for its dtype.
         self._order = sorted(
             range(len(contents)),
@@ -147,8 +146,7 @@ class _Parcel:
     def copy_aside(self, contents: list[Tensor], pinned: Tensor, module: Any) -> None:
         """Start the copies to pinned memory on a side stream.
 
-        Small tensors are packed into one first; large ones, of a large step, are copied as they
-        are.
+        Tensors are packed into one first, except for the largest ones of a large step.
         """
         with torch.no_grad():
             small, large = self._parts(contents)
@@ -204,6 +202,17 @@ class _Parcel:
         except TypeError:  # not every accelerator has such events
             self._event = module.Event()
         self._event.record(stream)
+
+
+def _not_packed(sizes: list[int]) -> list[bool]:
+    """Which tensors, of so many bytes, are copied as they are: the largest."""
+    is_large, packed = [False] * len(sizes), sum(sizes)
+    for n in sorted(range(len(sizes)), key=sizes.__getitem__, reverse=True):
+        if packed <= _MOST_PACKED or sizes[n] < _LARGE:
+            break
+        is_large[n] = True
+        packed -= sizes[n]
+    return is_large
 
 
 def pinned_memory(shape: Sequence[int], dtype: torch.dtype) -> Tensor:

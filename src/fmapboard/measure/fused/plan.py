@@ -17,6 +17,7 @@ ROWS, CHANNELS = 1024, 32
 
 _MOST_TILES = 64  # per program: float32 sums of more squares would drift
 _PROGRAMS = 2048  # enough to fill the largest devices, each of which runs several at a time
+_FEWER = 8  # times fewer where a program reads 32 channels: each writes a row per channel
 VECTOR = 4
 """Values that a thread reads at once where addresses and sizes allow."""
 
@@ -101,7 +102,8 @@ def plan(shape: Sequence[int], strides: Sequence[int], aligned: bool) -> Plan | 
     tiles_per_group = -(-inner // variant.rows)
     tiles = -(-count // per_tile) * tiles_per_group
     blocks = -(-channels // variant.channels)
-    per_part = max(1, min(_MOST_TILES, -(-tiles * blocks // _PROGRAMS)))
+    programs = max(1, _PROGRAMS // _FEWER) if across else _PROGRAMS
+    per_part = max(1, min(_MOST_TILES, -(-tiles * blocks // programs)))
     sizes = (
         *(inner, tiles, tiles_per_group, per_part, count, per_tile, size_1, size_2),
         *(inner_stride, stride_0, stride_1, stride_2, channel_stride),
