@@ -58,7 +58,10 @@ nitpick_ignore_regex = [
         r"(typing_extensions|torch|nn|np|numpy|npt|typing|collections|datetime|pathlib|types|re)\..*",
     ),
     ("py:.*", r"(Tensor|Optimizer|Path|Any|Callable|Mapping|Sequence|Iterator|Unpack|Literal)"),
-    ("py:.*", r"(Layers|Schedule|Predicate|Side|Scale|Layout|TensorKind|Normalization|WhenFull)"),
+    (
+        "py:.*",
+        r"(Layers|Schedule|Predicate|Side|Scale|Layout|TensorKind|Normalization|WhenFull|Fused)",
+    ),
     ("py:.*", r"(Floats|Bytes8|TracebackType|StepBlock|Options|WatchOptions|CommonOptions)"),
     ("py:.*", r"fmapboard\.(logger|run|options|schedule|model|lifetime|writers\.remote)\..*"),
 ]
