@@ -37,16 +37,22 @@ def headings(person: Person) -> list[str]:
 
 
 def written(person: Person, act: Callable[[], object]) -> list[str]:
-    """The texts that are drawn on canvases during ``act``."""
+    """The texts that stand on canvases drawn during ``act``, each canvas as it was drawn last."""
     person.frame.evaluate(
-        """() => { const drawn = (window.drawn = []);
-        const write = CanvasRenderingContext2D.prototype.fillText;
-        CanvasRenderingContext2D.prototype.fillText = function (text, ...rest) {
-          drawn.push(text); return write.call(this, text, ...rest); }; }"""
+        """() => { const drawn = (window.drawn = new Map());
+        const canvas = CanvasRenderingContext2D.prototype;
+        const { fillText, fillRect } = canvas;
+        canvas.fillText = function (text, ...rest) {
+          drawn.set(this.canvas, [...(drawn.get(this.canvas) ?? []), text]);
+          return fillText.call(this, text, ...rest); };
+        canvas.fillRect = function (x, y, width, height) {
+          const whole = this.canvas.width / devicePixelRatio - 1;
+          if (x === 0 && y === 0 && width >= whole) drawn.delete(this.canvas);
+          return fillRect.call(this, x, y, width, height); }; }"""
     )
     act()
     person.settle()
-    texts: list[str] = person.frame.evaluate("window.drawn")
+    texts: list[str] = person.frame.evaluate("[...window.drawn.values()].flat()")
     return texts
 
 
@@ -171,6 +177,7 @@ def test_the_run_itself_is_not_offered_and_the_likeliest_partner_is_the_default(
 ) -> None:
     person = open_compared(visit, compared, run="probed")
     person.see("select[aria-label='Compare with']").select_option("run")
+    person.settle()
     other = person.see("select[aria-label='Compare with which run']")
     assert other.locator("option").all_text_contents() == ["batches", "late", "wide"]
     assert other.input_value() == "late"  # the last before it with as many layers

@@ -40,7 +40,7 @@ def test_arrow_keys_change_the_step_after_a_run_was_chosen_with_the_mouse(
     run.dispatch_event("pointerdown")
     if changed:
         run.select_option("good")
-        person.wait("document.querySelector('select[aria-label=Run]').value === 'good'")
+        person.settle()
     person.page.keyboard.press("ArrowLeft")
     person.drawn(STEPS[-2])
     person.page.keyboard.press("Home")
