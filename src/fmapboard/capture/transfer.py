@@ -205,7 +205,7 @@ class _Parcel:
 
 
 def _not_packed(sizes: list[int]) -> list[bool]:
-    """Which tensors, of so many bytes, are copied as they are: the largest."""
+    """For each size in bytes, True if the tensor is copied on its own: the largest ones are."""
     is_large, packed = [False] * len(sizes), sum(sizes)
     for n in sorted(range(len(sizes)), key=sizes.__getitem__, reverse=True):
         if packed <= _MOST_PACKED or sizes[n] < _LARGE:

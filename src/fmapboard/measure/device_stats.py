@@ -26,7 +26,7 @@ HALVES = (torch.float16, torch.bfloat16)
 """Read directly on accelerators; sums are accumulated in float32."""
 
 _LARGEST_EXPONENT = {torch.float32: 126, torch.float64: 1000}
-_WITHOUT_FUSED = ("mps",)
+_WITHOUT_AMINMAX = ("mps",)
 """Types of devices that lack `aminmax` or `var_mean` in a supported version of torch."""
 
 _CHUNK_BYTES = 2**25
@@ -65,7 +65,7 @@ def read(
         of each plane, if they were computed on the way.
     """
     each: tuple[Tensor, Tensor] | None = None
-    if planes.device.type in _WITHOUT_FUSED:
+    if planes.device.type in _WITHOUT_AMINMAX:
         lo, hi = planes.amin((0, 2)), planes.amax((0, 2))
     elif planes.shape[2] == 1:
         lo, hi = planes.squeeze(2).aminmax(dim=0)
@@ -79,14 +79,14 @@ def read(
         sums = planes.sum((0, 2), dtype=torch.float32)
         norms = torch.linalg.vector_norm(planes, dim=(0, 2), dtype=torch.float32)
         return (lo, hi, sums, norms), each
-    if planes.device.type in _WITHOUT_FUSED:
+    if planes.device.type in _WITHOUT_AMINMAX:
         return (lo, hi, planes.var((0, 2), correction=0), planes.mean((0, 2))), each
     return (lo, hi, *torch.var_mean(planes, (0, 2), correction=0)), each
 
 
 def plane_extremes(planes: Tensor) -> tuple[Tensor, Tensor]:
     """Min and max [N, C] of planes [N, C, S] on an accelerator; NaN propagates."""
-    if planes.device.type in _WITHOUT_FUSED:
+    if planes.device.type in _WITHOUT_AMINMAX:
         return planes.amin(2), planes.amax(2)
     lo, hi = planes.aminmax(dim=2)
     return lo, hi
@@ -197,10 +197,8 @@ def combine_exactly(parts: Sequence[Tensor], dtype: torch.dtype) -> Combined:
     """
     extremes, sums, found = (part.numpy() for part in parts)
     lo, hi = extremes.astype(np.float64)
-    counts, nonfinite = (
-        found[0].astype(np.int64),
-        found[1:].sum(1, dtype=np.int64),
-    )  # [K, C], [3, C]
+    counts = found[0].astype(np.int64)  # [K, C]
+    nonfinite = found[1:].sum(1, dtype=np.int64)
     lowest, highest, is_empty = lo.min(0), hi.max(0), counts.sum(0) == 0
     lowest[is_empty] = highest[is_empty] = np.nan
     mean, std = _moments(sums, counts) if sums.size else np.full((2, len(lowest)), np.nan)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -10,18 +10,9 @@ import torch
 from fused_reads import launched, planned, statistics_of
 from torch import Tensor
 from triton_process import TritonProcess
-from triton_process import interpreter as interpreting
 
 from fmapboard.measure.fused import plan as plans
 from fmapboard.measure.subsample import sample, step_between
-
-
-@pytest.fixture(scope="module")
-def interpreter() -> Iterator[TritonProcess]:
-    pytest.importorskip("triton", reason="Triton is not installed")
-    process = interpreting()
-    yield process
-    process.close()
 
 
 def expected(maps: Tensor) -> tuple[np.ndarray, np.ndarray]:

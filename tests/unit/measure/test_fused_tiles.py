@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -10,18 +10,9 @@ import torch
 from fused_reads import tiles_of
 from torch import Tensor
 from triton_process import TritonProcess
-from triton_process import interpreter as interpreting
 
 from fmapboard.records import Planes
 from fmapboard.render.quantize import Quantizer
-
-
-@pytest.fixture(scope="module")
-def interpreter() -> Iterator[TritonProcess]:
-    pytest.importorskip("triton", reason="Triton is not installed")
-    process = interpreting()
-    yield process
-    process.close()
 
 
 def with_nonfinite(shape: tuple[int, ...]) -> Tensor:

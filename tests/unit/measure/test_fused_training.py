@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 from triton_process import TritonProcess
-from triton_process import interpreter as interpreting
 
 from fmapboard.records import LoggedStep
-
-
-@pytest.fixture(scope="module")
-def interpreter() -> Iterator[TritonProcess]:
-    pytest.importorskip("triton", reason="Triton is not installed")
-    process = interpreting()
-    yield process
-    process.close()
 
 
 def logged(interpreter: TritonProcess, *args: Any) -> Any:
