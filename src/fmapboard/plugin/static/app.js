@@ -2,28 +2,16 @@
 /** The application: draws the tab after each change of the state and each answer. */
 
 import { firstOther, mainSide, partners, swapped } from "./state/compare.js";
-import { h } from "./views/dom.js";
 import * as host from "./host.js";
 import { installKeys } from "./state/keys.js";
 import { CALM_MS, look } from "./state/look.js";
 import { Renewal } from "./state/renewal.js";
+import { Scenes } from "./data/scenes.js";
 import { Source } from "./data/tab_data.js";
 import { START, fromEntries, toEntries } from "./state/state.js";
 import { indexOf, neighbours, walk } from "./state/steps.js";
 import { Store } from "./data/store.js";
-import { createBarView } from "./views/view_bar.js";
-import { createChannel } from "./views/view_channel.js";
-import { createCharts } from "./views/view_charts.js";
-import { createEmpty } from "./views/view_empty.js";
-import { createFirstFault } from "./views/view_first_fault.js";
-import { createGrid } from "./views/view_grid.js";
-import { createHead } from "./views/view_head.js";
-import { createHelp } from "./views/view_help.js";
-import { createLayers } from "./views/view_layers.js";
-import { createLegend } from "./views/view_legend.js";
-import { createSampling } from "./views/view_sampling.js";
-import { createSides } from "./views/view_sides.js";
-import { createTime } from "./views/view_time.js";
+import { createPage } from "./views/page.js";
 
 /** @typedef {import("./data/tab_data.js").Model} Model */
 /** @typedef {import("./state/state.js").State} State */
@@ -38,6 +26,7 @@ export class App {
     this.source = new Source(
       new Store((prefetched) => (prefetched ? this.prefetch() : this.redraw())),
     );
+    this.scenes = new Scenes(this.source);
     this.stepOnly = false;
     /** @type {Model|null} */
     this.model = null;
@@ -50,51 +39,13 @@ export class App {
     this.steppedAt = -Infinity;
     /** @type {Set<string>} */
     this.relisted = new Set();
-    this.bar = createBarView(this);
-    this.time = createTime(this);
-    this.sampling = createSampling();
-    this.firstFault = createFirstFault(this);
-    this.layers = createLayers(this);
-    this.head = createHead(this);
-    this.legend = createLegend();
-    this.sides = createSides();
-    this.grid = createGrid(this);
-    this.channel = createChannel(this);
-    this.charts = createCharts(this);
-    this.empty = createEmpty(this);
-    this.help = createHelp();
-    const main = h(
-      "main",
-      {},
-      this.head.element,
-      this.legend.element,
-      this.sides.element,
-      this.grid.element,
-    );
-    const aside = h(
-      "aside",
-      { "aria-label": "Channel and layer over steps" },
-      this.channel.element,
-      this.charts.element,
-    );
-    this.body = h("div", { class: "body" }, this.layers.element, main, aside);
-    this.root = h(
-      "div",
-      { class: "app" },
-      this.bar.element,
-      this.time.element,
-      this.firstFault.element,
-      this.sampling.element,
-      this.body,
-      this.empty.element,
-      this.help.element,
-    );
+    this.page = createPage(this);
   }
 
   /** Puts the tab into the page and installs all listeners and timers. */
   start() {
     this.state = fromEntries(host.readAddress());
-    document.body.replaceChildren(this.root);
+    document.body.replaceChildren(this.page.element);
     host.followTheme(() => this.redraw());
     host.listen(() => this.reload());
     host.onAddress(() => this.follow());
@@ -147,35 +98,17 @@ export class App {
     this.model = model;
     if (this.stepOnly && model.stale && model.scene && model.scene === before?.scene) {
       // Only the slider has moved: redraw the rest together with the new pictures.
-      this.time.draw(model);
-      this.layers.age(model);
-      this.grid.mark(model);
+      this.page.age(model);
       this.announce(model);
       return;
     }
     this.stepOnly = false;
     host.writeAddress(toEntries(this.state));
-    const nothing = model.listed && !model.layers.length && !this.source.store.busy;
-    this.body.hidden = nothing;
-    this.time.element.hidden = nothing;
-    this.empty.draw(model, nothing);
-    this.sampling.draw(model);
-    this.firstFault.draw(model);
-    this.bar.draw(model, this.source.store.busy, this.renewal.live);
-    if (nothing) {
-      this.announce(model);
-      return;
-    }
-    this.time.draw(model);
-    this.layers.draw(model);
-    this.head.draw(model);
-    this.legend.draw(model, this.hovered);
-    this.sides.draw(model);
-    this.grid.draw(model);
-    this.channel.draw(model);
-    this.charts.draw(model);
+    const { busy } = this.source.store;
+    const nothing = model.listed && !model.layers.length && !busy;
+    this.page.draw(model, { nothing, busy, live: this.renewal.live, hovered: this.hovered });
     this.announce(model);
-    this.prefetch();
+    if (!nothing) this.prefetch();
   }
 
   /** Reloads once after TensorBoard dropped a listed step. @param {string} what layer and step */
@@ -256,7 +189,7 @@ export class App {
   /** @param {number|null} channel under the pointer */
   hover(channel) {
     this.hovered = channel;
-    if (this.model) this.legend.draw(this.model, channel);
+    if (this.model) this.page.legend.draw(this.model, channel);
   }
 
   /** @param {import("./state/state.js").Comparison} kind */
@@ -268,7 +201,7 @@ export class App {
 
   /** @param {number} by number of channels */
   moveChannel(by) {
-    this.grid.move(by, false);
+    this.page.grid.move(by, false);
   }
 
   toggleOverlay() {

@@ -2,11 +2,9 @@
 /** Fetches and caches what the tab shows: the answers to draw with now, requested if missing. */
 
 import * as api from "./api.js";
-import { mainSide, otherSide } from "../state/compare.js";
 import { decodeInput, decodeMaps } from "./decoded_maps.js";
 import { number } from "./container.js";
 import { Lru } from "./lru.js";
-import { buildScene } from "../draw/scene.js";
 import { indexOf } from "../state/steps.js";
 
 /** @typedef {import("../draw/scene.js").History} History */
@@ -50,9 +48,6 @@ import { indexOf } from "../state/steps.js";
 /** @type {Map<string, Overview>} */
 const NO_OVERVIEW = new Map();
 
-/** How many kept steps are searched for kernels; the first logged step always has them. */
-const KERNELS_WITHIN = 12;
-
 export class Source {
   /** @param {import("./store.js").Store} store */
   constructor(store) {
@@ -61,9 +56,6 @@ export class Source {
     this.runsEpoch = 1;
     /** Time of the newest list of layers and steps of each run, ms. @type {Map<string, number>} */
     this.listedAt = new Map();
-    /** @type {Scene|null} */
-    this.scene = null;
-    this.sceneKey = "";
     this.overview = NO_OVERVIEW;
     this.overviewOf = "";
     /** @type {number|null} */
@@ -187,67 +179,6 @@ export class Source {
       }
     }
     return this.overviewOf.startsWith(`overview/${run}\n`) ? this.overview : NO_OVERVIEW;
-  }
-
-  /**
-   * The last step, not after the state's, that has kernels: they are logged less often than maps.
-   * @param {State} state @param {Layer|undefined} layer @returns {Question|null}
-   */
-  kernels(state, layer) {
-    const now = layer ? indexOf(layer.steps, state.step) : -1;
-    const back = [...Array(KERNELS_WITHIN).keys()].map((away) => now - away).filter((i) => i > 0);
-    for (const i of now < 0 ? [] : [...back, 0]) {
-      const question = mainSide({ ...state, step: layer?.steps[i] ?? null }, layer);
-      const entry = question && this.maps(question);
-      // Stop at the first step that has kernels, or whose answer has not arrived.
-      if (!entry?.value || entry.value.kernels || i === 0) return question;
-    }
-    return null;
-  }
-
-  /**
-   * The requested scene, or the previous one while the requested one is being loaded.
-   * @param {State} state @param {Layer|undefined} layer @param {History|null} history
-   * @returns {{scene: Scene|null, stale: boolean, error: Error|null}}
-   */
-  show(state, layer, history) {
-    const question = state.role === "kernels" ? this.kernels(state, layer) : mainSide(state, layer);
-    const other = otherSide(state, layer, (run) => this.layers(run).value?.layers);
-    const entry = question && this.maps(question);
-    const otherEntry = other && this.maps(other);
-    const sortQuestion = mainSide({ ...state, step: state.sort_step ?? state.step }, layer);
-    const needsSort = state.sort === "strength" || state.sort === "similarity";
-    const sortEntry = needsSort && sortQuestion ? this.maps(sortQuestion) : null;
-    const error = entry?.error ?? otherEntry?.error ?? null;
-    if (!question || error) return { scene: null, stale: false, error };
-    if (!entry?.value || (otherEntry && !otherEntry.value)) {
-      return { scene: this.scene, stale: true, error };
-    }
-    const key = JSON.stringify([
-      question,
-      other,
-      state.scale,
-      state.locked,
-      state.colours === "signed",
-      state.sort,
-      state.sort_step,
-      state.show,
-      Boolean(history && (state.locked || state.sort === "change")) && history?.steps,
-      Boolean(sortEntry?.value),
-    ]);
-    if (key !== this.sceneKey) {
-      this.sceneKey = key;
-      this.scene = buildScene({
-        state,
-        question,
-        otherQuestion: other,
-        maps: entry.value,
-        otherMaps: otherEntry?.value ?? null,
-        history,
-        sortMaps: sortEntry?.value ?? null,
-      });
-    }
-    return { scene: this.scene, stale: false, error: null };
   }
 }
 

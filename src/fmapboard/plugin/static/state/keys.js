@@ -75,8 +75,8 @@ function isSlider(target, key) {
 
 /** @param {App} app @param {HTMLElement} target @param {number} by */
 function vertical(app, target, by) {
-  if (target.closest(".grid")) app.grid.move(by, true);
-  else app.layers.move(by);
+  if (target.closest(".grid")) app.page.grid.move(by, true);
+  else app.page.layers.move(by);
 }
 
 /** @type {Readonly<Record<string, (app: App, target: HTMLElement) => void|boolean>>} */
@@ -92,12 +92,12 @@ const ACTS = Object.freeze({
   "]": (app) => app.moveChannel(1),
   Enter: (app, target) => (target.matches(".grid") ? app.moveChannel(0) : false),
   Escape: (app, target) => {
-    if (app.help.isOpen()) app.help.close();
+    if (app.page.help.isOpen()) app.page.help.close();
     else if (target.matches("input")) target.blur();
     else app.update({ channel: null });
   },
-  "/": (app) => app.layers.filter.focus(),
-  f: (app) => app.layers.fold(),
+  "/": (app) => app.page.layers.filter.focus(),
+  f: (app) => app.page.layers.fold(),
   c: (app) => app.update({ colours: next(CHOICES.colours, app.state.colours) }),
   s: (app) => app.update({ scale: next(CHOICES.scale, app.state.scale) }),
   l: (app) => app.update({ locked: !app.state.locked }),
@@ -105,10 +105,10 @@ const ACTS = Object.freeze({
     app.update({ role: next(app.model?.layer?.roles ?? [app.state.role], app.state.role) }),
   d: (app) => app.compare(app.state.compare === "off" ? "step" : "off"),
   o: (app) => app.toggleOverlay(),
-  "+": (app) => app.update({ tile: nextTile(app.grid.shownTile(), 1) }),
-  "=": (app) => app.update({ tile: nextTile(app.grid.shownTile(), 1) }),
-  "-": (app) => app.update({ tile: nextTile(app.grid.shownTile(), -1) }),
+  "+": (app) => app.update({ tile: nextTile(app.page.grid.shownTile(), 1) }),
+  "=": (app) => app.update({ tile: nextTile(app.page.grid.shownTile(), 1) }),
+  "-": (app) => app.update({ tile: nextTile(app.page.grid.shownTile(), -1) }),
   0: (app) => app.update({ tile: 0 }),
-  p: (app) => void app.bar.save(),
-  "?": (app) => app.help.toggle(),
+  p: (app) => void app.page.bar.save(),
+  "?": (app) => app.page.help.toggle(),
 });

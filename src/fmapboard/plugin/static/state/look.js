@@ -38,7 +38,7 @@ export function look(app) {
   }
   const readable = layer?.error ? undefined : layer;
   const history = readable ? source.history(state.run, readable) : null;
-  const shown = source.show(state, readable, history);
+  const shown = app.scenes.show(state, readable, history);
   if (shown.error instanceof ServerError && shown.error.status === 404) {
     app.relist(state.layer + state.step);
   }

@@ -56,7 +56,7 @@ export class Renewal {
       source.renew(true);
       this.app.redraw();
     } else if (model) {
-      this.app.time.draw(model); // "newest" may have to say as of when
+      this.app.page.time.draw(model); // "newest" may have to say as of when
     }
   }
 }

@@ -7,11 +7,13 @@
 /** @typedef {"index"|"strength"|"change"|"similarity"} Sort */
 /** @typedef {"off"|"step"|"run"|"sample"|"role"} Comparison what the two sides differ in */
 /** @typedef {"both"|"difference"|"all"} Shown tiles of a comparison */
+/** @typedef {"overview"|"maps"|"film"} View what the page shows */
 /** @typedef {"network"|"kernel"} Grouping of the list of layers */
 /** @typedef {"activations"|"weights"|"gradients"} HistogramGroup */
 
 /**
  * @typedef {object} State
+ * @property {View} view
  * @property {string} run
  * @property {string} layer key of the layer, "" for the first one
  * @property {number|null} channel
@@ -36,6 +38,7 @@
 
 /** @type {Readonly<State>} */
 export const START = Object.freeze({
+  view: "maps",
   run: "",
   layer: "",
   channel: null,
@@ -61,7 +64,7 @@ export const START = Object.freeze({
 export const TILES = Object.freeze([0, 24, 32, 48, 64, 96, 128, 192, 256]);
 
 /**
- * @typedef {"role"|"scale"|"colours"|"sort"|"compare"|"show"|"tile"|"group"|"histogram"
+ * @typedef {"view"|"role"|"scale"|"colours"|"sort"|"compare"|"show"|"tile"|"group"|"histogram"
  *   } ChoiceField
  */
 
@@ -70,6 +73,7 @@ export const TILES = Object.freeze([0, 24, 32, 48, 64, 96, 128, 192, 256]);
  * @type {{readonly [F in ChoiceField]: readonly State[F][]}}
  */
 export const CHOICES = Object.freeze({
+  view: ["overview", "maps", "film"],
   role: ["feature_maps", "inputs", "gradients_of_maps", "kernels"],
   scale: ["channel", "layer"],
   colours: ["grey", "viridis", "magma", "signed"],

@@ -54,7 +54,7 @@ export function createBarView(app) {
     button({ icon: "reload", label: "Look for new steps", press: () => app.reload() }),
     button({ icon: "link", label: "Copy a link to this view", press: share }),
     button({ icon: "save", label: "Save the view as PNG", key: "p", press: save }),
-    button({ text: "?", label: "Keys", key: "?", press: () => app.help.toggle() }),
+    button({ text: "?", label: "Keys", key: "?", press: () => app.page.help.toggle() }),
   );
   let until = 0;
 

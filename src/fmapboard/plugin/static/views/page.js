@@ -1,0 +1,90 @@
+// @ts-check
+/** All views of the tab, and where each one is on the page. */
+
+import { h, show } from "./dom.js";
+import { createBarView } from "./view_bar.js";
+import { createChannel } from "./view_channel.js";
+import { createCharts } from "./view_charts.js";
+import { createEmpty } from "./view_empty.js";
+import { createFirstFault } from "./view_first_fault.js";
+import { createGrid } from "./view_grid.js";
+import { createHead } from "./view_head.js";
+import { createHelp } from "./view_help.js";
+import { createLayers } from "./view_layers.js";
+import { createLegend } from "./view_legend.js";
+import { createSampling } from "./view_sampling.js";
+import { createSides } from "./view_sides.js";
+import { createTime } from "./view_time.js";
+
+/** @typedef {import("../data/tab_data.js").Model} Model */
+
+/**
+ * @typedef {object} Circumstances
+ * @property {boolean} nothing there is no layer to show
+ * @property {boolean} busy an answer is awaited
+ * @property {boolean} live
+ * @property {number|null} hovered channel under the pointer
+ */
+
+/** @param {import("../app.js").App} app */
+export function createPage(app) {
+  const bar = createBarView(app);
+  const time = createTime(app);
+  const sampling = createSampling();
+  const firstFault = createFirstFault(app);
+  const layers = createLayers(app);
+  const head = createHead(app);
+  const legend = createLegend();
+  const sides = createSides();
+  const grid = createGrid(app);
+  const channel = createChannel(app);
+  const charts = createCharts(app);
+  const empty = createEmpty(app);
+  const help = createHelp();
+  const main = h("main", {}, head.element, legend.element, sides.element, grid.element);
+  const aside = h(
+    "aside",
+    { "aria-label": "Channel and layer over steps" },
+    channel.element,
+    charts.element,
+  );
+  const body = h("div", { class: "body" }, layers.element, main, aside);
+  const element = h(
+    "div",
+    { class: "app" },
+    bar.element,
+    time.element,
+    firstFault.element,
+    sampling.element,
+    body,
+    empty.element,
+    help.element,
+  );
+
+  /** @param {Model} model @param {Circumstances} circumstances */
+  function draw(model, { nothing, busy, live, hovered }) {
+    show(body, !nothing);
+    show(time.element, !nothing);
+    empty.draw(model, nothing);
+    sampling.draw(model);
+    firstFault.draw(model);
+    bar.draw(model, busy, live);
+    if (nothing) return;
+    time.draw(model);
+    layers.draw(model);
+    head.draw(model);
+    legend.draw(model, hovered);
+    sides.draw(model);
+    grid.draw(model);
+    channel.draw(model);
+    charts.draw(model);
+  }
+
+  /** Only the slider has moved: marks as old what is still of another step. @param {Model} model */
+  function age(model) {
+    time.draw(model);
+    layers.age(model);
+    grid.mark(model);
+  }
+  return { element, bar, time, layers, legend, grid, help, draw, age };
+}
