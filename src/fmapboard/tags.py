@@ -27,6 +27,9 @@ RECORD = "fmapboard/"
 FIRST_RECORD = "fmapboard_first/"
 """Feature maps tab: a layer's first step again, including the grids."""
 
+OVERVIEW = "fmapboard_overview"
+"""Feature maps tab: one record per step with numbers of all layers (``overview_format``)."""
+
 NETWORK_INPUT = "network_input/sample_"
 CONSTANT_CHANNELS, NONFINITE, DEAD_CHANNELS = "constant_channels", "nonfinite", "dead_channels"
 WEIGHTS, GRADIENTS = "weights", "gradients"
