@@ -4,10 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypedDict
 
 from fmapboard.overview_format import LayerFacts
 from fmapboard.tab_format import Floats
+
+
+class FirstNonfinite(TypedDict):
+    """Where `watch` found the first non-finite value of a run.
+
+    ``step`` is the logged step, ``text`` what was written about it without backticks, ``name`` the
+    name of the model or "", and ``label`` the layer, or None for a parameter.
+    """
+
+    step: int
+    text: str
+    name: str
+    label: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +59,7 @@ class HealthTable:
         since: kind of `overview_format.KINDS` -> row -> first of the logged steps at which the
             layer has been in that state without interruption up to the newest step. Exact even
             where TensorBoard has dropped steps; empty unless ``source`` is ``"overview"``.
-        first_nonfinite: the text on the first non-finite value and its step, or None.
+        first_nonfinite: where the first non-finite value was found; None if none was.
     """
 
     run: str
@@ -56,4 +69,4 @@ class HealthTable:
     rows: tuple[HealthRow, ...]
     columns: Mapping[str, Floats]
     since: Mapping[str, Mapping[int, int]]
-    first_nonfinite: Mapping[str, object] | None = None
+    first_nonfinite: FirstNonfinite | None = None
