@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
@@ -63,8 +63,8 @@ class Source:
         """
         context = plugin_util.context(environ)
         experiment = plugin_util.experiment_id(environ)
-        caches = self._cache, self._built
-        return Reader(self._provider, *caches, self._calls, context, experiment)
+        calls, built = self._calls, self._built
+        return Reader(self._provider, self._cache, calls, context, experiment, built)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +73,10 @@ class Reader:
 
     provider: Any
     cache: BlobCache
-    built_cache: BuiltCache
     calls: AtOnce | InTurn
     context: Any
     experiment: str
+    built_cache: BuiltCache = field(default_factory=lambda: BuiltCache(_BUILT))
 
     def started(self) -> dict[str, float | None]:
         """Run -> wall time of its first event, s; None if unknown."""
