@@ -8,12 +8,15 @@ from dataclasses import asdict
 from fmapboard.plugin.data_source import Reader
 from fmapboard.plugin.findings import findings as find
 from fmapboard.plugin.health_tables import health_table
-from fmapboard.plugin.http import Answer, Query
+from fmapboard.plugin.http import Answer, Query, missing
 
 
 def findings(reader: Reader, query: Query) -> Answer:
     """``data/findings``: the findings of a run, ranked, and what they were looked for in."""
-    table = health_table(reader, query.text("run"))
+    run = query.text("run")
+    table = health_table(reader, run)
+    if table is None:
+        raise missing(f"no feature maps in run {run!r}")
     listed = [
         {**asdict(found), "class": "fact", "value": _number(found.value)} for found in find(table)
     ]
