@@ -153,11 +153,9 @@ def _large(table: HealthTable) -> Iterator[Finding]:
 
 
 def _without_followers(table: HealthTable, spells: list[Spell]) -> list[Spell]:
-    """Leave out activations whose preceding layer with pictures is in the same state."""
+    """Leave out activations whose preceding layer is in the same state."""
     named = {
-        (table.rows[spell.row].name, table.rows[spell.row].facts.activation)
-        for spell in spells
-        if table.rows[spell.row].key is not None
+        (table.rows[spell.row].name, table.rows[spell.row].facts.activation) for spell in spells
     }
     rows = table.rows
     return [s for s in spells if (rows[s.row].name, rows[s.row].facts.label) not in named]
