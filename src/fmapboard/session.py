@@ -61,12 +61,12 @@ class StepSession:
     def __init__(
         self, model: nn.Module, layers: Layers, options: Options, scaler: Any, warn: WarnOnce
     ) -> None:
-        self.registry = HookRegistry(model, layers, also=activations(model))
+        also, self._guard = activations(model), Guard(warn)
+        self.registry = HookRegistry(model, layers, also=also, failed=self._guard.failed)
         self.model, self._options, self._warn = model, options, warn
         scripted = scripted_warning(model)
         if scripted is not None:
             warn.warn("scripted", scripted)
-        self._guard = Guard(warn)
         self._loss_scale = LossScale(scaler)
         self._transfer, self._memory = Transfer(warn), MemoryPressure(warn)
         self._code_tiles = TileCoder(warn)
