@@ -123,12 +123,15 @@ def changes_of_layers(
             continue
         columns[column], columns[age] = np.full((2, len(labels)), np.nan)
         where = [index for index, _, _ in known]
-        columns[column][where] = _mean_changes([array for _, array, _ in known])
+        columns[column][where] = _mean_changes(
+            [array for _, array, _ in known], is_exact=name == WEIGHTS
+        )
         columns[age][where] = [steps for _, _, steps in known]
     return columns
 
 
-def _mean_changes(arrays: Sequence[Floats]) -> Floats:
+def _mean_changes(arrays: Sequence[Floats], *, is_exact: bool) -> Floats:
+    """The mean of each array's finite values; if ``is_exact``, only an array of zeros has mean 0."""
     parts = Segments.of([array.size for array in arrays])
     values = np.concatenate(arrays).astype(np.float64)
     finite = np.isfinite(values)
@@ -138,6 +141,7 @@ def _mean_changes(arrays: Sequence[Floats]) -> Floats:
         else:
             count = np.add.reduceat(finite, parts.starts, dtype=np.intp)
             means = parts.sums(np.where(finite, values, 0.0)) / count
-            means[(means == 0) & (count < parts.sizes)] = np.nan
+            if is_exact:
+                means[(means == 0) & (count < parts.sizes)] = np.nan
     means[(means > 0) & (means < _TINY)] = _TINY  # not stored as 0
     return means
