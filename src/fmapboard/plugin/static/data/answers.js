@@ -33,11 +33,13 @@
  * @property {Layer[]} layers in network order
  * @property {InputSeries[]} inputs
  * @property {number[]} steps kept steps of all layers, ascending
+ * @property {number[]} wall_times s, one per step
  * @property {number} steps_written number of logged steps
  */
 
 /**
- * One layer of `data/layers`.
+ * One layer of `data/layers`. The server leaves out steps and times that are those of the answer;
+ * `layers` of `api.js` adds them.
  * @typedef {object} Layer
  * @property {string} key tag of the layer's records
  * @property {string} name as in `watch(name=…)`, "" for none

@@ -55,7 +55,13 @@ export async function runs(signal) {
 
 /** @param {string} run @param {AbortSignal} signal @returns {Promise<LayersAnswer>} */
 export async function layers(run, signal) {
-  return (await ask("layers", { run }, signal)).json();
+  /** @type {LayersAnswer} */
+  const answer = await (await ask("layers", { run }, signal)).json();
+  for (const layer of answer.layers) {
+    layer.steps ??= answer.steps;
+    layer.wall_times ??= answer.wall_times;
+  }
+  return answer;
 }
 
 /**
