@@ -114,7 +114,10 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def visit(browser: Any) -> Iterator[Callable[..., Person]]:
-    """A function that opens the tab; the test fails if the console showed an error."""
+    """A function that opens the tab, at its maps unless ``view`` says otherwise.
+
+    The test fails if the console showed an error.
+    """
     people: list[Person] = []
 
     def open_tab(address: str, width: int = 1400, height: int = 900, **state: object) -> Person:
@@ -128,6 +131,7 @@ def visit(browser: Any) -> Iterator[Callable[..., Person]]:
             "console", lambda said: complaints.append(said.text) if said.type == "error" else None
         )
         page.on("pageerror", lambda error: complaints.append(str(error)))
+        state = {"view": "maps", **state}
         entries = "".join(f"&p.feature_maps.{k}={quote(str(v), '')}" for k, v in state.items())
         page.goto(f"{address}#feature_maps{entries}")
         person = Person(page, frame_of(page), complaints)

@@ -3,23 +3,16 @@
 
 import { button, choice, h, say, show } from "./dom.js";
 import { address } from "../host.js";
+import { runColour } from "./run_colours.js";
 import { savePicture } from "./save.js";
-
-const COLOURS = Object.freeze([
-  "#ff7043",
-  "#0077bb",
-  "#cc3311",
-  "#33bbee",
-  "#ee3377",
-  "#009988",
-  "#bbbbbb",
-]);
+import { createSwitch } from "./view_switch.js";
 
 /** @param {import("../app.js").App} app */
 export function createBarView(app) {
   const dot = h("i", { class: "dot", "aria-hidden": "true" });
   const run = choice("Run", (value) => app.update({ run: value }));
   run.element.prepend(dot);
+  const pages = createSwitch(app);
   const said = h("span", { class: "said", role: "status" });
   const live = h("button", {
     type: "button",
@@ -47,6 +40,7 @@ export function createBarView(app) {
   const element = h(
     "div",
     { class: "top" },
+    pages.element,
     run.element,
     h("span", { class: "space" }),
     said,
@@ -72,8 +66,8 @@ export function createBarView(app) {
       model.runs.map((each) => [each.run, each.run || "."]),
       model.state.run,
     );
-    const at = model.runs.findIndex((each) => each.run === model.state.run);
-    dot.style.background = COLOURS[Math.max(0, at) % COLOURS.length];
+    dot.style.background = runColour(model.runs, model.state.run);
+    pages.draw(model.state.view);
     live.setAttribute("aria-pressed", String(isLive));
     if (performance.now() > until) say(said, busy && !model.playing ? "Loading…" : "");
   }
