@@ -13,15 +13,14 @@ from fmapboard.tab_format import PLUGIN_NAME
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
-    """The records of one layer.
+class Kept:
+    """The records of one series, and those of first steps.
 
     Attributes:
         own: records of the steps that TensorBoard keeps, ascending by step.
-        firsts: records of first steps, one per start of the run; these include the pictures.
+        firsts: records of first steps, one per start of the run; a layer's include the pictures.
     """
 
-    layer: LayerTag
     own: tuple[Point, ...]
     firsts: tuple[Point, ...]
 
@@ -41,6 +40,13 @@ class Series:
         return bool(points) and points[0] not in self.own
 
 
+@dataclass(frozen=True, slots=True)
+class Series(Kept):
+    """The records of one layer."""
+
+    layer: LayerTag
+
+
 def series_of(reader: Reader, run: str, key: str | None = None) -> list[Series]:
     """The layers of a run, in any order; with ``key`` only that layer, if it exists."""
     if key is None:
@@ -52,7 +58,7 @@ def series_of(reader: Reader, run: str, key: str | None = None) -> list[Series]:
         found = reader.points(PLUGIN_NAME, run, [layer.key, layer.first_key])
     layers = {layer for layer in map(layer_of, found) if layer is not None}
     every = [
-        Series(layer, tuple(found.get(layer.key, ())), tuple(found.get(layer.first_key, ())))
+        Series(tuple(found.get(layer.key, ())), tuple(found.get(layer.first_key, ())), layer)
         for layer in layers
     ]
     return [series for series in every if series.own or series.firsts]

@@ -11,6 +11,7 @@ from fmapboard.plugin.data_source import Reader, Source
 from fmapboard.plugin.http import Answer, Query, app, missing
 from fmapboard.plugin.loader import keeps_enough
 from fmapboard.plugin.routes.charts import numbers
+from fmapboard.plugin.routes.health import health
 from fmapboard.plugin.routes.history import history
 from fmapboard.plugin.routes.layers import layers
 from fmapboard.plugin.routes.maps import maps, network_input
@@ -60,6 +61,7 @@ class FeatureMapsPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # tensorbo
         routes: dict[str, Route] = {
             "runs": all_runs,
             "layers": layers,
+            "health": health,
             "overview": overview,
             "timeline": timeline,
             "maps": maps,

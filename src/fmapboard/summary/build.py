@@ -24,8 +24,11 @@ from fmapboard.render import png
 from fmapboard.render.grid import arrangement, draw_input_image, draw_kernels, draw_maps
 from fmapboard.render.palettes import LEGEND, Palette, palette
 from fmapboard.render.quantize import used_scale
+from fmapboard.summary.channel_change import ChannelChanges
 from fmapboard.summary.first_nonfinite import first_nonfinite, plain
+from fmapboard.summary.followers import followers
 from fmapboard.summary.histogram import histogram
+from fmapboard.summary.run_overview import RunOverview
 from fmapboard.summary.tab_records import TabRecords
 
 _SCALE_TEXT: dict[Scale, str] = {
@@ -63,7 +66,9 @@ class SummaryBuilder:
         self._scale = scale
         self._prefix = tags.prefix(name)
         self._max_kernels, self._compact, self._with_pngs = max_kernels, compact, with_pngs
-        self._records = TabRecords(self._prefix, self._palette.name, scale, has_probe=has_probe)
+        self._records = TabRecords(self._prefix, self._palette.name, scale)
+        self._changes = ChannelChanges(has_probe=has_probe)
+        self._overview = RunOverview(self._prefix)
         self._nonfinite_reported = self._reported_now = False
 
     def __call__(self, data: StepData) -> LoggedStep:
@@ -76,13 +81,18 @@ class SummaryBuilder:
         }
         drawn = list(map(self._finished, [*pictures, *(tagged for tagged, _ in kernels)]))
         inputs = map(self._input_image, data.inputs)
+        changes, after = self._changes(data), followers(data.measured)
+        records = [
+            *self._records(data, drawn, peaks, changes, after),
+            *self._overview(data, drawn, changes, after),  # last, so that it is never ahead
+        ]
         return LoggedStep(
             data.step,
             data.wall_time,
             pictures=(*drawn, *map(self._finished, inputs)),
             histograms=tuple(self._histograms(data)),
             scalars=self._scalars(data),
-            records=tuple(self._records(data, drawn, peaks)),
+            records=tuple(records),
             statistics=data.measured,
             texts=self._texts(data),
         )
@@ -90,6 +100,8 @@ class SummaryBuilder:
     def undo(self) -> None:
         """Forget the last step, because it was not stored."""
         self._records.undo()
+        self._changes.undo()
+        self._overview.undo()
         self._nonfinite_reported &= not self._reported_now
 
     def _finished(self, tagged: TaggedPictures) -> TaggedPictures:

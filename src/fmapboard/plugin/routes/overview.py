@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Mapping
 from typing import Any
-
-import numpy as np
 
 from fmapboard.plugin.data_source import Reader
 from fmapboard.plugin.http import Answer, Query, missing
 from fmapboard.plugin.layer_series import nearest, series_of
+from fmapboard.plugin.record_health import layer_wide, mean_change
 from fmapboard.plugin.stored_record import (
     NONFINITE,
     WEIGHTS,
@@ -20,7 +17,7 @@ from fmapboard.plugin.stored_record import (
     statistics,
 )
 from fmapboard.plugin.tag_names import natural
-from fmapboard.tab_format import Floats, FormatError
+from fmapboard.tab_format import FormatError
 
 
 def overview(reader: Reader, query: Query) -> Answer:
@@ -56,7 +53,7 @@ def _health(record: Record | FormatError) -> dict[str, Any]:
         return {**_UNKNOWN, **_change(record)}
     maps = record.header.maps
     return {
-        **_layer_wide(arrays),
+        **layer_wide(arrays),
         **{name: int(arrays[name].sum()) for name in NONFINITE},
         "counted": maps is None or maps.counted,
         "channels_nonfinite": int((arrays["nonfinite"] > 0).sum()),
@@ -81,19 +78,6 @@ _UNKNOWN: dict[str, Any] = {
 }
 
 
-def _layer_wide(arrays: Mapping[str, Floats]) -> dict[str, float]:
-    """Minimum, maximum, mean and std over all channels, equally weighted; NaN if none is finite."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # if no channel is finite
-        spread = np.nanmean(arrays["std"] ** 2) + np.nanvar(arrays["mean"])
-        return {
-            "minimum": float(np.nanmin(arrays["minimum"])),
-            "maximum": float(np.nanmax(arrays["maximum"])),
-            "mean": float(np.nanmean(arrays["mean"])),
-            "std": float(np.sqrt(spread)),
-        }
-
-
 def _change(record: Record) -> dict[str, Any]:
     """The recorded change: that of the maps if it is known, otherwise that of the weights.
 
@@ -105,9 +89,8 @@ def _change(record: Record) -> dict[str, Any]:
     for name, of in (("feature_maps", "maps"), (WEIGHTS, "weights")):
         values = change(record, name)
         if values is not None:
-            finite = values[np.isfinite(values)]
             return {
-                "change": float(finite.mean()) if finite.size else float("nan"),
+                "change": mean_change(values),
                 "change_of": of,
                 "change_since": since[name],
                 "weights_unchanged_since": unchanged_since,
