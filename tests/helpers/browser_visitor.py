@@ -114,7 +114,7 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def visit(browser: Any) -> Iterator[Callable[..., Person]]:
-    """A function that opens the tab, at its maps unless ``view`` says otherwise.
+    """A function that opens the tab, by default at its maps; a field that is None is left out.
 
     The test fails if the console showed an error.
     """
@@ -132,7 +132,11 @@ def visit(browser: Any) -> Iterator[Callable[..., Person]]:
         )
         page.on("pageerror", lambda error: complaints.append(str(error)))
         state = {"view": "maps", **state}
-        entries = "".join(f"&p.feature_maps.{k}={quote(str(v), '')}" for k, v in state.items())
+        entries = "".join(
+            f"&p.feature_maps.{field}={quote(str(value), '')}"
+            for field, value in state.items()
+            if value is not None
+        )
         page.goto(f"{address}#feature_maps{entries}")
         person = Person(page, frame_of(page), complaints)
         person.wait("document.documentElement.dataset.ready === 'true'")

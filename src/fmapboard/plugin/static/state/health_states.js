@@ -90,6 +90,8 @@ function codesOf(of) {
 /** Share of the values at each end that the scale leaves out, so that one outlier cannot rule it. */
 const TAIL = 0.02;
 const SAMPLE = 20000;
+/** Smallest extent of the scale, so that small differences do not look like large ones. */
+const DECADES = 1;
 
 /**
  * The scale is that of the cells without large values, which would leave the others no difference.
@@ -105,8 +107,8 @@ function shadingOf(of, codes, shade) {
   }
   known.sort((a, b) => a - b);
   const at = (/** @type {number} */ share) => known[Math.round(share * (known.length - 1))] ?? 0;
-  const lo = at(TAIL);
-  const hi = Math.max(at(1 - TAIL), lo + 1e-6);
+  const missing = Math.max(0, DECADES - (at(1 - TAIL) - at(TAIL)));
+  const [lo, hi] = [at(TAIL) - missing / 2, at(1 - TAIL) + missing / 2];
   const values = new Float32Array(raw.length);
   for (let i = 0; i < raw.length; i += 1) {
     const place = raw[i] > 0 ? (Math.log10(raw[i]) - lo) / (hi - lo) : raw[i];

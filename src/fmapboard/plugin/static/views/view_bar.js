@@ -29,6 +29,7 @@ export function createBarView(app) {
   const save = async () => {
     if (app.model) tell(await savePicture(app.model));
   };
+  const download = button({ icon: "save", label: "Save the view as PNG", key: "p", press: save });
   const share = async () => {
     try {
       await navigator.clipboard.writeText(address());
@@ -47,7 +48,7 @@ export function createBarView(app) {
     live,
     button({ icon: "reload", label: "Look for new steps", press: () => app.reload() }),
     button({ icon: "link", label: "Copy a link to this view", press: share }),
-    button({ icon: "save", label: "Save the view as PNG", key: "p", press: save }),
+    download,
     button({ text: "?", label: "Keys", key: "?", press: () => app.page.help.toggle() }),
   );
   let until = 0;
@@ -68,6 +69,7 @@ export function createBarView(app) {
     );
     dot.style.background = runColour(model.runs, model.state.run);
     pages.draw(model.state.view);
+    show(download, !model.front);
     live.setAttribute("aria-pressed", String(isLive));
     if (performance.now() > until) say(said, busy && !model.playing ? "Loading…" : "");
   }

@@ -197,6 +197,13 @@ export function createHealthMap(app) {
       health.layers.flatMap((each) => (each.key === null ? [] : [[each.key, callName(each)]])),
     );
     drawn = { health, codes, layout, cells, labels };
+    const { left, top } = layout;
+    element.dataset.plot = JSON.stringify({
+      left,
+      top,
+      width: layout.width,
+      height: layout.height,
+    });
     const context = prepare(canvas, width, layout.top + layout.height + 2);
     paintMap(
       context,
