@@ -4,11 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypedDict
 
 from fmapboard import tags
 from fmapboard.overview_format import LayerFacts
 from fmapboard.tab_format import Floats
+
+
+class FirstNonfinite(TypedDict):
+    """Where `watch` found the first non-finite value of a run.
+
+    ``step`` is the logged step, ``text`` what was written about it without backticks, ``name`` the
+    name of the model or "", and ``label`` the layer, or None for a parameter.
+    """
+
+    step: int
+    text: str
+    name: str
+    label: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +61,7 @@ class HealthTable:
             layer has been in that state without interruption up to the newest step; of
             ``"unchanged"``, the step since which the weights are the same. Exact even where
             TensorBoard has dropped steps; empty unless ``source`` is ``"overview"``.
-        first_nonfinite: the text on the first non-finite value and its step, or None.
+        first_nonfinite: where the first non-finite value was found; None if none was.
         wall_times: time of each step, s.
         errors: step -> why its record cannot be read; its numbers are NaN.
     """
@@ -60,7 +73,7 @@ class HealthTable:
     rows: tuple[HealthRow, ...]
     columns: Mapping[str, Floats]
     since: Mapping[str, Mapping[int, int]]
-    first_nonfinite: Mapping[str, object] | None = None
+    first_nonfinite: FirstNonfinite | None = None
     wall_times: tuple[float, ...] = ()
     errors: Mapping[int, str] = field(default_factory=dict)
 

@@ -10,11 +10,12 @@ import numpy as np
 
 from fmapboard import tags
 from fmapboard.plugin.data_source import Reader
+from fmapboard.plugin.health_table import FirstNonfinite
 
 _LAYER = re.compile(r"layer `([^`]+)` \([^`]*, call (\d+)\)")
 
 
-def first_nonfinite(reader: Reader, run: str, prefixes: Iterable[str]) -> dict[str, Any] | None:
+def first_nonfinite(reader: Reader, run: str, prefixes: Iterable[str]) -> FirstNonfinite | None:
     """The earliest text on a first non-finite value; a restarted run has several."""
     stored = reader.texts(run, [prefix + tags.FIRST_NONFINITE for prefix in prefixes])
     texts = [(d.step, tag, _text(d.numpy)) for tag, data in stored.items() for d in data]
