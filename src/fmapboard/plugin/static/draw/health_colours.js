@@ -65,9 +65,9 @@ export function coloursOf(theme) {
   return { table, ink: INK[theme] };
 }
 
-/** Level of a brightness 0…1; a fault of unknown brightness has the strongest colour. @param {number} shade */
+/** Level of a brightness 0…1, a middle one if it is not known. @param {number} shade */
 export function levelOf(shade) {
-  return Number.isNaN(shade) ? LEVELS - 1 : Math.round(shade * (LEVELS - 1));
+  return Math.round((Number.isNaN(shade) ? 0.5 : shade) * (LEVELS - 1));
 }
 
 /** @typedef {(x: number, y: number) => boolean} Hatch */
@@ -89,5 +89,5 @@ export const HATCHES = Object.freeze([
   (x, y) => (x + y) % 6 === 0 || (x - y + 6000) % 6 === 0,
 ]);
 
-/** Dots of a fine cell whose brightness is not known. @type {Hatch} */
+/** Dots of a cell that is not hatched and whose brightness is not known. @type {Hatch} */
 export const DOTS = (x, y) => x % 4 === 1 && y % 4 === 1;

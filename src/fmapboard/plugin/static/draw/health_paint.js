@@ -11,7 +11,6 @@ import { LINE, binOf, boxOf, firstOf } from "./health_layout.js";
 
 /** Smallest cell with a gap around it, CSS px. */
 const GAP_FROM = 7;
-const FINE = 1;
 
 /**
  * @typedef {object} MapLook
@@ -47,9 +46,8 @@ export function fillCells(out, width, height, { rows, columns }, cells, look, ga
         const code = cells.codes[cell];
         if (!code) continue;
         const shade = cells.shades[cell];
-        const unknown = code === FINE && Number.isNaN(shade);
-        const colour = table[code * LEVELS + (unknown ? 0 : levelOf(shade))];
-        const hatch = unknown ? DOTS : HATCHES[code];
+        const colour = table[code * LEVELS + levelOf(shade)];
+        const hatch = HATCHES[code] ?? (Number.isNaN(shade) ? DOTS : null);
         const from = edge(column, columns, width);
         const to = Math.max(from + 1, edge(column + 1, columns, width) - gap);
         const line = y * width;
@@ -160,19 +158,19 @@ function stepNames(context, of, steps, look) {
   context.fillStyle = look.muted;
   context.textAlign = "center";
   const width = of.width / of.columns;
-  let free = -Infinity;
-  const newest = stepText(steps[steps.length - 1] ?? 0);
-  const last = of.left + of.width - width / 2;
-  const reserved = last - context.measureText(newest).width - 12;
-  for (let column = 0; column < of.columns; column += 1) {
-    const isLast = column === of.columns - 1;
-    const text = isLast ? newest : stepText(steps[firstOf(column, of.steps, of.columns)]);
-    const half = context.measureText(text).width / 2;
-    const x = Math.max(half, of.left + (column + 0.5) * width);
-    if (!isLast && (x - half < free || x + half > reserved)) continue;
-    context.fillText(text, x, of.top - 10);
+  const names = Array.from({ length: of.columns }, (_, column) =>
+    stepText(steps[firstOf(column, of.steps, of.columns)]),
+  );
+  const last = of.columns - 1;
+  names[last] = stepText(steps[steps.length - 1]);
+  const longest = Math.max(...names.map((name) => context.measureText(name).width)) + 12;
+  const every = Math.max(1, Math.ceil(longest / width));
+  for (let column = 0; column <= last; column += 1) {
+    const isNear = (last - column) * width < longest;
+    if (column !== last && (column % every || isNear)) continue;
+    const x = of.left + (column + 0.5) * width;
+    context.fillText(names[column], x, of.top - 10);
     context.fillRect(Math.round(x), of.top - 4, 1, 3);
-    free = x + half + 12;
   }
 }
 

@@ -3,6 +3,7 @@
 
 import { pixelsOf } from "../draw/grid_paint.js";
 import { tileCanvas } from "../draw/paint.js";
+import { flags, loudest } from "../draw/scene.js";
 import { prepare } from "../draw/theme.js";
 import { h } from "./dom.js";
 
@@ -18,7 +19,8 @@ const ROW = Object.freeze({ width: 96, height: 14 });
  * @param {string} of layer and step @param {() => void} press
  */
 export function createTile(scene, channel, palette, of, press) {
-  const label = `channel ${channel} of ${of}`;
+  const fault = loudest(flags(scene.maps, scene.question.role, channel));
+  const label = `channel ${channel} of ${of}${fault ? `: ${fault.word}` : ""}`;
   const canvas = h("canvas");
   const element = h(
     "button",

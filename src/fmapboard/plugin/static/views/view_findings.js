@@ -12,7 +12,7 @@ import { runColour } from "./run_colours.js";
 /** @typedef {import("../state/evidence.js").Evidence} Evidence */
 /** @typedef {import("../state/front.js").Front} Front */
 
-const SEVERITIES = Object.freeze(["", "minor", "severe", "non-finite"]);
+const SEVERITIES = Object.freeze(["", "minor", "severe", "severe"]);
 
 /** @param {import("../app.js").App} app */
 export function createFindings(app) {
@@ -68,7 +68,7 @@ export function createFindings(app) {
     const { finding, layer, scene, channels, text, step } = line;
     const go = (/** @type {number|null} */ channel) =>
       app.overview.go({ ...finding, run: line.run, step: finding.since }, channel);
-    const severity = SEVERITIES[finding.severity] ?? "";
+    const severity = finding.kind === "nonfinite" ? "non-finite" : SEVERITIES[finding.severity];
     const press = h(
       "button",
       { type: "button", class: "finding", disabled: !layer, on: { click: () => go(null) } },
@@ -76,10 +76,15 @@ export function createFindings(app) {
         class: "severity",
         "data-kind": finding.kind,
         "data-severity": finding.severity,
-        text: severity,
+        text: severity ?? "",
       }),
       h("span", { class: "sentence" }, run, ...sentence(finding.message)),
-      h("span", { class: "stems", text: line.loading ? "loading its pictures…" : text }),
+      h("span", {
+        class: "stems",
+        text: [further(finding), line.loading ? "loading its pictures…" : text]
+          .filter(Boolean)
+          .join(" · "),
+      }),
     );
     const of = `${layer?.label ?? ""} at step ${stepText(step)}`;
     const tiles = scene ? channels.map((c) => createTile(scene, c, palette, of, () => go(c))) : [];
@@ -104,6 +109,12 @@ export function createFindings(app) {
     return text ? [h("li", { class: error ? "quiet problem" : "quiet" }, run, text)] : [];
   }
   return { element, draw };
+}
+
+/** The layers that a line stands for besides its own, unless its message says so. @param {Finding} of */
+function further({ more, message }) {
+  if (!more || message.includes(`${more} further`)) return "";
+  return `the same in ${more} further layer${more === 1 ? "" : "s"}`;
 }
 
 /** Remembers which button of a list has the focus, to give it back. @param {HTMLElement} list */

@@ -13,6 +13,7 @@ import { h, say, segments } from "./dom.js";
 /** @typedef {import("../state/health_states.js").Shade} Shade */
 
 const [WIDE, HIGH] = [22, 14];
+const DOTTED = "the state of these cells is known, but not the number that brightness shows";
 
 /** @param {import("../app.js").App} app */
 export function createHealthKey(app) {
@@ -47,16 +48,28 @@ export function createHealthKey(app) {
   /** @param {import("../data/health.js").Health} health @param {Shade} shade */
   function draw(health, shade) {
     const table = tableOf(health);
-    const { lo, hi, text } = table.shading(shade);
+    const { lo, hi, text, values } = table.shading(shade);
     const present = new Set(table.codes);
     const dark = document.documentElement.dataset.theme === "dark";
     shades.draw(shade);
-    const now = JSON.stringify([lo, hi, text, [...present], dark, window.devicePixelRatio]);
+    const unknown = values.some((value, i) => Number.isNaN(value) && dotted(table.codes[i]));
+    const now = JSON.stringify([
+      lo,
+      hi,
+      text,
+      [...present],
+      unknown,
+      dark,
+      window.devicePixelRatio,
+    ]);
     if (now === before) return;
     before = now;
     const theme = dark ? "dark" : "light";
     const codes = Object.values(CODE).filter((code) => present.has(code) || code === CODE.FINE);
-    states.replaceChildren(...codes.reverse().map((code) => entry(code, theme)));
+    states.replaceChildren(
+      ...codes.reverse().map((code) => entry(code, theme)),
+      ...(unknown ? [entry(CODE.FINE, theme, true)] : []),
+    );
     const known = Number.isFinite(lo);
     say(title, known ? `${text}, logarithmic:` : `${text}: not recorded`);
     scale.hidden = !known;
@@ -72,17 +85,27 @@ export function createHealthKey(app) {
   return { element, draw };
 }
 
-/** @param {number} code @param {Theme} name */
-function entry(code, name) {
+/** True if cells of a state have dots where their brightness is not known. @param {number} code */
+function dotted(code) {
+  return code !== CODE.UNKNOWN && !HATCHES[code];
+}
+
+/** @param {number} code @param {Theme} name @param {boolean} unknown of unknown brightness */
+function entry(code, name, unknown = false) {
   const canvas = h("canvas");
   const context = prepare(canvas, WIDE, HIGH);
   const { width, height } = canvas;
   const image = context.getImageData(0, 0, width, height);
-  const cell = { codes: Uint8Array.of(code), shades: Float32Array.of(0.7), at: Int32Array.of(0) };
+  const cell = {
+    codes: Uint8Array.of(code),
+    shades: Float32Array.of(unknown ? NaN : 0.7),
+    at: Int32Array.of(0),
+  };
   const look = { ...theme(), theme: name, ratio: window.devicePixelRatio || 1 };
   const out = new Uint32Array(image.data.buffer);
   fillCells(out, width, height, { rows: 1, columns: 1 }, cell, look, 0);
   context.putImageData(image, 0, 0);
+  if (unknown) return h("li", { title: DOTTED }, canvas, "brightness not recorded");
   const { word, what } = STATES[code];
   return h("li", { title: what, "data-hatched": Boolean(HATCHES[code]) }, canvas, word);
 }

@@ -12,6 +12,7 @@ import { createRunChooser } from "./view_run_chooser.js";
 /** Smallest height of the map; a smaller window scrolls, CSS px. */
 const LEAST = 240;
 const MARGIN = 12;
+const HINT = "Pictures: each channel between its own minimum and maximum";
 
 /** @param {import("../app.js").App} app */
 export function createOverview(app) {
@@ -19,6 +20,7 @@ export function createOverview(app) {
   const findings = createFindings(app);
   const title = h("h2");
   const facts = h("span", { class: "facts" });
+  const hint = h("span", { class: "label", text: HINT });
   const note = h("p", { class: "label" });
   const key = createHealthKey(app);
   const map = createHealthMap(app);
@@ -27,7 +29,7 @@ export function createOverview(app) {
   const element = h(
     "main",
     { class: "overview", "aria-label": "Overview" },
-    h("div", { class: "overview-head" }, h("h1", { text: "Findings" }), runs.element),
+    h("div", { class: "overview-head" }, h("h1", { text: "Findings" }), runs.element, hint),
     findings.element,
     note,
     h("div", { class: "overview-head" }, title, facts),
@@ -43,6 +45,10 @@ export function createOverview(app) {
     if (!front) return;
     const { health } = front;
     runs.draw(model, front.chosen);
+    show(
+      hint,
+      front.shown.some(({ channels }) => channels.length > 0),
+    );
     findings.draw(model, front);
     say(problem, front.problem);
     show(problem, Boolean(front.problem));
