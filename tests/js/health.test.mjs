@@ -16,7 +16,6 @@ import {
   choosing,
   chosenRuns,
   ranked,
-  searched,
 } from "../../src/fmapboard/plugin/static/state/chosen_runs.js";
 import { scope, targetOf } from "../../src/fmapboard/plugin/static/state/front.js";
 import { CODE, tableOf } from "../../src/fmapboard/plugin/static/state/health_states.js";
@@ -240,12 +239,6 @@ test("chosen runs are those that exist, otherwise the current one", () => {
   assert.deepEqual(choosing({ run: "b" }, ["c"]), { run: "c", chosen: "" });
   assert.deepEqual(choosing({ run: "b" }, ["b", "c"]), { run: "b", chosen: "b\nc" });
   assert.deepEqual(choosing({ run: "b" }, []), { run: "b", chosen: "" });
-});
-
-test("a search finds the runs that have all its words", () => {
-  const runs = [{ run: "lr=0.1/resnet" }, { run: "lr=0.1/vit" }, { run: "lr=1/ResNet" }];
-  assert.deepEqual(searched(runs, "resnet 0.1"), [runs[0]]);
-  assert.deepEqual(searched(runs, " "), runs);
 });
 
 test("a layer without pictures leads to the nearest drawn one, and says so", () => {

@@ -29,15 +29,6 @@ export function choosing(state, runs) {
   };
 }
 
-/**
- * Runs whose name contains all words. @template {{run: string}} T
- * @param {readonly T[]} runs @param {string} search @returns {T[]}
- */
-export function searched(runs, search) {
-  const words = search.toLowerCase().split(/\s+/).filter(Boolean);
-  return runs.filter(({ run }) => words.every((word) => run.toLowerCase().includes(word)));
-}
-
 /** @typedef {{run: string, finding: Finding}} Line */
 
 /**

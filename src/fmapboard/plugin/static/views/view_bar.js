@@ -2,8 +2,8 @@
 /** The top bar: the run, and actions on the whole view. */
 
 import { button, choice, h, say, show } from "./dom.js";
+import { runColour } from "../draw/run_colours.js";
 import { address } from "../host.js";
-import { runColour } from "./run_colours.js";
 import { savePicture } from "./save.js";
 import { createSwitch } from "./view_switch.js";
 
@@ -67,7 +67,7 @@ export function createBarView(app) {
       model.runs.map((each) => [each.run, each.run || "."]),
       model.state.run,
     );
-    dot.style.background = runColour(model.runs, model.state.run);
+    dot.style.background = runColour(model.state.run, model.runs);
     pages.draw(model.state.view);
     show(download, !model.front);
     live.setAttribute("aria-pressed", String(isLive));

@@ -2,10 +2,10 @@
 /** What is wrong, one line per finding, each with pictures that show it. */
 
 import { stepText } from "../draw/number_text.js";
+import { runColour } from "../draw/run_colours.js";
 import { originText, scope } from "../state/front.js";
 import { createTile } from "./evidence_tiles.js";
 import { h, say, show } from "./dom.js";
-import { runColour } from "./run_colours.js";
 
 /** @typedef {import("../app.js").Model} Model */
 /** @typedef {import("../data/health.js").Finding} Finding */
@@ -51,7 +51,7 @@ export function createFindings(app) {
     before = now;
     const focused = focusIn(list);
     const named = (/** @type {string} */ run) =>
-      several ? runName(run, runColour(runs, run)) : null;
+      several ? runName(run, runColour(run, runs)) : null;
     list.replaceChildren(
       ...front.shown.map((line) => lineOf(line, named(line.run), state.colours)),
       ...front.answers.flatMap((each) => quiet(each, named(each.run))),

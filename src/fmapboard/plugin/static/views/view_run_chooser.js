@@ -1,9 +1,9 @@
 // @ts-check
 /** Chooses the runs whose findings are listed: a search field and a check box per run. */
 
-import { searched } from "../state/chosen_runs.js";
+import { runColour } from "../draw/run_colours.js";
+import { search as searched } from "../state/run_search.js";
 import { h, say, show } from "./dom.js";
-import { runColour } from "./run_colours.js";
 
 /** Check boxes in the list; the search finds the others. */
 const MOST = 200;
@@ -41,7 +41,7 @@ export function createRunChooser(app) {
       note,
     ),
   );
-  /** @type {readonly {run: string}[]} */
+  /** @type {readonly import("../data/answers.js").RunEntry[]} */
   let runs = [];
   /** @type {Set<string>} */
   let chosen = new Set();
@@ -49,18 +49,26 @@ export function createRunChooser(app) {
     if (element.open && !element.contains(/** @type {Node} */ (event.target))) element.open = false;
   });
 
+  /** Runs that the search finds. */
+  function found() {
+    return searched(
+      runs.map((each) => each.run),
+      search.value,
+    );
+  }
+
   /** The chosen runs with, or without, those that the search finds. @param {boolean} on */
   function union(on) {
-    const found = new Set(searched(runs, search.value).map((each) => each.run));
-    return runs.map((each) => each.run).filter((run) => (found.has(run) ? on : chosen.has(run)));
+    const among = new Set(found());
+    return runs.map((each) => each.run).filter((run) => (among.has(run) ? on : chosen.has(run)));
   }
 
   function fill() {
-    const found = searched(runs, search.value);
+    const names = found();
     list.replaceChildren(
-      ...found.slice(0, MOST).map(({ run }) => {
+      ...names.slice(0, MOST).map((run) => {
         const dot = h("i", { class: "dot", "aria-hidden": "true" });
-        dot.style.background = runColour(runs, run);
+        dot.style.background = runColour(run, runs);
         const box = h("input", { type: "checkbox", "data-run": run });
         box.checked = chosen.has(run);
         box.addEventListener("change", () => {
@@ -71,7 +79,7 @@ export function createRunChooser(app) {
         return h("label", {}, box, dot, h("span", { text: run || "." }));
       }),
     );
-    say(note, found.length > MOST ? `${found.length - MOST} more: search for them` : "");
+    say(note, names.length > MOST ? `${names.length - MOST} more: search for them` : "");
   }
 
   /** @param {import("../app.js").Model} model @param {readonly string[]} names chosen runs */
