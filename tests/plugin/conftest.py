@@ -8,6 +8,7 @@ import pytest
 from browser_visitor import address, browser, serve, visit  # noqa: F401  # fixtures
 from compared_runs import compared_runs  # noqa: F401  # a fixture
 from faulty_runs import faulty_runs  # noqa: F401  # a fixture
+from overview_runs import overview_runs  # noqa: F401  # a fixture
 from striped_training import striped_runs  # noqa: F401  # a fixture
 from tab_client import Tab, open_tab
 from two_layer_runs import log_steps

@@ -27,7 +27,7 @@ export class ServerError extends Error {
  * @param {Record<string, string|number>} query
  * @param {AbortSignal} signal
  */
-async function ask(path, query, signal) {
+export async function ask(path, query, signal) {
   const url = new URL(path, BASE);
   for (const [name, value] of Object.entries(query)) url.searchParams.set(name, String(value));
   let answer;

@@ -43,6 +43,7 @@ import { indexOf } from "../state/steps.js";
  * @property {boolean} hasInput
  * @property {string} problem in words, "" for none
  * @property {boolean} playing
+ * @property {import("../state/front.js").Front|null} front null unless the overview is shown
  */
 
 /** @type {Map<string, Overview>} */

@@ -36,7 +36,8 @@ export function look(app) {
   if (PINNED.has(state.sort) && state.sort_step === null && step !== undefined) {
     state.sort_step = step;
   }
-  const readable = layer?.error ? undefined : layer;
+  const isFront = state.view === "overview";
+  const readable = layer?.error || isFront ? undefined : layer;
   const history = readable ? source.history(state.run, readable) : null;
   const shown = app.scenes.show(state, readable, history);
   if (shown.error instanceof ServerError && shown.error.status === 404) {
@@ -45,7 +46,8 @@ export function look(app) {
   const question = shown.scene?.question;
   const wantsInput = state.overlay > 0 && state.channel !== null;
   const version = `${steps.length}/${steps[steps.length - 1]}`;
-  const overview = step === undefined ? new Map() : source.health(state.run, step, calm, version);
+  const overview =
+    step === undefined || isFront ? new Map() : source.health(state.run, step, calm, version);
   const model = {
     state,
     runs,
@@ -63,12 +65,13 @@ export function look(app) {
     stale: shown.stale,
     sides: sidesOf(source, state, shown.scene, layer, shown.stale ? undefined : step),
     history,
-    timeline: step === undefined ? null : source.timeline(state.run, version),
+    timeline: step === undefined || isFront ? null : source.timeline(state.run, version),
     numbers: readable ? source.numbers(state.run, readable) : null,
     input: wantsInput && question ? inputOf(source, question).picture : null,
     hasInput: Boolean(question && inputSeries(source, question)),
     problem: (listed.error ?? answer?.error ?? shown.error)?.message ?? layer?.error ?? "",
     playing: app.playing,
+    front: isFront && runs.length ? app.overview.look(runs) : null,
   };
   source.store.end();
   return model;

@@ -8,6 +8,7 @@
 /** @typedef {"off"|"step"|"run"|"sample"|"role"} Comparison what the two sides differ in */
 /** @typedef {"both"|"difference"|"all"} Shown tiles of a comparison */
 /** @typedef {"overview"|"maps"|"film"} View what the page shows */
+/** @typedef {import("./health_states.js").Shade} Shade */
 /** @typedef {"network"|"kernel"} Grouping of the list of layers */
 /** @typedef {"activations"|"weights"|"gradients"} HistogramGroup */
 
@@ -15,6 +16,8 @@
  * @typedef {object} State
  * @property {View} view
  * @property {string} run
+ * @property {string} chosen runs whose findings are listed, one per line; "" for that of `run`
+ * @property {Shade} shade what brightness shows in the map of layers × steps
  * @property {string} layer key of the layer, "" for the first one
  * @property {number|null} channel
  * @property {number|null} step null follows the newest step
@@ -38,8 +41,10 @@
 
 /** @type {Readonly<State>} */
 export const START = Object.freeze({
-  view: "maps",
+  view: "overview",
   run: "",
+  chosen: "",
+  shade: "range",
   layer: "",
   channel: null,
   step: null,
@@ -64,7 +69,7 @@ export const START = Object.freeze({
 export const TILES = Object.freeze([0, 24, 32, 48, 64, 96, 128, 192, 256]);
 
 /**
- * @typedef {"view"|"role"|"scale"|"colours"|"sort"|"compare"|"show"|"tile"|"group"|"histogram"
+ * @typedef {"view"|"shade"|"role"|"scale"|"colours"|"sort"|"compare"|"show"|"tile"|"group"|"histogram"
  *   } ChoiceField
  */
 
@@ -74,6 +79,7 @@ export const TILES = Object.freeze([0, 24, 32, 48, 64, 96, 128, 192, 256]);
  */
 export const CHOICES = Object.freeze({
   view: ["overview", "maps", "film"],
+  shade: ["range", "change"],
   role: ["feature_maps", "inputs", "gradients_of_maps", "kernels"],
   scale: ["channel", "layer"],
   colours: ["grey", "viridis", "magma", "signed"],
@@ -84,6 +90,9 @@ export const CHOICES = Object.freeze({
   group: ["network", "kernel"],
   histogram: ["activations", "weights", "gradients"],
 });
+
+/** Fields of the maps: an address with one of them but without a view shows the maps. */
+const OF_MAPS = Object.freeze(["layer", "channel", "step", "compare"]);
 
 const WHOLE = new Set(["channel", "step", "sort_step", "sample", "tile", "overlay"]);
 const MAY_BE_NEGATIVE = new Set(["step", "sort_step"]);
@@ -115,10 +124,15 @@ function parsed(field, text) {
 export function fromEntries(entries) {
   /** @type {Record<string, unknown>} */
   const state = { ...START };
+  /** @type {Set<string>} */
+  const given = new Set();
   for (const [field, text] of entries) {
     const value = Object.hasOwn(START, field) ? parsed(field, text) : undefined;
-    if (value !== undefined) state[field] = value;
+    if (value === undefined) continue;
+    state[field] = value;
+    given.add(field);
   }
+  if (!given.has("view") && OF_MAPS.some((field) => given.has(field))) state["view"] = "maps";
   return /** @type {State} */ (/** @type {unknown} */ (state));
 }
 
@@ -131,10 +145,17 @@ export function toEntries(state) {
   const entries = [];
   for (const [field, start] of Object.entries(START)) {
     const value = /** @type {Record<string, unknown>} */ (/** @type {unknown} */ (state))[field];
-    if (value === start || value === null) continue;
+    if (value === null || (value === start && !(field === "view" && ofMaps(state)))) continue;
     entries.push([field, typeof value === "boolean" ? (value ? "1" : "0") : String(value)]);
   }
   return entries;
+}
+
+/** True if the address of a state has a field of the maps. @param {State} state */
+function ofMaps(state) {
+  return (
+    state.layer !== "" || state.channel !== null || state.step !== null || state.compare !== "off"
+  );
 }
 
 /**

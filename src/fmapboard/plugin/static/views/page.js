@@ -2,6 +2,7 @@
 /** All views of the tab, and where each one is on the page. */
 
 import { h, show } from "./dom.js";
+import { createArrival } from "./view_arrival.js";
 import { createBarView } from "./view_bar.js";
 import { createChannel } from "./view_channel.js";
 import { createCharts } from "./view_charts.js";
@@ -12,6 +13,7 @@ import { createHead } from "./view_head.js";
 import { createHelp } from "./view_help.js";
 import { createLayers } from "./view_layers.js";
 import { createLegend } from "./view_legend.js";
+import { createOverview } from "./view_overview.js";
 import { createSampling } from "./view_sampling.js";
 import { createSides } from "./view_sides.js";
 import { createTime } from "./view_time.js";
@@ -41,6 +43,8 @@ export function createPage(app) {
   const charts = createCharts(app);
   const empty = createEmpty(app);
   const help = createHelp();
+  const overview = createOverview(app);
+  const arrival = createArrival(app);
   const main = h("main", {}, head.element, legend.element, sides.element, grid.element);
   const aside = h(
     "aside",
@@ -55,21 +59,25 @@ export function createPage(app) {
     bar.element,
     time.element,
     firstFault.element,
+    arrival.element,
     sampling.element,
     body,
+    overview.element,
     empty.element,
     help.element,
   );
 
   /** @param {Model} model @param {Circumstances} circumstances */
   function draw(model, { nothing, busy, live, hovered }) {
-    show(body, !nothing);
-    show(time.element, !nothing);
+    show(body, !nothing && !model.front);
+    show(time.element, !nothing && !model.front);
     empty.draw(model, nothing);
     sampling.draw(model);
     firstFault.draw(model);
     bar.draw(model, busy, live);
-    if (nothing) return;
+    arrival.draw();
+    overview.draw(nothing ? { ...model, front: null } : model);
+    if (nothing || model.front) return;
     time.draw(model);
     layers.draw(model);
     head.draw(model);
@@ -86,5 +94,5 @@ export function createPage(app) {
     layers.age(model);
     grid.mark(model);
   }
-  return { element, bar, time, layers, legend, grid, help, draw, age };
+  return { element, bar, time, layers, legend, grid, help, overview, draw, age };
 }

@@ -2,24 +2,17 @@
 /** The top bar: the run, and actions on the whole view. */
 
 import { button, choice, h, say, show } from "./dom.js";
+import { runColour } from "../draw/run_colours.js";
 import { address } from "../host.js";
 import { savePicture } from "./save.js";
-
-const COLOURS = Object.freeze([
-  "#ff7043",
-  "#0077bb",
-  "#cc3311",
-  "#33bbee",
-  "#ee3377",
-  "#009988",
-  "#bbbbbb",
-]);
+import { createSwitch } from "./view_switch.js";
 
 /** @param {import("../app.js").App} app */
 export function createBarView(app) {
   const dot = h("i", { class: "dot", "aria-hidden": "true" });
   const run = choice("Run", (value) => app.update({ run: value }));
   run.element.prepend(dot);
+  const pages = createSwitch(app);
   const said = h("span", { class: "said", role: "status" });
   const live = h("button", {
     type: "button",
@@ -36,6 +29,7 @@ export function createBarView(app) {
   const save = async () => {
     if (app.model) tell(await savePicture(app.model));
   };
+  const download = button({ icon: "save", label: "Save the view as PNG", key: "p", press: save });
   const share = async () => {
     try {
       await navigator.clipboard.writeText(address());
@@ -47,13 +41,14 @@ export function createBarView(app) {
   const element = h(
     "div",
     { class: "top" },
+    pages.element,
     run.element,
     h("span", { class: "space" }),
     said,
     live,
     button({ icon: "reload", label: "Look for new steps", press: () => app.reload() }),
     button({ icon: "link", label: "Copy a link to this view", press: share }),
-    button({ icon: "save", label: "Save the view as PNG", key: "p", press: save }),
+    download,
     button({ text: "?", label: "Keys", key: "?", press: () => app.page.help.toggle() }),
   );
   let until = 0;
@@ -72,8 +67,9 @@ export function createBarView(app) {
       model.runs.map((each) => [each.run, each.run || "."]),
       model.state.run,
     );
-    const at = model.runs.findIndex((each) => each.run === model.state.run);
-    dot.style.background = COLOURS[Math.max(0, at) % COLOURS.length];
+    dot.style.background = runColour(model.state.run, model.runs);
+    pages.draw(model.state.view);
+    show(download, !model.front);
     live.setAttribute("aria-pressed", String(isLive));
     if (performance.now() > until) say(said, busy && !model.playing ? "Loading…" : "");
   }
