@@ -7,13 +7,17 @@ import { extent, heat, line, shareOf, tagsOf } from "../draw/chart_series.js";
 import { short } from "../draw/number_text.js";
 import { CHOICES } from "../state/state.js";
 import { indexOf } from "../state/steps.js";
+import { ofLayers, spanOf } from "../state/series.js";
 import { theme } from "../draw/theme.js";
+import { coloursOf, createKey, dashOf } from "./series_key.js";
 
 /** @typedef {import("../app.js").App} App */
 /** @typedef {import("../app.js").Model} Model */
 /** @typedef {import("../data/answers.js").HistogramSeries} HistogramSeries */
 /** @typedef {import("../data/answers.js").NumbersAnswer} NumbersAnswer */
+/** @typedef {import("../data/answers.js").RunEntry} RunEntry */
 /** @typedef {import("../draw/scene.js").History} History */
+/** @typedef {import("../state/series.js").Series} Series */
 /** @typedef {import("../state/state.js").HistogramGroup} HistogramGroup */
 
 const HEIGHT = 96;
@@ -62,10 +66,12 @@ export function createCharts(app) {
     class: "note",
     text: "No histograms or norms of this layer were logged.",
   });
+  const key = createKey();
   const element = h(
     "div",
     { class: "charts" },
     h("h2", { text: "Layer over steps" }),
+    key.element,
     histogram.element,
     norm.element,
     share.element,
@@ -80,17 +86,20 @@ export function createCharts(app) {
     if (!layer) return;
     const width = element.clientWidth - 24;
     const step = model.steps[indexOf(model.steps, state.step)];
-    const span = /** @type {[number, number]} */ ([
-      model.steps[0],
-      model.steps[model.steps.length - 1],
-    ]);
+    const all = ofLayers(model.series);
+    const several = all.length > 1;
+    /** @type {[number, number]} */
+    const own = [model.steps[0], model.steps[model.steps.length - 1]];
+    key.draw(all, model.runs);
     if (!model.steps.length || width < 60) return;
-    const at = { width, step, span, steps: model.steps };
+    const span = (several && spanOf(all)) || own;
+    const pinned = (model.scene?.columns ?? []).flatMap(({ question }) => question?.step ?? []);
+    const at = { width, step, span, steps: model.steps, pinned, all, runs: model.runs };
     const drawn = [
-      histograms(histogram, which, numbers, state.histogram, at),
-      norms(norm, numbers, at),
-      shares(share, model.history, layer.channels, at),
-      ranges(range, model.history, at),
+      histograms(histogram, which, numbers, state.histogram, { ...at, span: own }),
+      norms(norm, at),
+      shares(share, at),
+      ranges(range, at),
     ];
     show(nothing, Boolean(numbers) && !drawn.some(Boolean));
   }
@@ -98,10 +107,23 @@ export function createCharts(app) {
 }
 
 /**
- * The current step and the extent of all charts.
- * @typedef {{width: number, step: number, span: [number, number], steps: number[]}} At
+ * What all charts share.
+ * @typedef {object} At
+ * @property {number} width CSS px
+ * @property {number} step of the slider
+ * @property {[number, number]} span first and last step
+ * @property {number[]} steps of the main run
+ * @property {number[]} pinned steps of the columns
+ * @property {Series[]} all the main column's series first
+ * @property {readonly RunEntry[]} runs
+ *
  * @typedef {ReturnType<typeof chart>} Chart
  */
+
+/** Lines at the steps of the slider and of the columns. @param {import("../draw/plot.js").Frame} plot @param {At} at */
+function drawSteps(plot, { step, pinned }) {
+  for (const each of new Set([step, ...pinned])) drawNow(plot, each, theme().text);
+}
 
 /** @param {ArrayLike<number>} values @param {number[]} steps @param {number} step */
 function valueAtStep(values, steps, step) {
@@ -133,7 +155,8 @@ function histograms(of, which, numbers, chosen, at) {
   show(which.element, groups.length > 1);
   const tag = tags(group)[0];
   const made = heatOf(all[tag]);
-  say(of.value, made ? tag.slice(tag.indexOf("/") + 1) : "nothing finite");
+  const whose = at.all.length > 1 ? `${at.all[0].letters}: ` : "";
+  say(of.value, made ? whose + tag.slice(tag.indexOf("/") + 1) : "nothing finite");
   of.value.title = tag;
   if (!made) return true;
   of.setSteps(at.steps);
@@ -144,67 +167,89 @@ function histograms(of, which, numbers, chosen, at) {
   return true;
 }
 
-/** @param {Chart} of @param {NumbersAnswer|null} numbers @param {At} at */
-function norms(of, numbers, at) {
-  const scalars = numbers?.scalars ?? {};
-  const tags = tagsOf(scalars, "gradient_norm").filter(
-    (tag) => !tag.endsWith("gradient_norm/total"),
-  );
-  const lines = tags.map((tag) => line(scalars[tag]));
+/** @param {Chart} of @param {At} at */
+function norms(of, at) {
+  const lines = at.all.flatMap((series) => normLines(series, at));
   const values = extent(lines.map((each) => Array.from(each.values).filter((value) => value > 0)));
   show(of.element, Boolean(values));
   if (!values) return false;
   of.setSteps(at.steps);
   const plot = frame(of.canvas, at.width, HEIGHT, at.span, values, values[1] / values[0] > 20);
-  const colours = [theme().accent, theme().second];
-  lines.forEach((each, i) => drawLine(plot, each.steps, each.values, colours[Math.min(i, 1)]));
-  drawNow(plot, at.step, theme().text);
-  const now = lines.map((each) => short(valueAtStep(each.values, each.steps, at.step)));
-  say(of.value, tags.map((tag, i) => `${tag.split(".").pop()} ${now[i]}`).join(" · "));
+  for (const { steps, values: drawn, colour, dash } of lines) {
+    drawLine(plot, steps, drawn, colour, dash);
+  }
+  drawSteps(plot, at);
+  say(
+    of.value,
+    lines
+      .map(
+        ({ name, steps, values: drawn }) => `${name} ${short(valueAtStep(drawn, steps, at.step))}`,
+      )
+      .join(" · "),
+  );
+  of.value.title = of.value.textContent;
   of.canvas.setAttribute("aria-label", `gradient norm over steps: ${of.value.textContent}`);
   return true;
 }
 
 /**
- * Shares of dead, constant and non-finite channels.
- * @param {Chart} of @param {History|null} history @param {number} whole channels of the layer
- * @param {At} at
+ * Gradient norms of a series, one line per parameter.
+ * @param {Series} series @param {At} at
  */
-function shares(of, history, whole, at) {
+function normLines(series, { all, runs }) {
+  const scalars = series.numbers?.scalars ?? {};
+  const tags = tagsOf(scalars, "gradient_norm").filter(
+    (tag) => !tag.endsWith("gradient_norm/total"),
+  );
+  const several = all.length > 1;
+  const plain = [theme().accent, theme().second];
+  return tags.map((tag, i) => ({
+    ...line(scalars[tag]),
+    name: `${several ? `${series.letters}: ` : ""}${tag.split(".").pop()}`,
+    colour: several ? coloursOf(all, series, runs).line : plain[Math.min(i, 1)],
+    dash: several && i ? [2, 3] : dashOf(all, series),
+  }));
+}
+
+const FAULTS = /** @type {[string, string, number[]][]} */ ([
+  ["dead", "rgb(255 128 0)", []],
+  ["constant", "rgb(0 190 190)", [6, 3]],
+  ["nonfinite", "rgb(235 0 235)", [2, 3]],
+]);
+
+/** Shares of dead, constant and non-finite channels. @param {Chart} of @param {At} at */
+function shares(of, at) {
   const role = "feature_maps";
-  const found = ["dead", "constant", "nonfinite"].flatMap((name) => {
-    const values = history ? shareOf(history, `${role}.${name}`) : [];
-    return values.length ? [{ name, values }] : [];
-  });
-  const any = found.some(({ values }) => values.some((value) => value > 0));
+  const several = at.all.length > 1;
+  const found = at.all.flatMap((series) =>
+    FAULTS.flatMap(([name, colour, dash]) => {
+      const { history, letters, layer } = series;
+      const values = history ? shareOf(history, `${role}.${name}`) : [];
+      if (!history || !values.length) return [];
+      const own = several
+        ? { colour: coloursOf(at.all, series, at.runs).line, dash }
+        : { colour, dash: [] };
+      const drawn = history.arrays[`${role}.mean`]?.shape[1] ?? layer.channels;
+      const among = drawn < layer.channels ? ` of ${drawn} drawn` : "";
+      const fault = name === "nonfinite" ? "not finite" : name;
+      const now = Math.round(100 * valueAtStep(values, history.steps, at.step));
+      const any = values.some((value) => value > 0);
+      const text = `${several ? `${letters}: ` : ""}${fault} ${now} %${among}`;
+      return [{ steps: history.steps, values, any, text, ...own }];
+    }),
+  );
+  const shown = several ? found.filter((each) => each.any) : found;
+  const any = found.some((each) => each.any);
   show(of.element, found.length > 0);
-  if (!history || !found.length) return false;
+  if (!found.length) return false;
   of.setSteps(at.steps);
   show(of.canvas, any);
-  const now = (/** @type {number[]} */ values) =>
-    Math.round(100 * valueAtStep(values, history.steps, at.step));
-  const drawn = history.arrays[`${role}.mean`]?.shape[1] ?? whole;
-  const among = drawn < whole ? ` of ${drawn} drawn` : "";
-  say(
-    of.value,
-    any
-      ? found
-          .map(
-            ({ name, values }) =>
-              `${name === "nonfinite" ? "not finite" : name} ${now(values)} %${among}`,
-          )
-          .join(" · ")
-      : "none at any step",
-  );
+  say(of.value, any ? shown.map(({ text }) => text).join(" · ") : "none at any step");
+  of.value.title = several ? "solid: dead; dashed: constant; dotted: not finite" : "";
   if (!any) return true;
   const plot = frame(of.canvas, at.width, HEIGHT - 16, at.span, [0, 1]);
-  const colours = /** @type {Record<string, string>} */ ({
-    dead: "rgb(255 128 0)",
-    constant: "rgb(0 190 190)",
-    nonfinite: "rgb(235 0 235)",
-  });
-  for (const { name, values } of found) drawLine(plot, history.steps, values, colours[name]);
-  drawNow(plot, at.step, theme().text);
+  for (const { steps, values, colour, dash } of shown) drawLine(plot, steps, values, colour, dash);
+  drawSteps(plot, at);
   of.canvas.setAttribute(
     "aria-label",
     `share of sick channels over steps: ${of.value.textContent}`,
@@ -212,12 +257,42 @@ function shares(of, history, whole, at) {
   return true;
 }
 
-/** @param {Chart} of @param {History|null} history @param {At} at */
-function ranges(of, history, at) {
-  const low = history?.arrays["feature_maps.minimum"];
-  const high = history?.arrays["feature_maps.maximum"];
-  show(of.element, Boolean(low && high));
-  if (!history || !low || !high) return false;
+/** @param {Chart} of @param {At} at */
+function ranges(of, at) {
+  const found = at.all.flatMap((series) => {
+    const ends = series.history && rangeLines(series.history);
+    return ends ? [{ series, ...ends }] : [];
+  });
+  show(of.element, found.length > 0);
+  if (!found.length) return false;
+  const values = extent(found.flatMap(({ least, most }) => [least, most]));
+  show(of.canvas, Boolean(values));
+  if (!values) return true;
+  of.setSteps(at.steps);
+  const plot = frame(of.canvas, at.width, HEIGHT - 16, at.span, values);
+  for (const { series, steps, least, most } of found) {
+    const { line: colour, band } = coloursOf(at.all, series, at.runs);
+    const dash = dashOf(at.all, series);
+    drawBand(plot, steps, least, most, band);
+    drawLine(plot, steps, least, colour, dash);
+    drawLine(plot, steps, most, colour, dash);
+  }
+  drawSteps(plot, at);
+  const texts = found.map(({ series, steps, least, most }) => {
+    const [low, high] = [least, most].map((ends) => short(valueAtStep(ends, steps, at.step)));
+    return `${found.length > 1 ? `${series.letters}: ` : ""}${low} … ${high}`;
+  });
+  say(of.value, texts.join(" · "));
+  of.value.title = of.value.textContent;
+  of.canvas.setAttribute("aria-label", `range over steps: ${of.value.textContent}`);
+  return true;
+}
+
+/** Lowest and highest value of a layer at each step; null if they are not stored. @param {History} history */
+function rangeLines(history) {
+  const low = history.arrays["feature_maps.minimum"];
+  const high = history.arrays["feature_maps.maximum"];
+  if (!low || !high) return null;
   const channels = low.shape[1];
   const fold = (
     /** @type {Float32Array} */ values,
@@ -227,23 +302,11 @@ function ranges(of, history, at) {
       values
         .subarray(i * channels, (i + 1) * channels)
         .filter(Number.isFinite)
-        .reduce(by, NaN),
+        .reduce((a, b) => (Number.isNaN(a) ? b : by(a, b)), NaN),
     );
-  const least = fold(low.values, (a, b) => (Number.isNaN(a) ? b : Math.min(a, b)));
-  const most = fold(high.values, (a, b) => (Number.isNaN(a) ? b : Math.max(a, b)));
-  const values = extent([least, most]);
-  show(of.canvas, Boolean(values));
-  if (!values) return true;
-  of.setSteps(at.steps);
-  const plot = frame(of.canvas, at.width, HEIGHT - 16, at.span, values);
-  drawBand(plot, history.steps, least, most, theme().band);
-  drawLine(plot, history.steps, least, theme().accent);
-  drawLine(plot, history.steps, most, theme().accent);
-  drawNow(plot, at.step, theme().text);
-  say(
-    of.value,
-    `${short(valueAtStep(least, history.steps, at.step))} … ${short(valueAtStep(most, history.steps, at.step))}`,
-  );
-  of.canvas.setAttribute("aria-label", `range over steps: ${of.value.textContent}`);
-  return true;
+  return {
+    steps: history.steps,
+    least: fold(low.values, Math.min),
+    most: fold(high.values, Math.max),
+  };
 }
