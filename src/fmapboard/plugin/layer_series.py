@@ -41,15 +41,14 @@ class Series:
         return bool(points) and points[0] not in self.own
 
 
-def series_of(reader: Reader, run: str, key: str | None = None) -> list[Series]:
-    """The layers of a run, in any order; with ``key`` only that layer, if it exists."""
-    if key is None:
-        found = reader.points(PLUGIN_NAME, run)
+def series_of(reader: Reader, run: str, *keys: str) -> list[Series]:
+    """The layers of a run, in any order; with ``keys`` only those layers, if they exist."""
+    if keys:
+        asked = [layer for key in keys if (layer := layer_of(key)) and layer.key == key]
+        tags = [tag for layer in asked for tag in (layer.key, layer.first_key)]
+        found = reader.points(PLUGIN_NAME, run, tags) if tags else {}
     else:
-        layer = layer_of(key)
-        if layer is None or layer.key != key:
-            return []
-        found = reader.points(PLUGIN_NAME, run, [layer.key, layer.first_key])
+        found = reader.points(PLUGIN_NAME, run)
     layers = {layer for layer in map(layer_of, found) if layer is not None}
     every = [
         Series(layer, tuple(found.get(layer.key, ())), tuple(found.get(layer.first_key, ())))

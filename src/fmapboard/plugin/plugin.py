@@ -11,6 +11,7 @@ from fmapboard.plugin.data_source import Reader, Source
 from fmapboard.plugin.http import Answer, Query, app, missing
 from fmapboard.plugin.loader import keeps_enough
 from fmapboard.plugin.routes.charts import numbers
+from fmapboard.plugin.routes.difference import difference
 from fmapboard.plugin.routes.history import history
 from fmapboard.plugin.routes.layers import layers
 from fmapboard.plugin.routes.maps import maps, network_input
@@ -64,6 +65,7 @@ class FeatureMapsPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # tensorbo
             "timeline": timeline,
             "maps": maps,
             "history": history,
+            "difference": difference,
             "numbers": numbers,
             "input": network_input,
         }

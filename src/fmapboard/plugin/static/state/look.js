@@ -3,6 +3,7 @@
 
 import { ServerError } from "../data/api.js";
 import { inputOf, inputSeries, sidesOf } from "./sides.js";
+import { rank } from "../data/ranking.js";
 import { seriesOf } from "./series.js";
 import { indexOf } from "./steps.js";
 
@@ -10,6 +11,18 @@ import { indexOf } from "./steps.js";
 export const CALM_MS = 120;
 /** Orders that are computed at one step and kept while the step changes. */
 const PINNED = new Set(["strength", "similarity"]);
+
+/**
+ * The layers ranked by difference, if that list is open.
+ * @param {import("../app.js").App} app @param {import("../data/answers.js").Layer[]} layers
+ * @param {number|undefined} step of the slider @param {boolean} calm
+ */
+function ranking({ state, source }, layers, step, calm) {
+  const column = state.columns[state.rank - 1];
+  if (!column || step === undefined || state.role === "kernels") return null;
+  const others = column.run ? source.layers(column.run).value?.layers : layers;
+  return others ? rank(source, state, column, step, layers, others, calm) : null;
+}
 
 /**
  * Requests what is missing and corrects an invalid state, such as a run that no longer exists.
@@ -64,6 +77,7 @@ export function look(app) {
     stale: shown.stale,
     sides: sidesOf(source, shown.scene, shown.drawn, shown.stale ? undefined : step),
     columns: shown.columns,
+    ranking: ranking(app, layers, step, calm),
     series: readable ? seriesOf(source, state, readable, shown.columns) : [],
     history,
     timeline: step === undefined ? null : source.timeline(state.run, version),

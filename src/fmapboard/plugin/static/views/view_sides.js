@@ -69,6 +69,8 @@ export function createSides(app) {
     show(element, Boolean(sides) || (state.columns.length > 0 && state.role !== "kernels"));
     if (element.hidden) return;
     for (const side of each) side.draw(model);
+    const shown = each.filter((side) => !side.element.hidden).length;
+    element.style.setProperty("--columns", String(shown));
     say(note, sides?.notes.join(" ") ?? "");
     show(note, Boolean(sides?.notes.length));
     element.dataset.inputs = sides?.inputs ?? "loading";
