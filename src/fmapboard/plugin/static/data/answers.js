@@ -134,6 +134,27 @@
  */
 
 /**
+ * `data/difference`.
+ * @typedef {object} DifferenceAnswer
+ * @property {LayerDifference[]} layers in the requested order
+ */
+
+/**
+ * How much a layer differs from its counterpart. The numbers are null where they are not known.
+ * @typedef {object} LayerDifference
+ * @property {string} key
+ * @property {string} other_key
+ * @property {"same"|"different"|"unknown"|null} inputs whether both saw the same input image
+ * @property {number|null} step the kept step that was compared
+ * @property {number|null} other_step
+ * @property {"maps"|"statistics"|null} measure what was compared
+ * @property {JsonFloat|null} value relative root mean square of the difference, 0…2
+ * @property {JsonFloat|null} rounding the part of it that may be rounding; null for statistics
+ * @property {number|null} nonfinite share of values (channels) left out: not finite on a side
+ * @property {string} why there is no value, in words
+ */
+
+/**
  * `data/numbers`: series by tag.
  * @typedef {object} NumbersAnswer
  * @property {Record<string, ScalarSeries>} scalars

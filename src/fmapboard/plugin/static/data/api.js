@@ -24,12 +24,14 @@ export class ServerError extends Error {
 
 /**
  * @param {string} path relative to the plugin's `data/`
- * @param {Record<string, string|number>} query
+ * @param {Record<string, string|number|string[]>} query a list is sent as repeated values
  * @param {AbortSignal} signal
  */
 export async function ask(path, query, signal) {
   const url = new URL(path, BASE);
-  for (const [name, value] of Object.entries(query)) url.searchParams.set(name, String(value));
+  for (const [name, value] of Object.entries(query)) {
+    for (const each of [value].flat()) url.searchParams.append(name, String(each));
+  }
   let answer;
   try {
     answer = await fetch(url, { signal, credentials: "same-origin" });
@@ -83,6 +85,14 @@ export async function timeline(run, signal) {
  */
 export async function numbers(run, key, signal) {
   return (await ask("numbers", { run, key }, signal)).json();
+}
+
+/**
+ * @param {Record<string, string|number|string[]>} query two sides and pairs of layers
+ * @param {AbortSignal} signal @returns {Promise<import("./answers.js").DifferenceAnswer>}
+ */
+export async function difference(query, signal) {
+  return (await ask("difference", query, signal)).json();
 }
 
 /**
