@@ -10,7 +10,7 @@ import numpy as np
 
 from fmapboard.overview_format import LARGE, LASTING, MAJOR, MINOR
 from fmapboard.plugin.health_table import FirstNonfinite, HealthTable
-from fmapboard.plugin.spells import Flags, Spell, in_a_row, when
+from fmapboard.plugin.spells import Flags, Spell, back_to_start, in_a_row, when
 from fmapboard.plugin.spells import spells as spells_of
 from fmapboard.plugin.stored_record import FLOORED
 from fmapboard.tab_format import Floats
@@ -100,7 +100,11 @@ def _first_told(table: HealthTable, told: FirstNonfinite, spells: list[Spell]) -
     """The finding for the first non-finite value that `watch` wrote a text about."""
     label, step = told["label"], told["step"]
     match = _TOLD.fullmatch(told["text"])
-    kinds = " and ".join(_KIND.findall(match[1])) if match else "non-finite values"
+    kinds = (
+        " and ".join(_KIND.findall(match[1])).replace("-Inf", "−Inf")
+        if match
+        else "non-finite values"
+    )
     row = next(
         (
             index
@@ -138,6 +142,10 @@ def _first_told(table: HealthTable, told: FirstNonfinite, spells: list[Spell]) -
     )
 
 
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
 def _further(more: int) -> str:
     return f"; then in {more} further layer{'s' * (more > 1)}" if more else ""
 
@@ -163,10 +171,12 @@ def _without_followers(table: HealthTable, spells: list[Spell]) -> list[Spell]:
 
 def _dead(table: HealthTable) -> Flags:
     """Where a layer has dead channels that last, in maps that are not too small to tell."""
-    lasting = _column(table, "dead_lasting")
-    often = in_a_row(_column(table, "dead") >= MINOR, LASTING)
+    lasting, dead = _column(table, "dead_lasting"), _column(table, "dead") >= MINOR
+    often = in_a_row(dead, LASTING)
     values = np.array([row.facts.values for row in table.rows])
-    flags: Flags = np.where(np.isnan(lasting), often, lasting >= MINOR)
+    # The channels have been dead since before they had been so for `LASTING` steps.
+    long = back_to_start(lasting >= MINOR, dead)
+    flags: Flags = np.where(np.isnan(lasting), often, long)
     flags &= (values == 0) | (values >= _LEAST_VALUES)
     return flags
 
@@ -193,11 +203,11 @@ def _channels(table: HealthTable, kind: str, flags: Flags) -> Iterator[Finding]:
     for spell, more in _limited(spells):
         value = share[spell.row]
         row = table.rows[spell.row]
-        after = (
-            f" after its {row.facts.activation}" if kind == "dead" and row.facts.activation else ""
-        )
-        text = f"{value:.0%} of {row.facts.channels} channels {kind}{after} in "
-        text += f"{_named(table, spell.row)} {when(spell)}"
+        text = f"{_percent(value)} of {row.facts.channels} channels {kind} in "
+        text += _named(table, spell.row)
+        if kind == "dead" and row.facts.activation:
+            text += f" (after `{row.facts.activation}`)"
+        text += f" {when(spell)}"
         yield _finding(table, kind, 2 if value >= MAJOR else 1, spell, value, text, more)
 
 

@@ -43,10 +43,15 @@ def in_a_row(flags: Flags, least: int) -> Flags:
     for step, now in enumerate(flags):
         length = np.where(now, length + 1, 0)
         lengths[step] = length
-    long = lengths >= least
+    return back_to_start(lengths >= least, flags)
+
+
+def back_to_start(late: Flags, flags: Flags) -> Flags:
+    """``late`` [steps, rows], extended back to the start of each run of ``flags`` that it is in."""
+    whole: Flags = late.copy()
     for step in range(len(flags) - 2, -1, -1):
-        long[step] |= long[step + 1] & flags[step]
-    return long
+        whole[step] |= whole[step + 1] & flags[step]
+    return whole
 
 
 def spells(table: HealthTable, kind: str, flags: Flags) -> Iterator[Spell]:
@@ -78,5 +83,5 @@ def when(spell: Spell) -> str:
             else f"from {began} to {spell.until}"
         )
     return f"since {began}" + (
-        f", at {spell.share:.0%} of the kept steps" if spell.share < 1 else ""
+        f", at {100 * spell.share:.0f} % of the kept steps" if spell.share < 1 else ""
     )

@@ -112,7 +112,9 @@ def test_dead_channels_last_and_are_counted_in_large_maps_only() -> None:
     dead = {"dead": {1: from_step(2, 0.67)}, "dead_lasting": {1: from_step(5, 0.67)}}
     found = only(table(**dead, since={"dead": {1: 21}}))
     assert (found.severity, found.since, found.value) == (2, 21, 0.67)
-    assert found.message == "67% of 64 channels dead in `conv1` since step 21"
+    assert found.message == "67 % of 64 channels dead in `conv1` since step 21"
+    from_kept = only(table(**dead)).message
+    assert from_kept.endswith("since step 20")
     small = {1: {"values": 499}}
     assert findings(table(**dead, facts=small)) == []
     assert findings(table(dead={1: from_step(2, 0.67)})) == []  # other channels at each step
@@ -131,7 +133,7 @@ def test_an_activation_is_named_once_with_the_layer_it_follows() -> None:
     facts = {0: {"activation": "conv1"}, 1: {"type": "ReLU"}}
     found = only(table(**dead, facts=facts))
     assert found.label == "conv0"
-    assert found.message.startswith("50% of 64 channels dead after its conv1 in `conv0`")
+    assert found.message.startswith("50 % of 64 channels dead in `conv0` (after `conv1`)")
 
 
 def test_an_activation_with_large_values_is_named_once() -> None:
@@ -147,7 +149,7 @@ def test_dead_channels_are_news_until_their_values_are_not_finite() -> None:
     assert findings(table(**gone)) == []
     listed = findings(table(**gone, nonfinite={0: from_step(6, 1.0)}))
     assert [found.kind for found in listed] == ["nonfinite", "dead"]
-    assert listed[1].message == "50% of 64 channels dead in `conv0` from step 0 to 50"
+    assert listed[1].message == "50 % of 64 channels dead in `conv0` from step 0 to 50"
 
 
 def test_constant_channels_of_an_activation_are_no_news() -> None:
@@ -176,7 +178,7 @@ def test_a_state_with_interruptions_says_so() -> None:
     values = from_step(2, 1e5)
     values[5] = 1.0
     found = only(table(maximum={0: values}))
-    assert found.message.endswith("since step 20, at 88% of the kept steps")
+    assert found.message.endswith("since step 20, at 88 % of the kept steps")
 
 
 def test_the_most_severe_comes_first_then_the_earliest() -> None:
