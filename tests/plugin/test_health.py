@@ -137,8 +137,8 @@ def stored_overview(run: Path, step: int, changes: Any = None) -> None:
     numbers = {"maximum": np.array([step]), "counted": np.ones(1), "missed": np.zeros(1)}
     of = OverviewStep(step, 1, (FACTS,), numbers, {})
     header, *rest = pack_overview(of)
-    store_blobs(run, [json.dumps({**json.loads(header), **(changes or {})}).encode(), *rest], tag=TAG,
-                step=step)  # fmt: skip
+    changed = json.dumps({**json.loads(header), **(changes or {})}).encode()
+    store_blobs(run, [changed, *rest], tag=TAG, step=step)
 
 
 BROKEN: dict[str, dict[str, Any]] = {
