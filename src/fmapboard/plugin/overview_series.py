@@ -62,14 +62,20 @@ def run_overview(reader: Reader, run: str) -> RunOverview:
 
 
 def _is_complete(model: ModelOverview, found: Mapping[str, Sequence[Point]]) -> bool:
-    """False if a layer with pictures at each step has records at steps without an overview."""
+    """False if layers have records at steps without an overview.
+
+    That are steps before the first overview, and for a layer with pictures at each step all others.
+    """
     steps = {point.step for point in model.points}
-    prefix = tags.prefix(model.name) + tags.RECORD
+    first, last = min(steps), max(steps)
     missed = model.newest_column("missed")
-    for layer in model.layers:
-        if layer.roles and missed.get(layer.label) == 0:
-            points = found.get(prefix + layer.label, ())
-            if any(point.step not in steps and point.step < max(steps) for point in points):
+    for tag, points in found.items():
+        layer = layer_of(tag)
+        if layer is None or layer.name != model.name:
+            continue
+        is_regular = missed.get(layer.label) == 0
+        for point in points:
+            if point.step < first or (is_regular and point.step < last and point.step not in steps):
                 return False
     return True
 

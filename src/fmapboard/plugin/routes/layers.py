@@ -97,10 +97,15 @@ def _from_overview(reader: Reader, run: str, model: ModelOverview) -> list[dict[
                 "samples": facts.samples,
                 "roles": [role for role in ROLES if role in facts.roles],
                 "activation": facts.activation,
-                "steps_written": max(written - int(missed.get(facts.label, 0)), count),
+                "steps_written": max(_steps_written(written, missed.get(facts.label)), count),
             }
         )
     return listed
+
+
+def _steps_written(steps: int, missed: float | None) -> int:
+    """Number of records of a layer; a damaged number of missed ones counts as none."""
+    return steps - int(missed) if missed is not None and 0 <= missed <= steps else steps
 
 
 def _headers(reader: Reader, every: list[Series]) -> dict[str, list[Header | FormatError]]:
