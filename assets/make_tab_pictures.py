@@ -1,7 +1,7 @@
 """Makes the pictures of the tab for README and docs: ``python assets/make_tab_pictures.py``.
 
 The demonstration is one run. The other goes wrong: a network of named blocks without normalization
-is trained on the bundled photographs, and from step 120 on its learning rate is 40 times too high.
+is trained on the bundled photographs, and from step 120 on its learning rate is 12 times too high.
 Needs Debian's chromium and ``pip install playwright``.
 """
 
@@ -25,7 +25,7 @@ from fmapboard.cli.serve import server_command
 from fmapboard.demo.photographs import Photographs
 
 PORT = 6118
-STEPS, EVERY, WRONG_FROM, FACTOR = 240, 8, 120, 40
+STEPS, EVERY, WRONG_FROM, FACTOR = 240, 8, 120, 12
 VIEWS = {
     "tab": ("demo", {"layer": "fmapboard/conv2", "channel": 5}, 780),
     "tab_overview": ("goes_wrong", {"view": "overview"}, 780),

@@ -123,8 +123,10 @@ def pack_overview(of: OverviewStep, layers: bytes | None = None) -> tuple[bytes,
         layers: ``pack_layers(of.layers)``, for a caller that packs the same layers again.
     """
     packed = pack_layers(of.layers) if layers is None else layers
-    unknown = np.full(len(of.layers), np.nan)
-    table = np.stack([of.numbers.get(name, unknown) for name in COLUMNS], axis=-1)
+    table = np.full((len(of.layers), len(COLUMNS)), np.nan)
+    for column, name in enumerate(COLUMNS):
+        if name in of.numbers:
+            table[:, column] = of.numbers[name]
     since: dict[str, dict[str, list[int]]] = {}
     for kind, among in of.since.items():
         for index, step in sorted(among.items()):
@@ -235,8 +237,9 @@ def states(numbers: Mapping[str, Floats], is_activation: Flags) -> dict[str, Fla
         if "dead" in numbers:
             found["dead"] = numbers["dead"] >= MINOR - _ROUNDING
         if "constant" in numbers:
-            dead = np.nan_to_num(numbers["dead"]) if "dead" in numbers else 0.0
-            alone = numbers["constant"] - dead * is_activation
+            alone = numbers["constant"]
+            if "dead" in numbers:
+                alone = alone - np.where(is_activation, numbers["dead"], 0.0)
             found["constant"] = alone >= MINOR - _ROUNDING
         if "weights_change" in numbers:
             found["unchanged"] = numbers["weights_change"] == 0

@@ -144,13 +144,21 @@ def _further(more: int) -> str:
 
 def _large(table: HealthTable) -> Iterator[Finding]:
     magnitude = np.fmax(np.abs(_column(table, "minimum")), np.abs(_column(table, "maximum")))
-    spells = sorted(
-        spells_of(table, "large", magnitude >= LARGE), key=lambda spell: (spell.since, spell.row)
-    )
+    spells = _without_followers(table, list(spells_of(table, "large", magnitude >= LARGE)))
+    spells.sort(key=lambda spell: (spell.since, spell.row))
     for spell, more in _limited(spells):
         value = float(magnitude[spell.last, spell.row])
         text = f"magnitudes up to {value:.2g} in {_named(table, spell.row)} {when(spell)}"
         yield _finding(table, "large", 2, spell, value, text, more)
+
+
+def _without_followers(table: HealthTable, spells: list[Spell]) -> list[Spell]:
+    """Leave out activations whose preceding layer is in the same state."""
+    named = {
+        (table.rows[spell.row].name, table.rows[spell.row].facts.activation) for spell in spells
+    }
+    rows = table.rows
+    return [s for s in spells if (rows[s.row].name, rows[s.row].facts.label) not in named]
 
 
 def _dead(table: HealthTable) -> Flags:
@@ -174,10 +182,12 @@ def _constant(table: HealthTable) -> Flags:
 
 def _channels(table: HealthTable, kind: str, flags: Flags) -> Iterator[Finding]:
     shares = _column(table, kind)
-    spells = [spell for spell in spells_of(table, kind, flags) if spell.until is None]
-    followers = {row.facts.activation for row in table.rows if row.key is not None}
-    if kind == "dead":  # an activation that a drawn layer stands for is not named again
-        spells = [s for s in spells if table.rows[s.row].facts.label not in followers]
+    overtaken = _column(table, "nonfinite") > 0
+    spells = [
+        spell
+        for spell in _without_followers(table, list(spells_of(table, kind, flags)))
+        if spell.until is None or overtaken[spell.last + 1, spell.row]
+    ]
     share = {spell.row: float(shares[spell.last, spell.row]) for spell in spells}
     spells.sort(key=lambda spell: (share[spell.row] < MAJOR, spell.since, spell.row))
     for spell, more in _limited(spells):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +12,7 @@ from fmapboard.overview_format import COLUMNS, KINDS
 from fmapboard.plugin.data_source import Reader
 from fmapboard.plugin.health_table import HealthTable, rows_of
 from fmapboard.plugin.nonfinite_text import first_nonfinite
-from fmapboard.plugin.overview_series import model_overviews
+from fmapboard.plugin.overview_series import RunOverview, run_overview
 from fmapboard.plugin.overview_table import ModelOverview
 from fmapboard.plugin.recorded_health import recorded_health
 from fmapboard.tab_format import Floats
@@ -20,17 +20,16 @@ from fmapboard.tab_format import Floats
 
 def health_table(reader: Reader, run: str) -> HealthTable | None:
     """The health of a run's layers at all steps that are kept; None if there are no layers."""
-    models, errors = model_overviews(reader, run)
-    if not models:
-        table = recorded_health(reader, run)
-        return None if table is None else replace(table, errors={**errors, **table.errors})
-    return from_overviews(reader, run, models, errors)
+    overview = run_overview(reader, run)
+    if overview.models:
+        return from_overview(reader, run, overview)
+    table = recorded_health(reader, run)
+    return None if table is None else replace(table, errors=overview.errors)
 
 
-def from_overviews(
-    reader: Reader, run: str, models: Sequence[ModelOverview], errors: Mapping[int, str]
-) -> HealthTable:
-    """The health table of the models of a run."""
+def from_overview(reader: Reader, run: str, overview: RunOverview) -> HealthTable:
+    """The health table of a run with an overview series."""
+    models = overview.models
     times: dict[int, float] = {}
     for model in models:
         for point in model.points:
@@ -38,7 +37,7 @@ def from_overviews(
     steps = tuple(sorted(times))
     rows = [row for model in models for row in rows_of(model.name, model.layers)]
     since: dict[str, dict[int, int]] = {kind: {} for kind in KINDS}
-    first_row, every = 0, dict(errors)
+    first_row, every = 0, dict(overview.errors)
     for model in models:
         place = {layer.label: first_row + index for index, layer in enumerate(model.layers)}
         now = model.newest

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-
-import numpy as np
 
 from fmapboard import tags
 from fmapboard.plugin.data_source import Point, Reader
@@ -19,15 +18,28 @@ _PROBES = 8
 """Layers whose steps are compared with those of the overview."""
 
 
-def model_overviews(reader: Reader, run: str) -> tuple[list[ModelOverview], dict[int, str]]:
-    """The models of a run with an overview, by name, and the reasons why others cannot be read.
+@dataclass(frozen=True, slots=True)
+class RunOverview:
+    """The overview series of a run.
 
-    There are none if the run, or a part of it, was logged by a version without this series.
+    Attributes:
+        models: those with records that can be read, by name. None if the run, or a part of it, was
+            logged by a version without this series.
+        errors: step -> why the records of other models cannot be read.
+        tags: tags of all of the tab's records in the run.
     """
-    listed = reader.tags(run).get(run, [])
+
+    models: tuple[ModelOverview, ...]
+    errors: Mapping[int, str]
+    tags: tuple[str, ...]
+
+
+def run_overview(reader: Reader, run: str) -> RunOverview:
+    """Read the overview series of a run; only what is new since the last call."""
+    listed = tuple(reader.tags(run).get(run, ()))
     names = sorted({name for name in map(overview_of, listed) if name is not None}, key=natural)
     if not names:
-        return [], {}
+        return RunOverview((), {}, listed)
     probes = [tag for tag in listed if (layer := layer_of(tag)) is not None and layer.key == tag]
     probes = probes[:: max(1, len(probes) // _PROBES)]
     series = [tags.prefix(name) + tag for name in names for tag in _SERIES]
@@ -43,23 +55,17 @@ def model_overviews(reader: Reader, run: str) -> tuple[list[ModelOverview], dict
         if not isinstance(model, ModelOverview):
             errors.update(model)
         elif not _is_complete(model, found):
-            return [], {}
+            return RunOverview((), {}, listed)
         else:
             models.append(model)
-    return models, errors
+    return RunOverview(tuple(models), errors, listed)
 
 
 def _is_complete(model: ModelOverview, found: Mapping[str, Sequence[Point]]) -> bool:
     """False if a layer with pictures at each step has records at steps without an overview."""
     steps = {point.step for point in model.points}
     prefix = tags.prefix(model.name) + tags.RECORD
-    missed = dict(
-        zip(
-            (layer.label for layer in model.newest.layers),
-            model.newest.numbers.get("missed", np.ones(len(model.newest.layers))),
-            strict=True,
-        )
-    )
+    missed = model.newest_column("missed")
     for layer in model.layers:
         if layer.roles and missed.get(layer.label) == 0:
             points = found.get(prefix + layer.label, ())

@@ -56,6 +56,17 @@ class ModelOverview:
     listed: Listed
     errors: Mapping[int, str]
 
+    def column(self, name: str) -> Floats:
+        """A column of ``numbers``, [steps, layers]."""
+        column: Floats = self.numbers[COLUMNS.index(name)]
+        return column
+
+    def newest_column(self, name: str) -> dict[str, float]:
+        """Label -> number in the newest record; empty if that has no such column."""
+        numbers = self.newest.numbers.get(name)
+        labels = (layer.label for layer in self.newest.layers)
+        return {} if numbers is None else dict(zip(labels, numbers.tolist(), strict=True))
+
 
 def read_model(
     reader: Reader, name: str, kept: Kept, before: ModelOverview | dict[int, str] | None
@@ -92,19 +103,6 @@ def read_model(
     numbers = _table(points, layers, steps, before)
     layers = _with_values(layers, newest)
     return ModelOverview(name, kept, points, layers, numbers, newest, listed, errors)
-
-
-def read_step(reader: Reader, model: ModelOverview, point: Point) -> OverviewStep:
-    """One record of a model.
-
-    Raises:
-        FormatError: it cannot be read.
-    """
-    header, arrays, digest = _opened(*reader.blobs([(point, 0), (point, 1)]))
-    layers = model.listed.get(digest)
-    if layers is None:
-        layers = _layers(reader.blobs([(point, 2)])[0])
-    return overview_step(header, arrays, layers)
 
 
 def _records(
@@ -188,12 +186,8 @@ def _with_values(layers: tuple[LayerFacts, ...], newest: OverviewStep) -> tuple[
     """The layers with their number of values at the newest step."""
     if "values" not in newest.numbers:
         return layers
-    values = newest.numbers["values"]
-    now = {
-        one.label: int(value)
-        for one, value in zip(newest.layers, values.tolist(), strict=True)
-        if 0 <= value < _MAX_VALUES and one.values != value
-    }
+    values = zip(newest.layers, newest.numbers["values"].tolist(), strict=True)
+    now = {one.label: int(value) for one, value in values if 0 <= value < _MAX_VALUES}
     return tuple(replace(x, values=now[x.label]) if x.label in now else x for x in layers)
 
 

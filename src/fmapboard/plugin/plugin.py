@@ -11,6 +11,7 @@ from fmapboard.plugin.data_source import Reader, Source
 from fmapboard.plugin.http import Answer, Query, app, missing
 from fmapboard.plugin.loader import keeps_enough
 from fmapboard.plugin.routes.charts import numbers
+from fmapboard.plugin.routes.difference import difference
 from fmapboard.plugin.routes.findings import findings
 from fmapboard.plugin.routes.health import health
 from fmapboard.plugin.routes.history import history
@@ -68,6 +69,7 @@ class FeatureMapsPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # tensorbo
             "timeline": timeline,
             "maps": maps,
             "history": history,
+            "difference": difference,
             "numbers": numbers,
             "input": network_input,
         }

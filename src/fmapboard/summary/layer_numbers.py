@@ -17,6 +17,7 @@ from fmapboard.records import Floats, Statistics
 from fmapboard.summary.channel_change import WEIGHTS, Changes
 
 Counts = npt.NDArray[np.intp]
+_NONFINITE = ("nan", "positive_infinity", "negative_infinity")
 _TINY = float(np.finfo(np.float32).tiny)
 
 
@@ -52,53 +53,59 @@ class Segments:
 
     def means(self, values: Floats) -> Floats:
         """The mean of the values of each part that are not NaN; NaN if all are."""
+        sums = self.sums(values)
+        if not np.isnan(sums).any():
+            return sums / self.sizes
         known = ~np.isnan(values)
-        if known.all():
-            return self.sums(values) / self.sizes
         count = np.add.reduceat(known, self.starts, dtype=np.intp)
         return self.sums(np.where(known, values, 0.0)) / count
 
 
-def statistics_of_layers(every: Sequence[Statistics], channels: Segments) -> dict[str, Floats]:
+def statistics_of_layers(
+    every: Sequence[Statistics], channels: Segments, has_moments: Flags
+) -> dict[str, Floats]:
     """Columns that follow from the statistics alone, each [layers].
 
     Args:
         every: the statistics of each layer; at least one layer, each of at least one channel.
         channels: the channels of each layer.
+        has_moments: bool [layers], False where the mean and std of the channels are not known.
     """
-    nan, positive, negative = (
-        _counts([getattr(each, name) for each in every], channels)
-        for name in ("nan", "positive_infinity", "negative_infinity")
-    )
+    counts = [np.concatenate([getattr(each, name) for each in every]) for name in _NONFINITE]
     with np.errstate(all="ignore"):
-        mean = np.concatenate([each.mean for each in every])
-        centre = channels.means(mean)
-        between = channels.means((mean - np.repeat(centre, channels.sizes)) ** 2)
-        within = channels.means(np.concatenate([each.std for each in every]) ** 2)
         minimum = np.concatenate([each.minimum for each in every])
         maximum = np.concatenate([each.maximum for each in every])
-        return {
+        columns: dict[str, Floats] = {
             "minimum": np.fmin.reduceat(minimum, channels.starts),
             "maximum": np.fmax.reduceat(maximum, channels.starts),
-            "mean": centre,
-            "std": np.sqrt(within + between),
-            "nonfinite": channels.shares((nan[1] + positive[1] + negative[1]) > 0),
-            "constant": channels.shares(np.concatenate([each.constant for each in every])),
-            "nan": nan[0],
-            "positive_infinity": positive[0],
-            "negative_infinity": negative[0],
-            "counted": np.array([each.counted for each in every], np.float64),
+            **_moments(every, has_moments),
         }
+    is_finite = not any(values.any() for values in counts)
+    none = np.zeros(len(every))
+    for name, values in zip(_NONFINITE, counts, strict=True):
+        columns[name] = none if is_finite else np.add.reduceat(values, channels.starts) * 1.0
+    bad = counts[0] + counts[1] + counts[2] > 0 if not is_finite else None
+    return {
+        **columns,
+        "nonfinite": none if bad is None else channels.shares(bad),
+        "constant": channels.shares(np.concatenate([each.constant for each in every])),
+        "counted": np.array([each.counted for each in every], np.float64),
+    }
 
 
-def _counts(
-    arrays: Sequence[npt.NDArray[np.int64]], channels: Segments
-) -> tuple[Floats, npt.NDArray[np.int64]]:
-    """The sum of each layer, and the counts of all channels."""
-    counts = np.concatenate(arrays)
-    if not counts.any():
-        return np.zeros(len(arrays)), counts
-    return np.add.reduceat(counts, channels.starts).astype(np.float64), counts
+def _moments(every: Sequence[Statistics], is_known: Flags) -> dict[str, Floats]:
+    """Mean and std over the channels of each layer, with equal weight, where they are known."""
+    columns: dict[str, Floats] = {name: np.full(len(every), np.nan) for name in ("mean", "std")}
+    known = [every[index] for index in np.flatnonzero(is_known).tolist()]
+    if known:
+        channels = Segments.of([each.mean.size for each in known])
+        mean = np.concatenate([each.mean for each in known])
+        std = np.concatenate([each.std for each in known])
+        centre = channels.means(mean)
+        second = channels.means(mean * mean + std * std)
+        columns["mean"][is_known] = centre
+        columns["std"][is_known] = np.sqrt(np.maximum(second - centre * centre, 0.0))
+    return columns
 
 
 def changes_of_layers(
@@ -123,12 +130,15 @@ def changes_of_layers(
             continue
         columns[column], columns[age] = np.full((2, len(labels)), np.nan)
         where = [index for index, _, _ in known]
-        columns[column][where] = _mean_changes([array for _, array, _ in known])
+        columns[column][where] = _mean_changes(
+            [array for _, array, _ in known], is_exact=name == WEIGHTS
+        )
         columns[age][where] = [steps for _, _, steps in known]
     return columns
 
 
-def _mean_changes(arrays: Sequence[Floats]) -> Floats:
+def _mean_changes(arrays: Sequence[Floats], *, is_exact: bool) -> Floats:
+    """The mean of each array's finite values; if ``is_exact``, 0 only for an array of zeros."""
     parts = Segments.of([array.size for array in arrays])
     values = np.concatenate(arrays).astype(np.float64)
     finite = np.isfinite(values)
@@ -138,6 +148,7 @@ def _mean_changes(arrays: Sequence[Floats]) -> Floats:
         else:
             count = np.add.reduceat(finite, parts.starts, dtype=np.intp)
             means = parts.sums(np.where(finite, values, 0.0)) / count
-            means[(means == 0) & (count < parts.sizes)] = np.nan
+            if is_exact:
+                means[(means == 0) & (count < parts.sizes)] = np.nan
     means[(means > 0) & (means < _TINY)] = _TINY  # not stored as 0
     return means

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ from fmapboard import tags
 from fmapboard.overview_format import (
     KINDS,
     LASTING,
+    Flags,
     LayerFacts,
     OverviewStep,
     pack_layers,
@@ -39,6 +40,7 @@ class _Layers(NamedTuple):
         dead_channels: channels of these.
         dead_of: index in ``sources`` of each layer's own activation or the one that follows, or -1.
         labels: label of each layer.
+        has_moments: True for layers whose means are known.
     """
 
     key: tuple[object, ...]
@@ -49,6 +51,7 @@ class _Layers(NamedTuple):
     dead_channels: Segments
     dead_of: npt.NDArray[np.intp]
     labels: list[str]
+    has_moments: Flags
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +94,7 @@ class RunOverview:
         drawn: Sequence[TaggedPictures],
         changes: Mapping[str, Changes],
         followers: Mapping[str, LayerMeasurement],
-    ) -> Iterator[TabRecord]:
+    ) -> tuple[list[TabRecord], dict[str, float]]:
         """Build the record and, at the first step, the same once more in a series of its own.
 
         A step at which no feature maps were measured has no record.
@@ -101,17 +104,20 @@ class RunOverview:
             drawn: The pictures of layers and kernels.
             changes: Label of a layer -> its changes.
             followers: Label of a layer -> the activation that follows it.
+
+        Returns:
+            The records; and the scalars that the same numbers give, without the prefix.
         """
         self._before = self._state
         measured = [part for part in data.measured if _has_numbers(part)]
         if not measured:
-            return
+            return [], {}
         of = self._overview(data.step, measured, drawn, changes, followers)
         assert self._state.layers is not None  # set by `_overview`
         blobs = pack_overview(of, self._state.layers.packed)
-        yield TabRecord(self._prefix + tags.OVERVIEW, blobs)
-        if of.steps_written == 1:
-            yield TabRecord(self._prefix + tags.FIRST_OVERVIEW, blobs)
+        series = (tags.OVERVIEW, *((tags.FIRST_OVERVIEW,) if of.steps_written == 1 else ()))
+        records = [TabRecord(self._prefix + tag, blobs) for tag in series]
+        return records, _fractions(self._state.layers, of.numbers)
 
     def undo(self) -> None:
         """Forget the last step, because it was not stored."""
@@ -129,7 +135,7 @@ class RunOverview:
         before = _with_pictures(self._state, drawn)
         layers = _layers(before, measured, followers)
         statistics = [part.statistics for part in measured if part.statistics is not None]
-        numbers = statistics_of_layers(statistics, layers.channels)
+        numbers = statistics_of_layers(statistics, layers.channels, layers.has_moments)
         numbers |= changes_of_layers(layers.labels, changes, step)
         dead_for, parked = before.dead_for, before.parked
         if layers is not self._state.layers:
@@ -139,7 +145,7 @@ class RunOverview:
         if layers.sources:
             flags = [statistics[index].dead for index in layers.sources]
             dead = np.concatenate([each for each in flags if each is not None])
-            dead_for = np.where(dead, dead_for + 1, 0)
+            dead_for = (dead_for + 1) * dead
             for column, found in (("dead", dead), ("dead_lasting", dead_for >= LASTING)):
                 shares = np.append(layers.dead_channels.shares(found), np.nan)
                 numbers[column] = shares[layers.dead_of]
@@ -154,6 +160,21 @@ class RunOverview:
         )
         now = {kind: present for kind, (_, present) in since.items()}
         return OverviewStep(step, self._state.steps_written, layers.facts, numbers, now)
+
+
+def _fractions(layers: _Layers, numbers: Mapping[str, Floats]) -> dict[str, float]:
+    """Tag -> fraction of a layer's channels; of dead ones only for activations."""
+    columns = (numbers[name].tolist() for name in ("constant", "nonfinite"))
+    dead = dict.fromkeys(layers.sources, 0.0)
+    if dead:
+        dead = dict(zip(dead, numbers["dead"][list(dead)].tolist(), strict=True))
+    fractions: dict[str, float] = {}
+    for index, (label, constant, nonfinite) in enumerate(zip(layers.labels, *columns, strict=True)):
+        fractions[tags.of(tags.CONSTANT_CHANNELS, label)] = constant
+        fractions[tags.of(tags.NONFINITE, label)] = nonfinite
+        if index in dead:
+            fractions[tags.of(tags.DEAD_CHANNELS, label)] = dead[index]
+    return fractions
 
 
 def _has_numbers(part: LayerMeasurement) -> bool:
@@ -226,6 +247,7 @@ def _layers(
         dead_channels=Segments.of([sizes[index] for index in sources]),
         dead_of=np.array([at.get(each.activation or each.label, -1) for each in facts], np.intp),
         labels=[each.label for each in facts],
+        has_moments=np.array([call.pictures for call in calls], bool),
     )
 
 

@@ -134,6 +134,22 @@ def test_an_activation_is_named_once_with_the_layer_it_follows() -> None:
     assert found.message.startswith("50% of 64 channels dead after its conv1 in `conv0`")
 
 
+def test_an_activation_with_large_values_is_named_once() -> None:
+    large = dict.fromkeys((0, 1), from_step(2, 1e5))
+    facts = {0: {"activation": "conv1"}, 1: {"type": "ReLU"}}
+    assert only(table(maximum=large, facts=facts)).label == "conv0"
+    assert only(table(maximum={1: large[1]}, facts=facts)).label == "conv1"
+
+
+def test_dead_channels_are_news_until_their_values_are_not_finite() -> None:
+    dead = [0.5] * 6 + [0.0] * 4
+    gone = {"dead": {0: dead}, "dead_lasting": {0: dead}}
+    assert findings(table(**gone)) == []
+    listed = findings(table(**gone, nonfinite={0: from_step(6, 1.0)}))
+    assert [found.kind for found in listed] == ["nonfinite", "dead"]
+    assert listed[1].message == "50% of 64 channels dead in `conv0` from step 0 to 50"
+
+
 def test_constant_channels_of_an_activation_are_no_news() -> None:
     flat = {"constant": {0: [0.5] * 10}}
     assert only(table(**flat)).kind == "constant"

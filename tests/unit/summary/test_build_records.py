@@ -33,7 +33,8 @@ def test_the_first_steps_record_carries_the_grids_and_later_ones_do_not() -> Non
     first = compose(composer, **content)
     later = compose(composer, 10, measured=content["measured"])
     assert [r.tag for r in first.records] == [
-        "fmapboard/conv1", "fmapboard_first/conv1", "fmapboard_overview", "fmapboard_overview_first",
+        "fmapboard/conv1", "fmapboard_first/conv1",
+        "fmapboard_overview", "fmapboard_overview_first",
     ]  # fmt: skip
     assert [r.tag for r in later.records] == ["fmapboard/conv1", "fmapboard_overview"]
     small, whole = first.records[:2]

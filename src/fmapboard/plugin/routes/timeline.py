@@ -19,11 +19,11 @@ from fmapboard.overview_format import (
 )
 from fmapboard.plugin.data_source import Reader
 from fmapboard.plugin.health_table import HealthTable
-from fmapboard.plugin.health_tables import from_overviews
+from fmapboard.plugin.health_tables import from_overview
 from fmapboard.plugin.http import Answer, Query, missing
 from fmapboard.plugin.layer_series import Series, series_of
 from fmapboard.plugin.nonfinite_text import first_nonfinite
-from fmapboard.plugin.overview_series import model_overviews
+from fmapboard.plugin.overview_series import run_overview
 from fmapboard.plugin.recorded_health import MAX_RECORDS, MAX_SERIES, SCALARS, read_shares
 from fmapboard.plugin.stored_record import read_record, statistics
 from fmapboard.plugin.tag_names import natural
@@ -49,14 +49,14 @@ def timeline(reader: Reader, query: Query) -> Answer:
     is then not read completely.
     """
     run = query.text("run")
-    models, errors = model_overviews(reader, run)
+    overview = run_overview(reader, run)
     found: Found = defaultdict(lambda: defaultdict(dict))
     known: dict[int, dict[str, Any]] = {}
-    if models:
-        table = from_overviews(reader, run, models, errors)
+    if overview.models:
+        table = from_overview(reader, run, overview)
         kinds, first = list(_KINDS), table.first_nonfinite
         if len(SCALARS) * len(table.rows) <= MAX_SERIES:
-            prefixes = [tags.prefix(model.name) for model in models]
+            prefixes = [tags.prefix(model.name) for model in overview.models]
             drawn = {name for name, row in zip(_names(table), table.rows, strict=True) if row.key}
             _read_scalars(reader, run, prefixes, drawn, found)
         known = _table_faults(table, found)

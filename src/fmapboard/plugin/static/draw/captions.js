@@ -3,12 +3,13 @@
 
 import { short } from "./number_text.js";
 import { flags, loudest } from "./scene.js";
+import { columnOf, isDifference, partName } from "./scene_columns.js";
 import { corner } from "./tile_layout.js";
 
 /** @typedef {import("./grid_paint.js").Look} Look */
 /** @typedef {import("./grid_paint.js").Where} Where */
 /** @typedef {import("./scene.js").MapsScene} MapsScene */
-/** @typedef {import("./scene.js").Part} Part */
+/** @typedef {import("./scene_columns.js").Part} Part */
 /** @typedef {import("./tile_layout.js").Layout} Layout */
 
 /** Narrower tiles, in CSS px, have no range below them. */
@@ -19,10 +20,8 @@ const RANGE_FROM = 88;
  * @param {MapsScene} scene @param {Part} part @param {number} channel
  */
 export function rangeText(scene, part, channel) {
-  if (part === "difference") {
-    return scene.difference ? `Δ ±${short(scene.difference.peak[channel], 2)}` : "";
-  }
-  const side = part === "b" ? scene.b : scene.a;
+  const { side, difference } = columnOf(scene, part);
+  if (isDifference(part)) return difference ? `Δ ±${short(difference.peak[channel], 2)}` : "";
   return side ? `${short(side.lo[channel], 2)}…${short(side.hi[channel], 2)}` : "";
 }
 
@@ -31,14 +30,14 @@ export function rangeText(scene, part, channel) {
  * @param {MapsScene} scene @param {Part} part @param {number} channel
  */
 export function faultOf(scene, part, channel) {
-  if (part === "difference") return null;
-  const [maps, question] =
-    part === "b" ? [scene.otherMaps, scene.otherQuestion] : [scene.maps, scene.question];
-  return maps && question ? loudest(flags(maps, question.role, channel)) : null;
+  if (isDifference(part)) return null;
+  const { maps, question, side } = columnOf(scene, part);
+  return maps && question && side ? loudest(flags(maps, question.role, channel)) : null;
 }
 
 /**
- * The channel's number; per tile its fault or (if there is space) its range; frames.
+ * The channel's number; per tile the letters of its columns if there are several, and its fault or
+ * (if there is space) its range; frames.
  * @param {CanvasRenderingContext2D} context @param {MapsScene} scene @param {Layout} of
  * @param {number} cell @param {Where} where @param {Look} look
  */
@@ -57,8 +56,9 @@ export function caption(context, scene, of, cell, where, look) {
   const taken = context.measureText(name).width + 5;
   scene.parts.forEach((part, p) => {
     const start = corner(of, cell, p).left;
-    const used = p === 0 ? taken : 4;
     const end = scene.parts.length === 1 ? left + wide : start + of.tileWidth;
+    const first = p === 0 ? taken : 4;
+    const used = first + letter(context, scene, part, start + first, base, end, look);
     const fault = faultOf(scene, part, channel);
     if (fault) {
       badge(context, fault, start + used, base, end - start - used, look);
@@ -69,6 +69,23 @@ export function caption(context, scene, of, cell, where, look) {
   });
   if (channel === where.hovered) frame(context, left, y, wide, of.tileHeight, look.muted, 1);
   if (channel === where.selected) frame(context, left, y, wide, of.tileHeight, look.accent, 2);
+}
+
+/**
+ * Writes which column a tile is of, if there are several and there is space.
+ * @param {CanvasRenderingContext2D} context @param {MapsScene} scene @param {Part} part
+ * @param {number} left @param {number} top @param {number} end CSS px @param {Look} look
+ * @returns {number} its width, CSS px
+ */
+function letter(context, scene, part, left, top, end, look) {
+  if (scene.columns.length < 2) return 0;
+  const text = partName(part);
+  const width = context.measureText(text).width + 5;
+  if (left + width > end) return 0;
+  context.textAlign = "left";
+  context.fillStyle = look.muted;
+  context.fillText(text, left, top);
+  return width;
 }
 
 /**

@@ -78,9 +78,8 @@ function sceneOf(maps, question, { colours }) {
   const scene = buildScene({
     state: { ...START, colours },
     question,
-    otherQuestion: null,
     maps,
-    otherMaps: null,
+    others: [],
     history: null,
     sortMaps: null,
   });

@@ -3,12 +3,26 @@
 
 import { ServerError } from "../data/api.js";
 import { inputOf, inputSeries, sidesOf } from "./sides.js";
+import { rank } from "../data/ranking.js";
+import { seriesOf } from "./series.js";
 import { indexOf } from "./steps.js";
 
 /** The numbers of all layers are requested this long after the last change of step. */
 export const CALM_MS = 120;
 /** Orders that are computed at one step and kept while the step changes. */
 const PINNED = new Set(["strength", "similarity"]);
+
+/**
+ * The layers ranked by difference, if that list is open.
+ * @param {import("../app.js").App} app @param {import("../data/answers.js").Layer[]} layers
+ * @param {number|undefined} step of the slider @param {boolean} calm
+ */
+function ranking({ state, source }, layers, step, calm) {
+  const column = state.columns[state.rank - 1];
+  if (!column || step === undefined || state.role === "kernels") return null;
+  const others = column.run ? source.layers(column.run).value?.layers : layers;
+  return others ? rank(source, state, column, step, layers, others, calm) : null;
+}
 
 /**
  * Requests what is missing and corrects an invalid state, such as a run that no longer exists.
@@ -40,7 +54,7 @@ export function look(app) {
   const readable = layer?.error || isFront ? undefined : layer;
   const history = readable ? source.history(state.run, readable) : null;
   const shown = app.scenes.show(state, readable, history);
-  if (shown.error instanceof ServerError && shown.error.status === 404) {
+  if (shown.lost instanceof ServerError && shown.lost.status === 404) {
     app.relist(state.layer + state.step);
   }
   const question = shown.scene?.question;
@@ -63,7 +77,10 @@ export function look(app) {
     overviewIsOld: overview.size > 0 && source.overviewStep !== step,
     scene: shown.scene,
     stale: shown.stale,
-    sides: sidesOf(source, state, shown.scene, layer, shown.stale ? undefined : step),
+    sides: sidesOf(source, shown.scene, shown.drawn, shown.stale ? undefined : step),
+    columns: shown.columns,
+    ranking: ranking(app, layers, step, calm),
+    series: readable ? seriesOf(source, state, readable, shown.columns) : [],
     history,
     timeline: step === undefined || isFront ? null : source.timeline(state.run, version),
     numbers: readable ? source.numbers(state.run, readable) : null,

@@ -1,12 +1,14 @@
 // @ts-check
 /** What the user is looking at: one plain object, and its form in the address bar. */
 
+import { columnText, columnsOf } from "./columns.js";
+
 /** @typedef {import("../data/answers.js").Role} Role */
+/** @typedef {import("./columns.js").Column} Column */
 /** @typedef {"channel"|"layer"} Scale whose extremes the scale has */
 /** @typedef {"grey"|"viridis"|"magma"|"signed"} Palette */
 /** @typedef {"index"|"strength"|"change"|"similarity"} Sort */
-/** @typedef {"off"|"step"|"run"|"sample"|"role"} Comparison what the two sides differ in */
-/** @typedef {"both"|"difference"|"all"} Shown tiles of a comparison */
+/** @typedef {"both"|"difference"|"all"} Shown tiles of a comparison: of all columns, differences */
 /** @typedef {"overview"|"maps"|"film"} View what the page shows */
 /** @typedef {import("./health_states.js").Shade} Shade */
 /** @typedef {"network"|"kernel"} Grouping of the list of layers */
@@ -28,9 +30,9 @@
  * @property {Palette} colours
  * @property {Sort} sort
  * @property {number|null} sort_step the step that the order is computed from
- * @property {Comparison} compare
- * @property {string} other what the second side has instead: a step, run, sample or role
+ * @property {readonly Column[]} columns beside the main one; `compare` in the address
  * @property {Shown} show
+ * @property {number} rank column whose differing layers are listed, from 1; 0 for no list
  * @property {number} tile side of a tile in CSS px, 0 to fit the window
  * @property {Grouping} group
  * @property {boolean} sick list only flagged layers
@@ -55,9 +57,9 @@ export const START = Object.freeze({
   colours: "viridis",
   sort: "index",
   sort_step: null,
-  compare: "off",
-  other: "",
+  columns: /** @type {readonly Column[]} */ (Object.freeze([])),
   show: "both",
+  rank: 0,
   tile: 0,
   group: "network",
   sick: false,
@@ -69,7 +71,7 @@ export const START = Object.freeze({
 export const TILES = Object.freeze([0, 24, 32, 48, 64, 96, 128, 192, 256]);
 
 /**
- * @typedef {"view"|"shade"|"role"|"scale"|"colours"|"sort"|"compare"|"show"|"tile"|"group"|"histogram"
+ * @typedef {"view"|"shade"|"role"|"scale"|"colours"|"sort"|"show"|"tile"|"group"|"histogram"
  *   } ChoiceField
  */
 
@@ -84,7 +86,6 @@ export const CHOICES = Object.freeze({
   scale: ["channel", "layer"],
   colours: ["grey", "viridis", "magma", "signed"],
   sort: ["index", "strength", "change", "similarity"],
-  compare: ["off", "step", "run", "sample", "role"],
   show: ["both", "difference", "all"],
   tile: TILES,
   group: ["network", "kernel"],
@@ -94,7 +95,9 @@ export const CHOICES = Object.freeze({
 /** Fields of the maps: an address with one of them but without a view shows the maps. */
 const OF_MAPS = Object.freeze(["layer", "channel", "step", "compare"]);
 
-const WHOLE = new Set(["channel", "step", "sort_step", "sample", "tile", "overlay"]);
+/** TensorBoard drops all but the last of repeated entries, so those that are written are numbered. */
+const COMPARED = /^compare[23]?$/;
+const WHOLE = new Set(["channel", "step", "sort_step", "sample", "tile", "overlay", "rank"]);
 const MAY_BE_NEGATIVE = new Set(["step", "sort_step"]);
 
 /**
@@ -103,7 +106,7 @@ const MAY_BE_NEGATIVE = new Set(["step", "sort_step"]);
  */
 function parsed(field, text) {
   const start = /** @type {Record<string, unknown>} */ (START)[field];
-  if (start === undefined) return undefined;
+  if (start === undefined || field === "columns") return undefined;
   if (typeof start === "boolean") return text === "1" ? true : text === "0" ? false : undefined;
   /** @type {unknown} */
   let value = text;
@@ -126,13 +129,21 @@ export function fromEntries(entries) {
   const state = { ...START };
   /** @type {Set<string>} */
   const given = new Set();
+  const compared = [];
+  let other = "";
   for (const [field, text] of entries) {
+    if (COMPARED.test(field)) {
+      compared.push(text);
+      given.add("compare");
+    }
+    if (field === "other") other = text;
     const value = Object.hasOwn(START, field) ? parsed(field, text) : undefined;
     if (value === undefined) continue;
     state[field] = value;
     given.add(field);
   }
   if (!given.has("view") && OF_MAPS.some((field) => given.has(field))) state["view"] = "maps";
+  state.columns = columnsOf(compared, other);
   return /** @type {State} */ (/** @type {unknown} */ (state));
 }
 
@@ -145,6 +156,12 @@ export function toEntries(state) {
   const entries = [];
   for (const [field, start] of Object.entries(START)) {
     const value = /** @type {Record<string, unknown>} */ (/** @type {unknown} */ (state))[field];
+    if (field === "columns") {
+      state.columns.forEach((column, i) => {
+        entries.push([i ? `compare${i + 1}` : "compare", columnText(column)]);
+      });
+      continue;
+    }
     if (value === null || (value === start && !(field === "view" && ofMaps(state)))) continue;
     entries.push([field, typeof value === "boolean" ? (value ? "1" : "0") : String(value)]);
   }
@@ -153,9 +170,8 @@ export function toEntries(state) {
 
 /** True if the address of a state has a field of the maps. @param {State} state */
 function ofMaps(state) {
-  return (
-    state.layer !== "" || state.channel !== null || state.step !== null || state.compare !== "off"
-  );
+  const { layer, channel, step, columns } = state;
+  return layer !== "" || channel !== null || step !== null || columns.length > 0;
 }
 
 /**

@@ -14,6 +14,7 @@ import { createHelp } from "./view_help.js";
 import { createLayers } from "./view_layers.js";
 import { createLegend } from "./view_legend.js";
 import { createOverview } from "./view_overview.js";
+import { createRanked } from "./view_ranked.js";
 import { createSampling } from "./view_sampling.js";
 import { createSides } from "./view_sides.js";
 import { createTime } from "./view_time.js";
@@ -37,7 +38,8 @@ export function createPage(app) {
   const layers = createLayers(app);
   const head = createHead(app);
   const legend = createLegend();
-  const sides = createSides();
+  const sides = createSides(app);
+  const ranked = createRanked(app);
   const grid = createGrid(app);
   const channel = createChannel(app);
   const charts = createCharts(app);
@@ -45,7 +47,15 @@ export function createPage(app) {
   const help = createHelp();
   const overview = createOverview(app);
   const arrival = createArrival(app);
-  const main = h("main", {}, head.element, legend.element, sides.element, grid.element);
+  const main = h(
+    "main",
+    {},
+    head.element,
+    legend.element,
+    sides.element,
+    ranked.element,
+    grid.element,
+  );
   const aside = h(
     "aside",
     { "aria-label": "Channel and layer over steps" },
@@ -83,6 +93,7 @@ export function createPage(app) {
     head.draw(model);
     legend.draw(model, hovered);
     sides.draw(model);
+    ranked.draw(model);
     grid.draw(model);
     channel.draw(model);
     charts.draw(model);

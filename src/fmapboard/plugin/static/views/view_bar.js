@@ -4,8 +4,15 @@
 import { button, choice, h, say, show } from "./dom.js";
 import { runColour } from "../draw/run_colours.js";
 import { address } from "../host.js";
+import { middle } from "../state/run_search.js";
+import { createRunPicker } from "./run_picker.js";
 import { savePicture } from "./save.js";
 import { createSwitch } from "./view_switch.js";
+
+/** Longest name of a run in the list, which shows it in one line. */
+const MOST_SHOWN = 46;
+/** From this many runs on they can be searched. */
+const MANY = 8;
 
 /** @param {import("../app.js").App} app */
 export function createBarView(app) {
@@ -13,6 +20,7 @@ export function createBarView(app) {
   const run = choice("Run", (value) => app.update({ run: value }));
   run.element.prepend(dot);
   const pages = createSwitch(app);
+  const search = createRunPicker("Search runs", (value) => app.update({ run: value }), "Search");
   const said = h("span", { class: "said", role: "status" });
   const live = h("button", {
     type: "button",
@@ -43,6 +51,7 @@ export function createBarView(app) {
     { class: "top" },
     pages.element,
     run.element,
+    search.element,
     h("span", { class: "space" }),
     said,
     live,
@@ -64,12 +73,19 @@ export function createBarView(app) {
   function draw(model, busy, isLive) {
     show(run.element, model.runs.length > 0);
     run.fill(
-      model.runs.map((each) => [each.run, each.run || "."]),
+      model.runs.map((each) => [each.run, middle(each.run || ".", MOST_SHOWN)]),
       model.state.run,
     );
+    run.element.title = `Run ${model.state.run}`;
     dot.style.background = runColour(model.state.run, model.runs);
     pages.draw(model.state.view);
     show(download, !model.front);
+    show(search.element, model.runs.length >= MANY);
+    search.draw({
+      runs: model.runs.map((each) => each.run),
+      chosen: model.state.run,
+      colourOf: (name) => runColour(name, model.runs),
+    });
     live.setAttribute("aria-pressed", String(isLive));
     if (performance.now() > until) say(said, busy && !model.playing ? "Loading…" : "");
   }

@@ -2,24 +2,26 @@
 /** Charts of a layer over steps: histogram, gradient norm, shares of faulty channels, range. */
 
 import { h, say, segments, show } from "./dom.js";
-import { drawBand, drawHeat, drawLine, drawNow, frame, pickSteps } from "../draw/plot.js";
-import { extent, heat, line, shareOf, tagsOf } from "../draw/chart_series.js";
+import { drawHeat, drawNow, frame, pickSteps } from "../draw/plot.js";
+import { heat, tagsOf } from "../draw/chart_series.js";
 import { short } from "../draw/number_text.js";
 import { CHOICES } from "../state/state.js";
 import { indexOf } from "../state/steps.js";
+import { ofLayers, spanOf } from "../state/series.js";
 import { theme } from "../draw/theme.js";
+import { HEIGHT, norms, ranges, shares } from "./series_charts.js";
+import { createKey } from "./series_key.js";
 
 /** @typedef {import("../app.js").App} App */
 /** @typedef {import("../app.js").Model} Model */
 /** @typedef {import("../data/answers.js").HistogramSeries} HistogramSeries */
 /** @typedef {import("../data/answers.js").NumbersAnswer} NumbersAnswer */
-/** @typedef {import("../draw/scene.js").History} History */
 /** @typedef {import("../state/state.js").HistogramGroup} HistogramGroup */
+/** @typedef {import("./series_charts.js").At} At */
+/** @typedef {import("./series_charts.js").Chart} Chart */
 
-const HEIGHT = 96;
-
-/** @param {string} title @param {App} app @param {Node|null} more */
-function chart(title, app, more = null) {
+/** A canvas with a heading. @param {string} title @param {App} app @param {Node|null} more */
+export function chart(title, app, more = null) {
   const canvas = h("canvas", { role: "img", class: "chart" });
   const value = h("span", { class: "value" });
   const heading = h("span", { text: title });
@@ -62,10 +64,12 @@ export function createCharts(app) {
     class: "note",
     text: "No histograms or norms of this layer were logged.",
   });
+  const key = createKey();
   const element = h(
     "div",
     { class: "charts" },
     h("h2", { text: "Layer over steps" }),
+    key.element,
     histogram.element,
     norm.element,
     share.element,
@@ -80,33 +84,24 @@ export function createCharts(app) {
     if (!layer) return;
     const width = element.clientWidth - 24;
     const step = model.steps[indexOf(model.steps, state.step)];
-    const span = /** @type {[number, number]} */ ([
-      model.steps[0],
-      model.steps[model.steps.length - 1],
-    ]);
+    const all = ofLayers(model.series);
+    const several = all.length > 1;
+    /** @type {[number, number]} */
+    const own = [model.steps[0], model.steps[model.steps.length - 1]];
+    key.draw(all, model.runs);
     if (!model.steps.length || width < 60) return;
-    const at = { width, step, span, steps: model.steps };
+    const span = (several && spanOf(all)) || own;
+    const pinned = (model.scene?.columns ?? []).flatMap(({ question }) => question?.step ?? []);
+    const at = { width, step, span, steps: model.steps, pinned, all, runs: model.runs };
     const drawn = [
-      histograms(histogram, which, numbers, state.histogram, at),
-      norms(norm, numbers, at),
-      shares(share, model.history, layer.channels, at),
-      ranges(range, model.history, at),
+      histograms(histogram, which, numbers, state.histogram, { ...at, span: own }),
+      norms(norm, at),
+      shares(share, at),
+      ranges(range, at),
     ];
     show(nothing, Boolean(numbers) && !drawn.some(Boolean));
   }
   return { element, draw };
-}
-
-/**
- * The current step and the extent of all charts.
- * @typedef {{width: number, step: number, span: [number, number], steps: number[]}} At
- * @typedef {ReturnType<typeof chart>} Chart
- */
-
-/** @param {ArrayLike<number>} values @param {number[]} steps @param {number} step */
-function valueAtStep(values, steps, step) {
-  const i = indexOf(steps, step);
-  return i < 0 ? NaN : values[i];
 }
 
 /** @type {WeakMap<HistogramSeries, ReturnType<typeof heat>>} */
@@ -133,7 +128,8 @@ function histograms(of, which, numbers, chosen, at) {
   show(which.element, groups.length > 1);
   const tag = tags(group)[0];
   const made = heatOf(all[tag]);
-  say(of.value, made ? tag.slice(tag.indexOf("/") + 1) : "nothing finite");
+  const whose = at.all.length > 1 ? `${at.all[0].letters}: ` : "";
+  say(of.value, made ? whose + tag.slice(tag.indexOf("/") + 1) : "nothing finite");
   of.value.title = tag;
   if (!made) return true;
   of.setSteps(at.steps);
@@ -141,109 +137,5 @@ function histograms(of, which, numbers, chosen, at) {
   drawHeat(plot, made, "magma");
   drawNow(plot, at.step, theme().accent);
   of.canvas.setAttribute("aria-label", `${tag} over steps, ${short(made.lo)} to ${short(made.hi)}`);
-  return true;
-}
-
-/** @param {Chart} of @param {NumbersAnswer|null} numbers @param {At} at */
-function norms(of, numbers, at) {
-  const scalars = numbers?.scalars ?? {};
-  const tags = tagsOf(scalars, "gradient_norm").filter(
-    (tag) => !tag.endsWith("gradient_norm/total"),
-  );
-  const lines = tags.map((tag) => line(scalars[tag]));
-  const values = extent(lines.map((each) => Array.from(each.values).filter((value) => value > 0)));
-  show(of.element, Boolean(values));
-  if (!values) return false;
-  of.setSteps(at.steps);
-  const plot = frame(of.canvas, at.width, HEIGHT, at.span, values, values[1] / values[0] > 20);
-  const colours = [theme().accent, theme().second];
-  lines.forEach((each, i) => drawLine(plot, each.steps, each.values, colours[Math.min(i, 1)]));
-  drawNow(plot, at.step, theme().text);
-  const now = lines.map((each) => short(valueAtStep(each.values, each.steps, at.step)));
-  say(of.value, tags.map((tag, i) => `${tag.split(".").pop()} ${now[i]}`).join(" · "));
-  of.canvas.setAttribute("aria-label", `gradient norm over steps: ${of.value.textContent}`);
-  return true;
-}
-
-/**
- * Shares of dead, constant and non-finite channels.
- * @param {Chart} of @param {History|null} history @param {number} whole channels of the layer
- * @param {At} at
- */
-function shares(of, history, whole, at) {
-  const role = "feature_maps";
-  const found = ["dead", "constant", "nonfinite"].flatMap((name) => {
-    const values = history ? shareOf(history, `${role}.${name}`) : [];
-    return values.length ? [{ name, values }] : [];
-  });
-  const any = found.some(({ values }) => values.some((value) => value > 0));
-  show(of.element, found.length > 0);
-  if (!history || !found.length) return false;
-  of.setSteps(at.steps);
-  show(of.canvas, any);
-  const now = (/** @type {number[]} */ values) =>
-    Math.round(100 * valueAtStep(values, history.steps, at.step));
-  const drawn = history.arrays[`${role}.mean`]?.shape[1] ?? whole;
-  const among = drawn < whole ? ` of ${drawn} drawn` : "";
-  say(
-    of.value,
-    any
-      ? found
-          .map(
-            ({ name, values }) =>
-              `${name === "nonfinite" ? "not finite" : name} ${now(values)} %${among}`,
-          )
-          .join(" · ")
-      : "none at any step",
-  );
-  if (!any) return true;
-  const plot = frame(of.canvas, at.width, HEIGHT - 16, at.span, [0, 1]);
-  const colours = /** @type {Record<string, string>} */ ({
-    dead: "rgb(255 128 0)",
-    constant: "rgb(0 190 190)",
-    nonfinite: "rgb(235 0 235)",
-  });
-  for (const { name, values } of found) drawLine(plot, history.steps, values, colours[name]);
-  drawNow(plot, at.step, theme().text);
-  of.canvas.setAttribute(
-    "aria-label",
-    `share of sick channels over steps: ${of.value.textContent}`,
-  );
-  return true;
-}
-
-/** @param {Chart} of @param {History|null} history @param {At} at */
-function ranges(of, history, at) {
-  const low = history?.arrays["feature_maps.minimum"];
-  const high = history?.arrays["feature_maps.maximum"];
-  show(of.element, Boolean(low && high));
-  if (!history || !low || !high) return false;
-  const channels = low.shape[1];
-  const fold = (
-    /** @type {Float32Array} */ values,
-    /** @type {(a: number, b: number) => number} */ by,
-  ) =>
-    history.steps.map((_, i) =>
-      values
-        .subarray(i * channels, (i + 1) * channels)
-        .filter(Number.isFinite)
-        .reduce(by, NaN),
-    );
-  const least = fold(low.values, (a, b) => (Number.isNaN(a) ? b : Math.min(a, b)));
-  const most = fold(high.values, (a, b) => (Number.isNaN(a) ? b : Math.max(a, b)));
-  const values = extent([least, most]);
-  show(of.canvas, Boolean(values));
-  if (!values) return true;
-  of.setSteps(at.steps);
-  const plot = frame(of.canvas, at.width, HEIGHT - 16, at.span, values);
-  drawBand(plot, history.steps, least, most, theme().band);
-  drawLine(plot, history.steps, least, theme().accent);
-  drawLine(plot, history.steps, most, theme().accent);
-  drawNow(plot, at.step, theme().text);
-  say(
-    of.value,
-    `${short(valueAtStep(least, history.steps, at.step))} … ${short(valueAtStep(most, history.steps, at.step))}`,
-  );
-  of.canvas.setAttribute("aria-label", `range over steps: ${of.value.textContent}`);
   return true;
 }

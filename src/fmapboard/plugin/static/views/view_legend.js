@@ -4,6 +4,7 @@
 import { sideName } from "../state/compare.js";
 import { h, say, show } from "./dom.js";
 import { short, ticks, whole } from "../draw/number_text.js";
+import { isDifference } from "../draw/scene_columns.js";
 import { FAULT_COLOURS, LARGE, LEGEND, MARK, MARK_COLOURS, css, ramp } from "../draw/palettes.js";
 
 const INPUTS_DOWN = "a row per input, a column per output";
@@ -87,8 +88,8 @@ export function createLegend() {
   function draw(model, hovered) {
     const { scene, state } = model;
     const maps = scene?.kind === "maps" ? scene : null;
-    show(main.element, Boolean(maps && !(maps.parts[0] === "difference")));
-    show(between.element, Boolean(maps?.parts.includes("difference")));
+    show(main.element, Boolean(maps && !isDifference(maps.parts[0])));
+    show(between.element, Boolean(maps?.parts.some(isDifference)));
     if (scene?.kind === "kernels") kernels(scene);
     if (!maps) return;
     const follower = maps.question.role === "feature_maps" && maps.maps.header.activation;
@@ -97,8 +98,11 @@ export function createLegend() {
     const whose = maps.wholeLayer ? "whole layer" : `channel ${c}`;
     const where = `${whose}${state.locked ? ", all steps" : ""}`;
     main.draw(maps.ranges.lo[c], maps.ranges.hi[c], state.colours, where);
-    if (maps.difference && maps.otherQuestion) {
-      const pair = `${sideName(maps.question, state.compare)} − ${sideName(maps.otherQuestion, state.compare)}`;
+    const compared = maps.columns.filter((each) => each.difference);
+    if (compared.length) {
+      const all = maps.columns.map((each) => each.question);
+      const names = compared.map(({ question }) => (question ? sideName(question, all) : ""));
+      const pair = `${sideName(maps.question, all)} − ${names.length > 1 ? "each other column" : names[0]}`;
       between.draw(
         maps.differenceRanges.lo[c],
         maps.differenceRanges.hi[c],
