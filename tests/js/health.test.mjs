@@ -215,6 +215,15 @@ test("a cell is described by layer, step, state and the numbers that are known",
   ]);
 });
 
+test("a cell says since when its state has lasted, if it has lasted to the newest step", () => {
+  const of = health({ nonfinite: [[0], [1], [0], [1]] }, [CONV]);
+  of.since = { nonfinite: { 0: 25 } };
+  const { codes } = tableOf(of);
+  const line = "without interruption since step 25";
+  assert.ok(!cellLines(of, codes, 1, String).includes(line));
+  assert.ok(cellLines(of, codes, 3, String).includes(line));
+});
+
 test("findings of several runs are ranked by severity, those of a run in its own order", () => {
   const lines = ranked([
     {

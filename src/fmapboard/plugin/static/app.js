@@ -134,8 +134,9 @@ export class App {
     dataset.view = this.state.view;
     const shown = model.front ? model.front.ready : model.scene || !model.layers.length;
     const usable = model.problem || (model.listed && shown);
-    if (done && usable && !dataset.ready) performance.mark("usable");
-    if (done && usable) dataset.ready = "true";
+    const ready = usable && (done || model.front); // the overview can be read before its tiles
+    if (ready && !dataset.ready) performance.mark("usable");
+    if (ready) dataset.ready = "true";
     else if (!usable) delete dataset.ready;
     dataset.busy = String(!done);
   }

@@ -32,6 +32,7 @@ import { arrays, open } from "./container.js";
  * @property {number[]} steps kept ones, ascending
  * @property {number} written number of logged steps
  * @property {HealthLayer[]} layers in network order
+ * @property {Record<string, string>} [errors] step -> why its record cannot be read
  * @property {Record<string, Record<string, number>>} since state -> row -> first logged step
  * @property {import("./answers.js").ArrayEntry[]} arrays
  */

@@ -74,14 +74,15 @@ export function levelOf(shade) {
 
 /**
  * Hatching by code, in CSS px of the whole map, so that it also shows across cells of 2 px.
- * Non-finite: crossed; large: rising; mostly dead: level; mostly constant: upright lines.
+ * Non-finite: crossed; large: rising; mostly dead: level; mostly constant: upright lines. Constant
+ * has sparse ones, because without colour vision it looks like fine.
  * @type {readonly (Hatch|null)[]}
  */
 export const HATCHES = Object.freeze([
   null,
   null,
   null,
-  null,
+  (x) => x % 9 === 0,
   null,
   (x) => x % 4 === 0,
   (_, y) => y % 4 === 0,
@@ -89,5 +90,10 @@ export const HATCHES = Object.freeze([
   (x, y) => (x + y) % 6 === 0 || (x - y + 6000) % 6 === 0,
 ]);
 
-/** Dots of a cell that is not hatched and whose brightness is not known. @type {Hatch} */
+/** True for a state whose cells have dots where their brightness is not known. @param {number} code */
+export function isDotted(code) {
+  return code > 0 && code < 5; // the others are hatched densely
+}
+
+/** Dots of a cell whose brightness is not known. @type {Hatch} */
 export const DOTS = (x, y) => x % 4 === 1 && y % 4 === 1;

@@ -2,7 +2,7 @@
 /** Paints the map of layers × steps: cells, names of rows, steps, and words for severe states. */
 
 import { stepText } from "./number_text.js";
-import { DOTS, HATCHES, LEVELS, coloursOf, levelOf } from "./health_colours.js";
+import { DOTS, HATCHES, LEVELS, coloursOf, isDotted, levelOf } from "./health_colours.js";
 import { LINE, binOf, boxOf, firstOf } from "./health_layout.js";
 
 /** @typedef {import("./health_colours.js").Theme} Theme */
@@ -47,14 +47,16 @@ export function fillCells(out, width, height, { rows, columns }, cells, look, ga
         if (!code) continue;
         const shade = cells.shades[cell];
         const colour = table[code * LEVELS + levelOf(shade)];
-        const hatch = HATCHES[code] ?? (Number.isNaN(shade) ? DOTS : null);
+        const dots = Number.isNaN(shade) && isDotted(code) ? DOTS : null;
+        const hatch = HATCHES[code];
         const from = edge(column, columns, width);
         const to = Math.max(from + 1, edge(column + 1, columns, width) - gap);
         const line = y * width;
-        if (!hatch) out.fill(colour, line + from, line + to);
+        if (!hatch && !dots) out.fill(colour, line + from, line + to);
         else {
           for (let x = from; x < to; x += 1) {
-            out[line + x] = hatch(Math.floor(x / unit), v) ? ink : colour;
+            const u = Math.floor(x / unit);
+            out[line + x] = hatch?.(u, v) || dots?.(u, v) ? ink : colour;
           }
         }
       }

@@ -46,6 +46,29 @@ export function cellNumbers(of, at) {
 }
 
 /**
+ * First logged step of a state that has lasted to the newest one; "" where it is not known.
+ * @param {Health} of @param {number} code @param {number} row @param {number} step of the cell
+ */
+function sinceText(of, code, row, step) {
+  const since = of.since[KINDS[code] ?? ""]?.[row];
+  if (since === undefined || since > step) return "";
+  return `without interruption since step ${stepText(since)}`;
+}
+
+/** Keys of `since` by code. */
+const KINDS = Object.freeze([
+  "",
+  "",
+  "unchanged",
+  "constant",
+  "dead",
+  "constant",
+  "dead",
+  "large",
+  "nonfinite",
+]);
+
+/**
  * Everything about a cell, one line each.
  * @param {Health} of @param {Uint8Array} codes [steps, layers]
  * @param {number} at index in [steps, layers] @param {(key: string) => string} labelOf label of a key
@@ -59,6 +82,7 @@ export function cellLines(of, codes, at, labelOf) {
   return [
     `${callName(layer)} · step ${stepText(step)}`,
     codes[at] > 1 ? `${word}: ${what}` : word,
+    sinceText(of, codes[at], row, step),
     ...cellNumbers(of, at),
     shownInstead(layer, labelOf(layer.shown_at ?? "")),
   ].filter(Boolean);

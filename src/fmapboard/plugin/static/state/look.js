@@ -79,7 +79,7 @@ export function look(app) {
     stale: shown.stale,
     sides: sidesOf(source, shown.scene, shown.drawn, shown.stale ? undefined : step),
     columns: shown.columns,
-    ranking: ranking(app, layers, step, calm),
+    ranking: isFront ? null : ranking(app, layers, step, calm),
     series: readable ? seriesOf(source, state, readable, shown.columns) : [],
     history,
     timeline: step === undefined || isFront ? null : source.timeline(state.run, version),

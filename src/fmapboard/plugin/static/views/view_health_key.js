@@ -1,7 +1,7 @@
 // @ts-check
 /** What the colours, the hatching and the brightness of the map mean. */
 
-import { HATCHES, LEVELS, shadeOf } from "../draw/health_colours.js";
+import { LEVELS, isDotted, shadeOf } from "../draw/health_colours.js";
 import { fillCells } from "../draw/health_paint.js";
 import { short } from "../draw/number_text.js";
 import { css } from "../draw/palettes.js";
@@ -52,7 +52,7 @@ export function createHealthKey(app) {
     const present = new Set(table.codes);
     const dark = document.documentElement.dataset.theme === "dark";
     shades.draw(shade);
-    const unknown = values.some((value, i) => Number.isNaN(value) && dotted(table.codes[i]));
+    const unknown = values.some((value, i) => Number.isNaN(value) && isDotted(table.codes[i]));
     const now = JSON.stringify([
       lo,
       hi,
@@ -85,11 +85,6 @@ export function createHealthKey(app) {
   return { element, draw };
 }
 
-/** True if cells of a state have dots where their brightness is not known. @param {number} code */
-function dotted(code) {
-  return code !== CODE.UNKNOWN && !HATCHES[code];
-}
-
 /** @param {number} code @param {Theme} name @param {boolean} unknown of unknown brightness */
 function entry(code, name, unknown = false) {
   const canvas = h("canvas");
@@ -107,5 +102,5 @@ function entry(code, name, unknown = false) {
   context.putImageData(image, 0, 0);
   if (unknown) return h("li", { title: DOTTED }, canvas, "brightness not recorded");
   const { word, what } = STATES[code];
-  return h("li", { title: what, "data-hatched": Boolean(HATCHES[code]) }, canvas, word);
+  return h("li", { title: what }, canvas, word);
 }

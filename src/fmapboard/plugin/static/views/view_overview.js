@@ -59,7 +59,8 @@ export function createOverview(app) {
     const { layers, steps, written, source } = health;
     say(title, `All layers of ${health.run || "."} over the steps`);
     const size = scope({ layers: layers.length, steps: steps.length, written });
-    say(facts, [size, "a column per kept step", originText(source)].filter(Boolean).join(" · "));
+    const said = [size, "a column per kept step", originText(source), lost(health)];
+    say(facts, said.filter(Boolean).join(" · "));
     key.draw(health, state.shade);
     const height = Math.max(LEAST, element.clientHeight - room.offsetTop - MARGIN);
     map.draw(health, state.shade, room.clientWidth, height);
@@ -69,6 +70,13 @@ export function createOverview(app) {
 
 const NOTE =
   "Coloured cells that no line names are of single steps or small maps: findings are states that last.";
+
+/** Steps whose numbers are missing because their records cannot be read. @param {import("../data/health.js").Health} health */
+function lost({ errors = {} }) {
+  const steps = Object.keys(errors);
+  if (!steps.length) return "";
+  return `${steps.length === 1 ? "step" : "steps"} ${steps.join(", ")} cannot be read: ${errors[steps[0]]}`;
+}
 
 /** True if the map shows a fault although nothing was found. @param {import("../state/front.js").Front} front */
 function unmentioned({ health, answers, run }) {
