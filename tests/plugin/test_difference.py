@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from column_runs import AGAIN, BASE, RENAMED, SHORT, column_runs, network  # noqa: F401
+from column_runs import AGAIN, BASE, RENAMED, SHORT, network
 from compared_runs import IMAGES
 from tab_client import Tab, open_tab
 from two_layer_runs import log_steps, two_layers
@@ -21,7 +21,7 @@ GROWN = 0.1 / math.sqrt((1 + 1.1**2) / 2)
 
 
 @pytest.fixture(scope="module")
-def tab(column_runs: Path) -> Tab:  # noqa: F811
+def tab(column_runs: Path) -> Tab:
     return open_tab(column_runs)
 
 

@@ -34,7 +34,8 @@ function createSide(app, i) {
   /** @param {Model} model */
   function draw(model) {
     const of = model.sides?.each[i];
-    show(element, Boolean(of || (i && model.state.columns[i - 1])));
+    const isAsked = i > 0 && i <= model.state.columns.length && model.state.role !== "kernels";
+    show(element, Boolean(of) || isAsked);
     controls?.draw(model);
     say(letter, of?.letter ?? "");
     show(name.element, Boolean(of));
