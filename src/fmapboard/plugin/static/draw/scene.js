@@ -3,15 +3,8 @@
 
 import { pictureOf, sideOf } from "../data/decoded_maps.js";
 import { origin } from "../state/compare.js";
-import {
-  bySimilarity,
-  byScore,
-  meanChanges,
-  recordedChanges,
-  strengths,
-  whyUnsorted,
-} from "./channel_order.js";
 import { FAULT_COLOURS, LARGE, MARK, MARK_COLOURS, css } from "./palettes.js";
+import { sorting } from "./sorting.js";
 import { difference, ranges } from "./value_scale.js";
 
 /** @typedef {import("../data/answers.js").KernelsPicture} KernelsPicture */
@@ -23,6 +16,7 @@ import { difference, ranges } from "./value_scale.js";
 /** @typedef {import("./value_scale.js").Difference} Difference */
 /** @typedef {import("./value_scale.js").Ranges} Ranges */
 /** @typedef {import("./value_scale.js").Side} Side */
+/** @typedef {import("./sorting.js").Sorting} Sorting */
 
 /**
  * A layer's per-channel numbers over the kept steps; the arrays are [steps, channels].
@@ -52,7 +46,7 @@ import { difference, ranges } from "./value_scale.js";
  * @property {Part[]} parts of a cell
  */
 
-/** @typedef {SceneBase & {kind: "maps", picture: MapsPicture, a: Side}} MapsScene */
+/** @typedef {SceneBase & {kind: "maps", picture: MapsPicture, a: Side, sorting: Sorting}} MapsScene */
 
 /**
  * @typedef {SceneBase & {kind: "kernels", picture: KernelsPicture|null, kernels: ImageBitmap}
@@ -107,9 +101,7 @@ export function buildScene({ state, question, otherQuestion, maps, otherMaps, hi
     otherMaps && otherQuestion ? sideOf(otherMaps, otherQuestion.role, otherQuestion.sample) : null;
   const channels = b ? Math.min(a.planes.channels, b.planes.channels) : a.planes.channels;
   const between = b ? difference(a, b) : null;
-  const ordered = order(state, sortMaps, question, history).filter((c) => c < channels);
-  const known = new Set(ordered);
-  for (let c = 0; c < channels; c += 1) if (!known.has(c)) ordered.push(c);
+  const sorted = sorting(state, sortMaps, question, history, channels);
   return {
     ...scene,
     kind: "maps",
@@ -118,11 +110,9 @@ export function buildScene({ state, question, otherQuestion, maps, otherMaps, hi
     b,
     channels,
     difference: between,
-    order: ordered,
-    why: [
-      whyPartly(a, b, between, otherMaps, otherQuestion),
-      state.sort === "change" ? whyUnsorted(question.role, history, channels) : "",
-    ]
+    order: sorted.order,
+    sorting: sorted,
+    why: [whyPartly(a, b, between, otherMaps, otherQuestion), sorted.why]
       .filter(Boolean)
       .join("; "),
     ranges: sceneRanges(state, question, a, b, history, channels),
@@ -186,10 +176,8 @@ function sceneRanges(state, question, a, b, history, channels) {
     hi: Array.prototype.slice.call(side.hi, 0, channels),
   });
   const sources = b ? [head(a), head(b)] : [head(a)];
-  // Only the range of sample 0 is in the history; that of the whole batch covers other samples.
-  const [least, most] = question.sample === 0 ? ["lo", "hi"] : ["minimum", "maximum"];
-  const lo = history?.arrays[`${question.role}.${least}`];
-  const hi = history?.arrays[`${question.role}.${most}`];
+  const lo = history?.arrays[`${question.role}.lo`]; // of the sample that is shown
+  const hi = history?.arrays[`${question.role}.hi`];
   const ofAll = lo?.shape[1] ?? 0;
   if (state.locked && lo && hi && ofAll === channels) {
     sources.push({ lo: [...lo.values], hi: [...hi.values] });
@@ -204,41 +192,6 @@ function differenceRanges(state, between, channels) {
     scale: state.scale,
     zeroCentred: true,
   });
-}
-
-/** Computed orders of each record. @type {WeakMap<Maps, Map<string, number[]>>} */
-const orders = new WeakMap();
-
-/**
- * Channels in the selected order; those not in it follow by index.
- * @param {State} state @param {Maps|null} maps of the step that the order is computed from
- * @param {Question} question @param {History|null} history @returns {number[]}
- */
-function order(state, maps, question, history) {
-  const { role, sample } = question;
-  if (state.sort === "change") {
-    const changes = recordedChanges(role, history);
-    return changes ? byScore(meanChanges(changes.values, changes.shape[1])) : [];
-  }
-  if (!maps || state.sort === "index") return [];
-  const key = `${state.sort}/${role}/${sample}`;
-  const held = orders.get(maps) ?? new Map();
-  orders.set(maps, held);
-  if (!held.has(key)) held.set(key, measured(state.sort, maps, role, sample));
-  return held.get(key) ?? [];
-}
-
-/**
- * @param {import("../state/state.js").Sort} sort @param {Maps} maps @param {string} role
- * @param {number} sample @returns {number[]}
- */
-function measured(sort, maps, role, sample) {
-  const mean = maps.arrays[`${role}.mean`];
-  const std = maps.arrays[`${role}.std`];
-  if (!mean || !std) return [];
-  const strength = strengths(mean.values, std.values);
-  const side = sort === "similarity" ? sideOf(maps, role, sample) : null;
-  return side ? bySimilarity(side.planes, strength) : byScore(strength);
 }
 
 /**

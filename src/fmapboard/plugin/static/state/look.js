@@ -2,6 +2,7 @@
 /** Builds the model to draw from the state and all answers known so far. */
 
 import { ServerError } from "../data/api.js";
+import { inPalette } from "./palette.js";
 import { inputOf, inputSeries, sidesOf } from "./sides.js";
 import { indexOf } from "./steps.js";
 
@@ -37,8 +38,9 @@ export function look(app) {
     state.sort_step = step;
   }
   const readable = layer?.error ? undefined : layer;
-  const history = readable ? source.history(state.run, readable) : null;
-  const shown = app.scenes.show(state, readable, history);
+  const history = readable ? source.history(state.run, readable, state.sample) : null;
+  const painted = inPalette(state);
+  const shown = app.scenes.show(painted, readable, history);
   if (shown.error instanceof ServerError && shown.error.status === 404) {
     app.relist(state.layer + state.step);
   }
@@ -47,7 +49,7 @@ export function look(app) {
   const version = `${steps.length}/${steps[steps.length - 1]}`;
   const overview = step === undefined ? new Map() : source.health(state.run, step, calm, version);
   const model = {
-    state,
+    state: painted,
     runs,
     logdir: listed.value?.logdir ?? "",
     keepsEnough: listed.value?.keeps_enough ?? true,

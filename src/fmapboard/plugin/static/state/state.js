@@ -23,6 +23,7 @@
  * @property {Scale} scale
  * @property {boolean} locked one scale for all steps
  * @property {Palette} colours
+ * @property {Palette} gradient_colours those of gradients (see `state/palette.js`)
  * @property {Sort} sort
  * @property {number|null} sort_step the step that the order is computed from
  * @property {Comparison} compare
@@ -48,6 +49,7 @@ export const START = Object.freeze({
   scale: "channel",
   locked: false,
   colours: "viridis",
+  gradient_colours: "signed",
   sort: "index",
   sort_step: null,
   compare: "off",
@@ -61,10 +63,12 @@ export const START = Object.freeze({
   histogram: "activations",
 });
 
+/** @type {readonly Palette[]} */
+const PALETTES = ["grey", "viridis", "magma", "signed"];
 export const TILES = Object.freeze([0, 24, 32, 48, 64, 96, 128, 192, 256]);
 
 /**
- * @typedef {"view"|"role"|"scale"|"colours"|"sort"|"compare"|"show"|"tile"|"group"|"histogram"
+ * @typedef {"view"|"role"|"scale"|"colours"|"gradient_colours"|"sort"|"compare"|"show"|"tile"|"group"|"histogram"
  *   } ChoiceField
  */
 
@@ -76,7 +80,8 @@ export const CHOICES = Object.freeze({
   view: ["overview", "maps", "film"],
   role: ["feature_maps", "inputs", "gradients_of_maps", "kernels"],
   scale: ["channel", "layer"],
-  colours: ["grey", "viridis", "magma", "signed"],
+  colours: PALETTES,
+  gradient_colours: PALETTES,
   sort: ["index", "strength", "change", "similarity"],
   compare: ["off", "step", "run", "sample", "role"],
   show: ["both", "difference", "all"],

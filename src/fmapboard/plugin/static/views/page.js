@@ -12,6 +12,7 @@ import { createHead } from "./view_head.js";
 import { createHelp } from "./view_help.js";
 import { createLayers } from "./view_layers.js";
 import { createLegend } from "./view_legend.js";
+import { createOrder } from "./view_order.js";
 import { createSampling } from "./view_sampling.js";
 import { createSides } from "./view_sides.js";
 import { createTime } from "./view_time.js";
@@ -36,12 +37,21 @@ export function createPage(app) {
   const head = createHead(app);
   const legend = createLegend();
   const sides = createSides();
+  const order = createOrder();
   const grid = createGrid(app);
   const channel = createChannel(app);
   const charts = createCharts(app);
   const empty = createEmpty(app);
   const help = createHelp();
-  const main = h("main", {}, head.element, legend.element, sides.element, grid.element);
+  const main = h(
+    "main",
+    {},
+    head.element,
+    legend.element,
+    sides.element,
+    order.element,
+    grid.element,
+  );
   const aside = h(
     "aside",
     { "aria-label": "Channel and layer over steps" },
@@ -75,6 +85,7 @@ export function createPage(app) {
     head.draw(model);
     legend.draw(model, hovered);
     sides.draw(model);
+    order.draw(model);
     grid.draw(model);
     channel.draw(model);
     charts.draw(model);

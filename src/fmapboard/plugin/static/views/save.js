@@ -19,6 +19,8 @@ const HEAD = 64;
 /** Height for the input images of a comparison. */
 const NOTES = 56;
 const INPUT = 48;
+/** Height for the line that explains the order. */
+const ORDER = 18;
 const RAMP = 200;
 const OWN = "each channel between its own extremes";
 const MAX_PIXELS = 60e6;
@@ -72,10 +74,12 @@ function grid(model, scene, text) {
     placed = layoutFor(scene, (tile /= 2), WIDTH, 0, 1);
   }
   const width = Math.max(WIDTH, Math.ceil(placed.width));
-  const head = HEAD + (model.sides ? NOTES : 0);
+  const { meaning } = scene.sorting;
+  const head = HEAD + (model.sides ? NOTES : 0) + (meaning ? ORDER : 0);
   const { canvas, context, look } = sheet(width, head + Math.ceil(placed.height), text);
   notes(context, model.sides, look);
   bars(context, scene, model, look);
+  if (meaning) context.fillText(meaning, 10, head - 8, width - 20);
   const inner = document.createElement("canvas");
   inner.width = width;
   inner.height = Math.ceil(placed.height);

@@ -223,6 +223,7 @@ export function layoutFor(scene, tile, available, windowHeight, ratio) {
     windowHeight,
     ratio,
     rows: scene.rows,
+    numbered: Boolean(scene.sorting.texts),
   });
 }
 
@@ -230,7 +231,9 @@ export function layoutFor(scene, tile, available, windowHeight, ratio) {
 function spoken(scene, channel, part = scene.parts[0]) {
   const fault = faultOf(scene, part, channel);
   const range = rangeText(scene, part, channel);
-  return `channel ${channel} · ${range}${fault ? ` · ${fault.word}` : ""}`;
+  const [number] = scene.sorting.texts?.(channel) ?? [];
+  const sorted = number ? ` · ${number}` : "";
+  return `channel ${channel} · ${range}${fault ? ` · ${fault.word}` : ""}${sorted}`;
 }
 
 /**

@@ -5,6 +5,7 @@ import { ROLE_NAMES } from "../state/compare.js";
 import { choice, h, say, segments, show } from "./dom.js";
 import { stepText } from "../draw/number_text.js";
 import { ROW_SHARE } from "../draw/tile_layout.js";
+import { selected } from "../state/palette.js";
 import { indexOf } from "../state/steps.js";
 import { TILES } from "../state/state.js";
 import { createCompare } from "./view_compare.js";
@@ -34,7 +35,7 @@ export function createHead(app) {
     on: { click: () => app.update({ sort_step: app.shownStep() }) },
   });
   const colours = choice("Colours; Signed has zero in the middle", (/** @type {Palette} */ value) =>
-    app.update({ colours: value }),
+    app.update(selected(app.state, value)),
   );
   const scale = segments(
     "Scale",
@@ -104,7 +105,7 @@ export function createHead(app) {
         ["index", "Sort by index"],
         ["strength", "Sort by strength"],
         ["change", "Sort by change"],
-        ["similarity", "Sort by likeness"],
+        ["similarity", "Sort by similarity"],
       ],
       state.sort,
     );

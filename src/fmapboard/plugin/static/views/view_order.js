@@ -1,0 +1,16 @@
+// @ts-check
+/** The line that says what the order of the channels and the numbers below them mean. */
+
+import { h, say, show } from "./dom.js";
+
+export function createOrder() {
+  const element = h("p", { class: "order", role: "status", hidden: true });
+
+  /** @param {import("../data/tab_data.js").Model} model */
+  function draw({ scene }) {
+    const meaning = scene?.kind === "maps" ? scene.sorting.meaning : "";
+    say(element, meaning);
+    show(element, Boolean(meaning));
+  }
+  return { element, draw };
+}
