@@ -10,6 +10,7 @@ from compared_runs import compared_runs  # noqa: F401  # a fixture
 from faulty_runs import faulty_runs  # noqa: F401  # a fixture
 from striped_training import striped_runs  # noqa: F401  # a fixture
 from tab_client import Tab, open_tab
+from trained_kernels import trained_kernels  # noqa: F401  # a fixture
 from two_layer_runs import log_steps
 
 

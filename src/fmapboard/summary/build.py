@@ -26,7 +26,7 @@ from fmapboard.render.palettes import LEGEND, Palette, palette
 from fmapboard.render.quantize import used_scale
 from fmapboard.summary.first_nonfinite import first_nonfinite, plain
 from fmapboard.summary.histogram import histogram
-from fmapboard.summary.tab_records import TabRecords
+from fmapboard.summary.tab_records import TabRecords, kernel_facts
 
 _SCALE_TEXT: dict[Scale, str] = {
     "channel": "each channel scaled between its own extremes",
@@ -71,8 +71,9 @@ class SummaryBuilder:
         self._reported_now = False
         pictures = [self._maps(m) for m in data.measured if m.planes is not None]
         kernels = [self._kernels(k) for k in data.kernels]
-        peaks = {
-            k.layer_call.label: peak for k, (_, peak) in zip(data.kernels, kernels, strict=True)
+        facts = {
+            k.layer_call.label: kernel_facts(k, self._max_kernels, peak)
+            for k, (_, peak) in zip(data.kernels, kernels, strict=True)
         }
         drawn = list(map(self._finished, [*pictures, *(tagged for tagged, _ in kernels)]))
         inputs = map(self._input_image, data.inputs)
@@ -82,7 +83,7 @@ class SummaryBuilder:
             pictures=(*drawn, *map(self._finished, inputs)),
             histograms=tuple(self._histograms(data)),
             scalars=self._scalars(data),
-            records=tuple(self._records(data, drawn, peaks)),
+            records=tuple(self._records(data, drawn, facts)),
             statistics=data.measured,
             texts=self._texts(data),
         )

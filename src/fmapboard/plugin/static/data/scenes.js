@@ -24,19 +24,20 @@ export class Scenes {
   }
 
   /**
-   * The last step, not after the state's, that has kernels: they are logged less often than maps.
-   * @param {State} state @param {Layer|undefined} layer @returns {Question|null}
+   * The last step, not after the asked one, that has kernels: they are logged less often than maps.
+   * @param {Question|null} asked @param {Layer|undefined} layer of it @returns {Question|null}
    */
-  kernels(state, layer) {
-    const now = layer ? indexOf(layer.steps, state.step) : -1;
+  kernels(asked, layer) {
+    if (!asked || !layer) return null;
+    const now = indexOf(layer.steps, asked.step);
     const back = [...Array(KERNELS_WITHIN).keys()].map((away) => now - away).filter((i) => i > 0);
-    for (const i of now < 0 ? [] : [...back, 0]) {
-      const question = mainSide({ ...state, step: layer?.steps[i] ?? null }, layer);
-      const entry = question && this.source.maps(question);
+    for (const i of [...back, 0]) {
+      const question = { ...asked, step: layer.steps[i], ts: layer.wall_times[i] };
+      const entry = this.source.maps(question);
       // Stop at the first step that has kernels, or whose answer has not arrived.
-      if (!entry?.value || entry.value.kernels || i === 0) return question;
+      if (!entry.value || entry.value.kernels) return question;
     }
-    return null;
+    return { ...asked, step: layer.steps[0], ts: layer.wall_times[0] };
   }
 
   /**
@@ -45,8 +46,13 @@ export class Scenes {
    * @returns {{scene: Scene|null, stale: boolean, error: Error|null}}
    */
   show(state, layer, history) {
-    const question = state.role === "kernels" ? this.kernels(state, layer) : mainSide(state, layer);
-    const other = otherSide(state, layer, (run) => this.source.layers(run).value?.layers);
+    const layersOf = (/** @type {string} */ run) => this.source.layers(run).value?.layers;
+    let question = mainSide(state, layer);
+    let other = otherSide(state, layer, layersOf);
+    if (state.role === "kernels") {
+      const theirs = other && layersOf(other.run)?.find((each) => each.key === other?.key);
+      [question, other] = [this.kernels(question, layer), this.kernels(other, theirs ?? undefined)];
+    }
     const entry = question && this.source.maps(question);
     const otherEntry = other && this.source.maps(other);
     const sortQuestion = mainSide({ ...state, step: state.sort_step ?? state.step }, layer);

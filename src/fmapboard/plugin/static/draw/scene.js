@@ -3,6 +3,7 @@
 
 import { pictureOf, sideOf } from "../data/decoded_maps.js";
 import { origin } from "../state/compare.js";
+import { kernelScene } from "./kernel_scene.js";
 import { FAULT_COLOURS, LARGE, MARK, MARK_COLOURS, css } from "./palettes.js";
 import { sorting } from "./sorting.js";
 import { difference, ranges } from "./value_scale.js";
@@ -49,8 +50,9 @@ import { difference, ranges } from "./value_scale.js";
 /** @typedef {SceneBase & {kind: "maps", picture: MapsPicture, a: Side, sorting: Sorting}} MapsScene */
 
 /**
- * @typedef {SceneBase & {kind: "kernels", picture: KernelsPicture|null, kernels: ImageBitmap}
- *   } KernelsScene
+ * Kernels, on one scale; without `grid` only the stored picture is known.
+ * @typedef {SceneBase & {kind: "kernels", picture: KernelsPicture|null, kernels: ImageBitmap,
+ *   grid: import("./kernel_scene.js").KernelCells|null}} KernelsScene
  */
 
 /** @typedef {SceneBase & {kind: "none"}} EmptyScene */
@@ -87,13 +89,8 @@ export function buildScene({ state, question, otherQuestion, maps, otherMaps, hi
     parts: ["a"],
   };
   if (question.role === "kernels" && maps.kernels) {
-    return {
-      ...scene,
-      otherQuestion: null,
-      kind: "kernels",
-      picture: isKernels ? picture : null,
-      kernels: maps.kernels,
-    };
+    const others = otherQuestion ? [{ question: otherQuestion, maps: otherMaps, why: "" }] : [];
+    return kernelScene(scene, maps, others, state.show);
   }
   const a = sideOf(maps, question.role, question.sample);
   if (!a || !picture || isKernels) return { ...scene, kind: "none", why: whyNot(maps, question) };

@@ -109,13 +109,25 @@ export function swapped(state, before) {
   return state.other === String(state[compare]) ? String(before[compare]) : state.other;
 }
 
+/** True if kernels can differ: they are the same for all samples. @param {Comparison} kind */
+function comparesKernels(kind) {
+  return kind === "step" || kind === "run";
+}
+
+/** The state without a comparison that its role cannot have. @param {State} state @returns {State} */
+export function comparable(state) {
+  return state.role === "kernels" && !comparesKernels(state.compare)
+    ? { ...state, compare: "off" }
+    : state;
+}
+
 /**
  * Initial value of `other` for a kind of comparison: the first that differs from the state's.
  * @param {Comparison} kind @param {State} state @param {Layer|undefined} layer
  * @param {string[]} runs the likeliest first @returns {string|null} null if there is nothing to compare with
  */
 export function firstOther(kind, state, layer, runs) {
-  if (!layer) return null;
+  if (!layer || (state.role === "kernels" && !comparesKernels(kind))) return null;
   const differs = (/** @type {readonly unknown[]} */ among, /** @type {unknown} */ from) => {
     const found = among.find((each) => each !== from);
     return found === undefined ? null : String(found);

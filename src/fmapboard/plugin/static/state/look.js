@@ -2,6 +2,7 @@
 /** Builds the model to draw from the state and all answers known so far. */
 
 import { ServerError } from "../data/api.js";
+import { comparable } from "./compare.js";
 import { inPalette } from "./palette.js";
 import { inputOf, inputSeries, sidesOf } from "./sides.js";
 import { indexOf } from "./steps.js";
@@ -39,7 +40,7 @@ export function look(app) {
   }
   const readable = layer?.error ? undefined : layer;
   const history = readable ? source.history(state.run, readable, state.sample) : null;
-  const painted = inPalette(state);
+  const painted = comparable(inPalette(state));
   const shown = app.scenes.show(painted, readable, history);
   if (shown.error instanceof ServerError && shown.error.status === 404) {
     app.relist(state.layer + state.step);
@@ -63,7 +64,7 @@ export function look(app) {
     overviewIsOld: overview.size > 0 && source.overviewStep !== step,
     scene: shown.scene,
     stale: shown.stale,
-    sides: sidesOf(source, state, shown.scene, layer, shown.stale ? undefined : step),
+    sides: sidesOf(source, painted, shown.scene, layer, shown.stale ? undefined : step),
     history,
     timeline: step === undefined ? null : source.timeline(state.run, version),
     numbers: readable ? source.numbers(state.run, readable) : null,

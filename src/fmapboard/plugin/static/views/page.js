@@ -10,6 +10,7 @@ import { createFirstFault } from "./view_first_fault.js";
 import { createGrid } from "./view_grid.js";
 import { createHead } from "./view_head.js";
 import { createHelp } from "./view_help.js";
+import { createKernels } from "./view_kernels.js";
 import { createLayers } from "./view_layers.js";
 import { createLegend } from "./view_legend.js";
 import { createOrder } from "./view_order.js";
@@ -40,6 +41,7 @@ export function createPage(app) {
   const order = createOrder();
   const grid = createGrid(app);
   const channel = createChannel(app);
+  const kernels = createKernels(app);
   const charts = createCharts(app);
   const empty = createEmpty(app);
   const help = createHelp();
@@ -56,6 +58,7 @@ export function createPage(app) {
     "aside",
     { "aria-label": "Channel and layer over steps" },
     channel.element,
+    kernels.element,
     charts.element,
   );
   const body = h("div", { class: "body" }, layers.element, main, aside);
@@ -88,6 +91,7 @@ export function createPage(app) {
     order.draw(model);
     grid.draw(model);
     channel.draw(model);
+    kernels.draw(model);
     charts.draw(model);
   }
 

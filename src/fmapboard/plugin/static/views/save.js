@@ -4,10 +4,13 @@
 import { layerText, origin } from "../state/compare.js";
 import { h } from "./dom.js";
 import { paintGrid } from "../draw/grid_paint.js";
+import { paintKernels } from "../draw/kernel_paint.js";
+import { kernelMeaning } from "../draw/kernel_scene.js";
 import { short } from "../draw/number_text.js";
 import { css, ramp } from "../draw/palettes.js";
+import { layoutFor } from "../draw/scene_layout.js";
 import { theme } from "../draw/theme.js";
-import { layoutFor } from "./view_grid.js";
+import { kernelBars } from "./kernel_bars.js";
 
 /** @typedef {import("../data/tab_data.js").Model} Model */
 /** @typedef {import("../draw/scene.js").KernelsScene} KernelsScene */
@@ -24,13 +27,17 @@ const ORDER = 18;
 const RAMP = 200;
 const OWN = "each channel between its own extremes";
 const MAX_PIXELS = 60e6;
+/** Height that a matrix of kernels about fits. */
+const WINDOW = 900;
 
 /** Offers the file for download. @param {Model} model @returns {Promise<string>} what happened */
 export async function savePicture(model) {
   const { scene } = model;
   if (!scene || scene.kind === "none") return "Nothing to save";
   const canvas =
-    scene.kind === "kernels" ? kernels(scene, title(scene)) : grid(model, scene, title(scene));
+    scene.kind === "kernels"
+      ? kernels(model, scene, title(scene))
+      : grid(model, scene, title(scene));
   const blob = await new Promise((done) => canvas.toBlob(done, "image/png"));
   if (!blob) return "The picture is too large to save";
   const url = URL.createObjectURL(/** @type {Blob} */ (blob));
@@ -121,14 +128,30 @@ function bars(context, scene, { state, sides }, look) {
  * @param {string} text @param {ReturnType<typeof theme>} look @returns {number} its width, px
  */
 function bar(context, left, palette, text, look) {
-  ramp(palette, RAMP).forEach((colour, i) => {
-    context.fillStyle = css(colour);
-    context.fillRect(left + i, 34, 1, 10);
-  });
+  stripes(palette).forEach((colours, row, { length }) =>
+    colours.forEach((colour, i) => {
+      context.fillStyle = css(colour);
+      context.fillRect(left + i, 34 + (10 * row) / length, 1, 10 / length);
+    }),
+  );
   context.fillStyle = look.muted;
   context.font = look.font;
   context.fillText(text, left + RAMP + 10, 43);
   return RAMP + 40 + context.measureText(text).width;
+}
+
+/**
+ * Colours of a bar; of RGB kernels three rows, in each of which the other two inputs are 0.
+ * @param {string} palette @returns {import("../draw/palettes.js").Rgb[][]}
+ */
+function stripes(palette) {
+  if (palette !== "rgb") return [ramp(palette, RAMP)];
+  const greys = ramp("grey", RAMP).map(([grey]) => grey);
+  return [
+    greys.map((grey) => [grey, 128, 128]),
+    greys.map((grey) => [128, grey, 128]),
+    greys.map((grey) => [128, 128, grey]),
+  ];
 }
 
 /**
@@ -150,8 +173,36 @@ function notes(context, sides, look) {
   said.forEach((note, i) => context.fillText(note, left, HEAD + 4 + 14 * i, WIDTH - left - 10));
 }
 
+/** @param {Model} model @param {KernelsScene} scene @param {string} text */
+function kernels(model, scene, text) {
+  const { grid } = scene;
+  if (!grid) return storedKernels(scene, text);
+  const placed = layoutFor(scene, model.state.tile, WIDTH, WINDOW, 1);
+  const width = Math.max(WIDTH, Math.ceil(placed.width));
+  const height = Math.ceil(placed.height);
+  const head = HEAD + (model.sides ? NOTES : 0) + ORDER;
+  const { canvas, context, look } = sheet(width, head + height, text);
+  notes(context, model.sides, look);
+  let left = 10;
+  for (const each of Object.values(kernelBars(scene))) {
+    if (!each) continue;
+    const scale = `${each.title}: ${short(-each.peak)} … ${short(each.peak)}`;
+    left += bar(context, left, each.palette, scale, look);
+  }
+  context.fillText(kernelMeaning(scene), 10, head - 8, width - 20);
+  const inner = document.createElement("canvas");
+  [inner.width, inner.height] = [width, height];
+  const below = /** @type {CanvasRenderingContext2D} */ (
+    inner.getContext("2d", { willReadFrequently: true })
+  );
+  const where = { top: 0, width, height, ratio: 1, selected: null, hovered: null };
+  paintKernels(below, grid, placed, where, { ...look, palette: "signed" });
+  context.drawImage(inner, 0, head);
+  return canvas;
+}
+
 /** @param {KernelsScene} scene @param {string} text */
-function kernels(scene, text) {
+function storedKernels(scene, text) {
   const picture = scene.kernels;
   const factor = Math.max(1, Math.floor(1000 / picture.width));
   const { canvas, context } = sheet(

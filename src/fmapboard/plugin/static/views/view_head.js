@@ -79,9 +79,12 @@ export function createHead(app) {
     say(facts, layer ? described(layer, scene, model.steps[indexOf(model.steps, state.step)]) : "");
     roles.draw(state.role, (id) => id === state.role || Boolean(layer?.roles.includes(id)));
     show(roles.element, (layer?.roles.length ?? 0) > 1);
-    show(ofMaps, state.role !== "kernels"); // kernel pictures are drawn as stored
+    const kernels = state.role === "kernels"; // one scale, signed, the same for all samples
     const samples = layer?.samples ?? 1;
-    show(sample.element, samples > 1);
+    show(sample.element, samples > 1 && !kernels);
+    for (const each of [scale.element.parentElement, colours.element, sort.element]) {
+      if (each) show(each, !kernels);
+    }
     sample.fill(
       Array.from(
         { length: samples },
@@ -113,7 +116,7 @@ export function createHead(app) {
       ["strength", "similarity"].includes(state.sort) &&
       state.sort_step !== null &&
       state.sort_step !== app.shownStep();
-    show(again, moved);
+    show(again, moved && !kernels);
     again.title = `The order is that of step ${state.sort_step}, and stays while steps change; take it from this step`;
     size.fill(
       TILES.map((side) => [String(side), sizeText(side, Boolean(scene?.rows))]),

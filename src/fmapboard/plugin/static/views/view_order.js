@@ -1,6 +1,7 @@
 // @ts-check
-/** The line that says what the order of the channels and the numbers below them mean. */
+/** The line that says what the order of channels, or the arrangement of kernels, means. */
 
+import { kernelMeaning } from "../draw/kernel_scene.js";
 import { h, say, show } from "./dom.js";
 
 export function createOrder() {
@@ -8,7 +9,12 @@ export function createOrder() {
 
   /** @param {import("../data/tab_data.js").Model} model */
   function draw({ scene }) {
-    const meaning = scene?.kind === "maps" ? scene.sorting.meaning : "";
+    const meaning =
+      scene?.kind === "kernels"
+        ? kernelMeaning(scene)
+        : scene?.kind === "maps"
+          ? scene.sorting.meaning
+          : "";
     say(element, meaning);
     show(element, Boolean(meaning));
   }
