@@ -18,7 +18,8 @@ _SHOWN = ("minimum", "maximum", "mean", "std", "lo", "hi", "nonfinite", "constan
 def history(reader: Reader, query: Query) -> Answer:
     """``data/history``: float32 arrays [steps, drawn], NaN where a step has no value.
 
-    ``weights.change`` is [steps, 1] if it is that of the whole layer.
+    ``weights.change`` is [steps, 1] if it is that of the whole layer. ``kernels`` lists the steps
+    at which the layer's kernels were drawn, with their largest magnitude.
     """
     stamp = query.stamp()
     points = requested_series(reader, query).points
@@ -38,6 +39,13 @@ def history(reader: Reader, query: Query) -> Answer:
     facts = {
         "steps": [point.step for point in points],
         "wall_times": [point.wall_time for point in points],
+        "kernels": [
+            {"step": point.step, "peak": picture.get("peak")}
+            for point, record in zip(points, records, strict=True)
+            if record is not None
+            for picture in record.header.raw["pictures"]
+            if picture["role"] == "kernels"
+        ],
         "arrays": [
             {"name": name, "shape": list(table.shape)}
             for name, table in zip(names, tables, strict=True)

@@ -138,6 +138,7 @@ export class App {
   prefetch() {
     const { layer, scene, stale } = this.model ?? {};
     const { state } = this;
+    if (state.view === "film") return; // the strip loads its own frames
     if (!layer || !scene || stale || host.hidden() || this.source.store.pending.size) return;
     const at = indexOf(layer.steps, state.step);
     for (const i of neighbours(layer.steps.length, at, this.direction, REACH)) {
@@ -201,7 +202,13 @@ export class App {
 
   /** @param {number} by number of channels */
   moveChannel(by) {
-    this.page.grid.move(by, false);
+    if (this.state.view === "film") this.page.film.move(by);
+    else this.page.grid.move(by, false);
+  }
+
+  /** Opens the film strip of the chosen channels, or goes back to the maps. */
+  toggleFilm() {
+    this.update({ view: this.state.view === "film" ? "maps" : "film" });
   }
 
   toggleOverlay() {

@@ -149,8 +149,11 @@
 
 /**
  * JSON of `data/history`; its arrays are [steps, channels].
- * @typedef {{steps: number[], wall_times: number[], arrays: ArrayEntry[]}} HistoryFacts
+ * @typedef {{steps: number[], wall_times: number[], kernels: KernelsAt[], arrays: ArrayEntry[]}
+ *   } HistoryFacts
  */
+
+/** @typedef {{step: number, peak: number|null}} KernelsAt a step that kernels were drawn at */
 
 /**
  * JSON of `data/maps`.

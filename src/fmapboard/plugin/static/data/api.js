@@ -87,7 +87,7 @@ export async function history(run, key, ts, signal) {
   const answer = await ask("history", { run, key, ts }, signal);
   /** @type {import("./container.js").Container<HistoryFacts>} */
   const { json, body } = open(await answer.arrayBuffer());
-  return { steps: json.steps, arrays: arrays(body, json.arrays) };
+  return { steps: json.steps, kernels: json.kernels, arrays: arrays(body, json.arrays) };
 }
 
 /**

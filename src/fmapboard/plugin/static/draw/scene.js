@@ -26,7 +26,8 @@ import { difference, ranges } from "./value_scale.js";
 
 /**
  * A layer's per-channel numbers over the kept steps; the arrays are [steps, channels].
- * @typedef {{steps: number[], arrays: import("../data/container.js").NamedArrays}} History
+ * @typedef {{steps: number[], arrays: import("../data/container.js").NamedArrays,
+ *   kernels?: import("../data/answers.js").KernelsAt[]}} History
  */
 
 /** @typedef {"a"|"b"|"difference"} Part of a cell: one of the two sides, or their difference */

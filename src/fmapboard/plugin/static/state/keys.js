@@ -23,6 +23,7 @@ export const KEYS = Object.freeze([
   ["d", "compare with another step, or not"],
   ["o", "lay the channel over the input"],
   ["+ − 0", "larger, smaller tiles, as the window suggests"],
+  ["m", "film strip of the open or chosen channels, or back to the maps"],
   ["p", "save the view as PNG"],
   ["?", "this help"],
 ]);
@@ -43,6 +44,11 @@ export function nextTile(shown, by) {
   const sides = TILES.filter(Boolean);
   if (by > 0) return sides.find((side) => side > shown * 1.1) ?? sides[sides.length - 1];
   return sides.findLast((side) => side < shown * 0.9) ?? sides[0];
+}
+
+/** @param {App} app */
+function shownTile({ state, page }) {
+  return state.view === "film" ? page.film.shownTile() : page.grid.shownTile();
 }
 
 /** @param {App} app */
@@ -90,24 +96,34 @@ const ACTS = Object.freeze({
   ArrowDown: (app, target) => vertical(app, target, 1),
   "[": (app) => app.moveChannel(-1),
   "]": (app) => app.moveChannel(1),
-  Enter: (app, target) => (target.matches(".grid") ? app.moveChannel(0) : false),
+  Enter: (app, target) => {
+    if (target.matches(".film-strip")) return void app.page.film.enter();
+    return target.matches(".grid") ? app.moveChannel(0) : false;
+  },
   Escape: (app, target) => {
     if (app.page.help.isOpen()) app.page.help.close();
     else if (target.matches("input")) target.blur();
+    else if (app.state.view === "film") app.update({ view: "maps" });
     else app.update({ channel: null });
   },
   "/": (app) => app.page.layers.filter.focus(),
   f: (app) => app.page.layers.fold(),
   c: (app) => app.update({ colours: next(CHOICES.colours, app.state.colours) }),
   s: (app) => app.update({ scale: next(CHOICES.scale, app.state.scale) }),
-  l: (app) => app.update({ locked: !app.state.locked }),
+  l: (app) =>
+    app.update(
+      app.state.view === "film"
+        ? { film_scale: next(CHOICES.film_scale, app.state.film_scale) }
+        : { locked: !app.state.locked },
+    ),
+  m: (app) => app.toggleFilm(),
   r: (app) =>
     app.update({ role: next(app.model?.layer?.roles ?? [app.state.role], app.state.role) }),
   d: (app) => app.compare(app.state.compare === "off" ? "step" : "off"),
   o: (app) => app.toggleOverlay(),
-  "+": (app) => app.update({ tile: nextTile(app.page.grid.shownTile(), 1) }),
-  "=": (app) => app.update({ tile: nextTile(app.page.grid.shownTile(), 1) }),
-  "-": (app) => app.update({ tile: nextTile(app.page.grid.shownTile(), -1) }),
+  "+": (app) => app.update({ tile: nextTile(shownTile(app), 1) }),
+  "=": (app) => app.update({ tile: nextTile(shownTile(app), 1) }),
+  "-": (app) => app.update({ tile: nextTile(shownTile(app), -1) }),
   0: (app) => app.update({ tile: 0 }),
   p: (app) => void app.page.bar.save(),
   "?": (app) => app.page.help.toggle(),

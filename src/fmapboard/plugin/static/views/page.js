@@ -6,6 +6,7 @@ import { createBarView } from "./view_bar.js";
 import { createChannel } from "./view_channel.js";
 import { createCharts } from "./view_charts.js";
 import { createEmpty } from "./view_empty.js";
+import { createFilm } from "./view_film.js";
 import { createFirstFault } from "./view_first_fault.js";
 import { createGrid } from "./view_grid.js";
 import { createHead } from "./view_head.js";
@@ -39,6 +40,7 @@ export function createPage(app) {
   const grid = createGrid(app);
   const channel = createChannel(app);
   const charts = createCharts(app);
+  const film = createFilm(app);
   const empty = createEmpty(app);
   const help = createHelp();
   const main = h("main", {}, head.element, legend.element, sides.element, grid.element);
@@ -48,7 +50,7 @@ export function createPage(app) {
     channel.element,
     charts.element,
   );
-  const body = h("div", { class: "body" }, layers.element, main, aside);
+  const body = h("div", { class: "body" }, layers.element, main, aside, film.element);
   const element = h(
     "div",
     { class: "app" },
@@ -72,6 +74,12 @@ export function createPage(app) {
     if (nothing) return;
     time.draw(model);
     layers.draw(model);
+    const isFilm = model.state.view === "film";
+    show(main, !isFilm);
+    show(aside, !isFilm);
+    show(film.element, isFilm);
+    if (isFilm) return film.draw(model);
+    film.rest();
     head.draw(model);
     legend.draw(model, hovered);
     sides.draw(model);
@@ -84,7 +92,8 @@ export function createPage(app) {
   function age(model) {
     time.draw(model);
     layers.age(model);
-    grid.mark(model);
+    if (model.state.view === "film") film.draw(model);
+    else grid.mark(model);
   }
-  return { element, bar, time, layers, legend, grid, help, draw, age };
+  return { element, bar, time, layers, legend, grid, film, help, draw, age };
 }

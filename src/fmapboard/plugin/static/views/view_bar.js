@@ -34,7 +34,8 @@ export function createBarView(app) {
     },
   });
   const save = async () => {
-    if (app.model) tell(await savePicture(app.model));
+    if (app.state.view === "film") tell(await app.page.film.save(tell));
+    else if (app.model) tell(await savePicture(app.model));
   };
   const share = async () => {
     try {

@@ -80,6 +80,12 @@ export function createChannel(app) {
         "span",
         { class: "row" },
         button({
+          text: "Film strip",
+          label: "This channel at all kept steps in a row",
+          key: "m",
+          press: () => app.toggleFilm(),
+        }),
+        button({
           icon: "previous",
           label: "Channel before",
           key: "[",

@@ -10,6 +10,7 @@ import { valueAt } from "../data/decode.js";
 import { short } from "../draw/number_text.js";
 import { LEGEND } from "../draw/palettes.js";
 import { prepare, theme } from "../draw/theme.js";
+import { toggled } from "../state/film.js";
 
 /** @typedef {import("../app.js").App} App */
 /** @typedef {import("../app.js").Model} Model */
@@ -54,6 +55,7 @@ export function createGrid(app) {
     const ratio = window.devicePixelRatio || 1;
     const width = scroller.clientWidth;
     const height = scroller.clientHeight;
+    if (!width || !height) return; // another view is shown
     const look = { ...theme(), palette: state.colours };
     const context = prepare(canvas, width, height);
     if (scene.kind === "kernels") {
@@ -117,7 +119,11 @@ export function createGrid(app) {
   scroller.addEventListener("scroll", scrolled, { passive: true });
   canvas.addEventListener("click", (event) => {
     const at = under(event);
-    if (at && drawn?.scene) app.update({ channel: drawn.scene.order[at.cell] });
+    if (!at || !drawn?.scene) return;
+    const channel = drawn.scene.order[at.cell];
+    if (event.shiftKey || event.ctrlKey || event.metaKey) {
+      app.update({ channels: toggled(app.state, channel) });
+    } else app.update({ channel });
   });
   /** The pointer in the page, while it is over the grid. @type {MouseEvent|null} */
   let pointer = null;
