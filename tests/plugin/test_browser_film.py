@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import io
 import math
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from browser_visitor import Person
 from PIL import Image
-from read_grid import read_maps
+from stored_maps import stored_maps
 from striped_training import STEPS
-from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from torch import nn
 
 import fmapboard
-from fmapboard.render.palettes import palette
-from fmapboard.tab_format import unpack
 
 READY = "document.documentElement.dataset.film === 'ready'"
 BAD_FROM, LAST = 12, 19
@@ -63,24 +58,6 @@ def grown_address(serve: Callable[[Path], str], grown: Path) -> str:
     return serve(grown)
 
 
-def stored(run: Path, layer: str, sample: int = 0) -> dict[int, tuple[np.ndarray, Any]]:
-    """By step: the map values [C, h, w] of a layer in the event files, and its header."""
-    (events,) = run.glob("events*.fmapboard")
-    read = EventAccumulator(str(events), size_guidance={"images": 0, "tensors": 0}).Reload()
-    found = {}
-    for event in read.Tensors(f"fmapboard/{layer}"):
-        header, arrays = unpack(event.tensor_proto.string_val)
-        picture = next(p for p in header["pictures"] if p["role"] == "feature_maps")
-        drawn = next(e for e in read.Tensors(picture["tag"]) if e.step == event.step)
-        png = Image.open(io.BytesIO(drawn.tensor_proto.string_val[2 + sample])).convert("RGB")
-        lo, hi = (arrays[f"feature_maps.{end}"][sample] for end in ("lo", "hi"))
-        values, _ = read_maps(
-            np.asarray(png), lo, hi, tuple(picture["tile"]), palette(picture["palette"])
-        )
-        found[event.step] = values, header
-    return found
-
-
 def seen(person: Person) -> dict[tuple[int, int], dict[tuple[int, int], tuple[float, float]]]:
     """By step and channel: the values and uncertainties that the strip says, by y and x."""
     box = person.see(".film canvas").bounding_box()
@@ -113,13 +90,13 @@ def test_frames_show_the_stored_values_of_each_step(
     person.wait(READY)
     assert "p.feature_maps.channels=3%2C0" in person.page.url
     assert "channel 77: only 0 to 3 are drawn" in person.see(".film .differs").text_content()
-    true = stored(grown / "probed", "first")
+    true = stored_maps(grown / "probed", "first")
     found = seen(person)
     assert {channel for _, channel in found} == {0, 3}
     assert len({step for step, _ in found}) >= 5
     for (step, channel), values in found.items():
         for (y, x), (value, unit) in values.items():
-            expected = true[step][0][channel, y, x]
+            expected = true[step][channel, y, x]
             assert value == pytest.approx(expected, abs=unit + 1e-3 * abs(expected)), step
 
 
@@ -128,7 +105,7 @@ def test_the_scale_is_locked_over_all_steps_and_can_be_unlocked(
 ) -> None:
     person = visit(grown_address, view="film", run="probed", layer="fmapboard/first", channels="2")
     person.wait(READY)
-    values = [maps[2] for maps, _ in stored(grown / "probed", "first").values()]
+    values = [maps[2] for maps in stored_maps(grown / "probed", "first").values()]
     said = person.see(".film-scale").text_content()
     found = re.fullmatch(r"Scale locked over all 20 kept steps: channel 2 (\S+) … (\S+)\.", said)
     assert found is not None, said

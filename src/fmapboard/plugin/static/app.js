@@ -8,6 +8,7 @@ import { CALM_MS, look } from "./state/look.js";
 import { Renewal } from "./state/renewal.js";
 import { Scenes } from "./data/scenes.js";
 import { Source } from "./data/tab_data.js";
+import { toggled } from "./state/film.js";
 import { START, fromEntries, toEntries } from "./state/state.js";
 import { indexOf, neighbours, walk } from "./state/steps.js";
 import { Store } from "./data/store.js";
@@ -204,6 +205,19 @@ export class App {
   moveChannel(by) {
     if (this.state.view === "film") this.page.film.move(by);
     else this.page.grid.move(by, false);
+  }
+
+  /**
+   * A click on a tile: points at a place, chooses a channel for the film strip, or opens it.
+   * @param {number} channel @param {{u: number|null, v: number|null}} place in its map
+   * @param {MouseEvent} event
+   */
+  pick(channel, { u, v }, event) {
+    if ((this.state.pixel || event.altKey) && u !== null && v !== null) {
+      this.page.pixel.put({ u, v });
+    } else if (event.shiftKey || event.ctrlKey || event.metaKey) {
+      this.update({ channels: toggled(this.state, channel) });
+    } else this.update({ channel });
   }
 
   /** Opens the film strip of the chosen channels, or goes back to the maps. */

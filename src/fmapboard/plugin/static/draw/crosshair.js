@@ -1,6 +1,16 @@
 // @ts-check
 /** The point that is looked at: its cell in a map, and a cross hair over a tile. */
 
+import { corner, visible } from "./tile_layout.js";
+
+/** A dark line below a light one, which is visible on any colour. */
+const LINES = Object.freeze(
+  /** @type {[string, number][]} */ ([
+    ["#000000", 3],
+    ["#ffffff", 1],
+  ]),
+);
+
 /** @typedef {{u: number, v: number}} Point relative place in a picture, 0…1 from the top left */
 
 /** The point of an address, as `0.43,0.61`; null for none. @param {string} text @returns {Point|null} */
@@ -53,10 +63,7 @@ export function drawCrosshair(context, box, point, map) {
   const [x, y] = [left + point.u * width, top + point.v * height];
   const arm = Math.max(5, Math.min(width, height) / 6);
   const gap = 3;
-  for (const [colour, thick] of /** @type {[string, number][]} */ ([
-    ["#000000", 3],
-    ["#ffffff", 1],
-  ])) {
+  for (const [colour, thick] of LINES) {
     context.strokeStyle = colour;
     context.lineWidth = thick;
     context.beginPath();
@@ -81,4 +88,32 @@ export function drawCrosshair(context, box, point, map) {
       height / map.height,
     );
   }
+}
+
+/**
+ * Cross hairs over all visible tiles of a grid; over sequences, a line at the position.
+ * @param {CanvasRenderingContext2D} context @param {import("./scene.js").MapsScene} scene
+ * @param {import("./tile_layout.js").Layout} of @param {import("./grid_paint.js").Where} where
+ * @param {string} text point of the address, "" for none
+ */
+export function gridCrosshairs(context, scene, of, where, text) {
+  const point = pointOf(text);
+  if (!point) return;
+  const scrolled = where.left ?? 0;
+  const [first, last] = visible(of, where.top, where.top + where.height);
+  scene.parts.forEach((_, part) => {
+    if (of.rows) {
+      const x = corner(of, 0, part).left - scrolled + point.u * of.tileWidth;
+      for (const [colour, thick] of LINES) {
+        context.fillStyle = colour;
+        context.fillRect(x - thick / 2, of.top - where.top, thick, of.count * of.tileHeight);
+      }
+      return;
+    }
+    for (let cell = first; cell < last; cell += 1) {
+      const { left, top } = corner(of, cell, part);
+      const box = { left, top: top - where.top, width: of.tileWidth, height: of.tileHeight };
+      drawCrosshair(context, box, point, scene.a.planes);
+    }
+  });
 }

@@ -23,6 +23,7 @@ export const KEYS = Object.freeze([
   ["d", "compare with another step, or not"],
   ["o", "lay the channel over the input"],
   ["+ − 0", "larger, smaller tiles, as the window suggests"],
+  ["x", "point at a pixel: which channels and layers respond there; the arrow keys move the point"],
   ["m", "film strip of the open or chosen channels, or back to the maps"],
   ["p", "save the view as PNG"],
   ["?", "this help"],
@@ -63,12 +64,24 @@ export function installKeys(app) {
     ) {
       return;
     }
-    const act = ACTS[event.key];
+    const act = pointAct(app, event.key) ?? ACTS[event.key];
     if (!act) return;
     // The space bar presses a focused button, as on any page.
     if (event.key === " " && target.matches("button")) return;
     if (act(app, target) !== false) event.preventDefault();
   });
+}
+
+/** Cells down and right that an arrow key moves the point by. @type {Record<string, [number, number]>} */
+const MOVES = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+
+/**
+ * What a key does while a point is looked at; undefined for what it does otherwise.
+ * @param {App} app @param {string} key
+ */
+function pointAct({ state, page }, key) {
+  const by = state.pixel && state.view === "maps" ? MOVES[key] : undefined;
+  return by && (() => page.pixel.move(...by));
 }
 
 /**
@@ -103,6 +116,7 @@ const ACTS = Object.freeze({
   Escape: (app, target) => {
     if (app.page.help.isOpen()) app.page.help.close();
     else if (target.matches("input")) target.blur();
+    else if (app.state.pixel) app.update({ pixel: "" });
     else if (app.state.view === "film") app.update({ view: "maps" });
     else app.update({ channel: null });
   },
@@ -117,6 +131,7 @@ const ACTS = Object.freeze({
         : { locked: !app.state.locked },
     ),
   m: (app) => app.toggleFilm(),
+  x: (app) => app.page.pixel.toggle(),
   r: (app) =>
     app.update({ role: next(app.model?.layer?.roles ?? [app.state.role], app.state.role) }),
   d: (app) => app.compare(app.state.compare === "off" ? "step" : "off"),

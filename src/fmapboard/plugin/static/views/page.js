@@ -13,6 +13,7 @@ import { createHead } from "./view_head.js";
 import { createHelp } from "./view_help.js";
 import { createLayers } from "./view_layers.js";
 import { createLegend } from "./view_legend.js";
+import { createPixel } from "./view_pixel.js";
 import { createSampling } from "./view_sampling.js";
 import { createSides } from "./view_sides.js";
 import { createTime } from "./view_time.js";
@@ -38,6 +39,7 @@ export function createPage(app) {
   const legend = createLegend();
   const sides = createSides();
   const grid = createGrid(app);
+  const pixel = createPixel(app);
   const channel = createChannel(app);
   const charts = createCharts(app);
   const film = createFilm(app);
@@ -47,6 +49,7 @@ export function createPage(app) {
   const aside = h(
     "aside",
     { "aria-label": "Channel and layer over steps" },
+    pixel.element,
     channel.element,
     charts.element,
   );
@@ -78,12 +81,17 @@ export function createPage(app) {
     show(main, !isFilm);
     show(aside, !isFilm);
     show(film.element, isFilm);
-    if (isFilm) return film.draw(model);
+    if (isFilm) {
+      pixel.rest();
+      film.draw(model);
+      return;
+    }
     film.rest();
     head.draw(model);
     legend.draw(model, hovered);
     sides.draw(model);
     grid.draw(model);
+    pixel.draw(model);
     channel.draw(model);
     charts.draw(model);
   }
@@ -95,5 +103,5 @@ export function createPage(app) {
     if (model.state.view === "film") film.draw(model);
     else grid.mark(model);
   }
-  return { element, bar, time, layers, legend, grid, film, help, draw, age };
+  return { element, bar, time, layers, legend, grid, film, pixel, help, draw, age };
 }

@@ -24,7 +24,9 @@ const HISTORY = 110;
 export function createChannel(app) {
   const name = h("h2");
   const pictures = /** @type {Part[]} */ (["a", "b", "difference"]).map((part) =>
-    createPicture(part),
+    createPicture(part, (point, isAsked) => {
+      if (app.state.pixel || isAsked) app.page.pixel.put(point);
+    }),
   );
   const profile = createProfile();
   const bar = createBar();

@@ -3,6 +3,7 @@
 
 import { layerText, origin } from "../state/compare.js";
 import { h, say, show } from "./dom.js";
+import { gridCrosshairs } from "../draw/crosshair.js";
 import { faultOf, rangeText } from "../draw/captions.js";
 import { paintGrid } from "../draw/grid_paint.js";
 import { ROW_SHARE, corner, hit, layout } from "../draw/tile_layout.js";
@@ -10,7 +11,6 @@ import { valueAt } from "../data/decode.js";
 import { short } from "../draw/number_text.js";
 import { LEGEND } from "../draw/palettes.js";
 import { prepare, theme } from "../draw/theme.js";
-import { toggled } from "../state/film.js";
 
 /** @typedef {import("../app.js").App} App */
 /** @typedef {import("../app.js").Model} Model */
@@ -75,6 +75,7 @@ export function createGrid(app) {
       hovered,
     };
     paintGrid(context, scene, placed, where, look);
+    gridCrosshairs(context, scene, placed, where, state.pixel);
   }
 
   /**
@@ -119,11 +120,7 @@ export function createGrid(app) {
   scroller.addEventListener("scroll", scrolled, { passive: true });
   canvas.addEventListener("click", (event) => {
     const at = under(event);
-    if (!at || !drawn?.scene) return;
-    const channel = drawn.scene.order[at.cell];
-    if (event.shiftKey || event.ctrlKey || event.metaKey) {
-      app.update({ channels: toggled(app.state, channel) });
-    } else app.update({ channel });
+    if (at && drawn?.scene) app.pick(drawn.scene.order[at.cell], at, event);
   });
   /** The pointer in the page, while it is over the grid. @type {MouseEvent|null} */
   let pointer = null;
