@@ -20,6 +20,8 @@ def history(reader: Reader, query: Query) -> Answer:
 
     ``weights.change`` is [steps, 1] if it is that of the whole layer. ``lo`` and ``hi`` are those
     of the maps of ``sample``, 0 by default; all other statistics are of the whole batch.
+    ``kernels`` lists the steps at which the layer's kernels were drawn, with their largest
+    magnitude.
     """
     stamp, sample = query.stamp(), query.whole("sample", 0)
     if sample < 0:
@@ -43,6 +45,13 @@ def history(reader: Reader, query: Query) -> Answer:
     facts = {
         "steps": [point.step for point in points],
         "wall_times": [point.wall_time for point in points],
+        "kernels": [
+            {"step": point.step, "peak": picture.get("peak")}
+            for point, record in zip(points, records, strict=True)
+            if record is not None
+            for picture in record.header.raw["pictures"]
+            if picture["role"] == "kernels"
+        ],
         "arrays": [
             {"name": name, "shape": list(table.shape)}
             for name, table in zip(names, tables, strict=True)

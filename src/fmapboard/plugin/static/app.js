@@ -10,6 +10,7 @@ import { Overview } from "./state/overview.js";
 import { Renewal } from "./state/renewal.js";
 import { Scenes } from "./data/scenes.js";
 import { Source } from "./data/tab_data.js";
+import { toggled } from "./state/film.js";
 import { START, fromEntries, toEntries } from "./state/state.js";
 import { indexOf, neighbours, walk } from "./state/steps.js";
 import { Store } from "./data/store.js";
@@ -145,6 +146,7 @@ export class App {
   prefetch() {
     const { layer, scene, stale } = this.model ?? {};
     const { state } = this;
+    if (state.view === "film") return; // the strip loads its own frames
     if (!layer || !scene || stale || host.hidden() || this.source.store.pending.size) return;
     const at = indexOf(layer.steps, state.step);
     for (const i of neighbours(layer.steps.length, at, this.direction, REACH)) {
@@ -215,7 +217,27 @@ export class App {
 
   /** @param {number} by number of channels */
   moveChannel(by) {
-    this.page.grid.move(by, false);
+    if (this.state.view === "film") this.page.film.move(by);
+    else this.page.grid.move(by, false);
+  }
+
+  /**
+   * A click on a tile: points at a place, chooses a channel for the film strip, or opens it.
+   * @param {number} channel @param {{u: number|null, v: number|null}} place in its map
+   * @param {MouseEvent} event
+   */
+  pick(channel, { u, v }, event) {
+    if (this.state.role === "kernels") this.update({ channel });
+    else if ((this.state.pixel || event.altKey) && u !== null && v !== null) {
+      this.page.pixel.put({ u, v });
+    } else if (event.shiftKey || event.ctrlKey || event.metaKey) {
+      this.update({ channels: toggled(this.state, channel) });
+    } else this.update({ channel });
+  }
+
+  /** Opens the film strip of the chosen channels, or goes back to the maps. */
+  toggleFilm() {
+    this.update({ view: this.state.view === "film" ? "maps" : "film" });
   }
 
   toggleOverlay() {

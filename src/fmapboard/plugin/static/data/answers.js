@@ -172,8 +172,11 @@
 
 /**
  * JSON of `data/history`; its arrays are [steps, channels], lo and hi those of one sample.
- * @typedef {{steps: number[], wall_times: number[], arrays: ArrayEntry[]}} HistoryFacts
+ * @typedef {{steps: number[], wall_times: number[], kernels: KernelsAt[], arrays: ArrayEntry[]}
+ *   } HistoryFacts
  */
+
+/** @typedef {{step: number, peak: number|null}} KernelsAt a step that kernels were drawn at */
 
 /**
  * JSON of `data/maps`.

@@ -103,7 +103,7 @@ export async function history(of, signal) {
   const answer = await ask("history", of, signal);
   /** @type {import("./container.js").Container<HistoryFacts>} */
   const { json, body } = open(await answer.arrayBuffer());
-  return { steps: json.steps, arrays: arrays(body, json.arrays) };
+  return { steps: json.steps, kernels: json.kernels, arrays: arrays(body, json.arrays) };
 }
 
 /**

@@ -34,7 +34,7 @@ function bitmap(bytes) {
 }
 
 /** @param {ImageBitmap} picture @returns {ImageData} */
-function pixels(picture) {
+export function pixels(picture) {
   const canvas = new OffscreenCanvas(picture.width, picture.height);
   const context = canvas.getContext("2d", { willReadFrequently: true, alpha: true });
   if (!context) throw new Error("this browser has no canvas to decode pictures with");
@@ -44,9 +44,11 @@ function pixels(picture) {
 
 /**
  * Decodes an answer of `data/maps`.
- * @param {import("./container.js").Container<MapsFacts>} answer @returns {Promise<Maps>}
+ * @param {import("./container.js").Container<MapsFacts>} answer
+ * @param {(role: string, sample: number) => boolean} wanted pictures to decode
+ * @returns {Promise<Maps>}
  */
-export async function decodeMaps({ json, body }) {
+export async function decodeMaps({ json, body }, wanted = () => true) {
   if (json.header.format > FORMAT) {
     throw new Error(
       `a record of format ${json.header.format}; this page reads up to ${FORMAT}: reload the page`,
@@ -74,6 +76,7 @@ export async function decodeMaps({ json, body }) {
         maps.arrays = arrays(body, part.arrays, part.offset);
         return;
       }
+      if (!wanted(part.role, part.sample)) return;
       const picture = await bitmap(body.slice(part.offset, part.offset + part.length));
       if (part.role === "kernels") {
         maps.kernels = picture;

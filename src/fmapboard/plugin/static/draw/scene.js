@@ -23,7 +23,8 @@ import { ranges } from "./value_scale.js";
 
 /**
  * A layer's per-channel numbers over the kept steps; the arrays are [steps, channels].
- * @typedef {{steps: number[], arrays: import("../data/container.js").NamedArrays}} History
+ * @typedef {{steps: number[], arrays: import("../data/container.js").NamedArrays,
+ *   kernels?: import("../data/answers.js").KernelsAt[]}} History
  */
 
 /**

@@ -27,6 +27,8 @@ export const KEYS = Object.freeze([
   ["d", "compare with another step, or not"],
   ["o", "lay the channel over the input"],
   ["+ − 0", "larger, smaller tiles, as the window suggests"],
+  ["x", "point at a pixel: which channels and layers respond there; the arrow keys move the point"],
+  ["m", "film strip of the open or chosen channels, or back to the maps"],
   ["p", "save the view as PNG"],
   ["?", "this help"],
 ]);
@@ -50,6 +52,11 @@ export function nextTile(shown, by) {
 }
 
 /** @param {App} app */
+function shownTile({ state, page }) {
+  return state.view === "film" ? page.film.shownTile() : page.grid.shownTile();
+}
+
+/** @param {App} app */
 export function installKeys(app) {
   document.addEventListener("keydown", (event) => {
     const target = /** @type {HTMLElement} */ (event.target);
@@ -61,12 +68,25 @@ export function installKeys(app) {
     ) {
       return;
     }
-    const act = (app.state.view === "overview" ? OVERVIEW_ACTS : ACTS)[event.key];
+    const ofPage = app.state.view === "overview" ? OVERVIEW_ACTS : ACTS;
+    const act = pointAct(app, event.key) ?? ofPage[event.key];
     if (!act) return;
     // The space bar presses a focused button, as on any page.
     if (event.key === " " && target.matches("button")) return;
     if (act(app, target) !== false) event.preventDefault();
   });
+}
+
+/** Cells down and right that an arrow key moves the point by. @type {Record<string, [number, number]>} */
+const MOVES = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+
+/**
+ * What a key does while a point is looked at; undefined for what it does otherwise.
+ * @param {App} app @param {string} key
+ */
+function pointAct({ state, page }, key) {
+  const by = state.pixel && state.view === "maps" ? MOVES[key] : undefined;
+  return by && (() => page.pixel.move(...by));
 }
 
 /**
@@ -94,10 +114,15 @@ const ACTS = Object.freeze({
   ArrowDown: (app, target) => vertical(app, target, 1),
   "[": (app) => app.moveChannel(-1),
   "]": (app) => app.moveChannel(1),
-  Enter: (app, target) => (target.matches(".grid") ? app.moveChannel(0) : false),
+  Enter: (app, target) => {
+    if (target.matches(".film-strip")) return void app.page.film.enter();
+    return target.matches(".grid") ? app.moveChannel(0) : false;
+  },
   Escape: (app, target) => {
     if (app.page.help.isOpen()) app.page.help.close();
     else if (target.matches("input")) target.blur();
+    else if (app.state.pixel) app.update({ pixel: "" });
+    else if (app.state.view === "film") app.update({ view: "maps" });
     else app.update({ channel: null });
   },
   v: (app) => app.overview.toggle(),
@@ -105,14 +130,21 @@ const ACTS = Object.freeze({
   f: (app) => app.page.layers.fold(),
   c: (app) => app.update(selected(app.state, next(CHOICES.colours, inPalette(app.state).colours))),
   s: (app) => app.update({ scale: next(CHOICES.scale, app.state.scale) }),
-  l: (app) => app.update({ locked: !app.state.locked }),
+  l: (app) =>
+    app.update(
+      app.state.view === "film"
+        ? { film_scale: next(CHOICES.film_scale, app.state.film_scale) }
+        : { locked: !app.state.locked },
+    ),
+  m: (app) => app.toggleFilm(),
+  x: (app) => app.page.pixel.toggle(),
   r: (app) =>
     app.update({ role: next(app.model?.layer?.roles ?? [app.state.role], app.state.role) }),
   d: (app) => app.compare(app.state.columns.length ? "off" : "step"),
   o: (app) => app.toggleOverlay(),
-  "+": (app) => app.update({ tile: nextTile(app.page.grid.shownTile(), 1) }),
-  "=": (app) => app.update({ tile: nextTile(app.page.grid.shownTile(), 1) }),
-  "-": (app) => app.update({ tile: nextTile(app.page.grid.shownTile(), -1) }),
+  "+": (app) => app.update({ tile: nextTile(shownTile(app), 1) }),
+  "=": (app) => app.update({ tile: nextTile(shownTile(app), 1) }),
+  "-": (app) => app.update({ tile: nextTile(shownTile(app), -1) }),
   0: (app) => app.update({ tile: 0 }),
   p: (app) => void app.page.bar.save(),
   "?": (app) => app.page.help.toggle(),

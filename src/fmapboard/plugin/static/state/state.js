@@ -11,6 +11,8 @@ import { columnText, columnsOf } from "./columns.js";
 /** @typedef {"both"|"difference"|"all"} Shown tiles of a comparison: of all columns, differences */
 /** @typedef {"overview"|"maps"|"film"} View what the page shows */
 /** @typedef {import("./health_states.js").Shade} Shade */
+/** @typedef {"locked"|"step"} FilmScale one scale for all steps, or each step's own */
+/** @typedef {"channels"|"layers"} PixelList what is ordered by the values at a point */
 /** @typedef {"network"|"kernel"} Grouping of the list of layers */
 /** @typedef {"activations"|"weights"|"gradients"} HistogramGroup */
 
@@ -40,6 +42,10 @@ import { columnText, columnsOf } from "./columns.js";
  * @property {string} filter of the list of layers
  * @property {number} overlay opacity over the input image in percent, 0 for off
  * @property {HistogramGroup} histogram
+ * @property {string} channels of the film strip, as `3,17`; "" for the open channel
+ * @property {FilmScale} film_scale
+ * @property {string} pixel relative place that is pointed at, as `0.43,0.61`; "" for none
+ * @property {PixelList} pixel_list
  */
 
 /** @type {Readonly<State>} */
@@ -68,6 +74,10 @@ export const START = Object.freeze({
   filter: "",
   overlay: 0,
   histogram: "activations",
+  channels: "",
+  film_scale: "locked",
+  pixel: "",
+  pixel_list: "channels",
 });
 
 /** @type {readonly Palette[]} */
@@ -75,8 +85,8 @@ const PALETTES = ["grey", "viridis", "magma", "signed"];
 export const TILES = Object.freeze([0, 24, 32, 48, 64, 96, 128, 192, 256]);
 
 /**
- * @typedef {"view"|"shade"|"role"|"scale"|"colours"|"gradient_colours"|"sort"|"show"|"tile"|"group"|"histogram"
- *   } ChoiceField
+ * @typedef {"view"|"shade"|"role"|"scale"|"colours"|"gradient_colours"|"sort"|"show"|"tile"|"group"|
+ *   "histogram"|"film_scale"|"pixel_list"} ChoiceField
  */
 
 /**
@@ -95,6 +105,8 @@ export const CHOICES = Object.freeze({
   tile: TILES,
   group: ["network", "kernel"],
   histogram: ["activations", "weights", "gradients"],
+  film_scale: ["locked", "step"],
+  pixel_list: ["channels", "layers"],
 });
 
 /** Fields of the maps: an address with one of them but without a view shows the maps. */
@@ -103,6 +115,8 @@ const OF_MAPS = Object.freeze(["layer", "channel", "step", "compare"]);
 /** TensorBoard drops all but the last of repeated entries, so those that are written are numbered. */
 const COMPARED = /^compare[23]?$/;
 const WHOLE = new Set(["channel", "step", "sort_step", "sample", "tile", "overlay", "rank"]);
+/** @type {Partial<Record<string, RegExp>>} */
+const FORMS = { channels: /^\d{1,6}(,\d{1,6})*$/, pixel: /^(0(\.\d+)?|1),(0(\.\d+)?|1)$/ };
 const MAY_BE_NEGATIVE = new Set(["step", "sort_step"]);
 
 /**
@@ -121,6 +135,7 @@ function parsed(field, text) {
     if (Number(value) < 0 && !MAY_BE_NEGATIVE.has(field)) return undefined;
     if (field === "overlay" && Number(value) > 100) return undefined;
   }
+  if (FORMS[field]?.test(text) === false) return undefined;
   const among = /** @type {Partial<Record<string, readonly unknown[]>>} */ (CHOICES)[field];
   return among && !among.includes(value) ? undefined : value;
 }

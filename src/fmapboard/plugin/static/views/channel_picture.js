@@ -3,6 +3,7 @@
 
 import { sideName } from "../state/compare.js";
 import { h, say, show } from "./dom.js";
+import { drawCrosshair, pointOf } from "../draw/crosshair.js";
 import { isDrawn, pixelsOf } from "../draw/grid_paint.js";
 import { tileCanvas } from "../draw/paint.js";
 import { columnIndex, columnOf, isDifference, partName } from "../draw/scene_columns.js";
@@ -26,8 +27,12 @@ const DIFFERENCE = Object.freeze({
   unknown: "Difference, inputs not known",
 });
 
-/** @param {Part} part */
-export function createPicture(part) {
+/**
+ * @param {Part} part
+ * @param {(point: import("../draw/crosshair.js").Point, isAsked: boolean) => void} pointed after a
+ *   click; `isAsked` with Alt
+ */
+export function createPicture(part, pointed = () => {}) {
   const canvas = h("canvas", { role: "img" });
   const title = h("span");
   const value = h("span", { class: "value", "aria-live": "polite" });
@@ -61,6 +66,11 @@ export function createPicture(part) {
   canvas.addEventListener("mousemove", (event) => {
     pointer = event;
     readOut();
+  });
+  canvas.addEventListener("click", (event) => {
+    const box = canvas.getBoundingClientRect();
+    const u = (event.clientX - box.left) / box.width;
+    pointed({ u, v: (event.clientY - box.top) / box.height }, event.altKey);
   });
   canvas.addEventListener("mouseleave", () => {
     pointer = null;
@@ -99,6 +109,9 @@ export function createPicture(part) {
     context.globalAlpha = input ? model.state.overlay / 100 : 1;
     context.drawImage(tile, 0, 0, wide, high);
     context.globalAlpha = 1;
+    const point = pointOf(model.state.pixel);
+    const box = { left: 0, top: 0, width: wide, height: high };
+    if (point) drawCrosshair(context, box, scene.rows ? { ...point, v: 0.5 } : point, planes);
     const { lo, hi } = scene.differenceRanges;
     bar?.draw(lo[channel], hi[channel], "signed", "difference");
     const { question } = columnOf(scene, part);

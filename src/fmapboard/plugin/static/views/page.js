@@ -7,6 +7,7 @@ import { createBarView } from "./view_bar.js";
 import { createChannel } from "./view_channel.js";
 import { createCharts } from "./view_charts.js";
 import { createEmpty } from "./view_empty.js";
+import { createFilm } from "./view_film.js";
 import { createFirstFault } from "./view_first_fault.js";
 import { createGrid } from "./view_grid.js";
 import { createHead } from "./view_head.js";
@@ -16,6 +17,7 @@ import { createLayers } from "./view_layers.js";
 import { createLegend } from "./view_legend.js";
 import { createOrder } from "./view_order.js";
 import { createOverview } from "./view_overview.js";
+import { createPixel } from "./view_pixel.js";
 import { createRanked } from "./view_ranked.js";
 import { createSampling } from "./view_sampling.js";
 import { createSides } from "./view_sides.js";
@@ -44,9 +46,11 @@ export function createPage(app) {
   const ranked = createRanked(app);
   const order = createOrder();
   const grid = createGrid(app);
+  const pixel = createPixel(app);
   const channel = createChannel(app);
   const kernels = createKernels(app);
   const charts = createCharts(app);
+  const film = createFilm(app);
   const empty = createEmpty(app);
   const help = createHelp();
   const overview = createOverview(app);
@@ -64,11 +68,12 @@ export function createPage(app) {
   const aside = h(
     "aside",
     { "aria-label": "Channel and layer over steps" },
+    pixel.element,
     channel.element,
     kernels.element,
     charts.element,
   );
-  const body = h("div", { class: "body" }, layers.element, main, aside);
+  const body = h("div", { class: "body" }, layers.element, main, aside, film.element);
   const element = h(
     "div",
     { class: "app" },
@@ -96,12 +101,23 @@ export function createPage(app) {
     if (nothing || model.front) return;
     time.draw(model);
     layers.draw(model);
+    const isFilm = model.state.view === "film";
+    show(main, !isFilm);
+    show(aside, !isFilm);
+    show(film.element, isFilm);
+    if (isFilm) {
+      pixel.rest();
+      film.draw(model);
+      return;
+    }
+    film.rest();
     head.draw(model);
     legend.draw(model, hovered);
     sides.draw(model);
     ranked.draw(model);
     order.draw(model);
     grid.draw(model);
+    pixel.draw(model);
     channel.draw(model);
     kernels.draw(model);
     charts.draw(model);
@@ -111,7 +127,8 @@ export function createPage(app) {
   function age(model) {
     time.draw(model);
     layers.age(model);
-    grid.mark(model);
+    if (model.state.view === "film") film.draw(model);
+    else grid.mark(model);
   }
-  return { element, bar, time, layers, legend, grid, help, overview, draw, age };
+  return { element, bar, time, layers, legend, grid, film, pixel, help, overview, draw, age };
 }

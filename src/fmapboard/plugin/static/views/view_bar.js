@@ -35,7 +35,8 @@ export function createBarView(app) {
     },
   });
   const save = async () => {
-    if (app.model) tell(await savePicture(app.model));
+    if (app.state.view === "film") tell(await app.page.film.save(tell));
+    else if (app.model) tell(await savePicture(app.model));
   };
   const download = button({ icon: "save", label: "Save the view as PNG", key: "p", press: save });
   const share = async () => {

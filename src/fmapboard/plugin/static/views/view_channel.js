@@ -28,7 +28,11 @@ const HISTORY = 110;
 export function createChannel(app) {
   const name = h("h2");
   const parts = /** @type {Part[]} */ (["a", "b", "c", "d", "ab", "ac", "ad"]);
-  const pictures = parts.map((part) => createPicture(part));
+  const pictures = parts.map((part) =>
+    createPicture(part, (point, isAsked) => {
+      if (app.state.pixel || isAsked) app.page.pixel.put(point);
+    }),
+  );
   const profile = createProfile();
   const bar = createBar();
   /** @type {HTMLInputElement} */
@@ -84,6 +88,12 @@ export function createChannel(app) {
       h(
         "span",
         { class: "row" },
+        button({
+          text: "Film strip",
+          label: "This channel at all kept steps in a row",
+          key: "m",
+          press: () => app.toggleFilm(),
+        }),
         button({
           icon: "previous",
           label: "Channel before",

@@ -3,6 +3,7 @@
 
 import { layerText, origin } from "../state/compare.js";
 import { h, say, show } from "./dom.js";
+import { gridCrosshairs } from "../draw/crosshair.js";
 import { faultOf, rangeText } from "../draw/captions.js";
 import { paintGrid } from "../draw/grid_paint.js";
 import { columnOf, differenceOf, isDifference, partName } from "../draw/scene_columns.js";
@@ -62,6 +63,7 @@ export function createGrid(app) {
     const ratio = window.devicePixelRatio || 1;
     const width = scroller.clientWidth;
     const height = scroller.clientHeight;
+    if (!width || !height) return; // another view is shown
     const look = { ...theme(), palette: state.colours };
     const context = prepare(canvas, width, height);
     if (scene.kind === "kernels" && !scene.grid) {
@@ -81,8 +83,10 @@ export function createGrid(app) {
       selected: state.channel,
       hovered,
     };
-    if (scene.kind === "maps") paintGrid(context, scene, placed, where, look);
-    else if (scene.grid) paintKernels(context, scene.grid, placed, where, look);
+    if (scene.kind === "maps") {
+      paintGrid(context, scene, placed, where, look);
+      gridCrosshairs(context, scene, placed, where, state.pixel);
+    } else if (scene.grid) paintKernels(context, scene.grid, placed, where, look);
   }
 
   /** The cell under the pointer, or null. @param {MouseEvent} event */
@@ -104,7 +108,7 @@ export function createGrid(app) {
   scroller.addEventListener("scroll", scrolled, { passive: true });
   canvas.addEventListener("click", (event) => {
     const at = under(event);
-    if (at && drawn?.scene) app.update({ channel: channelAt(drawn.scene, at.cell) });
+    if (at && drawn?.scene) app.pick(channelAt(drawn.scene, at.cell), at, event);
   });
   /** The pointer in the page, while it is over the grid. @type {MouseEvent|null} */
   let pointer = null;

@@ -1,0 +1,148 @@
+// @ts-check
+/** Positions in a film strip: one column per step, one row per channel, the input on top. */
+
+/**
+ * All lengths in CSS px, unless stated otherwise.
+ * @typedef {object} FilmLayout
+ * @property {number} count columns
+ * @property {number} rows channels
+ * @property {number} gutter width of the labels at the left, which do not scroll
+ * @property {number} columnWidth with the gap to the next
+ * @property {number} tileWidth
+ * @property {number} tileHeight
+ * @property {number} factor device px per map px, horizontally; below 1 the map is shrunk
+ * @property {number} factorDown device px per map px, vertically
+ * @property {number} inputTop
+ * @property {number} inputHeight 0 for none
+ * @property {number} rowTop of the first channel
+ * @property {number} rowHeight of a channel: tile, caption and kernel
+ * @property {number} kernelTop below the top of a row
+ * @property {number} kernelHeight 0 for none
+ * @property {number} width of the whole strip
+ * @property {number} height of the whole strip
+ */
+
+export const GUTTER = 156;
+export const HEADING = 22;
+export const CAPTION = 16;
+const GAP = 8;
+const MARGIN = 8;
+const SIDES = Object.freeze([192, 160, 128, 96, 80, 64, 48]);
+/** Rows of a sequence are this wide and high. */
+const ROW_WIDTH = 224;
+const ROW_HEIGHT = 28;
+
+/**
+ * @typedef {object} FilmRequest
+ * @property {number} count steps
+ * @property {number} rows channels
+ * @property {number} mapHeight map px
+ * @property {number} mapWidth map px
+ * @property {boolean} isSequence each map is one row of pixels
+ * @property {number} tile longer side of a tile in CSS px, 0 to about fit the window
+ * @property {number} windowHeight CSS px
+ * @property {number} ratio device px per CSS px
+ * @property {boolean} hasInput
+ * @property {boolean} hasMaps false if only kernels are shown
+ * @property {boolean} hasKernels
+ */
+
+/** @param {FilmRequest} request @returns {FilmLayout} */
+export function filmLayout(request) {
+  if (request.tile > 0) return laidOut(request, request.tile);
+  const all = SIDES.map((side) => laidOut(request, side));
+  return all.find((each) => each.height <= request.windowHeight) ?? all[all.length - 1];
+}
+
+/** @param {FilmRequest} request @param {number} side CSS px @returns {FilmLayout} */
+function laidOut(request, side) {
+  const { count, rows, mapHeight, mapWidth, ratio, isSequence } = request;
+  const longer = Math.max(mapHeight, mapWidth, 1);
+  const wide = isSequence ? Math.max(ROW_WIDTH, side) : side;
+  const whole = Math.round((wide * ratio) / (isSequence ? Math.max(mapWidth, 1) : longer));
+  // Only a sequence is shrunk: a map smaller than its pixels would hide some of them.
+  const factor = whole >= 1 || !isSequence ? Math.max(1, whole) : (wide * ratio) / mapWidth;
+  const factorDown = isSequence ? Math.round(ROW_HEIGHT * ratio) : factor;
+  const tileWidth = request.hasMaps ? Math.round(mapWidth * factor) / ratio : side;
+  const tileHeight = request.hasMaps ? (mapHeight * factorDown) / ratio : 0;
+  const columnWidth = Math.max(tileWidth, 40) + GAP;
+  const inputHeight = request.hasInput ? Math.min(isSequence ? 48 : columnWidth - GAP, 96) : 0;
+  const inputTop = HEADING;
+  const rowTop = HEADING + (inputHeight ? inputHeight + CAPTION : 0);
+  const kernelHeight = request.hasKernels
+    ? Math.min(columnWidth - GAP, request.hasMaps ? Math.max(40, Math.min(72, side * 0.6)) : side)
+    : 0;
+  const kernelTop = tileHeight + (request.hasMaps ? CAPTION : 0);
+  const rowHeight = kernelTop + (kernelHeight ? kernelHeight + CAPTION : 0) + MARGIN;
+  return {
+    count,
+    rows,
+    gutter: GUTTER,
+    columnWidth,
+    tileWidth,
+    tileHeight,
+    factor,
+    factorDown,
+    inputTop,
+    inputHeight,
+    rowTop,
+    rowHeight,
+    kernelTop,
+    kernelHeight,
+    width: GUTTER + count * columnWidth + MARGIN,
+    height: rowTop + rows * rowHeight + MARGIN,
+  };
+}
+
+/** Left edge of a column in the strip. @param {FilmLayout} of @param {number} column */
+export function columnLeft(of, column) {
+  return of.gutter + column * of.columnWidth;
+}
+
+/**
+ * Columns that are visible, as [first, last + 1].
+ * @param {FilmLayout} of @param {number} left scrolled CSS px @param {number} width CSS px
+ */
+export function visibleColumns(of, left, width) {
+  const first = Math.max(0, Math.floor(left / of.columnWidth));
+  const last = Math.ceil((left + Math.max(0, width - of.gutter)) / of.columnWidth);
+  return [Math.min(first, of.count), Math.min(Math.max(last, 0), of.count)];
+}
+
+/**
+ * Columns in the order they should be loaded: visible ones, then those next to them.
+ * @param {number} first @param {number} last visible ones, last + 1 @param {number} count
+ * @param {number} ahead columns on each side
+ */
+export function loadingOrder(first, last, count, ahead) {
+  const order = [];
+  for (let i = first; i < last; i += 1) order.push(i);
+  for (let away = 0; away < ahead; away += 1) order.push(last + away, first - 1 - away);
+  return order.filter((i) => i >= 0 && i < count);
+}
+
+/**
+ * What is at a point of the strip; null in the gutter and beyond the last step. `u` and `v` (0…1)
+ * are the place in a tile, null beside one; `row` is null above the channels.
+ * @param {FilmLayout} of @param {number} x in the strip @param {number} y in the strip, CSS px
+ * @returns {{column: number, row: number|null, u: number|null, v: number|null}|null}
+ */
+export function filmHit(of, x, y) {
+  const column = Math.floor((x - of.gutter) / of.columnWidth);
+  if (column < 0 || column >= of.count || y < 0 || y >= of.height) return null;
+  const at = Math.floor((y - of.rowTop) / of.rowHeight);
+  const row = at >= 0 && at < of.rows ? at : null;
+  const u = (x - columnLeft(of, column)) / of.tileWidth;
+  const v = row === null ? -1 : (y - of.rowTop - row * of.rowHeight) / of.tileHeight;
+  const inside = u >= 0 && u < 1 && v >= 0 && v < 1;
+  return { column, row, u: inside ? u : null, v: inside ? v : null };
+}
+
+/**
+ * Size of a picture within a box, CSS px.
+ * @param {{width: number, height: number}} of @param {number} width @param {number} height
+ */
+export function fitted(of, width, height) {
+  const factor = Math.min(width / of.width, height / of.height);
+  return { width: of.width * factor, height: of.height * factor };
+}

@@ -1,0 +1,133 @@
+// @ts-check
+/** Scales and faults of a film strip, known for all kept steps before any frame is loaded. */
+
+import { indexOf } from "../state/steps.js";
+import { FAULT_COLOURS, LARGE } from "./palettes.js";
+import { ranges } from "./value_scale.js";
+
+/** @typedef {import("./scene.js").History} History */
+/** @typedef {import("./value_scale.js").Ranges} Ranges */
+/** @typedef {import("./value_scale.js").Side} Side */
+
+/**
+ * @typedef {object} ScaleChoice
+ * @property {import("../state/state.js").Scale} scale
+ * @property {boolean} zeroCentred
+ */
+
+/**
+ * The range of each channel over all kept steps.
+ * @param {History|null} history @param {string} role @param {number} sample
+ * @param {ScaleChoice} how
+ * @returns {{ranges: Ranges, wholeBatch: boolean}|null} null if it is not known; `wholeBatch` if it
+ *   is that of all samples of the batch, because the history has no other for this sample
+ */
+export function lockedRanges(history, role, sample, how) {
+  const wholeBatch = sample > 0;
+  const [least, most] = wholeBatch ? ["minimum", "maximum"] : ["lo", "hi"];
+  const lo = history?.arrays[`${role}.${least}`];
+  const hi = history?.arrays[`${role}.${most}`];
+  if (!lo || !hi) return null;
+  return { ranges: ranges(lo.shape[1], [{ lo: lo.values, hi: hi.values }], how), wholeBatch };
+}
+
+/** The range of each channel at one step. @param {Side} side @param {ScaleChoice} how */
+export function ownRanges(side, how) {
+  return ranges(side.planes.channels, [{ lo: side.lo, hi: side.hi }], how);
+}
+
+/** @typedef {"nonfinite"|"large"|"dead"|"constant"} Fault */
+
+const WORDS = Object.freeze({
+  nonfinite: "not finite",
+  large: "large",
+  dead: "dead",
+  constant: "const",
+});
+
+/**
+ * The most severe fault of a channel at a step; null for none.
+ * @param {History|null} history @param {string} role @param {number} step @param {number} channel
+ * @returns {{kind: Fault, word: string, colour: string}|null}
+ */
+export function faultAt(history, role, step, channel) {
+  if (!history) return null;
+  const i = indexOf(history.steps, step);
+  if (history.steps[i] !== step) return null;
+  const kind = kindOf(history, role, i, channel);
+  return kind && { kind, word: WORDS[kind], colour: FAULT_COLOURS[kind] };
+}
+
+/**
+ * @param {History} history @param {string} role @param {number} i index of the step
+ * @param {number} channel @returns {Fault|null}
+ */
+function kindOf({ arrays }, role, i, channel) {
+  const of = (/** @type {string} */ name) => {
+    const array = arrays[`${role}.${name}`];
+    const value =
+      array && channel < array.shape[1] ? array.values[i * array.shape[1] + channel] : 0;
+    return Number.isNaN(value) ? 0 : value;
+  };
+  if (of("nonfinite") > 0) return "nonfinite";
+  const size = Math.max(Math.abs(of("minimum")), Math.abs(of("maximum")));
+  if (Number.isFinite(size) && size >= LARGE) return "large";
+  if (of("dead") > 0) return "dead";
+  return of("constant") > 0 ? "constant" : null;
+}
+
+/**
+ * Since when each chosen channel has had each kind of fault, as far as steps are kept.
+ * @typedef {object} Onset
+ * @property {number} channel
+ * @property {Fault} kind
+ * @property {string} word
+ * @property {number} step the first kept step with it
+ * @property {number|null} after the kept step before that, null if it is the first one
+ * @property {number} count kept steps with it
+ */
+
+/**
+ * @param {History|null} history @param {string} role @param {number[]} channels
+ * @returns {Onset[]} the most severe kinds first, then by step
+ */
+export function onsets(history, role, channels) {
+  /** @type {Onset[]} */
+  const found = [];
+  if (!history) return found;
+  for (const channel of channels) {
+    /** @type {Map<Fault, Onset>} */
+    const of = new Map();
+    history.steps.forEach((step, i) => {
+      const kind = kindOf(history, role, i, channel);
+      const known = kind && of.get(kind);
+      if (known) known.count += 1;
+      else if (kind) {
+        const after = i > 0 ? history.steps[i - 1] : null;
+        of.set(kind, { channel, kind, word: WORDS[kind], step, after, count: 1 });
+      }
+    });
+    found.push(...of.values());
+  }
+  const rank = Object.keys(WORDS);
+  return found.sort(
+    (a, b) =>
+      rank.indexOf(a.kind) - rank.indexOf(b.kind) || a.step - b.step || a.channel - b.channel,
+  );
+}
+
+/**
+ * The last step, not after `step`, at which kernels were drawn.
+ * @param {History|null} history @param {number} step @returns {number|null}
+ */
+export function kernelStep(history, step) {
+  const steps = (history?.kernels ?? []).map((each) => each.step);
+  const i = indexOf(steps, step);
+  return i >= 0 && steps[i] <= step ? steps[i] : null;
+}
+
+/** Largest magnitude of the layer's drawn kernels over all kept steps. @param {History|null} history */
+export function kernelPeak(history) {
+  const peaks = (history?.kernels ?? []).map(({ peak }) => Number(peak ?? 0));
+  return peaks.reduce((most, peak) => (peak > most ? peak : most), 0);
+}

@@ -1,0 +1,221 @@
+// @ts-check
+/** Title and settings above a film strip, and since when its channels have faults. */
+
+import { ROLE_NAMES, layerText } from "../state/compare.js";
+import { MOST_CHANNELS, readChannels } from "../state/film.js";
+import { TILES } from "../state/state.js";
+import { onsets } from "../draw/film_scale.js";
+import { short, stepText } from "../draw/number_text.js";
+import { button, choice, h, say, segments, show } from "./dom.js";
+
+/** @typedef {import("../data/answers.js").Role} Role */
+/** @typedef {import("../data/film.js").Strip} Strip */
+/** @typedef {import("../state/state.js").Palette} Palette */
+
+const ROLES = /** @type {[Role, string][]} */ (Object.entries(ROLE_NAMES));
+const MOST_ONSETS = 8;
+
+/** @param {import("../app.js").App} app */
+export function createFilmBar(app) {
+  const title = h("h1");
+  const facts = h("p", { class: "facts" });
+  const back = button({
+    icon: "previous",
+    text: "Back to maps",
+    label: "Back to all channels of the layer",
+    key: "m",
+    press: () => app.update({ view: "maps" }),
+  });
+  /** @type {HTMLInputElement} */
+  const channels = h("input", {
+    type: "search",
+    class: "film-channels",
+    "aria-label": "Channels of the film strip, such as 3, 17 or 8-11",
+    title: `Channels, such as 3, 17 or 8-11; ${MOST_CHANNELS} at most`,
+    on: {
+      change: () => choose(),
+      keydown: (event) => {
+        if (event.key === "Enter") choose();
+        if (event.key === "Enter" || event.key === "Escape") channels.blur();
+      },
+    },
+  });
+  const refused = h("span", { class: "differs", role: "status" });
+  const roles = segments("What is drawn", ROLES, (role) => app.update({ role }));
+  const sample = choice("Sample", (value) => app.update({ sample: Number(value) }));
+  const colours = choice("Colours; Signed has zero in the middle", (/** @type {Palette} */ value) =>
+    app.update({ colours: value }),
+  );
+  const lock = h("button", {
+    type: "button",
+    class: "toggle",
+    text: "Scale locked over steps",
+    title:
+      "One scale for all kept steps of a channel, so that frames compare; off: each step its own (l)",
+    on: {
+      click: () =>
+        app.update({ film_scale: app.state.film_scale === "locked" ? "step" : "locked" }),
+    },
+  });
+  const size = choice("Size of a frame", (value) => app.update({ tile: Number(value) }));
+  const notes = h("p", { class: "film-notes film-inputs", role: "status" });
+  const scale = h("p", { class: "film-notes film-scale" });
+  const faults = h("p", { class: "film-faults" });
+  const element = h(
+    "header",
+    { class: "head" },
+    h("div", { class: "title" }, back, title, facts),
+    h(
+      "div",
+      { class: "controls" },
+      h("label", { class: "group" }, h("span", { class: "label", text: "Channels" }), channels),
+      roles.element,
+      sample.element,
+      lock,
+      colours.element,
+      size.element,
+      refused,
+    ),
+    scale,
+    notes,
+    faults,
+  );
+  let drawn = 0;
+
+  function choose() {
+    const { channels: chosen, refused: why } = readChannels(channels.value, drawn);
+    say(refused, why.join("; "));
+    if (chosen.length) app.update({ channels: chosen.join(",") });
+  }
+
+  /** @param {import("../data/tab_data.js").Model} model @param {Strip} strip */
+  function draw({ state }, strip) {
+    const { layer } = strip;
+    drawn = strip.hasMaps ? layer.drawn : layer.channels;
+    say(title, `Film strip of ${layerText(layer.key)}`);
+    const [first, last] = [strip.steps[0], strip.steps[strip.steps.length - 1]];
+    say(
+      facts,
+      `${layer.type} · ${strip.steps.length} kept steps, ${stepText(first)} to ${stepText(last)}`,
+    );
+    const text = strip.channels.join(", ");
+    if (channels.dataset.shown !== text) {
+      channels.dataset.shown = text;
+      channels.value = text;
+    }
+    roles.draw(state.role, (id) => id === state.role || layer.roles.includes(id));
+    show(roles.element, layer.roles.length > 1);
+    show(sample.element, layer.samples > 1);
+    sample.fill(
+      Array.from(
+        { length: layer.samples },
+        (_, k) => /** @type {[string, string]} */ ([String(k), `Sample ${k}`]),
+      ),
+      String(state.sample),
+    );
+    lock.setAttribute("aria-pressed", String(strip.isLocked));
+    say(lock, strip.isLocked ? "Scale locked over steps" : "Scale of each step its own");
+    colours.fill(
+      [
+        ["grey", "Grey"],
+        ["viridis", "Viridis"],
+        ["magma", "Magma"],
+        ["signed", "Signed"],
+      ],
+      state.colours,
+    );
+    size.fill(
+      TILES.map((side) => [String(side), side ? `Frames ${side} px` : "Frames auto"]),
+      String(state.tile),
+    );
+    say(scale, scaleNote(strip));
+    scale.title = scale.textContent ?? "";
+    say(notes, inputNote(strip));
+    show(notes, Boolean(notes.textContent));
+    onsetButtons(strip);
+  }
+
+  let shown = "";
+
+  /** @param {Strip} strip */
+  function onsetButtons({ history, role, channels: chosen, steps }) {
+    const found = history ? onsets(history, role, chosen) : [];
+    const key = JSON.stringify([found, steps.length, Boolean(history), role]);
+    if (key === shown) return;
+    shown = key;
+    show(faults, role !== "kernels" && Boolean(history));
+    const items = found
+      .slice(0, MOST_ONSETS)
+      .map((each) =>
+        h("button", {
+          type: "button",
+          text: onsetText(each, steps.length),
+          title: `Go to step ${stepText(each.step)}`,
+          on: { click: () => app.update({ step: each.step }) },
+        }),
+      );
+    const more = found.length - items.length;
+    faults.replaceChildren(
+      ...(items.length
+        ? items
+        : [
+            `No value that is not finite or large, and no dead or constant step, in ${steps.length} kept steps.`,
+          ]),
+      ...(more > 0 ? [`and ${more} more`] : []),
+    );
+  }
+  return { element, draw, channels };
+}
+
+/** @param {import("../draw/film_scale.js").Onset} of @param {number} kept number of kept steps */
+function onsetText({ channel, kind, word, step, after, count }, kept) {
+  const name = kind === "constant" ? "constant" : word;
+  if (count === kept) return `channel ${channel}: ${name} at all ${kept} kept steps`;
+  const since =
+    after === null
+      ? `step ${stepText(step)}`
+      : `step ${stepText(step)} (not at ${stepText(after)})`;
+  return `channel ${channel}: ${name} first at ${since}, at ${count} of ${kept} kept steps`;
+}
+
+/** What is known about the inputs of the steps, in words. @param {Strip} strip */
+function inputNote(strip) {
+  const { steps } = strip;
+  if (!strip.hasInput)
+    return "The network's input is not stored: whether steps saw the same input is not known.";
+  let different = 0;
+  let compared = 0;
+  for (let i = 1; i < steps.length; i += 1) {
+    const change = strip.change(i);
+    if (change === "unknown") continue;
+    compared += 1;
+    if (change === "different") different += 1;
+  }
+  if (different > 0) {
+    return "Frames marked ≠ have another input than the step before: their changes are not the network's alone.";
+  }
+  if (!compared) return "";
+  const rest = compared === steps.length - 1 ? "" : " loaded so far";
+  return `Same input at all ${compared + 1} steps${rest}: changes are the network's.`;
+}
+
+/** The scale of the frames, in words. @param {Strip} strip */
+export function scaleNote({ hasMaps, locked, isLocked, wholeBatch, how, channels, steps }) {
+  if (!hasMaps) {
+    return isLocked
+      ? "Kernels: one scale, locked over all kept steps."
+      : "Each kernel has the scale of its step: colours do not compare between steps.";
+  }
+  if (!locked) {
+    return isLocked
+      ? "The scale of all kept steps is not known: each step has its own."
+      : "Each step has its own scale: colours do not compare between steps.";
+  }
+  const each = channels.map(
+    (channel) => `channel ${channel} ${short(locked.lo[channel])} … ${short(locked.hi[channel])}`,
+  );
+  const whose = wholeBatch ? " (extremes of the whole batch)" : "";
+  const said =
+    how.scale === "layer" ? [`whole layer ${each[0].replace(/^channel \d+ /, "")}`] : each;
+  return `Scale locked over all ${steps.length} kept steps${whose}: ${said.join("; ")}.`;
+}

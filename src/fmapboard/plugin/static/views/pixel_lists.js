@@ -1,0 +1,116 @@
+// @ts-check
+/** The lists of the point: channels by their value there, layers by how strongly they respond. */
+
+import { LEGEND } from "../draw/palettes.js";
+import { cellOf, drawCrosshair } from "../draw/crosshair.js";
+import { pixelsOf } from "../draw/grid_paint.js";
+import { short } from "../draw/number_text.js";
+import { tileCanvas } from "../draw/paint.js";
+import { channelsAt } from "../draw/pixel_rank.js";
+import { prepare } from "../draw/theme.js";
+import { layerText } from "../state/compare.js";
+import { h } from "./dom.js";
+
+/** @typedef {import("../app.js").App} App */
+/** @typedef {import("../data/pixel_layers.js").Ranked} Ranked */
+/** @typedef {import("../draw/crosshair.js").Point} Point */
+/** @typedef {import("../draw/scene.js").MapsScene} MapsScene */
+
+const TILE = 40;
+/** Entries that are listed until all are asked for. */
+const FIRST = 24;
+
+/**
+ * A small picture with the point in it.
+ * @param {Uint32Array} pixels @param {number} height @param {number} width @param {Point} point
+ */
+function small(pixels, height, width, point) {
+  const canvas = h("canvas", { "aria-hidden": "true" });
+  const high = height === 1 ? 12 : (TILE * height) / Math.max(height, width);
+  const wide = height === 1 ? TILE : (TILE * width) / Math.max(height, width);
+  const context = prepare(canvas, wide, high);
+  if (!pixels.length) return canvas;
+  context.imageSmoothingEnabled = width > canvas.width;
+  context.drawImage(tileCanvas(pixels, width), 0, 0, wide, high);
+  drawCrosshair(context, { left: 0, top: 0, width: wide, height: high }, point, null);
+  return canvas;
+}
+
+/**
+ * One entry: a picture, a name and what is said about it; pressing it goes there.
+ * @param {HTMLCanvasElement} picture @param {string} name @param {string} value
+ * @param {boolean} isBad @param {() => void} press
+ */
+function entry(picture, name, value, isBad, press) {
+  return h(
+    "li",
+    {},
+    h(
+      "button",
+      { type: "button", class: isBad ? "not-finite" : null, on: { click: press } },
+      h("span", { class: "pixel-tile" }, picture),
+      h("span", { class: "pixel-name", text: name, title: name }),
+      h("span", { class: "pixel-value", text: value }),
+    ),
+  );
+}
+
+/** @param {HTMLElement[]} items @param {() => void} showAll */
+function listed(items, showAll) {
+  const more = items.length - FIRST;
+  if (more <= 0) return items;
+  const rest = h("button", { type: "button", text: `Show ${more} more`, on: { click: showAll } });
+  return [...items.slice(0, FIRST), h("li", {}, rest)];
+}
+
+/**
+ * Channels of the layer, by their value at the point.
+ * @param {App} app @param {MapsScene} scene @param {Point} point
+ * @param {boolean} isWhole all of them @param {() => void} showAll
+ */
+export function channelItems(app, scene, point, isWhole, showAll) {
+  const { height, width } = scene.a.planes;
+  const readings = channelsAt(scene.a, point);
+  const items = readings.slice(0, isWhole ? Infinity : FIRST).map((of) => {
+    const { pixels } = pixelsOf(scene, "a", of.channel, app.state.colours);
+    const name = LEGEND.find(({ code }) => code === of.mark)?.name ?? "";
+    const isBad = Number.isNaN(of.value);
+    const value = isBad
+      ? name
+      : `${short(of.value, 4)}${of.unit > 0 ? ` ± ${short(of.unit, 2)}` : ""}${name ? ` (${name})` : ""}`;
+    return entry(small(pixels, height, width, point), `channel ${of.channel}`, value, isBad, () =>
+      app.update({ channel: of.channel }),
+    );
+  });
+  const more = readings.length - items.length;
+  if (more <= 0) return items;
+  const rest = h("button", { type: "button", text: `Show ${more} more`, on: { click: showAll } });
+  return [...items, h("li", {}, rest)];
+}
+
+/**
+ * Layers, by how strongly they respond at the point.
+ * @param {App} app @param {Ranked} ranked @param {Point} point
+ * @param {boolean} isWhole all of them @param {() => void} showAll
+ */
+export function layerItems(app, ranked, point, isWhole, showAll) {
+  const items = ranked.layers.map((of) => {
+    const { y, x } = cellOf(point, of.height, of.width);
+    const averaged = of.block > 1 ? `, each the mean of ${of.block}×${of.block}` : "";
+    const cell =
+      of.height === 1 ? `column ${x} of ${of.width}` : `y ${y}, x ${x} of ${of.height}×${of.width}`;
+    const value = of.nonfinite
+      ? `${of.nonfinite} not finite`
+      : `${short(of.score, 3)} · channel ${of.channel} ${of.deviation > 0 ? "+" : ""}${short(of.deviation, 2)} σ`;
+    const made = entry(
+      small(of.pixels, of.height, of.width, point),
+      layerText(of.layer.key),
+      value,
+      of.nonfinite > 0,
+      () => app.update({ layer: of.layer.key, channel: of.channel < 0 ? null : of.channel }),
+    );
+    made.title = `${cell}${averaged}; ${of.compared} channels that vary`;
+    return made;
+  });
+  return isWhole ? items : listed(items, showAll);
+}

@@ -1,0 +1,186 @@
+// @ts-check
+/** The point tool: a place in the input or a map, and which channels and layers respond there. */
+
+import { PixelLayers } from "../data/pixel_layers.js";
+import { cellOf, drawCrosshair, movedPoint, pointOf, pointText } from "../draw/crosshair.js";
+import { stepText } from "../draw/number_text.js";
+import { prepare } from "../draw/theme.js";
+import { inputOf } from "../state/sides.js";
+import { button, h, say, segments, show } from "./dom.js";
+import { channelItems, layerItems } from "./pixel_lists.js";
+
+/** @typedef {import("../data/tab_data.js").Model} Model */
+/** @typedef {import("../draw/crosshair.js").Point} Point */
+/** @typedef {import("../draw/scene.js").MapsScene} MapsScene */
+/** @typedef {import("../state/state.js").PixelList} PixelList */
+
+/** Largest height of the input image, CSS px. */
+const INPUT = 200;
+const MEASURE =
+  "Ordered by how far the channels here lie from their own mean over the map: the root mean square " +
+  "over the channels of (value − mean) ÷ standard deviation (σ). An average place has 1.";
+
+/** @param {import("../app.js").App} app */
+export function createPixel(app) {
+  const start = button({
+    text: "Point at a pixel",
+    label: "Which channels respond at a place of the input or of a map",
+    key: "x",
+    press: () => toggle(),
+  });
+  const list = segments(
+    "What is ordered by the values at the point",
+    /** @type {[PixelList, string, string][]} */ ([
+      ["channels", "Channels", "the channels of this layer, by their value at the point"],
+      ["layers", "Layers", "all layers, by how strongly their channels respond at the point"],
+    ]),
+    (pixel_list) => app.update({ pixel_list }),
+  );
+  const close = button({
+    icon: "close",
+    label: "Leave the point",
+    key: "Esc",
+    press: () => app.update({ pixel: "" }),
+  });
+  const canvas = h("canvas", { role: "img" });
+  const caption = h("figcaption");
+  const figure = h("figure", {}, caption, canvas);
+  const where = h("p", { class: "pixel-where", role: "status" });
+  const measure = h("p", { class: "pixel-measure" });
+  const items = h("ol", { class: "pixel-list" });
+  const body = h("div", { class: "pixel-body" }, figure, where, measure, items);
+  const element = h(
+    "section",
+    { class: "pixel", "aria-label": "Point" },
+    h("div", { class: "row spread" }, start, h("span", { class: "row" }, list.element, close)),
+    body,
+  );
+  const layers = new PixelLayers(app.source, () => app.redraw());
+  let isWhole = false;
+  let wholeOf = "";
+  let shown = "";
+  /** @type {MapsScene|null} */
+  let shownScene = null;
+  /** @type {MapsScene|null} */
+  let current = null;
+
+  /** @param {Point} point */
+  const put = (point) => app.update({ pixel: pointText(point) });
+
+  canvas.addEventListener("click", (event) => {
+    const box = canvas.getBoundingClientRect();
+    put({ u: (event.clientX - box.left) / box.width, v: (event.clientY - box.top) / box.height });
+  });
+
+  function toggle() {
+    app.update({ pixel: app.state.pixel ? "" : "0.5,0.5" });
+  }
+
+  /** Moves the point by cells of the layer's maps. @param {number} down @param {number} right */
+  function move(down, right) {
+    const point = pointOf(app.state.pixel);
+    if (!point || !current) return;
+    const { height, width } = current.a.planes;
+    put(movedPoint(point, height, width, down, right));
+  }
+
+  /** @param {Model} model */
+  function draw(model) {
+    const { state, scene, stale } = model;
+    const point = pointOf(state.pixel);
+    current = scene?.kind === "maps" ? scene : null;
+    show(element, Boolean(current));
+    show(body, Boolean(point));
+    show(close, Boolean(point));
+    show(list.element, Boolean(point));
+    start.setAttribute("aria-pressed", String(Boolean(point)));
+    list.draw(state.pixel_list);
+    if (!point || !current || state.pixel_list === "channels") layers.rest();
+    document.documentElement.dataset.pixel = "ready";
+    if (!point || !current || stale) return;
+    picture(current, point);
+    say(where, placeText(current, point));
+    const of = `${state.pixel_list}/${current.question.key}`;
+    if (of !== wholeOf) isWhole = false;
+    wholeOf = of;
+    const showAll = () => {
+      isWhole = true;
+      app.redraw();
+    };
+    if (state.pixel_list === "channels") channels(current, point, showAll);
+    else byLayer(model, current, point, showAll);
+  }
+
+  /** @param {MapsScene} scene @param {Point} point @param {() => void} showAll */
+  function channels(scene, point, showAll) {
+    say(measure, "Ordered by value, the highest first; what is not finite comes before.");
+    const key = JSON.stringify(["channels", point, app.state.colours, isWhole]);
+    if (key === shown && scene === shownScene) return;
+    [shown, shownScene] = [key, scene];
+    items.replaceChildren(...channelItems(app, scene, point, isWhole, showAll));
+  }
+
+  /** @param {Model} model @param {MapsScene} scene @param {Point} point @param {() => void} showAll */
+  function byLayer(model, scene, point, showAll) {
+    const ranked = layers.rank(model, scene, point);
+    const { asked, done, left } = ranked;
+    document.documentElement.dataset.pixel = done < asked ? "loading" : "ready";
+    const progress = done < asked ? `${done} of ${asked} layers measured so far. ` : "";
+    const without = left.length ? ` Left out: ${left.join("; ")}.` : "";
+    say(measure, `${progress}${MEASURE}${without}`);
+    const key = JSON.stringify([
+      "layers",
+      point,
+      app.state.colours,
+      isWhole,
+      done,
+      layers.measuredOf,
+    ]);
+    if (key === shown) return;
+    shown = key;
+    items.replaceChildren(...layerItems(app, ranked, point, isWhole, showAll));
+  }
+
+  /** @param {MapsScene} scene @param {Point} point */
+  function picture(scene, point) {
+    const { picture: input, loading } = scene.rows
+      ? { picture: null, loading: false }
+      : inputOf(app.source, scene.question);
+    show(canvas, Boolean(input));
+    const step = stepText(scene.question.step);
+    if (!input) {
+      const why = scene.rows
+        ? "A sequence: the point is a position in it."
+        : `The network's input of step ${step} is not stored: point at a map.`;
+      say(caption, loading ? "Loading the input…" : why);
+      return;
+    }
+    say(caption, `Input of step ${step}, sample ${scene.question.sample}: click to point`);
+    const width = Math.max(100, element.clientWidth - 24);
+    const factor = Math.min(width / input.width, INPUT / input.height);
+    const [wide, high] = [input.width * factor, input.height * factor];
+    const context = prepare(canvas, wide, high);
+    context.imageSmoothingEnabled = factor < 1;
+    context.drawImage(input, 0, 0, wide, high);
+    // The outline is the part of the input that has the place of the cell.
+    drawCrosshair(context, { left: 0, top: 0, width: wide, height: high }, point, scene.a.planes);
+    canvas.setAttribute("aria-label", `network's input; ${placeText(scene, point)}`);
+  }
+  return { element, draw, toggle, move, put, rest: () => layers.rest() };
+}
+
+/** Where the point is, in words. @param {MapsScene} scene @param {Point} point */
+function placeText(scene, point) {
+  const { height, width } = scene.a.planes;
+  const { y, x } = cellOf(point, height, width);
+  const { block } = scene.picture;
+  if (scene.rows) {
+    const at = block > 1 ? `positions ${x * block} to ${(x + 1) * block - 1}` : `position ${x}`;
+    return `${at} of the sequence; other sequences at the same relative position`;
+  }
+  const averaged = block > 1 ? `, each the mean of ${block}×${block} values` : "";
+  return (
+    `Cell y ${y}, x ${x} of ${height}×${width} in this layer${averaged}: the same relative place as in the ` +
+    "input. Strides and padding make this approximate."
+  );
+}

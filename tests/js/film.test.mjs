@@ -1,0 +1,185 @@
+// @ts-check
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import {
+  filmHit,
+  filmLayout,
+  loadingOrder,
+  visibleColumns,
+} from "../../src/fmapboard/plugin/static/draw/film_layout.js";
+import { framePixels, shrunkRow } from "../../src/fmapboard/plugin/static/draw/film_pixels.js";
+import {
+  faultAt,
+  kernelPeak,
+  kernelStep,
+  lockedRanges,
+  onsets,
+} from "../../src/fmapboard/plugin/static/draw/film_scale.js";
+import {
+  filmChannels,
+  moved,
+  readChannels,
+  toggled,
+} from "../../src/fmapboard/plugin/static/state/film.js";
+import { START } from "../../src/fmapboard/plugin/static/state/state.js";
+
+/** @typedef {import("../../src/fmapboard/plugin/static/draw/scene.js").History} History */
+
+const CHANNEL = /** @type {const} */ ({ scale: "channel", zeroCentred: false });
+
+/** Two channels at three steps. @type {History} */
+const HISTORY = {
+  steps: [0, 10, 20],
+  kernels: [
+    { step: 0, peak: 0.5 },
+    { step: 20, peak: 2 },
+  ],
+  arrays: {
+    "feature_maps.lo": { shape: [3, 2], values: Float32Array.of(-1, 0, -3, NaN, -2, 0) },
+    "feature_maps.hi": { shape: [3, 2], values: Float32Array.of(1, 4, 2, NaN, 5, 8) },
+    "feature_maps.minimum": { shape: [3, 2], values: Float32Array.of(-1, 0, -9, NaN, -2, 0) },
+    "feature_maps.maximum": { shape: [3, 2], values: Float32Array.of(1, 4, 2, NaN, 5, 2e4) },
+    "feature_maps.nonfinite": { shape: [3, 2], values: Float32Array.of(0, 0, 0, 7, 0, 0) },
+    "feature_maps.dead": { shape: [3, 2], values: Float32Array.of(0, 0, 1, 0, 1, 0) },
+  },
+};
+
+test("typed channels are numbers and ranges; what is left out is said", () => {
+  assert.deepEqual(readChannels("3, 17 5-7", 20), { channels: [3, 17, 5, 6, 7], refused: [] });
+  assert.deepEqual(readChannels("x 1 19-25", 20), {
+    channels: [1, 19],
+    refused: ["“x” is no channel number", "channel 25: only 0 to 19 are drawn"],
+  });
+  assert.deepEqual(readChannels("0-99", 100).channels.length, 12);
+});
+
+test("the film has the chosen channels, else the open one, else the first", () => {
+  assert.deepEqual(filmChannels({ ...START, channels: "3,17,99" }, 20), [3, 17]);
+  assert.deepEqual(filmChannels({ ...START, channel: 4 }, 20), [4]);
+  assert.deepEqual(filmChannels(START, 20), [0]);
+  assert.deepEqual(filmChannels(START, 0), []);
+});
+
+test("a channel is added to the open one, and removed by choosing it again", () => {
+  assert.equal(toggled({ ...START, channel: 3 }, 17), "3,17");
+  assert.equal(toggled({ ...START, channels: "3,17" }, 3), "17");
+});
+
+test("channels move together, and none beyond the layer", () => {
+  assert.deepEqual(moved([3, 17], 1, 20), [4, 18]);
+  assert.deepEqual(moved([3, 19], 1, 20), [3, 19]);
+});
+
+test("the locked scale of a channel is its range over all steps", () => {
+  const found = lockedRanges(HISTORY, "feature_maps", 0, CHANNEL);
+  assert.deepEqual([...(found?.ranges.lo ?? [])], [-3, 0]);
+  assert.deepEqual([...(found?.ranges.hi ?? [])], [5, 8]);
+  assert.equal(found?.wholeBatch, false);
+  const other = lockedRanges(HISTORY, "feature_maps", 1, CHANNEL);
+  assert.deepEqual([other?.ranges.lo[0], other?.wholeBatch], [-9, true]);
+  assert.equal(lockedRanges(HISTORY, "inputs", 0, CHANNEL), null);
+});
+
+test("a frame's fault is known before it is loaded, the most severe first", () => {
+  const kind = (/** @type {number} */ step, /** @type {number} */ channel) =>
+    faultAt(HISTORY, "feature_maps", step, channel)?.kind;
+  assert.deepEqual(
+    [kind(0, 0), kind(10, 0), kind(10, 1), kind(20, 1)],
+    [undefined, "dead", "nonfinite", "large"],
+  );
+  assert.equal(faultAt(HISTORY, "feature_maps", 15, 0), null);
+});
+
+test("the first bad step of each channel and kind is found", () => {
+  assert.deepEqual(
+    onsets(HISTORY, "feature_maps", [0, 1]).map((o) => [
+      o.channel,
+      o.kind,
+      o.step,
+      o.after,
+      o.count,
+    ]),
+    [
+      [1, "nonfinite", 10, 0, 1],
+      [1, "large", 20, 10, 1],
+      [0, "dead", 10, 0, 2],
+    ],
+  );
+});
+
+test("a step shows the kernel drawn last before it, never a later one", () => {
+  assert.deepEqual(
+    [0, 19, 20].map((step) => kernelStep(HISTORY, step)),
+    [0, 0, 20],
+  );
+  assert.equal(kernelStep({ ...HISTORY, kernels: [{ step: 20, peak: 1 }] }, 10), null);
+  assert.equal(kernelPeak(HISTORY), 2);
+});
+
+const REQUEST = {
+  count: 200,
+  rows: 4,
+  mapHeight: 32,
+  mapWidth: 32,
+  isSequence: false,
+  tile: 96,
+  windowHeight: 600,
+  ratio: 1,
+  hasInput: true,
+  hasMaps: true,
+  hasKernels: false,
+};
+
+test("200 steps: only the visible columns are loaded, and a few ahead", () => {
+  const of = filmLayout(REQUEST);
+  assert.equal(of.columnWidth, 104);
+  const [first, last] = visibleColumns(of, 1040, 1000);
+  assert.deepEqual([first, last], [10, 19]);
+  assert.deepEqual(loadingOrder(first, last, 200, 2).slice(9), [19, 9, 20, 8]);
+  assert.deepEqual(loadingOrder(0, 2, 3, 2), [0, 1, 2]);
+});
+
+test("a point of the strip is a step, a channel, and a place in its map", () => {
+  const of = filmLayout(REQUEST);
+  const at = filmHit(of, of.gutter + 104 * 7 + 48, of.rowTop + of.rowHeight + 24);
+  assert.deepEqual(at, { column: 7, row: 1, u: 0.5, v: 0.25 });
+  assert.equal(filmHit(of, of.gutter - 1, of.rowTop), null);
+  assert.equal(filmHit(of, of.gutter, 5)?.row, null);
+});
+
+test("a long sequence is shrunk, a map never", () => {
+  const sequence = { ...REQUEST, isSequence: true, mapHeight: 1, mapWidth: 1000 };
+  assert.ok(filmLayout(sequence).factor < 1);
+  assert.ok(Math.abs(filmLayout(sequence).tileWidth - 224) <= 1);
+  assert.equal(filmLayout({ ...REQUEST, mapHeight: 200, mapWidth: 200 }).factor, 1);
+});
+
+test("a shrunk row keeps what is not finite", () => {
+  const row = Uint32Array.of(1, 2, 3, 4, 5, 6, 7, 8);
+  assert.deepEqual([...shrunkRow(row, 2, null)], [2, 6]);
+  assert.deepEqual([...shrunkRow(row, 2, Uint8Array.of(0, 0, 0, 251, 0, 0, 0, 0))], [4, 6]);
+});
+
+test("frames share one scale: the same value has the same colour at every step", () => {
+  const side = (
+    /** @type {number} */ lo,
+    /** @type {number} */ hi,
+    /** @type {number[]} */ of,
+  ) => ({
+    planes: {
+      channels: 1,
+      height: 1,
+      width: 2,
+      levels: Uint8Array.from(of),
+      marks: null,
+      coarse: 1,
+    },
+    lo: [lo],
+    hi: [hi],
+  });
+  const locked = { lo: Float64Array.of(0), hi: Float64Array.of(4) };
+  const early = framePixels(side(0, 2, [0, 255]), 0, locked, "grey");
+  const late = framePixels(side(2, 4, [0, 255]), 0, locked, "grey");
+  assert.equal(early[1], late[0]);
+  assert.notEqual(early[0], late[0]);
+});

@@ -1,0 +1,118 @@
+// @ts-check
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import {
+  cellOf,
+  movedPoint,
+  pointOf,
+  pointText,
+} from "../../src/fmapboard/plugin/static/draw/crosshair.js";
+import {
+  byResponse,
+  channelsAt,
+  responseAt,
+} from "../../src/fmapboard/plugin/static/draw/pixel_rank.js";
+import { fromEntries } from "../../src/fmapboard/plugin/static/state/state.js";
+
+/** @typedef {import("../../src/fmapboard/plugin/static/draw/value_scale.js").Side} Side */
+
+/**
+ * Maps of 1 × 4 px, on a scale from 0 to 255.
+ * @param {number[][]} levels @param {number[][]|null} marks @returns {Side}
+ */
+function side(levels, marks = null) {
+  const channels = levels.length;
+  return {
+    planes: {
+      channels,
+      height: 1,
+      width: 4,
+      levels: Uint8Array.from(levels.flat()),
+      marks: marks && Uint8Array.from(marks.flat()),
+      coarse: 1,
+    },
+    lo: Array(channels).fill(0),
+    hi: Array(channels).fill(255),
+  };
+}
+
+test("a point of the address is a relative place", () => {
+  assert.deepEqual(pointOf("0.43,0.61"), { u: 0.43, v: 0.61 });
+  assert.equal(pointOf(""), null);
+  assert.equal(pointText({ u: 1 / 3, v: -0.1 }), "0.3333,0");
+  assert.equal(fromEntries([["pixel", "0.43,0.61"]]).pixel, "0.43,0.61");
+  for (const bad of ["1.5,0", "0.5", "a,b", "-0.1,0.2"]) {
+    assert.equal(fromEntries([["pixel", bad]]).pixel, "");
+  }
+});
+
+test("a point is in one cell of every map, also at its edges", () => {
+  assert.deepEqual(cellOf({ u: 0.5, v: 0.25 }, 8, 8), { y: 2, x: 4 });
+  assert.deepEqual(cellOf({ u: 1, v: 1 }, 7, 5), { y: 6, x: 4 });
+});
+
+test("an arrow key moves to the centre of the next cell, and not beyond the map", () => {
+  assert.deepEqual(movedPoint({ u: 0.5, v: 0.5 }, 4, 4, 1, -1), { u: 0.375, v: 0.875 });
+  assert.deepEqual(movedPoint({ u: 0, v: 1 }, 4, 4, 1, -1), { u: 0.125, v: 0.875 });
+});
+
+test("channels are ordered by value, and what is not finite comes first", () => {
+  const levels = [
+    [0, 10, 0, 0],
+    [0, 200, 0, 0],
+    [0, 90, 0, 0],
+    [0, 0, 0, 0],
+  ];
+  const none = [0, 0, 0, 0];
+  const found = channelsAt(side(levels, [none, none, [0, 251, 0, 0], none]), { u: 0.3, v: 0.5 });
+  assert.deepEqual(
+    found.map((of) => of.channel),
+    [2, 1, 0, 3],
+  );
+  assert.deepEqual([found[0].mark, Number.isNaN(found[0].value), found[1].value], [251, true, 200]);
+});
+
+test("the response at an average place is 1, whatever the scale of the channel", () => {
+  const levels = [
+    [0, 0, 100, 100],
+    [7, 7, 9, 9],
+  ];
+  for (const u of [0.1, 0.9]) {
+    const found = responseAt(side(levels), { u, v: 0.5 });
+    assert.ok(Math.abs(found.score - 1) < 1e-9);
+    assert.equal(found.compared, 2);
+  }
+});
+
+test("the channel that stands out most is named, and constant ones are left out", () => {
+  const levels = [
+    [10, 10, 10, 10],
+    [0, 100, 0, 100],
+    [50, 50, 50, 0],
+  ];
+  const found = responseAt(side(levels), { u: 0.9, v: 0.5 });
+  assert.deepEqual([found.channel, found.compared], [2, 2]);
+  assert.ok(Math.abs(found.deviation + Math.sqrt(3)) < 1e-9);
+  assert.ok(Math.abs(found.score - Math.sqrt((1 + 3) / 2)) < 1e-9);
+  assert.ok(Number.isNaN(responseAt(side([[5, 5, 5, 5]]), { u: 0, v: 0 }).score));
+});
+
+test("layers that are not finite at the point come first, then the strongest", () => {
+  const of = (/** @type {number} */ score, nonfinite = 0) => ({
+    score,
+    nonfinite,
+    channel: 0,
+    deviation: 0,
+    compared: 1,
+  });
+  const found = byResponse([of(1), of(NaN), of(3), of(0.5, 2)]);
+  assert.deepEqual(
+    found.map((each) => [each.score, each.nonfinite]),
+    [
+      [0.5, 2],
+      [3, 0],
+      [1, 0],
+      [NaN, 0],
+    ],
+  );
+});

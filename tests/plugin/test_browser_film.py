@@ -1,0 +1,248 @@
+"""The film strip: chosen channels at all kept steps, in a real browser."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from browser_visitor import Person
+from PIL import Image
+from stored_maps import stored_maps
+from striped_training import STEPS
+from torch import nn
+
+import fmapboard
+
+READY = "document.documentElement.dataset.film === 'ready'"
+BAD_FROM, LAST = 12, 19
+
+
+class Doubling(nn.Module):
+    """Two 1x1 convolutions; channel 1 of ``first`` is not finite from step `BAD_FROM` on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Conv2d(3, 4, 3, padding=1), nn.Conv2d(4, 2, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.second(self.first(x))  # type: ignore[no-any-return]
+
+
+@pytest.fixture(scope="module")
+def grown(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Runs of 20 steps, in which the weights grow by a tenth per step: with a probe and without."""
+    root = tmp_path_factory.mktemp("film")
+    for name in ("probed", "unprobed"):
+        torch.manual_seed(0)
+        model = Doubling()
+        images = torch.rand(LAST + 1, 2, 3, 8, 8)
+        probe = images[0, :1] if name == "probed" else None
+        with fmapboard.watch(model, root / name, every=1, kernels=5, probe=probe) as board:
+            for step in range(LAST + 1):
+                with torch.no_grad():
+                    model.first.weight *= 1.1
+                    if step == BAD_FROM:
+                        model.first.weight[1] = math.inf
+                with board.step(step), torch.no_grad():
+                    model(images[step])
+    return root
+
+
+@pytest.fixture(scope="module")
+def grown_address(serve: Callable[[Path], str], grown: Path) -> str:
+    return serve(grown)
+
+
+def seen(person: Person) -> dict[tuple[int, int], dict[tuple[int, int], tuple[float, float]]]:
+    """By step and channel: the values and uncertainties that the strip says, by y and x."""
+    box = person.see(".film canvas").bounding_box()
+    pattern = r"step (\d+) · channel (\d+) · y (\d+), x (\d+) · (\S+)(?: ± (\S+))?"
+    found: dict[tuple[int, int], dict[tuple[int, int], tuple[float, float]]] = {}
+    for y in range(int(box["y"]) + 30, int(box["y"] + box["height"]), 23):
+        for x in range(int(box["x"]) + 170, int(box["x"] + box["width"]), 37):
+            person.page.mouse.move(x, y)
+            said = re.fullmatch(pattern, person.see(".film .status").text_content())
+            if said is None:
+                continue
+            step, channel, row, column = map(int, said.groups()[:4])
+            numbers = (float((text or "0").replace("−", "-")) for text in said.groups()[4:])
+            found.setdefault((step, channel), {})[row, column] = tuple(numbers)  # type: ignore[assignment]
+    return found
+
+
+def test_frames_show_the_stored_values_of_each_step(
+    grown: Path, grown_address: str, visit: Callable[..., Person]
+) -> None:
+    person = visit(grown_address, run="probed", layer="fmapboard/first", channel=3, step=4)
+    person.drawn(4, "first")
+    person.see("button:has-text('Film strip')").click()
+    person.see(".film").wait_for()
+    assert "p.feature_maps.view=film" in person.page.url
+    channels = person.see("input.film-channels")
+    assert channels.input_value() == "3"
+    channels.fill("3, 0, 77")
+    channels.press("Enter")
+    person.wait(READY)
+    assert "p.feature_maps.channels=3%2C0" in person.page.url
+    assert "channel 77: only 0 to 3 are drawn" in person.see(".film .differs").text_content()
+    true = stored_maps(grown / "probed", "first")
+    found = seen(person)
+    assert {channel for _, channel in found} == {0, 3}
+    assert len({step for step, _ in found}) >= 5
+    for (step, channel), values in found.items():
+        for (y, x), (value, unit) in values.items():
+            expected = true[step][channel, y, x]
+            assert value == pytest.approx(expected, abs=unit + 1e-3 * abs(expected)), step
+
+
+def test_the_scale_is_locked_over_all_steps_and_can_be_unlocked(
+    grown: Path, grown_address: str, visit: Callable[..., Person]
+) -> None:
+    person = visit(grown_address, view="film", run="probed", layer="fmapboard/first", channels="2")
+    person.wait(READY)
+    values = [maps[2] for maps in stored_maps(grown / "probed", "first").values()]
+    said = person.see(".film-scale").text_content()
+    found = re.fullmatch(r"Scale locked over all 20 kept steps: channel 2 (\S+) … (\S+)\.", said)
+    assert found is not None, said
+    lo, hi = (float(text.replace("−", "-")) for text in found.groups())
+    assert lo == pytest.approx(np.min(values), rel=0.01)
+    assert hi == pytest.approx(np.max(values), rel=0.01)
+    locked = person.canvas(".film canvas")
+    person.press("l")
+    person.see(".film-scale:has-text('Each step has its own scale')").wait_for()
+    assert "p.feature_maps.film_scale=step" in person.page.url
+    assert person.canvas(".film canvas") != locked
+
+
+def test_the_first_bad_frame_is_named_and_marked(
+    grown_address: str, visit: Callable[..., Person]
+) -> None:
+    person = visit(
+        grown_address, view="film", run="probed", layer="fmapboard/first", channels="0,1", tile=24
+    )
+    person.wait(READY)
+    onset = person.see(".film-faults button")
+    assert onset.all_text_contents() == [
+        "channel 1: not finite first at step 12 (not at 11), at 8 of 20 kept steps"
+    ]
+    onset.first.click()
+    person.wait("document.documentElement.dataset.step === '12'")
+    red = person.frame.evaluate(
+        """() => { const c = document.querySelector(".film canvas");
+        const d = c.getContext("2d").getImageData(0, 0, c.width, c.height).data;
+        const columns = new Set();
+        for (let i = 0; i < d.length; i += 4)
+          if (d[i] === 255 && !d[i+1] && !d[i+2]) columns.add(((i / 4) % c.width - 156) / 48 | 0);
+        return [...columns].sort((a, b) => a - b); }"""
+    )
+    assert red == list(range(BAD_FROM, LAST + 1))  # +Inf in these frames and in no other
+
+
+def test_different_inputs_are_marked(grown_address: str, visit: Callable[..., Person]) -> None:
+    notes = {}
+    for run in ("probed", "unprobed"):
+        person = visit(grown_address, view="film", run=run, layer="fmapboard/first", tile=24)
+        person.wait(READY)
+        notes[run] = person.see(".film-inputs").text_content()
+    assert notes == {
+        "probed": "Same input at all 20 steps: changes are the network's.",
+        "unprobed": "Frames marked ≠ have another input than the step before: "
+        "their changes are not the network's alone.",
+    }
+
+
+def test_a_frame_leads_to_its_step_in_the_maps_and_keys_lead_there_and_back(
+    grown_address: str, visit: Callable[..., Person]
+) -> None:
+    person = visit(grown_address, view="film", run="probed", layer="fmapboard/second", channels="1")
+    person.wait(READY)
+    person.press("Home", "ArrowRight")
+    person.wait("document.documentElement.dataset.step === '1'")
+    box = person.see(".film canvas").bounding_box()
+    for x in range(170, int(box["width"]), 20):
+        person.page.mouse.move(box["x"] + x, box["y"] + 10)
+        if person.see(".film .status").text_content().startswith("step 2 "):
+            break
+    person.page.mouse.click(box["x"] + x, box["y"] + 10)
+    person.drawn(2, "second")
+    person.see("h2:text-is('Channel 1')").wait_for()
+    assert not person.see(".film").is_visible()
+    person.press("m")
+    person.see(".film").wait_for()
+    person.reopen()
+    person.see(".film .status:has-text('step 2 · channel 1')").wait_for()
+    person.press("[")
+    person.see(".film .status:has-text('step 2 · channel 0')").wait_for()
+    person.press("Escape")
+    person.see(".film").wait_for(state="hidden")
+    person.press("?")
+    assert "film strip" in person.see(".help").text_content()
+
+
+def test_channels_are_chosen_in_the_grid(address: str, visit: Callable[..., Person]) -> None:
+    person = visit(address, run="good", layer="fmapboard/stem.0", tile=64)
+    canvas = person.see(".grid canvas").first
+    for x, keys in ((30, ["Shift"]), (100, ["Control"]), (170, ["Shift"]), (100, ["Shift"])):
+        canvas.click(position={"x": x, "y": 30}, modifiers=keys)
+    assert "p.feature_maps.channels=0%2C2" in person.page.url
+    person.press("m")
+    person.wait(READY)
+    assert person.see("input.film-channels").input_value() == "0, 2"
+    assert f"{len(STEPS)} kept steps" in person.see(".film .facts").text_content()
+
+
+def test_few_frames_are_requested_and_a_frame_that_fails_says_why(
+    grown_address: str, visit: Callable[..., Person]
+) -> None:
+    person = visit(grown_address, run="probed", layer="fmapboard/first", tile=192, step=0)
+    person.drawn(0)
+    steps: list[int] = []
+    person.page.on(
+        "request",
+        lambda sent: steps.extend(
+            int(found) for found in re.findall(r"data/maps\?.*[?&]step=(\d+)", sent.url)
+        ),
+    )
+    person.page.route(
+        re.compile(r"data/maps\?.*[?&]step=3&"),
+        lambda route: route.fulfill(status=404, body='{"error": "step 3 is gone"}'),
+    )
+    person.press("m")
+    person.wait(READY)
+    assert 0 < len(set(steps)) < 14
+    box = person.see(".film canvas").bounding_box()
+    said = set()
+    for x in range(170, int(box["width"]), 40):
+        person.page.mouse.move(box["x"] + x, box["y"] + 10)
+        said.add(person.see(".film .status").text_content())
+    assert "step 3 · channel 0: cannot be loaded: step 3 is gone (HTTP 404)" in said
+    person.see(".film-strip").evaluate("(strip) => { strip.scrollLeft = 1e6; }")
+    person.wait(READY)
+    assert max(steps) == LAST
+    person.complaints.clear()  # the browser reports the failed request
+
+
+def test_the_strip_is_saved_with_all_steps(
+    grown_address: str, visit: Callable[..., Person], tmp_path: Path
+) -> None:
+    person = visit(grown_address, view="film", run="probed", layer="fmapboard/first", channels="1")
+    person.wait(READY)
+    with person.page.expect_download() as download:
+        person.press("p")
+    assert download.value.suggested_filename == "probed_first_film_channel_1.png"
+    download.value.save_as(tmp_path / "film.png")
+    pixels = np.asarray(Image.open(tmp_path / "film.png").convert("RGB"))
+    red = (pixels == (255, 0, 0)).all(axis=-1)
+    # The outermost of 8 px are NaN: infinite weights times padding. Frames have 96 px, columns
+    # 104 px: there are 17 in the first band, so steps 12 to 16 are in it, and 3 in the second.
+    assert red.sum() >= 8 * 72 * 72
+    rows = np.flatnonzero(red.any(axis=1))
+    first_band = red[: rows[0] + 96]
+    across = (np.flatnonzero(first_band[rows[0] + 48]) - 156) // 104
+    columns, widths = np.unique(across, return_counts=True)
+    assert columns[widths >= 72].tolist() == list(range(12, 17))

@@ -1,0 +1,169 @@
+"""The point tool: channels and layers ordered by their values at a pixel, in a real browser."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import unquote
+
+import numpy as np
+import pytest
+import torch
+from browser_visitor import Person
+from stored_maps import stored_maps
+from striped_training import HOSTILE
+from torch import nn
+
+import fmapboard
+
+READY = "document.documentElement.dataset.pixel === 'ready'"
+
+
+def point(person: Person) -> tuple[float, float] | None:
+    """The point of the address."""
+    found = re.search(r"p\.feature_maps\.pixel=([\d.]+),([\d.]+)", unquote(person.page.url))
+    return None if found is None else (float(found[1]), float(found[2]))
+
+
+def entries(person: Person) -> list[tuple[str, str]]:
+    """Name and value of each entry of the list."""
+    person.settle()
+    person.wait(READY)
+    names = person.see(".pixel-name").all_text_contents()
+    return list(zip(names, person.see(".pixel-value").all_text_contents(), strict=True))
+
+
+def number(text: str) -> float:
+    return float(text.replace("−", "-"))
+
+
+def test_channels_are_ordered_by_their_stored_value_at_the_point(
+    address: str, striped_runs: Path, visit: Callable[..., Person]
+) -> None:
+    person = visit(address, run="good", layer="fmapboard/block.0", step=20)
+    person.drawn(20, "block.0")
+    before = person.canvas(".grid canvas")
+    person.see("button:has-text('Point at a pixel')").click()
+    box = person.see(".pixel figure canvas").bounding_box()
+    person.page.mouse.click(box["x"] + 0.8 * box["width"], box["y"] + 0.3 * box["height"])
+    listed = entries(person)
+    assert point(person) == pytest.approx((0.8, 0.3), abs=0.01)
+    assert person.canvas(".grid canvas") != before  # cross hairs
+    assert "Cell y 4, x 12 of 16×16" in person.see(".pixel-where").text_content()
+    maps = stored_maps(striped_runs / "good", "block.0")[20]  # [24, 16, 16]
+    true = maps[:, 4, 12]
+    assert len(listed) == 24
+    channels = [int(name.removeprefix("channel ")) for name, _ in listed]
+    assert sorted(channels) == list(range(24))
+    assert (np.diff(true[channels]) <= 1e-6).all()
+    for channel, (_, said) in zip(channels, listed, strict=True):
+        assert number(said.split(" ")[0]) == pytest.approx(true[channel], rel=1e-3, abs=1e-4)
+    person.see(".pixel-list button").first.click()
+    person.see(f"h2:text-is('Channel {channels[0]}')").wait_for()
+
+
+def test_a_channel_that_is_not_finite_at_the_point_comes_first(
+    address: str, visit: Callable[..., Person]
+) -> None:
+    person = visit(address, run="bad", layer="fmapboard/block.0", step=30, pixel="0.5,0.5")
+    person.drawn(30, "block.0")
+    listed = entries(person)
+    assert listed[0] == ("channel 1", "NaN")
+    assert "NaN" not in [value for _, value in listed[1:]]
+
+
+def test_the_point_moves_by_keys_and_clicks_and_is_left_with_escape(
+    address: str, visit: Callable[..., Person]
+) -> None:
+    person = visit(address, run="good", layer="fmapboard/block.0", step=20, tile=64)
+    person.drawn(20, "block.0")
+    person.press("x")
+    person.see(".pixel-where:has-text('y 8, x 8 of 16×16')").wait_for()
+    person.press("ArrowRight", "ArrowRight", "ArrowUp")
+    person.see(".pixel-where:has-text('y 7, x 10 of 16×16')").wait_for()
+    assert point(person) == pytest.approx((10.5 / 16, 7.5 / 16), abs=1e-4)
+    canvas = person.see(".grid canvas").first
+    canvas.click(position={"x": 10 + 6, "y": 10 + 34})  # tiles of 64 px begin at 10, 10
+    person.see(".pixel-where:has-text('y 8, x 1 of 16×16')").wait_for()
+    assert "p.feature_maps.channel=" not in person.page.url
+    person.reopen()
+    person.see(".pixel-where:has-text('y 8, x 1 of 16×16')").wait_for()
+    person.press("Escape")
+    person.see(".pixel-where").wait_for(state="hidden")
+    assert point(person) is None
+    person.press("ArrowRight")
+    person.drawn(25)
+    canvas = person.see(".grid canvas").first
+    canvas.click(position={"x": 10 + 34, "y": 10 + 6}, modifiers=["Alt"])
+    person.see(".pixel-where:has-text('y 1, x 8 of 16×16')").wait_for()
+
+
+def test_layers_are_ordered_by_how_far_their_channels_are_from_their_mean(
+    address: str, striped_runs: Path, visit: Callable[..., Person]
+) -> None:
+    person = visit(
+        address, run="good", layer="fmapboard/stem.0", step=20, pixel="0.8,0.3",
+        pixel_list="layers",
+    )  # fmt: skip
+    expected = {}
+    for layer in ("stem.0", "block.0", "block.2", HOSTILE):
+        maps = stored_maps(striped_runs / "good", layer)[20]
+        _, height, width = maps.shape
+        varies = maps.std((1, 2)) > 1e-6  # channel 3 of the first layer is constant
+        here = maps[varies, int(0.3 * height), int(0.8 * width)]
+        away = (here - maps[varies].mean((1, 2))) / maps[varies].std((1, 2))
+        channel = int(np.flatnonzero(varies)[np.abs(away).argmax()])
+        expected[layer] = float(np.sqrt(np.mean(away**2))), channel
+    listed = entries(person)
+    assert [name for name, _ in listed] == sorted(expected, key=lambda name: -expected[name][0])
+    for name, said in listed:
+        score, channel = re.match(r"(\S+) · channel (\d+) ", said).groups()  # type: ignore[union-attr]
+        assert float(score) == pytest.approx(expected[name][0], abs=0.01)
+        assert int(channel) == expected[name][1]
+    assert "An average place has 1" in person.see(".pixel-measure").text_content()
+    person.see(f".pixel-list button:has-text({HOSTILE!r})").click()
+    person.see(".pixel-where:has-text('of 16×16')").wait_for()
+    person.settle()
+    assert f"layer=fmapboard/{HOSTILE}" in unquote(person.page.url)
+    assert point(person) == (0.8, 0.3)
+
+
+def test_layers_are_requested_few_at_a_time_and_no_longer_after_leaving(
+    address: str, visit: Callable[..., Person]
+) -> None:
+    person = visit(address, run="good", layer="fmapboard/stem.0", step=20, pixel="0.5,0.5")
+    person.drawn(20, "stem.0")
+    held = []
+    person.page.route(re.compile(r"data/maps\?.*step=20&"), lambda route: held.append(route))
+    person.see("button:text-is('Layers')").click()
+    person.see(".pixel-measure:has-text('0 of 4 layers measured so far')").wait_for()
+    person.wait("document.documentElement.dataset.pixel === 'loading'")
+    assert len(held) <= 3
+    person.press("Escape")
+    person.see(".pixel-where").wait_for(state="hidden")
+    person.page.unroute_all(behavior="ignoreErrors")
+    assert point(person) is None
+    person.press("ArrowLeft")
+    person.drawn(15)
+
+
+def test_a_point_in_a_sequence_is_a_position(
+    serve: Callable[[Path], str], visit: Callable[..., Person], tmp_path: Path
+) -> None:
+    model = nn.Sequential(nn.Conv1d(1, 6, 5), nn.Conv1d(6, 4, 3))
+    wave = torch.arange(60.0).mul(0.3).sin()[None, None]
+    with (
+        fmapboard.watch(model, tmp_path / "audio", every=1) as board,
+        board.step(0),
+        torch.no_grad(),
+    ):
+        model(wave)
+    person = visit(serve(tmp_path), run="audio", layer="fmapboard/0", pixel="0.5,0.5")
+    person.drawn(0, "0")
+    listed = entries(person)
+    assert "position 28 of the sequence" in person.see(".pixel-where").text_content()
+    true = stored_maps(tmp_path / "audio", "0")[0][:, 0, 28]
+    assert [name for name, _ in listed] == [f"channel {c}" for c in np.argsort(-true)]
+    person.see("button:text-is('Layers')").click()
+    assert {name for name, _ in entries(person)} == {"0", "1"}
