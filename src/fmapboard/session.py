@@ -67,7 +67,6 @@ class StepSession:
         scripted = scripted_warning(model)
         if scripted is not None:
             warn.warn("scripted", scripted)
-        self._loss_scale = LossScale(scaler)
         self._transfer, self._memory = Transfer(warn), MemoryPressure(warn)
         self._code_tiles = TileCoder(warn)
         self._reducer = Reducer.for_model(
@@ -84,6 +83,7 @@ class StepSession:
         own = own_parameters(model, self.registry.layers)
         self.probe_pass = ProbePass(model, options, self._reducer, self._guard)
         self._gradients = GradientReader(model, own, self._guard)
+        self._loss_scale = LossScale(scaler, self._gradients.holds)
         self._selection = PassSelection(model, self._guard)
         self._hints = Hints(warn, self._gradients, self._loss_scale, self._selection)
         self._sides: tuple[Side, ...] = ("output", "input") if options.inputs else ("output",)

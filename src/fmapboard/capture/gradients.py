@@ -12,7 +12,7 @@ from fmapboard.capture.guard import Guard
 from fmapboard.capture.isolation import aside
 from fmapboard.capture.loss_scale import FusedStep, found_on_device, is_skipped
 from fmapboard.capture.optimizer_hook import OptimizerHook
-from fmapboard.capture.optimizers import in_no_optimizer
+from fmapboard.capture.optimizers import in_no_optimizer, parameters_of
 from fmapboard.capture.parameter_samples import Samples, sample_parameters
 from fmapboard.measure.norms import NO_NORMS, GradientNorms, PendingNorms
 from fmapboard.measure.subsample import PendingSample
@@ -191,9 +191,13 @@ class GradientReader:
         }
         return in_no_optimizer(unseen) if unseen else []
 
+    def holds(self, optimizer: Optimizer) -> bool:
+        """True if the optimizer updates a parameter of the model."""
+        return any(id(parameter) in self._names for parameter in parameters_of(optimizer))
+
     def about_to_step(self, optimizer: Optimizer) -> bool:
         """Called before an optimizer steps; False if it is known that the GradScaler skips it."""
-        if any(id(p) in self._names for group in optimizer.param_groups for p in group["params"]):
+        if self.holds(optimizer):
             with self._guard("gradients"):
                 self.skipped = is_skipped(optimizer)
                 found = None if self.skipped else found_on_device(optimizer)

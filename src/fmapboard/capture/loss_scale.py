@@ -7,7 +7,7 @@ worker thread with the logged step.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.optim.optimizer import Optimizer
 
 from fmapboard.capture.isolation import aside
+from fmapboard.capture.optimizers import OptimizersById
 from fmapboard.errors import ConfigurationError
 from fmapboard.tags import SKIPPED_STEPS
 
@@ -67,14 +68,18 @@ class LossScale:
         scaler: a ``torch.amp.GradScaler``, or None if the loss is not scaled. Of a scaler that
             keeps its factor elsewhere than in ``_scale``, ``get_scale`` is called; that may wait
             for the device.
+        holds: returns True if an optimizer updates the model; None if all of the scaler's do.
 
     Attributes:
         at_forward: factor by which the loss of the recorded pass is scaled; None without a scaler
             and once the step was counted.
     """
 
-    def __init__(self, scaler: Any = None) -> None:
-        self._scaler = scaler
+    def __init__(
+        self, scaler: Any = None, holds: Callable[[Optimizer], bool] | None = None
+    ) -> None:
+        self._scaler, self._holds = scaler, holds
+        self._optimizers = OptimizersById()
         self._count = 0
         self._count_on_device: Tensor | None = None
         self._skips_now = False
@@ -111,10 +116,13 @@ class LossScale:
         detected by the scaler's factor, which it lowers whenever it skips. On an accelerator the
         factors are compared there, for the count alone; the answer is True if the scaler was
         updated since the pass, as it is at the end of an iteration, although no optimizer stepped.
+        An update after steps of other models' optimizers alone is none of this model's.
 
         Args:
             stepped: an optimizer stepped on the model's parameters.
         """
+        if not self._skips_now and self._was_updated_for_others():
+            return False
         if self._tensor() is not None:
             if stepped or self.at_forward is None or self._marker() is self._updates:
                 return False
@@ -151,6 +159,18 @@ class LossScale:
     def _marker(self) -> object:
         """An object that the scaler replaces by another one in each ``update()``."""
         return getattr(self._scaler, "_per_optimizer_states", None)
+
+    def _was_updated_for_others(self) -> bool:
+        """True if the optimizers for which the scaler was updated are those of other models."""
+        states = self._updates
+        if self._holds is None or not isinstance(states, dict) or not states:
+            return False
+        if states is self._marker():
+            return False
+        if any(one is None or self._holds(one) for one in self._optimizers(states)):
+            return False
+        self.pass_begins()  # a lower factor is no sign of a skipped step of this model's
+        return True
 
     def _has_halved(self) -> bool:
         scale, before = self._now(), self.at_forward

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Mapping
+import weakref
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from torch import Tensor
@@ -66,12 +67,31 @@ def _refuse(given: Any) -> None:
         )
 
 
+class OptimizersById:
+    """Finds living optimizers by their ``id``, and remembers them without keeping them alive."""
+
+    def __init__(self) -> None:
+        self._known: weakref.WeakValueDictionary[int, Optimizer] = weakref.WeakValueDictionary()
+        self._others: set[int] = set()
+
+    def __call__(self, ids: Iterable[int]) -> list[Optimizer | None]:
+        """One entry per id, None if it is not that of an optimizer.
+
+        Scans all objects that the garbage collector tracks if it does not know an id yet.
+        """
+        wanted = list(ids)
+        if any(one not in self._known and one not in self._others for one in wanted):
+            self._known.update({id(o): o for o in _living() if id(o) in wanted})
+            self._others |= set(wanted) - set(self._known)
+        return [self._known.get(one) for one in wanted]
+
+
 def in_no_optimizer(parameters: Mapping[str, Tensor]) -> list[str]:
     """Names of the parameters that no optimizer of this process holds.
 
     Scans all objects that the garbage collector tracks, which takes tens of ms.
     """
-    held = {id(p) for optimizer in _living() for p in _parameters(optimizer)}
+    held = {id(p) for optimizer in _living() for p in parameters_of(optimizer)}
     return [name for name, parameter in parameters.items() if id(parameter) not in held]
 
 
@@ -80,6 +100,7 @@ def _living() -> Iterator[Optimizer]:
     return (found for found in gc.get_objects() if issubclass(type(found), Optimizer))
 
 
-def _parameters(optimizer: Optimizer) -> Iterator[Tensor]:
+def parameters_of(optimizer: Optimizer) -> Iterator[Tensor]:
+    """The parameters that an optimizer updates."""
     for group in getattr(optimizer, "param_groups", ()):
         yield from group["params"]

@@ -179,3 +179,22 @@ def test_what_a_fused_optimizer_found_on_a_device_is_copied_and_not_read() -> No
         assert copied.item() == 1.0
     assert found_on_device(stepped(1.0)) is None
     assert found_on_device(stepped(None)) is None
+
+
+def test_an_update_for_the_optimizer_of_another_model_is_no_skipped_step() -> None:
+    own, other = (torch.optim.SGD([torch.zeros(1)]) for _ in range(2))
+    scaler: Any = Scaler()
+    scaler._per_optimizer_states = {}
+    loss_scale = LossScale(scaler, lambda optimizer: optimizer is own)
+    loss_scale.pass_begins()
+
+    def update(optimizer: torch.optim.Optimizer, scale: float) -> None:
+        scaler._per_optimizer_states[id(optimizer)] = {}
+        scaler._per_optimizer_states, scaler.scale = {}, scale
+
+    update(other, 4.0)
+    assert not loss_scale.was_skipped()
+    assert not loss_scale.was_skipped()
+    update(own, 2.0)
+    assert loss_scale.was_skipped()
+    assert loss_scale.step_closes().scalars() == {COUNT: 1.0}
