@@ -53,11 +53,10 @@ export class Scenes {
   }
 
   /**
-   * What the columns beside the main one show; none while kernels are drawn.
+   * What the columns beside the main one show.
    * @param {State} state @param {Layer|undefined} layer @returns {Placed[]}
    */
   placed(state, layer) {
-    if (state.role === "kernels") return [];
     const { source } = this;
     const layersOf = (/** @type {string} */ run) => source.layers(run).value?.layers;
     const runs = source.runs().value?.runs;
@@ -76,7 +75,7 @@ export class Scenes {
    */
   show(state, layer, history) {
     const question = state.role === "kernels" ? this.kernels(state, layer) : mainSide(state, layer);
-    const columns = this.placed(state, layer);
+    const columns = state.role === "kernels" ? [] : this.placed(state, layer);
     const entry = question && this.source.maps(question);
     const entries = columns.map(({ question: asked }) => asked && this.source.maps(asked));
     const others = columns.map(({ question: asked, why }, i) => ({
