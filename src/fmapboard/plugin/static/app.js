@@ -40,6 +40,8 @@ export class App {
     this.scheduled = false;
     /** @type {number|null} */
     this.hovered = null;
+    /** Columns that were removed last, which `d` brings back. @type {State["columns"]} */
+    this.removed = [];
     this.steppedAt = -Infinity;
     /** @type {Set<string>} */
     this.relisted = new Set();
@@ -206,6 +208,7 @@ export class App {
   /** Adds a column, or removes all. @param {import("./state/columns.js").Kind|"off"} kind */
   compare(kind) {
     if (kind === "off") {
+      this.removed = this.state.columns;
       this.update({ columns: [], rank: 0 });
       return;
     }
@@ -213,6 +216,13 @@ export class App {
     const runs = partners(this.state.run, this.model?.runs ?? []);
     const column = newColumn(kind, this.state, this.model?.layer, runs);
     if (column && columns.length < MOST) this.update({ columns: [...columns, column] });
+  }
+
+  /** Removes all columns; without any, brings back those removed last, or adds another step. */
+  toggleColumns() {
+    if (this.state.columns.length) this.compare("off");
+    else if (this.removed.length) this.update({ columns: this.removed });
+    else this.compare("step");
   }
 
   /** @param {number} by number of channels */

@@ -24,7 +24,7 @@ export const KEYS = Object.freeze([
   ["s", "scale per channel or per layer"],
   ["l", "lock the scale over steps"],
   ["r", "maps, inputs, gradients, kernels"],
-  ["d", "compare with another step, or not"],
+  ["d", "compare with another step, or not; brings removed columns back"],
   ["o", "lay the channel over the input"],
   ["+ − 0", "larger, smaller tiles, as the window suggests"],
   ["x", "point at a pixel: which channels and layers respond there; the arrow keys move the point"],
@@ -140,7 +140,7 @@ const ACTS = Object.freeze({
   x: (app) => app.page.pixel.toggle(),
   r: (app) =>
     app.update({ role: next(app.model?.layer?.roles ?? [app.state.role], app.state.role) }),
-  d: (app) => app.compare(app.state.columns.length ? "off" : "step"),
+  d: (app) => app.toggleColumns(),
   o: (app) => app.toggleOverlay(),
   "+": (app) => app.update({ tile: nextTile(shownTile(app), 1) }),
   "=": (app) => app.update({ tile: nextTile(shownTile(app), 1) }),

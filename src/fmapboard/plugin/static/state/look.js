@@ -38,6 +38,7 @@ export function look(app) {
     app.state = { ...app.state, run: runs[0].run };
   }
   const { state } = app;
+  if (state.rank > state.columns.length) state.rank = 0;
   const answer = runs.length ? source.layers(state.run) : null;
   const layers = answer?.value?.layers ?? [];
   if (layers.length && !layers.some((each) => each.key === state.layer)) {

@@ -6,7 +6,7 @@ import { h, show } from "./dom.js";
 import { createRunName } from "./run_name.js";
 
 /** Most entries that are listed; more words narrow the search. */
-const MOST = 200;
+const MOST = 100;
 let pickers = 0;
 
 /**
