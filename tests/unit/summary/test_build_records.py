@@ -13,7 +13,9 @@ import torch
 from composed_steps import CALL, compose, kernels_of, measured
 from PIL import Image
 from reduced_maps import random_maps
+from torch import nn
 
+from fmapboard.capture.weights import read_kernels
 from fmapboard.records import (
     LayerCall,
     LayerMeasurement,
@@ -140,3 +142,27 @@ def test_planes_of_a_probe_are_combined_with_statistics_of_the_batch() -> None:
     assert len(step.pictures[0].samples) == 2
     assert isinstance(joined.planes, Planes)
     assert step.histograms[0].counts.sum() == 8 * 4 * 36
+
+
+@pytest.mark.parametrize(
+    ("layer", "facts"),
+    [
+        (nn.Conv2d(6, 10, 3), {"outputs": [8, 10], "inputs": [6, 6], "groups": 1}),
+        (nn.Conv2d(6, 10, 3, groups=2), {"outputs": [8, 10], "inputs": [3, 3], "groups": 2}),
+        (nn.Conv1d(2, 4, 5), {"outputs": [4, 4], "inputs": [2, 2], "groups": 1}),
+        (
+            nn.ConvTranspose2d(12, 6, 4, groups=3),
+            {"outputs": [2, 2], "inputs": [8, 12], "groups": 3, "transposed": True},
+        ),
+    ],
+)
+def test_a_record_of_kernels_says_how_much_of_which_axes_is_drawn(
+    layer: nn.Module, facts: dict[str, Any]
+) -> None:
+    kernels = tuple(pending.to_host() for pending in read_kernels({"conv": layer}, 8))
+    step = compose(SummaryBuilder(max_kernels=8), kernels=kernels)
+    header, _ = unpack(step.records[0].blobs)
+    (picture,) = header["pictures"]
+    tile = [1, 5] if isinstance(layer, nn.Conv1d) else list(layer.kernel_size)
+    assert picture.items() >= {**facts, "tile": tile}.items()
+    assert ("transposed" in picture) == isinstance(layer, nn.ConvTranspose2d)

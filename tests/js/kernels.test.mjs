@@ -1,0 +1,160 @@
+// @ts-check
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import {
+  arrangement,
+  channelsOf,
+  kernelsOf,
+  outputChannels,
+  placeOf,
+  planeOf,
+  readKernels,
+} from "../../src/fmapboard/plugin/static/data/kernels.js";
+import { kernelLayout } from "../../src/fmapboard/plugin/static/draw/kernel_layout.js";
+import { cellsOf } from "../../src/fmapboard/plugin/static/draw/kernel_scene.js";
+import { stored } from "../../src/fmapboard/plugin/static/draw/palettes.js";
+import { corner, hit } from "../../src/fmapboard/plugin/static/draw/tile_layout.js";
+
+/** @typedef {import("../../src/fmapboard/plugin/static/data/kernels.js").Kernels} Kernels */
+/** @typedef {import("../../src/fmapboard/plugin/static/data/answers.js").KernelsPicture} Picture */
+
+/** @type {Picture} */
+const SIGNED = { role: "kernels", peak: 0.5, palette: "signed", padding: 1 };
+
+/**
+ * @param {number[]} shape @param {Partial<Picture>} picture @param {number[]} size
+ * @param {string} type
+ */
+function arranged(shape, picture, [width, height], type = "Conv2d") {
+  const header = { format: 1, type, kernel_shape: shape, pictures: [] };
+  return arrangement(header, { ...SIGNED, ...picture }, { width, height });
+}
+
+/** @template T @param {T|null} value @returns {T} */
+function known(value) {
+  assert.ok(value !== null);
+  return value;
+}
+
+test("kernels are a column per output and a row per input", () => {
+  const of = known(arranged([4, 2, 3, 3], {}, [17, 9]));
+  assert.deepEqual([of.outputs, of.inputs, of.perRow, of.height, of.width], [4, 2, 4, 3, 3]);
+  assert.equal(planeOf(of, 3, 1), 7);
+  assert.deepEqual(placeOf(of, 7), { output: 3, input: 1 });
+});
+
+test("1-D kernels are a row per output and a column per input", () => {
+  const of = known(arranged([4, 2, 5], { layout: "rows" }, [13, 9], "Conv1d"));
+  assert.deepEqual([of.outputs, of.inputs, of.perRow, of.height, of.width], [4, 2, 2, 1, 5]);
+  assert.deepEqual(placeOf(of, 7), { output: 3, input: 1 });
+});
+
+test("the depth slices of a 3-D kernel stand side by side", () => {
+  const of = known(arranged([2, 1, 4, 3, 5], {}, [43, 5], "Conv3d"));
+  assert.deepEqual([of.height, of.width, of.depth], [3, 20, 4]);
+});
+
+test("a cut picture says how much of the weight it has", () => {
+  const of = known(arranged([100, 90, 3, 3], {}, [257, 257]));
+  assert.deepEqual([of.outputs, of.allOutputs, of.inputs, of.allInputs], [64, 100, 64, 90]);
+});
+
+test("a single kernel has no padding", () => {
+  const of = known(arranged([1, 1, 3, 3], {}, [3, 3]));
+  assert.deepEqual([of.outputs, of.inputs], [1, 1]);
+});
+
+test("an arrangement that does not fit the picture is not known", () => {
+  assert.equal(arranged([4, 2, 3, 3], {}, [18, 9]), null);
+  assert.equal(arranged([4, 2, 3, 3], { outputs: [5, 4], inputs: [2, 2] }, [21, 9]), null);
+  assert.equal(arranged([4, 2, 3, 3], { peak: null }, [17, 9]), null);
+  assert.equal(arranged([4, 2], {}, [17, 9]), null);
+});
+
+test("a transposed convolution has its input axis first, in old records by its type", () => {
+  const old = known(arranged([6, 4, 3, 3], {}, [17, 25], "ConvTranspose2d"));
+  const now = known(
+    arranged(
+      [6, 4, 3, 3],
+      { outputs: [4, 4], inputs: [6, 6], transposed: true, groups: 2 },
+      [17, 25],
+      "MyUpsampling",
+    ),
+  );
+  assert.deepEqual([old.outputs, old.inputs, old.groups], [4, 6, null]);
+  assert.deepEqual([now.outputs, now.inputs, now.groups], [4, 6, 2]);
+  assert.equal(outputChannels(now), 8);
+  assert.deepEqual(channelsOf(now, 1, 2), { output: 1, input: 2 });
+  assert.deepEqual(channelsOf(now, 1, 3), { output: 5, input: 3 });
+  assert.deepEqual(kernelsOf(now, 5), {
+    planes: [3, 4, 5].map((input) => planeOf(now, 1, input)),
+    all: 3,
+  });
+});
+
+test("the inputs of a grouped convolution are counted in the layer", () => {
+  const of = known(arranged([4, 2, 3, 3], { outputs: [4, 4], inputs: [2, 2], groups: 2 }, [17, 9]));
+  assert.deepEqual(channelsOf(of, 1, 1), { output: 1, input: 1 });
+  assert.deepEqual(channelsOf(of, 2, 1), { output: 2, input: 3 });
+  assert.deepEqual(kernelsOf(of, 2), { planes: [planeOf(of, 2, 0), planeOf(of, 2, 1)], all: 2 });
+});
+
+test("black tiles at the end of old RGB kernels are no kernels", () => {
+  const of = known(arranged([100, 3, 1, 1], { palette: "rgb" }, [11, 15]));
+  assert.equal(of.outputs, 35); // 5 columns of 7 rows: at most 35, of a limit of 32
+  const rgba = new Uint8ClampedArray(4 * 11 * 15);
+  for (let output = 0; output < 32; output += 1) {
+    const at = 4 * ((1 + 2 * Math.floor(output / 5)) * 11 + 1 + 2 * (output % 5));
+    rgba.set([0, output + 1, 0, 255], at);
+  }
+  const read = readKernels(rgba, 11, of);
+  assert.equal(read.outputs, 32);
+  assert.equal(read.planes.levels[31 * 3 + 1], 32);
+});
+
+test("zero is read as zero, and a weight within one and a half steps", () => {
+  const of = known(arranged([250, 1, 1, 1], { outputs: [250, 250], inputs: [1, 1] }, [501, 3]));
+  const rgba = new Uint8ClampedArray(4 * 501 * 3);
+  stored("signed").forEach((rgb, i) => rgba.set([...rgb, 255], 4 * (501 + 1 + 2 * i)));
+  const { planes, lo, hi } = readKernels(rgba, 501, of);
+  for (let true_ = -0.5; true_ <= 0.5; true_ += 0.001) {
+    const level = Math.floor((true_ + 0.5) * 255); // as draw_kernels rounds
+    const output = Math.floor((level * 250) / 256);
+    const value = lo[output] + ((hi[output] - lo[output]) * planes.levels[output]) / 255;
+    assert.ok(
+      Math.abs(value - true_) <= (1.5 / 255) * (hi[0] - lo[0]) + 1e-9,
+      `${true_}: ${value}`,
+    );
+    if (level === 127) assert.ok(Math.abs(value) < 1e-12);
+  }
+});
+
+/** @param {number} outputs @param {number} inputs @param {Partial<Kernels>} more @returns {any} */
+function grid(outputs, inputs, more = {}) {
+  const of = { outputs, inputs, height: 3, width: 3, rows: false, rgb: false, ...more };
+  return { of, parts: [{ side: 0, difference: false }], ...cellsOf(/** @type {Kernels} */ (of)) };
+}
+
+test("a single input or output is a list, anything else a matrix", () => {
+  assert.deepEqual([grid(12, 1).columns, grid(12, 1).down], [0, "outputs"]);
+  assert.deepEqual([grid(1, 12).columns, grid(1, 12).down], [0, "inputs"]);
+  assert.deepEqual([grid(4, 2).columns, grid(4, 2).down], [4, "inputs"]);
+  const rows = grid(4, 2, { rows: true, height: 1 });
+  assert.deepEqual([rows.columns, rows.down], [2, "outputs"]);
+});
+
+test("a matrix fits the window unless weights would be too small, and is hit where it is drawn", () => {
+  const request = { tile: 0, available: 800, windowHeight: 500, ratio: 1 };
+  const wide = kernelLayout(grid(64, 64), request);
+  assert.equal(wide.factor, 3);
+  assert.ok(wide.height > 500);
+  const small = kernelLayout(grid(8, 4), request);
+  assert.ok(small.factor > 3 && small.width <= 800 && small.height <= 500);
+  const { left, top } = corner(small, 13);
+  const at = hit(small, left + 1, top + small.tileHeight - 1);
+  assert.deepEqual(
+    [at?.cell, Math.floor((at?.v ?? 0) * 3), Math.floor((at?.u ?? 1) * 3)],
+    [13, 2, 0],
+  );
+  assert.equal(kernelLayout(grid(8, 4), { ...request, tile: 96 }).tileWidth, 96);
+});

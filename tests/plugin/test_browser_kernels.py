@@ -1,0 +1,316 @@
+"""Kernels in a real browser: their weights are those of the model, as PyTorch applies them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from browser_visitor import Person
+from drawn_texts import drawn_texts
+from PIL import Image
+from torch import Tensor
+from trained_kernels import DRAWN, STEPS, Kernels
+
+IMAGES = [
+    "rgb", "plain", "depthwise", "grouped", "grouped_rgb", "up", "up_grouped", "last",
+]  # fmt: skip
+_SWEEP = """([selector, said, every]) => {
+  const canvas = document.querySelector(selector);
+  const context = canvas.getContext("2d");
+  const text = document.querySelector(said);
+  const box = canvas.getBoundingClientRect();
+  const ratio = canvas.width / box.width;
+  const found = [];
+  const later = window.requestAnimationFrame;
+  window.requestAnimationFrame = () => 0; // no frame is painted per event
+  for (let y = 1; y < box.height; y += every) {
+    for (let x = 1; x < box.width; x += every) {
+      const [clientX, clientY] = [Math.ceil(box.left) + x, Math.ceil(box.top) + y];
+      canvas.dispatchEvent(new MouseEvent("mousemove", { clientX, clientY, bubbles: true }));
+      if (!text.textContent.includes(" ± ") || !/[xn] \\d/.test(text.textContent)) continue;
+      const [red, , blue] = context.getImageData(x * ratio, y * ratio, 1, 1).data;
+      found.push([text.textContent, red - blue]);
+    }
+  }
+  window.requestAnimationFrame = later;
+  canvas.dispatchEvent(new MouseEvent("mouseleave"));
+  return found;
+}"""
+_PLACE = re.compile(r"(?:z (\d+), )?y (\d+), x (\d+)|position (\d+)")
+_COLOUR = re.compile(r"\w+ \(input (\d+)\) (\S+) ± ([\d.e−]+)")
+
+
+@pytest.fixture(scope="module")
+def kernels_address(serve: Callable[[Path], str], trained_kernels: Kernels) -> str:
+    return serve(trained_kernels.logdir)
+
+
+@pytest.fixture
+def open_kernels(kernels_address: str, visit: Callable[..., Person]) -> Callable[..., Person]:
+    """A function that opens the kernels of a layer."""
+
+    def open_layer(layer: str, run: str = "one", **state: Any) -> Person:
+        person = visit(
+            kernels_address, role="kernels", run=run, layer=f"fmapboard/{layer}", **state
+        )
+        person.settle()
+        return person
+
+    return open_layer
+
+
+def number(text: str) -> float:
+    return float(text.replace("−", "-"))
+
+
+def sweep(
+    person: Person, selector: str = ".grid canvas", said: str = ".status", every: int = 5
+) -> list[tuple[str, int]]:
+    """What is said at points of a canvas, and red minus blue of the pixel there."""
+    found = person.frame.evaluate(_SWEEP, [selector, said, every])
+    return [(text, difference) for text, difference in found]
+
+
+def weights(text: str) -> list[tuple[tuple[int, ...], float, float]]:
+    """(output, input, position …), weight and its uncertainty, of what is said at a point."""
+    place = _PLACE.search(text)
+    assert place, text
+    at = tuple(int(each) for each in place.groups() if each is not None)
+    name = re.match(r"channel (\d+)(?: ← input (\d+))?", text)
+    assert name, text
+    output = int(name[1])
+    if name[2] is None:
+        return [
+            ((output, int(c), *at), number(value), number(error))
+            for c, value, error in _COLOUR.findall(text)
+        ]
+    value, error = re.search(r"· (?:difference )?(\S+) ± (\S+)$", text).groups()  # type: ignore[union-attr]
+    return [((output, int(name[2]), *at), number(value), number(error))]
+
+
+def assert_weights(points: list[tuple[str, int]], expected: Tensor, drawn: int) -> set[Any]:
+    """Every weight that is said is the model's; returns the (output, input) of those read."""
+    read = set()
+    peak = float(expected.abs().max())
+    for text, red_minus_blue in points:
+        for at, value, error in weights(text):
+            true = float(expected[at])
+            assert abs(value - true) <= 1.06 * error + 6e-3 * abs(true), (text, true)
+            assert error <= 0.0125 * peak * 1.06  # 1.5 of 255 steps of the range
+            read.add(at[:2])
+        if "input)" not in text and "(" not in text and abs(true) > 0.2 * peak:
+            assert (red_minus_blue > 0) == (true > 0), text
+    assert len(read) == drawn, sorted(read)
+    return read
+
+
+COUNTS = {
+    "rgb": 6 * 3, "plain": DRAWN * 6, "depthwise": DRAWN, "grouped": DRAWN * 4,
+    "grouped_rgb": 8 * 3, "up": 6 * 8, "up_grouped": 2 * 6, "last": 4,
+    "sequence": 5 * 2, "sequence_up": 4 * 5, "volume": 3 * 2,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("layer", IMAGES)
+def test_the_weight_under_the_pointer_is_the_model_s(
+    trained_kernels: Kernels, open_kernels: Callable[..., Person], layer: str
+) -> None:
+    person = open_kernels(layer, step=20)
+    assert_weights(sweep(person), trained_kernels.at["one", 20][layer], COUNTS[layer])
+
+
+@pytest.mark.parametrize("layer", ["sequence", "sequence_up", "volume"])
+def test_weights_over_sequences_and_volumes_are_the_model_s(
+    trained_kernels: Kernels, open_kernels: Callable[..., Person], layer: str
+) -> None:
+    person = open_kernels(layer, run="axes", step=10)
+    assert_weights(sweep(person), trained_kernels.at["axes", 10][layer], COUNTS[layer])
+
+
+def test_a_click_selects_the_output_channel_and_the_maps_show_it(
+    open_kernels: Callable[..., Person],
+) -> None:
+    person = open_kernels("plain")
+    assert "Click a kernel" in person.see(".kernels .note").text_content()
+    points = person.frame.evaluate(
+        """() => {
+          const canvas = document.querySelector(".grid canvas");
+          const box = canvas.getBoundingClientRect();
+          const text = document.querySelector(".status");
+          for (let x = box.width - 5; x > 0; x -= 3) {
+            const at = { clientX: box.left + x, clientY: box.top + 60, bubbles: true };
+            canvas.dispatchEvent(new MouseEvent("mousemove", at));
+            if (text.textContent.startsWith("channel 5 ")) return [at.clientX - box.left, 60];
+          }
+        }"""
+    )
+    person.see(".grid canvas").click(position={"x": points[0], "y": points[1]})
+    person.settle()
+    assert "p.feature_maps.channel=5" in person.page.url
+    assert person.see(".kernels h2").text_content() == "Kernels of channel 5"
+    person.press("]")
+    person.settle()
+    assert person.see(".kernels h2").text_content() == "Kernels of channel 6"
+    person.see(".head button:text-is('Maps')").click()
+    person.settle()
+    assert person.see(".channel:visible h2").text_content() == "Channel 6"
+    person.reopen()
+    assert person.see(".channel:visible h2").text_content() == "Channel 6"
+
+
+def test_kernels_have_numbers_and_follow_the_tile_size(
+    open_kernels: Callable[..., Person],
+) -> None:
+    person = open_kernels("plain")
+    numbers = [text for text in drawn_texts(person, ".grid canvas") if text.isdigit()]
+    assert numbers == [*map(str, range(DRAWN)), *map(str, range(6))]  # outputs above, inputs left
+    sizes = []
+    for tile in ("24", "64", "192"):
+        person.see("select[aria-label=Tile]").select_option(tile)
+        person.settle()
+        sizes.append(person.see(".sheet").bounding_box()["width"])
+        sizes.append(person.see(".sheet").bounding_box()["height"])
+    assert sizes[5] > sizes[3] > 6 * 64
+    assert sizes[4] > 8 * 192  # wider than the window: it scrolls
+    person = open_kernels("rgb")
+    numbers = [text for text in drawn_texts(person, ".grid canvas") if text.isdigit()]
+    assert numbers == [*map(str, range(6))]
+
+
+@pytest.mark.parametrize(
+    ("kind", "other", "run", "step"), [("step", "0", "one", 0), ("run", "two", "two", 20)]
+)
+def test_kernels_of_two_steps_or_runs_have_one_scale_and_a_difference(
+    trained_kernels: Kernels, open_kernels: Callable[..., Person], kind: str, other: str,
+    run: str, step: int,
+) -> None:  # fmt: skip
+    person = open_kernels("plain", step=20, compare=kind, other=other, show="all", channel=2)
+    mine, theirs = (trained_kernels.at[k]["plain"][:DRAWN] for k in (("one", 20), (run, step)))
+    points = sweep(person, every=2)
+    for part, expected in ((" · A ·", mine), (" · B ·", theirs), (" · A − B ·", mine - theirs)):
+        said = [(text, colour) for text, colour in points if part in text]
+        assert said, part
+        for text, _ in said:
+            ((at, value, error),) = weights(text)
+            true = float(expected[at])
+            assert abs(value - true) <= 1.06 * error + 6e-3 * abs(true), (text, true)
+    peak = float(max(mine.abs().max(), theirs.abs().max()))
+    between = float((mine - theirs).abs().max())
+    bars = person.see(".legend .bar:visible")
+    assert bars.count() == 2
+    for bar, most, exact in ((0, peak, 5e-3), (1, between, 0.1)):
+        start, end = (
+            number(bars.nth(bar).locator(f".{end}").text_content()) for end in ("start", "end")
+        )
+        assert start == -end
+        assert end == pytest.approx(most, rel=exact, abs=0.02 * peak if bar else 0)
+    rows = person.see(".kernels .numbers tr").all_text_contents()
+    assert rows[0] == "AB"
+    norm = float((mine - theirs)[2].norm())
+    shown = number(rows[4].removeprefix("Norm of A − …"))
+    assert shown == pytest.approx(norm, abs=0.02 * peak * 54**0.5)
+
+
+def test_the_same_kernels_differ_by_no_more_than_their_rounding(
+    open_kernels: Callable[..., Person],
+) -> None:
+    person = open_kernels("plain", step=20, compare="step", other=20, show="difference")
+    assert "No difference is larger than the rounding" in person.see(".order").text_content()
+
+
+def test_kernels_of_another_shape_are_not_compared(
+    tmp_path: Path, serve: Callable[[Path], str], visit: Callable[..., Person]
+) -> None:
+    import fmapboard
+
+    for run, size in (("a", 3), ("b", 5)):
+        model = torch.nn.Sequential(torch.nn.Conv2d(2, 4, size, padding=size // 2))
+        with fmapboard.watch(model, tmp_path / run, every=1, kernels=1) as board, board.step(0):
+            model(torch.randn(1, 2, 8, 8)).sum().backward()
+    person = visit(
+        serve(tmp_path), run="a", role="kernels", layer="fmapboard/0", compare="run", other="b"
+    )
+    assert "kernels of another shape" in person.see(".grid-room > .note").text_content()
+    assert sweep(person)
+
+
+def test_the_legend_of_rgb_kernels_says_what_each_colour_is(
+    trained_kernels: Kernels, open_kernels: Callable[..., Person]
+) -> None:
+    person = open_kernels("rgb", step=20)
+    peak = float(trained_kernels.at["one", 20]["rgb"].abs().max())
+    meaning = person.see(".order").text_content()
+    full, none = re.search(r"half bright is 0, full (\S+), none (\S+);", meaning).groups()  # type: ignore[union-attr]
+    assert number(full) == -number(none) == pytest.approx(peak, rel=5e-3)
+    assert "mid-grey is 0 in all" in meaning
+    assert person.see(".legend .ramp.rgb:visible").count() == 1
+    assert not person.see(".head select[aria-label^=Colours]").is_visible()
+
+
+@pytest.mark.parametrize("layer", ["plain", "rgb", "up_grouped"])
+def test_the_panel_has_all_kernels_of_a_channel_and_their_numbers(
+    trained_kernels: Kernels, open_kernels: Callable[..., Person], layer: str
+) -> None:
+    person = open_kernels(layer, step=10, channel=3 if layer != "up_grouped" else 2)
+    channel = 3 if layer != "up_grouped" else 2
+    expected = trained_kernels.at["one", 10][layer]
+    own = expected[channel]
+    inputs = [i for i in range(len(own)) if own[i].any()]
+    tiles = ".kernels canvas:last-of-type"
+    points = sweep(person, tiles, ".kernel-value", every=4)
+    read = assert_weights(points, expected, len(inputs))
+    assert read == {(channel, i) for i in inputs}
+    numbers = [text for text in drawn_texts(person, tiles) if text.startswith("in ")]
+    assert numbers == [f"in {i}" for i in inputs]
+    rows = dict(
+        row.split("\t") for row in person.see(".kernels .numbers").inner_text().strip().splitlines()
+    )
+    for name, true in (("Minimum", own.min()), ("Maximum", own.max()), ("Norm", own.norm())):
+        value, error = rows[name].split(" ± ")
+        assert abs(number(value) - float(true)) <= 1.06 * number(error) + 6e-3 * abs(float(true))
+    assert rows["Drawn"] == f"{len(inputs)} of {len(inputs)} inputs"
+
+
+def test_a_channel_without_drawn_kernels_says_so(open_kernels: Callable[..., Person]) -> None:
+    person = open_kernels("plain", channel=DRAWN + 1)
+    note = person.see(".kernels .note").text_content()
+    assert note == (
+        "No kernel of this channel is drawn: the picture has the first 8 of 12 output channels."
+    )
+    assert "8 of 12 output channels, 6 inputs" in person.see(".order").text_content()
+
+
+def test_saved_kernels_have_their_numbers_scale_and_meaning(
+    open_kernels: Callable[..., Person], tmp_path: Path
+) -> None:
+    person = open_kernels("plain", step=20, compare="step", other=0, show="all")
+    person.frame.evaluate(
+        """() => { window.written = []; const kind = CanvasRenderingContext2D.prototype;
+          const write = kind.fillText;
+          kind.fillText = function (text, ...at) {
+            if (!this.canvas.isConnected) window.written.push(text);
+            return write.call(this, text, ...at); }; }"""
+    )
+    with person.page.expect_download() as download:
+        person.press("p")
+    download.value.save_as(tmp_path / "view.png")
+    with Image.open(tmp_path / "view.png") as picture:
+        assert picture.width >= 1200
+    texts = person.frame.evaluate("() => window.written")
+    assert any(text.startswith("weights, all kernels: −") for text in texts)
+    assert any(text.startswith("A − B, each ±") for text in texts)
+    assert any("A row per input, a column per output channel" in text for text in texts)
+    assert {str(c) for c in range(DRAWN)} <= set(texts)
+
+
+def test_the_first_step_of_a_kernel_is_that_of_the_untrained_network(
+    trained_kernels: Kernels, open_kernels: Callable[..., Person]
+) -> None:
+    person = open_kernels("plain", step=STEPS[0])
+    now, first = (trained_kernels.at["one", step]["plain"] for step in (20, 0))
+    assert float((now - first).abs().max()) > 0.05 * float(first.abs().max())
+    assert_weights(sweep(person), first, COUNTS["plain"])
