@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
+  alongOrder,
   bySimilarity,
   byScore,
   meanChanges,
@@ -36,18 +37,39 @@ const planes = (tiles) => ({
   coarse: 1,
 });
 
+const TILES = [
+  [0, 0, 255, 255],
+  [9, 9, 9, 9],
+  [0, 255, 0, 255],
+  [0, 10, 250, 255],
+  [5, 250, 5, 250],
+];
+
 test("similar channels are next to each other, flat ones last", () => {
-  const order = bySimilarity(
-    planes([
-      [0, 0, 255, 255],
-      [9, 9, 9, 9],
-      [0, 255, 0, 255],
-      [0, 10, 250, 255],
-      [5, 250, 5, 250],
-    ]),
-    [9, 8, 3, 2, 1],
-  );
+  const order = bySimilarity(sketches(planes(TILES)), [9, 8, 3, 2, 1]);
   assert.deepEqual(order, [0, 3, 2, 4, 1]);
+});
+
+/** Pearson's correlation. @param {number[]} a @param {number[]} b */
+function correlation(a, b) {
+  const centred = [a, b].map((list) => {
+    const mean = list.reduce((sum, value) => sum + value, 0) / list.length;
+    return list.map((value) => value - mean);
+  });
+  const dot = (/** @type {number[]} */ x, /** @type {number[]} */ y) =>
+    x.reduce((sum, value, i) => sum + value * y[i], 0);
+  const [x, y] = centred;
+  return dot(x, y) / Math.sqrt(dot(x, x) * dot(y, y));
+}
+
+test("along an order of similarity stands the correlation with the channel before", () => {
+  const values = alongOrder(sketches(planes(TILES)), [0, 3, 2, 4, 1]);
+  const expected = [NaN, NaN, correlation(TILES[2], TILES[3]), correlation(TILES[3], TILES[0])];
+  expected[4] = correlation(TILES[4], TILES[2]);
+  values.forEach((value, c) => {
+    if (Number.isNaN(expected[c])) assert.ok(Number.isNaN(value));
+    else assert.ok(Math.abs(value - expected[c]) < 1e-6);
+  });
 });
 
 test("a sketch is independent of a channel's offset and gain", () => {
@@ -67,6 +89,6 @@ test("2048 channels can be ordered by similarity", () => {
     (c * 13) % 255,
     c % 7,
   ]);
-  const order = bySimilarity(planes(tiles), new Float64Array(2048));
+  const order = bySimilarity(sketches(planes(tiles)), new Float64Array(2048));
   assert.equal(new Set(order).size, 2048);
 });

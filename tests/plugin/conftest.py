@@ -12,6 +12,7 @@ from faulty_runs import faulty_runs  # noqa: F401  # a fixture
 from overview_runs import overview_runs  # noqa: F401  # a fixture
 from striped_training import striped_runs  # noqa: F401  # a fixture
 from tab_client import Tab, open_tab
+from trained_kernels import trained_kernels  # noqa: F401  # a fixture
 from two_layer_runs import log_steps
 
 

@@ -9,11 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 from read_grid import read_maps
 from tab_answers import unpacked
 from tab_client import Tab, open_tab
+from torch import nn
 
+import fmapboard
 from fmapboard.records import PixelMark
 from fmapboard.render.palettes import palette
 
@@ -158,6 +161,27 @@ def test_history_is_one_table_of_steps_and_channels_per_array(tab: Tab) -> None:
         np.testing.assert_array_equal(tables[name], np.array(table, np.float32), err_msg=name)
     assert tables["gradients_of_maps.mean"].shape == (3, 5)
     assert "gradients_of_maps.dead" not in tables
+
+
+def test_history_has_the_extremes_of_the_sample_that_is_asked_for(tmp_path: Path) -> None:
+    model = nn.Conv2d(1, 1, 1, bias=False)
+    nn.init.ones_(model.weight)
+    with fmapboard.watch(model, tmp_path / "run", every=1, samples=2) as board:
+        for step in (0, 1):
+            with board.step(step):
+                model(torch.tensor([[[[1.0, 2]]], [[[10, 30]]]]) * (step + 1))
+    tab = open_tab(tmp_path)
+    (key,) = [layer["key"] for layer in tab.ask("data/layers", run="run")["layers"]]
+    for query, lo, hi in (
+        ({}, [[1], [2]], [[2], [4]]),
+        ({"sample": 0}, [[1], [2]], [[2], [4]]),
+        ({"sample": 1}, [[10], [20]], [[30], [60]]),
+    ):
+        facts, body = tab.open("data/history", run="run", key=key, **query)
+        tables = unpacked(facts["arrays"], body)
+        assert tables["feature_maps.lo"].tolist() == lo
+        assert tables["feature_maps.hi"].tolist() == hi
+        assert tables["feature_maps.maximum"].tolist() == [[30], [60]]  # of the whole batch
 
 
 def test_history_of_an_activation_module_shows_its_dead_channels(tab: Tab) -> None:

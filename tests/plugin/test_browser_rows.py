@@ -159,7 +159,7 @@ def test_inputs_gradients_and_kernels_of_a_sequence_are_shown(
         pictures.add(person.canvas(".grid canvas"))
         assert person.see(".grid-room > .note:visible").count() == 0
     assert len(pictures) == 4
-    assert "a row per output" in person.see(".legend .ramp-title:visible").first.text_content()
+    assert "A row per output channel, a column per input" in person.see(".order").text_content()
 
 
 def test_the_view_of_a_sequence_is_saved_as_a_png(

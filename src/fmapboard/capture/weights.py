@@ -27,18 +27,21 @@ class PendingKernels:
         weight: f32 [out, in / groups, height, width], a copy.
         view: how the weight was rearranged to two dimensions; empty if it was not.
         inputs: size of the second axis before it was cut to the maximum.
+        groups: number of groups of the convolution.
     """
 
     layer_call: LayerCall
     weight: Tensor
     view: str
     inputs: int
+    groups: int
 
     def to_host(self) -> Kernels:
         """Wait for the device and copy to the host."""
         shape = self.layer_call.kernel_shape or ()
         layout: Layout = "rows" if len(shape) == 3 else "tiles"
-        return Kernels(self.layer_call, self.weight.cpu().numpy(), self.view, self.inputs, layout)
+        weight = self.weight.cpu().numpy()
+        return Kernels(self.layer_call, weight, self.view, self.inputs, layout, self.groups)
 
 
 def read_kernels(
@@ -100,7 +103,9 @@ def _kernels(
 ) -> PendingKernels | None:
     """The part of a convolution's weight that is drawn, not copied yet; None for other modules."""
     shape = kernel_shape(module)
-    if shape is None or any(is_lazy(parameter) for parameter in module.parameters()):
+    if shape is None or not isinstance(module, CONVOLUTIONS):
+        return None
+    if any(is_lazy(parameter) for parameter in module.parameters()):
         return None
     # Reading a parametrized weight computes it, which may change its buffers.
     with untouched(module, training=False), torch.no_grad():
@@ -113,7 +118,7 @@ def _kernels(
         inputs = kernels.shape[1]
         kept = kernels[:most, : inputs if inputs == COLOURS else most]
     layer_call = LayerCall(name, type(module).__name__, shape, position=position)
-    return PendingKernels(layer_call, kept, "", inputs)
+    return PendingKernels(layer_call, kept, "", inputs, module.groups)
 
 
 def _copied(kernels: PendingKernels) -> PendingKernels:

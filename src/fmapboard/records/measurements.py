@@ -167,10 +167,12 @@ class Kernels:
 
     Attributes:
         layer_call: The convolution.
-        weight: f32 [out, in / groups, height, width].
+        weight: f32 [out, in / groups, height, width]; [out / groups, in, height, width] of a
+            transposed convolution.
         view: How the weight was converted to this shape; empty if it was not.
         inputs: Size of axis 1 of the whole weight, if it may have been cut; otherwise None.
         layout: ``"rows"`` for convolutions over sequences.
+        groups: Number of groups of the convolution; None if unknown.
     """
 
     layer_call: LayerCall
@@ -178,6 +180,7 @@ class Kernels:
     view: str = ""
     inputs: int | None = None
     layout: Layout = "tiles"
+    groups: int | None = None
 
     @property
     def is_of_colours(self) -> bool:

@@ -26,7 +26,7 @@ from fmapboard.summary.first_nonfinite import first_nonfinite, plain
 from fmapboard.summary.followers import followers
 from fmapboard.summary.histogram import histogram
 from fmapboard.summary.run_overview import RunOverview
-from fmapboard.summary.tab_records import TabRecords
+from fmapboard.summary.tab_records import TabRecords, kernel_facts
 
 _SCALE_TEXT: dict[Scale, str] = {
     "channel": "each channel scaled between its own extremes",
@@ -73,13 +73,14 @@ class SummaryBuilder:
         self._reported_now = False
         pictures = [self._maps(m) for m in data.measured if m.planes is not None]
         kernels = [self._kernels(k) for k in data.kernels]
-        peaks = {
-            k.layer_call.label: peak for k, (_, peak) in zip(data.kernels, kernels, strict=True)
+        facts = {
+            k.layer_call.label: kernel_facts(k, self._max_kernels, peak)
+            for k, (_, peak) in zip(data.kernels, kernels, strict=True)
         }
         drawn = list(map(self._finished, [*pictures, *(tagged for tagged, _ in kernels)]))
         inputs = map(self._input_image, data.inputs)
         changes, after = self._changes(data), followers(data.measured)
-        records = self._records(data, drawn, peaks, changes, after)
+        records = self._records(data, drawn, facts, changes, after)
         overview, fractions = self._overview(data, drawn, changes, after)
         return LoggedStep(
             data.step,

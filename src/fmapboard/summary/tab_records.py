@@ -11,12 +11,14 @@ import numpy as np
 from fmapboard import tags
 from fmapboard.records import (
     Floats,
+    Kernels,
     LayerMeasurement,
     Scale,
     StepData,
     TabRecord,
     TaggedPictures,
     TensorKind,
+    TransposedShape,
 )
 from fmapboard.render import png
 from fmapboard.render.grid import KERNEL_PADDING, arrangement
@@ -48,7 +50,7 @@ class TabRecords:
         self,
         data: StepData,
         drawn: list[TaggedPictures],
-        peaks: Mapping[str, float],
+        kernels: Mapping[str, Mapping[str, Any]],
         changes: Mapping[str, Changes],
         followers: Mapping[str, LayerMeasurement],
     ) -> Iterator[TabRecord]:
@@ -57,7 +59,7 @@ class TabRecords:
         Args:
             data: The measurements.
             drawn: The pictures of layers and kernels, without those of the network's input.
-            peaks: Label of a layer -> largest magnitude of its kernels.
+            kernels: Label of a layer -> ``kernel_facts`` of its drawn kernels.
             changes: Label of a layer -> its changes.
             followers: Label of a layer -> the activation that follows it.
         """
@@ -73,7 +75,7 @@ class TabRecords:
             for tagged, part in parts:
                 if part is not None:
                     arrays.update(_arrays(tagged.kind, part))
-            header = self._header(data, parts, peaks.get(label))
+            header = self._header(data, parts, kernels.get(label, {"peak": None}))
             changed = changes.get(label)
             if changed is not None and changed.since:
                 header["change_since"] = changed.since
@@ -95,7 +97,7 @@ class TabRecords:
         self,
         data: StepData,
         parts: list[tuple[TaggedPictures, LayerMeasurement | None]],
-        peak: float | None,
+        kernels: Mapping[str, Any],
     ) -> dict[str, Any]:
         layer_call = parts[0][0].layer_call
         assert layer_call is not None
@@ -110,16 +112,18 @@ class TabRecords:
             "step": data.step,
             "steps_written": self._written[layer_call.label],
             "training_thread_ms": round(data.training_thread_ms, 3),
-            "pictures": [self._picture_header(tagged, part, peak) for tagged, part in parts],
+            "pictures": [self._picture_header(tagged, part, kernels) for tagged, part in parts],
         }
 
     def _picture_header(
-        self, tagged: TaggedPictures, part: LayerMeasurement | None, peak: float | None
+        self, tagged: TaggedPictures, part: LayerMeasurement | None, kernels: Mapping[str, Any]
     ) -> dict[str, Any]:
         header: dict[str, Any] = {"role": tagged.kind, "tag": tagged.tag}
         if part is None or part.planes is None:
-            colours = "rgb" if tagged.samples[0].palette is None else "signed"
-            header |= {"peak": peak, "palette": colours, "padding": KERNEL_PADDING}
+            picture = tagged.samples[0]
+            colours = "rgb" if picture.palette is None else "signed"
+            header |= {"palette": colours, "padding": KERNEL_PADDING, "tile": list(picture.tile)}
+            header |= kernels
             return header if tagged.layout == "tiles" else {**header, "layout": "rows"}
         planes = part.planes
         samples, drawn, height, width = planes.pixels.shape
@@ -146,6 +150,29 @@ class TabRecords:
         for label in self._last:
             self._written[label] -= 1
         self._last = []
+
+
+def kernel_facts(kernels: Kernels, most: int | None, peak: float) -> dict[str, Any]:
+    """What the header of a picture of kernels says of them (see ``tab_format``).
+
+    Args:
+        kernels: The kernels.
+        most: Maximum number of outputs and inputs that are drawn; None draws all.
+        peak: Largest drawn magnitude.
+    """
+    shape = kernels.layer_call.kernel_shape
+    if shape is None:
+        return {"peak": peak}
+    is_transposed = isinstance(shape, TransposedShape)
+    outputs, inputs = reversed(shape[:2]) if is_transposed else shape[:2]
+    drawn = kernels.cut(most).weight.shape
+    return {
+        "peak": peak,
+        "outputs": [drawn[0], outputs],
+        "inputs": [drawn[1], inputs],
+        **({"transposed": True} if is_transposed else {}),
+        **({} if kernels.groups is None else {"groups": kernels.groups}),
+    }
 
 
 def _dead_after(

@@ -121,7 +121,7 @@ def test_a_record_of_kernels_holds_the_value_of_their_strongest_colour() -> None
     header, arrays = unpack(compose(kernels=(kernels,)).records[0].blobs)
     assert header["pictures"] == [
         {"role": "kernels", "tag": "kernels_64x3x7x7/conv1", "peak": 1.0, "palette": "rgb",
-         "padding": 1}
+         "padding": 1, "tile": [7, 7], "outputs": [64, 64], "inputs": [3, 3]}
     ]  # fmt: skip
     assert arrays == {}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fmapboard.plugin.data_source import Reader
-from fmapboard.plugin.http import Answer, Query, container, missing
+from fmapboard.plugin.http import Answer, Query, bad, container, missing
 from fmapboard.plugin.layer_series import requested_series
 from fmapboard.plugin.stored_record import WEIGHTS, Record, change, read_record, statistics
 from fmapboard.tab_format import Floats, FormatError
@@ -18,15 +18,20 @@ _SHOWN = ("minimum", "maximum", "mean", "std", "lo", "hi", "nonfinite", "constan
 def history(reader: Reader, query: Query) -> Answer:
     """``data/history``: float32 arrays [steps, drawn], NaN where a step has no value.
 
-    ``weights.change`` is [steps, 1] if it is that of the whole layer.
+    ``weights.change`` is [steps, 1] if it is that of the whole layer. ``lo`` and ``hi`` are those
+    of the maps of ``sample``, 0 by default; all other statistics are of the whole batch.
     """
-    stamp = query.stamp()
+    stamp, sample = query.stamp(), query.whole("sample", 0)
+    if sample < 0:
+        raise bad(f"the query's sample must not be negative, but is {sample}")
     points = requested_series(reader, query).points
     blobs = iter(reader.blobs([(point, place) for point in points for place in (0, 1)]))
     records = [_read(next(blobs), next(blobs)) for _ in points]
-    rows = [{} if record is None else _row(record) for record in records]
+    rows = [{} if record is None else _row(record, sample) for record in records]
     if not any(rows):
         raise missing(f"no record of {points[0].tag!r} can be read")
+    if sample and not any(record and _draws(record, sample) for record in records):
+        raise missing(f"no sample {sample} in the records of {points[0].tag!r}")
     names = [
         f"{role}.{what}"
         for role in _ROLES
@@ -54,7 +59,11 @@ def _read(header: bytes | None, arrays: bytes | None) -> Record | None:
         return None
 
 
-def _row(record: Record) -> dict[str, Floats]:
+def _draws(record: Record, sample: int) -> bool:
+    return any(sample < picture.samples for picture in record.header.pictures)
+
+
+def _row(record: Record, sample: int) -> dict[str, Floats]:
     """Name of a statistic -> its values at one step, [drawn]."""
     row: dict[str, Floats] = {}
     for role in _ROLES:
@@ -62,8 +71,8 @@ def _row(record: Record) -> dict[str, Floats]:
             row[f"{role}.{what}"] = values
         for end in ("lo", "hi"):
             planes = record.arrays.get(f"{role}.{end}")
-            if planes is not None and len(planes):
-                row[f"{role}.{end}"] = planes[0]
+            if planes is not None and sample < len(planes):
+                row[f"{role}.{end}"] = planes[sample]
     for name in _CHANGES:
         changes = change(record, name)
         if changes is not None:

@@ -171,7 +171,7 @@
 /** @typedef {{name: string, shape: number[]}} ArrayEntry */
 
 /**
- * JSON of `data/history`; its arrays are [steps, channels].
+ * JSON of `data/history`; its arrays are [steps, channels], lo and hi those of one sample.
  * @typedef {{steps: number[], wall_times: number[], arrays: ArrayEntry[]}} HistoryFacts
  */
 
@@ -202,6 +202,8 @@
  * Header of a stored record, as far as the tab reads it (`fmapboard.tab_format`).
  * @typedef {object} RecordHeader
  * @property {number} format
+ * @property {string} [type] module class
+ * @property {number[]|null} [kernel_shape]
  * @property {{label: string, type: string}} [activation] that directly follows the layer
  * @property {Picture[]} pictures
  * @property {Record<string, number>} [change_since] by role or "weights": logged step compared with
@@ -231,6 +233,11 @@
  * @property {"kernels"} role
  * @property {number|null} peak largest magnitude: the scale is -peak … peak
  * @property {string} palette "rgb" or "signed"
+ * @property {number} [padding] px
+ * @property {number[]} [outputs] [drawn, all] of the weight's axis
+ * @property {number[]} [inputs] [drawn, all] of the weight's axis
+ * @property {number} [groups] of the convolution
+ * @property {boolean} [transposed]
  * @property {"rows"} [layout]
  */
 

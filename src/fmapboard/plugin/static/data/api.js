@@ -96,11 +96,11 @@ export async function difference(query, signal) {
 }
 
 /**
- * @param {string} run @param {string} key @param {number} ts lets the browser cache the answer
+ * @param {{run: string, key: string, sample: number, ts: number}} of `ts` lets the browser cache it
  * @param {AbortSignal} signal @returns {Promise<import("../draw/scene.js").History>}
  */
-export async function history(run, key, ts, signal) {
-  const answer = await ask("history", { run, key, ts }, signal);
+export async function history(of, signal) {
+  const answer = await ask("history", of, signal);
   /** @type {import("./container.js").Container<HistoryFacts>} */
   const { json, body } = open(await answer.arrayBuffer());
   return { steps: json.steps, arrays: arrays(body, json.arrays) };

@@ -2,6 +2,7 @@
 /** Builds the scene of the state from the answers that have arrived, and keeps the last one. */
 
 import { buildScene } from "../draw/scene.js";
+import { comparesKernels } from "../state/columns.js";
 import { mainSide, placed } from "../state/compare.js";
 import { indexOf } from "../state/steps.js";
 
@@ -37,28 +38,29 @@ export class Scenes {
   }
 
   /**
-   * The last step, not after the state's, that has kernels: they are logged less often than maps.
-   * @param {State} state @param {Layer|undefined} layer @returns {Question|null}
+   * The last step, not after the asked one, that has kernels: they are logged less often than maps.
+   * @param {Question|null} asked @param {Layer|undefined} layer of it @returns {Question|null}
    */
-  kernels(state, layer) {
-    const now = layer ? indexOf(layer.steps, state.step) : -1;
+  kernels(asked, layer) {
+    if (!asked || !layer) return null;
+    const now = indexOf(layer.steps, asked.step);
     const back = [...Array(KERNELS_WITHIN).keys()].map((away) => now - away).filter((i) => i > 0);
-    for (const i of now < 0 ? [] : [...back, 0]) {
-      const question = mainSide({ ...state, step: layer?.steps[i] ?? null }, layer);
-      const entry = question && this.source.maps(question);
+    for (const i of [...back, 0]) {
+      const question = { ...asked, step: layer.steps[i], ts: layer.wall_times[i] };
+      const entry = this.source.maps(question);
       // Stop at the first step that has kernels, or whose answer has not arrived.
-      if (!entry?.value || entry.value.kernels || i === 0) return question;
+      if (!entry.value || entry.value.kernels) return question;
     }
-    return null;
+    return { ...asked, step: layer.steps[0], ts: layer.wall_times[0] };
   }
 
   /**
-   * What the columns beside the main one show; none while kernels are drawn.
+   * What the columns beside the main one show.
    * @param {State} state @param {Layer|undefined} layer @returns {Placed[]}
    */
   placed(state, layer) {
-    if (state.role === "kernels") return [];
     const { source } = this;
+    const isKernels = state.role === "kernels";
     const layersOf = (/** @type {string} */ run) => source.layers(run).value?.layers;
     const runs = source.runs().value?.runs;
     const whyNone = (/** @type {string} */ run) => {
@@ -66,7 +68,13 @@ export class Scenes {
       const { value, error } = source.layers(run);
       return value ? "" : (error?.message ?? "");
     };
-    return state.columns.map((column) => placed(column, state, layer, layersOf, whyNone));
+    const columns = isKernels ? state.columns.filter(comparesKernels) : state.columns;
+    const all = columns.map((column) => placed(column, state, layer, layersOf, whyNone));
+    if (!isKernels) return all;
+    return all.map((each) => ({
+      ...each,
+      question: this.kernels(each.question, each.match?.layer),
+    }));
   }
 
   /**
@@ -75,7 +83,8 @@ export class Scenes {
    * @returns {Shown}
    */
   show(state, layer, history) {
-    const question = state.role === "kernels" ? this.kernels(state, layer) : mainSide(state, layer);
+    const main = mainSide(state, layer);
+    const question = state.role === "kernels" ? this.kernels(main, layer) : main;
     const columns = this.placed(state, layer);
     const entry = question && this.source.maps(question);
     const entries = columns.map(({ question: asked }) => asked && this.source.maps(asked));

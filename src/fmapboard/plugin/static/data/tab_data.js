@@ -21,7 +21,7 @@ import { indexOf } from "../state/steps.js";
 /**
  * All that one drawing of the tab needs.
  * @typedef {object} Model
- * @property {State} state
+ * @property {State} state with the palette of what is shown as `colours`
  * @property {import("./answers.js").RunEntry[]} runs
  * @property {string} logdir
  * @property {boolean} keepsEnough false if TensorBoard keeps its default of 10 steps per series
@@ -100,11 +100,12 @@ export class Source {
     return this.store.has(mapsKey(question));
   }
 
-  /** @param {string} run @param {Layer} layer */
-  history(run, layer) {
+  /** @param {string} run @param {Layer} layer @param {number} sample whose lo and hi it has */
+  history(run, layer, sample) {
+    const of = { run, key: layer.key, sample: Math.max(0, Math.min(sample, layer.samples - 1)) };
     const load = (/** @type {number} */ ts) => (/** @type {AbortSignal} */ signal) =>
-      api.history(run, layer.key, ts, signal);
-    return this.growing(`history/${run}\n${layer.key}`, layer, load, 4e6);
+      api.history({ ...of, ts }, signal);
+    return this.growing(`history/${run}\n${layer.key}\n${of.sample}`, layer, load, 4e6);
   }
 
   /** @param {string} run @param {Layer} layer */

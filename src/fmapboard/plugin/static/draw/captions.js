@@ -4,7 +4,7 @@
 import { short } from "./number_text.js";
 import { flags, loudest } from "./scene.js";
 import { columnOf, isDifference, partName } from "./scene_columns.js";
-import { corner } from "./tile_layout.js";
+import { CAPTION_LINE, corner } from "./tile_layout.js";
 
 /** @typedef {import("./grid_paint.js").Look} Look */
 /** @typedef {import("./grid_paint.js").Where} Where */
@@ -37,7 +37,7 @@ export function faultOf(scene, part, channel) {
 
 /**
  * The channel's number; per tile the letters of its columns if there are several, and its fault or
- * (if there is space) its range; frames.
+ * (if there is space) its range; the number that it is sorted by; frames.
  * @param {CanvasRenderingContext2D} context @param {MapsScene} scene @param {Layout} of
  * @param {number} cell @param {Where} where @param {Look} look
  */
@@ -67,6 +67,13 @@ export function caption(context, scene, of, cell, where, look) {
       range(context, rangeText(scene, part, channel), end, base, end - start - used, look);
     }
   });
+  const numbers = scene.sorting.texts?.(channel) ?? [];
+  const text = numbers.find((each) => context.measureText(each).width <= wide);
+  if (text) {
+    context.fillStyle = look.text;
+    context.textAlign = "left";
+    context.fillText(text, left, base + CAPTION_LINE);
+  }
   if (channel === where.hovered) frame(context, left, y, wide, of.tileHeight, look.muted, 1);
   if (channel === where.selected) frame(context, left, y, wide, of.tileHeight, look.accent, 2);
 }

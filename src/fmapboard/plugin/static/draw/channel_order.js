@@ -81,18 +81,23 @@ function normalize(vector) {
   for (let i = 0; i < vector.length; i += 1) vector[i] = norm > 1e-6 ? vector[i] / norm : 0;
 }
 
+/** @typedef {{vectors: Float32Array, length: number}} Sketches of all channels, see `sketches` */
+
+/** @param {Sketches} sketched @param {number} channel */
+function isFlat({ vectors, length }, channel) {
+  return !vectors.subarray(channel * length, (channel + 1) * length).some(Boolean);
+}
+
 /**
  * Starts at the strongest channel and continues with the most similar remaining one; flat channels
  * come last.
- * @param {Planes} planes @param {ArrayLike<number>} strength @returns {number[]}
+ * @param {Sketches} sketched @param {ArrayLike<number>} strength @returns {number[]}
  */
-export function bySimilarity(planes, strength) {
-  const { vectors, length } = sketches(planes);
-  const isFlat = (/** @type {number} */ c) =>
-    !vectors.subarray(c * length, (c + 1) * length).some(Boolean);
-  const ranked = byScore(strength);
-  const flat = ranked.filter(isFlat).sort((a, b) => a - b);
-  const left = ranked.filter((c) => !isFlat(c));
+export function bySimilarity(sketched, strength) {
+  const { vectors, length } = sketched;
+  const ranked = byScore(strength).filter((c) => (c + 1) * length <= vectors.length);
+  const flat = ranked.filter((c) => isFlat(sketched, c)).sort((a, b) => a - b);
+  const left = ranked.filter((c) => !isFlat(sketched, c));
   const order = [];
   let next = 0;
   while (left.length) {
@@ -101,6 +106,26 @@ export function bySimilarity(planes, strength) {
     next = mostSimilar(vectors, length, current, left);
   }
   return [...order, ...flat];
+}
+
+/**
+ * Correlation of each channel with the one before it in an order; NaN for the first one and next
+ * to a flat one.
+ * @param {Sketches} sketched @param {number[]} order
+ */
+export function alongOrder(sketched, order) {
+  const { vectors, length } = sketched;
+  const values = new Float64Array(vectors.length / length).fill(NaN);
+  for (let i = 1; i < order.length; i += 1) {
+    const [before, now] = [order[i - 1], order[i]];
+    if (isFlat(sketched, before) || isFlat(sketched, now)) continue;
+    let dot = 0;
+    for (let k = 0; k < length; k += 1) {
+      dot += vectors[before * length + k] * vectors[now * length + k];
+    }
+    values[now] = dot;
+  }
+  return values;
 }
 
 /**

@@ -3,7 +3,7 @@
 
 import { short, ticks } from "./number_text.js";
 import { flags, loudest } from "./scene.js";
-import { corner } from "./tile_layout.js";
+import { NUMBERS, corner } from "./tile_layout.js";
 
 /** @typedef {import("./grid_paint.js").Look} Look */
 /** @typedef {import("./grid_paint.js").Where} Where */
@@ -12,6 +12,8 @@ import { corner } from "./tile_layout.js";
 
 const LINE = 12;
 const FAULT = 5;
+/** Width of a channel's number, CSS px. */
+const CHANNEL = 28;
 /** Minimum distance between two position labels, CSS px. */
 const TICK = 90;
 
@@ -35,7 +37,7 @@ export function rowNames(context, scene, of, [first, last], where, look) {
       context.fillRect(of.left - FAULT - 3, y, FAULT, of.cellHeight);
     }
     if (cell % every === 0 && y - shown >= LINE) {
-      number(context, channel, y + of.cellHeight / 2, of, look.muted);
+      number(context, scene, channel, y + of.cellHeight / 2, of, look.muted);
       shown = y;
     }
     if (channel === where.hovered) outline(context, of, y, where, look.muted, 1);
@@ -45,19 +47,23 @@ export function rowNames(context, scene, of, [first, last], where, look) {
   const y = corner(of, chosen).top - where.top;
   context.fillStyle = look.background;
   context.fillRect(0, y + of.cellHeight / 2 - LINE / 2 - 1, of.left - FAULT - 4, LINE + 2);
-  number(context, scene.order[chosen], y + of.cellHeight / 2, of, look.accent);
+  number(context, scene, scene.order[chosen], y + of.cellHeight / 2, of, look.accent);
   outline(context, of, y, where, look.accent, 2);
 }
 
 /**
- * @param {CanvasRenderingContext2D} context @param {number} channel
+ * The channel's number, and the one that it is sorted by.
+ * @param {CanvasRenderingContext2D} context @param {MapsScene} scene @param {number} channel
  * @param {number} middle CSS px @param {Layout} of @param {string} colour
  */
-function number(context, channel, middle, of, colour) {
+function number(context, scene, channel, middle, of, colour) {
   context.fillStyle = colour;
   context.textAlign = "right";
   context.textBaseline = "middle";
   context.fillText(String(channel), of.left - FAULT - 6, middle);
+  const numbers = scene.sorting.texts?.(channel) ?? [];
+  const text = numbers.find((each) => context.measureText(each).width <= NUMBERS);
+  if (text) context.fillText(text, of.left - FAULT - 6 - CHANNEL, middle);
 }
 
 /**

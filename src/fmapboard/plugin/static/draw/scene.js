@@ -2,16 +2,10 @@
 /** Computes everything that a picture of one layer needs, before anything is drawn. */
 
 import { pictureOf, sideOf } from "../data/decoded_maps.js";
-import {
-  bySimilarity,
-  byScore,
-  meanChanges,
-  recordedChanges,
-  strengths,
-  whyUnsorted,
-} from "./channel_order.js";
+import { kernelScene } from "./kernel_scene.js";
 import { FAULT_COLOURS, LARGE, MARK, MARK_COLOURS, css } from "./palettes.js";
 import { differencePeaks, mainColumn, otherColumn, parts, whyNot } from "./scene_columns.js";
+import { sorting } from "./sorting.js";
 import { ranges } from "./value_scale.js";
 
 /** @typedef {import("../data/answers.js").KernelsPicture} KernelsPicture */
@@ -25,6 +19,7 @@ import { ranges } from "./value_scale.js";
 /** @typedef {import("./scene_columns.js").SceneColumn} SceneColumn */
 /** @typedef {import("./value_scale.js").Ranges} Ranges */
 /** @typedef {import("./value_scale.js").Side} Side */
+/** @typedef {import("./sorting.js").Sorting} Sorting */
 
 /**
  * A layer's per-channel numbers over the kept steps; the arrays are [steps, channels].
@@ -49,11 +44,12 @@ import { ranges } from "./value_scale.js";
  * @property {Part[]} parts of a cell
  */
 
-/** @typedef {SceneBase & {kind: "maps", picture: MapsPicture, a: Side}} MapsScene */
+/** @typedef {SceneBase & {kind: "maps", picture: MapsPicture, a: Side, sorting: Sorting}} MapsScene */
 
 /**
- * @typedef {SceneBase & {kind: "kernels", picture: KernelsPicture|null, kernels: ImageBitmap}
- *   } KernelsScene
+ * Kernels, on one scale; without `grid` only the stored picture is known.
+ * @typedef {SceneBase & {kind: "kernels", picture: KernelsPicture|null, kernels: ImageBitmap,
+ *   grid: import("./kernel_scene.js").KernelCells|null}} KernelsScene
  */
 
 /** @typedef {SceneBase & {kind: "none"}} EmptyScene */
@@ -87,12 +83,7 @@ export function buildScene({ state, question, maps, others, history, sortMaps })
     parts: ["a"],
   };
   if (question.role === "kernels" && maps.kernels) {
-    return {
-      ...scene,
-      kind: "kernels",
-      picture: isKernels ? picture : null,
-      kernels: maps.kernels,
-    };
+    return kernelScene(scene, maps, others, state.show);
   }
   const a = sideOf(maps, question.role, question.sample);
   if (!a || !picture || isKernels) return { ...scene, kind: "none", why: whyNot(maps, question) };
@@ -104,9 +95,7 @@ export function buildScene({ state, question, maps, others, history, sortMaps })
     (least, { side }) => (side ? Math.min(least, side.planes.channels) : least),
     a.planes.channels,
   );
-  const ordered = order(state, sortMaps, question, history).filter((c) => c < channels);
-  const known = new Set(ordered);
-  for (let c = 0; c < channels; c += 1) if (!known.has(c)) ordered.push(c);
+  const sorted = sorting(state, sortMaps, question, history, channels);
   return {
     ...scene,
     kind: "maps",
@@ -114,8 +103,9 @@ export function buildScene({ state, question, maps, others, history, sortMaps })
     a,
     columns,
     channels,
-    order: ordered,
-    why: state.sort === "change" ? whyUnsorted(question.role, history, channels) : "",
+    order: sorted.order,
+    sorting: sorted,
+    why: sorted.why,
     ranges: sceneRanges(state, question, columns, history, channels),
     differenceRanges: differenceRanges(state, columns, channels),
     parts: parts(state.show, columns),
@@ -141,10 +131,8 @@ function sceneRanges(state, question, columns, history, channels) {
     hi: Array.prototype.slice.call(side.hi, 0, channels),
   });
   const sources = columns.flatMap(({ side }) => (side ? [head(side)] : []));
-  // Only the range of sample 0 is in the history; that of the whole batch covers other samples.
-  const [least, most] = question.sample === 0 ? ["lo", "hi"] : ["minimum", "maximum"];
-  const lo = history?.arrays[`${question.role}.${least}`];
-  const hi = history?.arrays[`${question.role}.${most}`];
+  const lo = history?.arrays[`${question.role}.lo`]; // of the sample that is shown
+  const hi = history?.arrays[`${question.role}.hi`];
   const ofAll = lo?.shape[1] ?? 0;
   if (state.locked && lo && hi && ofAll === channels) {
     sources.push({ lo: [...lo.values], hi: [...hi.values] });
@@ -160,41 +148,6 @@ function differenceRanges(state, columns, channels) {
     scale: state.scale,
     zeroCentred: true,
   });
-}
-
-/** Computed orders of each record. @type {WeakMap<Maps, Map<string, number[]>>} */
-const orders = new WeakMap();
-
-/**
- * Channels in the selected order; those not in it follow by index.
- * @param {State} state @param {Maps|null} maps of the step that the order is computed from
- * @param {Question} question @param {History|null} history @returns {number[]}
- */
-function order(state, maps, question, history) {
-  const { role, sample } = question;
-  if (state.sort === "change") {
-    const changes = recordedChanges(role, history);
-    return changes ? byScore(meanChanges(changes.values, changes.shape[1])) : [];
-  }
-  if (!maps || state.sort === "index") return [];
-  const key = `${state.sort}/${role}/${sample}`;
-  const held = orders.get(maps) ?? new Map();
-  orders.set(maps, held);
-  if (!held.has(key)) held.set(key, measured(state.sort, maps, role, sample));
-  return held.get(key) ?? [];
-}
-
-/**
- * @param {import("../state/state.js").Sort} sort @param {Maps} maps @param {string} role
- * @param {number} sample @returns {number[]}
- */
-function measured(sort, maps, role, sample) {
-  const mean = maps.arrays[`${role}.mean`];
-  const std = maps.arrays[`${role}.std`];
-  if (!mean || !std) return [];
-  const strength = strengths(mean.values, std.values);
-  const side = sort === "similarity" ? sideOf(maps, role, sample) : null;
-  return side ? bySimilarity(side.planes, strength) : byScore(strength);
 }
 
 /**

@@ -9,6 +9,7 @@ function read(style) {
   const get = (/** @type {string} */ name) => style.getPropertyValue(name).trim();
   return {
     background: get("--surface"),
+    panel: get("--panel"),
     text: get("--text"),
     muted: get("--muted"),
     line: get("--line"),

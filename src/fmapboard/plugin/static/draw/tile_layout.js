@@ -23,6 +23,8 @@
 
 export const GAP = 8;
 export const CAPTION = 15;
+/** Height of each further line of a caption. */
+export const CAPTION_LINE = 12;
 const BETWEEN = 2;
 const MARGIN = 10;
 const FIT_MIN = 48;
@@ -41,12 +43,15 @@ const FIT_SLACK = 1.5;
  * @property {number} windowHeight CSS px
  * @property {number} ratio device px per CSS px
  * @property {boolean} [rows] sequences: each cell is one row of pixels
+ * @property {boolean} [numbered] a number stands at each cell: below its caption, or left of its row
  */
 
 /** Tile size divided by row height: a tile size of 64 px gives rows of 8 px. */
 export const ROW_SHARE = 8;
 /** Width for the channel numbers left of rows. */
 const GUTTER = 44;
+/** Additional width for the numbers of sorted rows. */
+export const NUMBERS = 52;
 /** Height for the positions above rows. */
 const HEADING = 20;
 const ROW_MIN = 3;
@@ -77,11 +82,11 @@ export function layout(request) {
 }
 
 /** @param {LayoutRequest} request @param {number} factor @returns {Layout} */
-function laidOut({ count, parts, mapHeight, mapWidth, available, ratio }, factor) {
+function laidOut({ count, parts, mapHeight, mapWidth, available, ratio, numbered }, factor) {
   const tileWidth = (mapWidth * factor) / ratio;
   const tileHeight = (mapHeight * factor) / ratio;
   const cellWidth = Math.max(parts * tileWidth + (parts - 1) * BETWEEN, 24) + GAP;
-  const cellHeight = tileHeight + CAPTION + GAP;
+  const cellHeight = tileHeight + CAPTION + (numbered ? CAPTION_LINE : 0) + GAP;
   const columns = Math.max(1, Math.floor((available - 2 * MARGIN + GAP) / cellWidth));
   const rows = Math.ceil(count / columns);
   const height = 2 * MARGIN + rows * cellHeight;
@@ -109,8 +114,10 @@ function laidOut({ count, parts, mapHeight, mapWidth, available, ratio }, factor
  * Without a tile size, all rows are in the window unless that makes them too low.
  * @param {LayoutRequest} request @returns {Layout}
  */
-function rowsLayout({ count, parts, mapWidth, tile, available, windowHeight, ratio }) {
-  const span = ((available - GUTTER - MARGIN - (parts - 1) * BETWEEN) * ratio) / parts;
+function rowsLayout(request) {
+  const { count, parts, mapWidth, tile, available, windowHeight, ratio } = request;
+  const gutter = GUTTER + (request.numbered ? NUMBERS : 0);
+  const span = ((available - gutter - MARGIN - (parts - 1) * BETWEEN) * ratio) / parts;
   const fit = Math.max(1, Math.floor(span / Math.max(mapWidth, 1)));
   const factor = fit * Math.max(1, Math.round(tile / 64));
   const auto = Math.min(
@@ -133,9 +140,9 @@ function rowsLayout({ count, parts, mapWidth, tile, available, windowHeight, rat
     height,
     factor,
     factorDown,
-    left: GUTTER,
+    left: gutter,
     top: HEADING,
-    width: GUTTER + cellWidth + MARGIN,
+    width: gutter + cellWidth + MARGIN,
     rows: true,
     lines: count,
   };

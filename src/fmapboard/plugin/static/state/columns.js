@@ -150,6 +150,11 @@ export function swapped(state, before) {
   });
 }
 
+/** True if kernels can differ: they are the same for all samples. @param {Column} column */
+export function comparesKernels({ run, step, role }) {
+  return (run !== "" || step !== null) && (role === "" || role === "kernels");
+}
+
 /** @param {readonly Column[]} columns @param {number} i @param {Partial<Column>} patch */
 export function changed(columns, i, patch) {
   return columns.map((column, at) => (at === i ? { ...column, ...patch } : column));

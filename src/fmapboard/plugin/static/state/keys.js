@@ -3,6 +3,7 @@
 
 import { STEP_KEY, byPointer } from "../views/dom.js";
 import { OVERVIEW_ACTS } from "./overview.js";
+import { inPalette, selected } from "./palette.js";
 import { CHOICES, TILES } from "./state.js";
 
 /** @typedef {import("../app.js").App} App */
@@ -102,7 +103,7 @@ const ACTS = Object.freeze({
   v: (app) => app.overview.toggle(),
   "/": (app) => app.page.layers.filter.focus(),
   f: (app) => app.page.layers.fold(),
-  c: (app) => app.update({ colours: next(CHOICES.colours, app.state.colours) }),
+  c: (app) => app.update(selected(app.state, next(CHOICES.colours, inPalette(app.state).colours))),
   s: (app) => app.update({ scale: next(CHOICES.scale, app.state.scale) }),
   l: (app) => app.update({ locked: !app.state.locked }),
   r: (app) =>

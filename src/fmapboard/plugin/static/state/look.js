@@ -2,6 +2,7 @@
 /** Builds the model to draw from the state and all answers known so far. */
 
 import { ServerError } from "../data/api.js";
+import { inPalette } from "./palette.js";
 import { inputOf, inputSeries, sidesOf } from "./sides.js";
 import { rank } from "../data/ranking.js";
 import { seriesOf } from "./series.js";
@@ -52,8 +53,9 @@ export function look(app) {
   }
   const isFront = state.view === "overview";
   const readable = layer?.error || isFront ? undefined : layer;
-  const history = readable ? source.history(state.run, readable) : null;
-  const shown = app.scenes.show(state, readable, history);
+  const history = readable ? source.history(state.run, readable, state.sample) : null;
+  const painted = inPalette(state);
+  const shown = app.scenes.show(painted, readable, history);
   if (shown.lost instanceof ServerError && shown.lost.status === 404) {
     app.relist(state.layer + state.step);
   }
@@ -63,7 +65,7 @@ export function look(app) {
   const overview =
     step === undefined || isFront ? new Map() : source.health(state.run, step, calm, version);
   const model = {
-    state,
+    state: painted,
     runs,
     logdir: listed.value?.logdir ?? "",
     keepsEnough: listed.value?.keeps_enough ?? true,

@@ -39,7 +39,7 @@ export function seriesOf(source, state, layer, columns) {
     );
     if (known) known.letters += `, ${letter}`;
     else {
-      const [history, numbers] = [source.history(run, of), source.numbers(run, of)];
+      const [history, numbers] = [source.history(run, of, state.sample), source.numbers(run, of)];
       all.push({ run, layer: of, role, letters: letter, history, numbers });
     }
   };

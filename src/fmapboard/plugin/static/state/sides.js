@@ -136,6 +136,7 @@ function isSame(a, b) {
  * @param {Found} first @param {Found} second @returns {Inputs}
  */
 function compared(a, b, first, second) {
+  if (a.role === "kernels") return "same"; // of no input
   if (a.run === b.run && a.step === b.step && a.sample === b.sample) return "same";
   if (first.loading || second.loading) return "loading";
   if (!first.picture || !second.picture) return "unknown";
@@ -162,6 +163,7 @@ export function inputSeries(source, side) {
  * @param {import("../data/tab_data.js").Source} source @param {Question} side @returns {Found}
  */
 export function inputOf(source, side) {
+  if (side.role === "kernels") return { picture: null, loading: false }; // of no input
   const series = inputSeries(source, side);
   if (!series) return { picture: null, loading: source.layers(side.run).loading };
   const entry = source.input(side.run, series, side.step);

@@ -28,6 +28,7 @@ import { columnText, columnsOf } from "./columns.js";
  * @property {Scale} scale
  * @property {boolean} locked one scale for all steps
  * @property {Palette} colours
+ * @property {Palette} gradient_colours those of gradients (see `state/palette.js`)
  * @property {Sort} sort
  * @property {number|null} sort_step the step that the order is computed from
  * @property {readonly Column[]} columns beside the main one; `compare` in the address
@@ -55,6 +56,7 @@ export const START = Object.freeze({
   scale: "channel",
   locked: false,
   colours: "viridis",
+  gradient_colours: "signed",
   sort: "index",
   sort_step: null,
   columns: /** @type {readonly Column[]} */ (Object.freeze([])),
@@ -68,10 +70,12 @@ export const START = Object.freeze({
   histogram: "activations",
 });
 
+/** @type {readonly Palette[]} */
+const PALETTES = ["grey", "viridis", "magma", "signed"];
 export const TILES = Object.freeze([0, 24, 32, 48, 64, 96, 128, 192, 256]);
 
 /**
- * @typedef {"view"|"shade"|"role"|"scale"|"colours"|"sort"|"show"|"tile"|"group"|"histogram"
+ * @typedef {"view"|"shade"|"role"|"scale"|"colours"|"gradient_colours"|"sort"|"show"|"tile"|"group"|"histogram"
  *   } ChoiceField
  */
 
@@ -84,7 +88,8 @@ export const CHOICES = Object.freeze({
   shade: ["range", "change"],
   role: ["feature_maps", "inputs", "gradients_of_maps", "kernels"],
   scale: ["channel", "layer"],
-  colours: ["grey", "viridis", "magma", "signed"],
+  colours: PALETTES,
+  gradient_colours: PALETTES,
   sort: ["index", "strength", "change", "similarity"],
   show: ["both", "difference", "all"],
   tile: TILES,

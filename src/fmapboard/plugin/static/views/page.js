@@ -11,8 +11,10 @@ import { createFirstFault } from "./view_first_fault.js";
 import { createGrid } from "./view_grid.js";
 import { createHead } from "./view_head.js";
 import { createHelp } from "./view_help.js";
+import { createKernels } from "./view_kernels.js";
 import { createLayers } from "./view_layers.js";
 import { createLegend } from "./view_legend.js";
+import { createOrder } from "./view_order.js";
 import { createOverview } from "./view_overview.js";
 import { createRanked } from "./view_ranked.js";
 import { createSampling } from "./view_sampling.js";
@@ -40,8 +42,10 @@ export function createPage(app) {
   const legend = createLegend();
   const sides = createSides(app);
   const ranked = createRanked(app);
+  const order = createOrder();
   const grid = createGrid(app);
   const channel = createChannel(app);
+  const kernels = createKernels(app);
   const charts = createCharts(app);
   const empty = createEmpty(app);
   const help = createHelp();
@@ -54,12 +58,14 @@ export function createPage(app) {
     legend.element,
     sides.element,
     ranked.element,
+    order.element,
     grid.element,
   );
   const aside = h(
     "aside",
     { "aria-label": "Channel and layer over steps" },
     channel.element,
+    kernels.element,
     charts.element,
   );
   const body = h("div", { class: "body" }, layers.element, main, aside);
@@ -94,8 +100,10 @@ export function createPage(app) {
     legend.draw(model, hovered);
     sides.draw(model);
     ranked.draw(model);
+    order.draw(model);
     grid.draw(model);
     channel.draw(model);
+    kernels.draw(model);
     charts.draw(model);
   }
 

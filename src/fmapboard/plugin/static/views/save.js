@@ -5,10 +5,13 @@ import { layerText, origin } from "../state/compare.js";
 import { h } from "./dom.js";
 import { paintGrid } from "../draw/grid_paint.js";
 import { isDifference } from "../draw/scene_columns.js";
+import { paintKernels } from "../draw/kernel_paint.js";
+import { kernelMeaning } from "../draw/kernel_scene.js";
 import { short } from "../draw/number_text.js";
 import { css, ramp } from "../draw/palettes.js";
+import { layoutFor } from "../draw/scene_layout.js";
 import { theme } from "../draw/theme.js";
-import { layoutFor } from "./view_grid.js";
+import { kernelBars } from "./kernel_bars.js";
 
 /** @typedef {import("../data/tab_data.js").Model} Model */
 /** @typedef {import("../draw/scene.js").KernelsScene} KernelsScene */
@@ -21,16 +24,22 @@ const HEAD = 64;
 const COLUMN = 48;
 const LINE = 16;
 const INPUT = 40;
+/** Height for the line that explains the order. */
+const ORDER = 18;
 const RAMP = 200;
 const OWN = "each channel between its own extremes";
 const MAX_PIXELS = 60e6;
+/** Height that a matrix of kernels about fits. */
+const WINDOW = 900;
 
 /** Offers the file for download. @param {Model} model @returns {Promise<string>} what happened */
 export async function savePicture(model) {
   const { scene } = model;
   if (!scene || scene.kind === "none") return "Nothing to save";
   const canvas =
-    scene.kind === "kernels" ? kernels(scene, title(scene)) : grid(model, scene, title(scene));
+    scene.kind === "kernels"
+      ? kernels(model, scene, title(scene))
+      : grid(model, scene, title(scene));
   const blob = await new Promise((done) => canvas.toBlob(done, "image/png"));
   if (!blob) return "The picture is too large to save";
   const url = URL.createObjectURL(/** @type {Blob} */ (blob));
@@ -73,16 +82,12 @@ function grid(model, scene, text) {
     placed = layoutFor(scene, (tile /= 2), WIDTH, 0, 1);
   }
   const width = Math.max(WIDTH, Math.ceil(placed.width));
-  const columns = model.sides?.each ?? [];
-  const notes = model.sides?.notes ?? [];
-  const head = HEAD + columns.length * COLUMN + notes.length * LINE;
+  const { meaning } = scene.sorting;
+  const head = HEAD + headingsHeight(model) + (meaning ? ORDER : 0);
   const { canvas, context, look } = sheet(width, head + Math.ceil(placed.height), text);
-  columns.forEach((each, i) => heading(context, each, HEAD - 10 + i * COLUMN, look));
-  notes.forEach((note, i) => {
-    const top = HEAD + columns.length * COLUMN + i * LINE;
-    context.fillText(note, 10, top, WIDTH - 20);
-  });
+  headings(context, model, look);
   bars(context, scene, model, look);
+  if (meaning) context.fillText(meaning, 10, head - 8, width - 20);
   const inner = document.createElement("canvas");
   inner.width = width;
   inner.height = Math.ceil(placed.height);
@@ -128,14 +133,48 @@ function bars(context, scene, { state, sides }, look) {
  * @param {string} text @param {ReturnType<typeof theme>} look @returns {number} its width, px
  */
 function bar(context, left, palette, text, look) {
-  ramp(palette, RAMP).forEach((colour, i) => {
-    context.fillStyle = css(colour);
-    context.fillRect(left + i, 34, 1, 10);
-  });
+  stripes(palette).forEach((colours, row, { length }) =>
+    colours.forEach((colour, i) => {
+      context.fillStyle = css(colour);
+      context.fillRect(left + i, 34 + (10 * row) / length, 1, 10 / length);
+    }),
+  );
   context.fillStyle = look.muted;
   context.font = look.font;
   context.fillText(text, left + RAMP + 10, 43);
   return RAMP + 40 + context.measureText(text).width;
+}
+
+/**
+/**
+ * Colours of a bar; of RGB kernels three rows, in each of which the other two inputs are 0.
+ * @param {string} palette @returns {import("../draw/palettes.js").Rgb[][]}
+ */
+function stripes(palette) {
+  if (palette !== "rgb") return [ramp(palette, RAMP)];
+  const greys = ramp("grey", RAMP).map(([grey]) => grey);
+  return [
+    greys.map((grey) => [grey, 128, 128]),
+    greys.map((grey) => [128, grey, 128]),
+    greys.map((grey) => [128, 128, grey]),
+  ];
+}
+
+/** Height of the headings of all columns and of the notes, px. @param {Model} model */
+function headingsHeight({ sides }) {
+  return (sides?.each.length ?? 0) * COLUMN + (sides?.notes.length ?? 0) * LINE;
+}
+
+/**
+ * @param {CanvasRenderingContext2D} context @param {Model} model
+ * @param {ReturnType<typeof theme>} look
+ */
+function headings(context, { sides }, look) {
+  const columns = sides?.each ?? [];
+  columns.forEach((each, i) => heading(context, each, HEAD - 10 + i * COLUMN, look));
+  sides?.notes.forEach((note, i) => {
+    context.fillText(note, 10, HEAD + columns.length * COLUMN + i * LINE, WIDTH - 20);
+  });
 }
 
 /**
@@ -158,8 +197,36 @@ function heading(context, { letter, text, match, follows, input, notes }, top, l
   context.fillText(notes.join(" · "), left, top + 30, WIDTH - left - 10);
 }
 
+/** @param {Model} model @param {KernelsScene} scene @param {string} text */
+function kernels(model, scene, text) {
+  const { grid } = scene;
+  if (!grid) return storedKernels(scene, text);
+  const placed = layoutFor(scene, model.state.tile, WIDTH, WINDOW, 1);
+  const width = Math.max(WIDTH, Math.ceil(placed.width));
+  const height = Math.ceil(placed.height);
+  const head = HEAD + headingsHeight(model) + ORDER;
+  const { canvas, context, look } = sheet(width, head + height, text);
+  headings(context, model, look);
+  let left = 10;
+  for (const each of Object.values(kernelBars(scene))) {
+    if (!each) continue;
+    const scale = `${each.title}: ${short(-each.peak)} … ${short(each.peak)}`;
+    left += bar(context, left, each.palette, scale, look);
+  }
+  context.fillText(kernelMeaning(scene), 10, head - 8, width - 20);
+  const inner = document.createElement("canvas");
+  [inner.width, inner.height] = [width, height];
+  const below = /** @type {CanvasRenderingContext2D} */ (
+    inner.getContext("2d", { willReadFrequently: true })
+  );
+  const where = { top: 0, width, height, ratio: 1, selected: null, hovered: null };
+  paintKernels(below, grid, placed, where, { ...look, palette: "signed" });
+  context.drawImage(inner, 0, head);
+  return canvas;
+}
+
 /** @param {KernelsScene} scene @param {string} text */
-function kernels(scene, text) {
+function storedKernels(scene, text) {
   const picture = scene.kernels;
   const factor = Math.max(1, Math.floor(1000 / picture.width));
   const { canvas, context } = sheet(

@@ -6,21 +6,27 @@ import { h, say, show } from "./dom.js";
 import { faultOf, rangeText } from "../draw/captions.js";
 import { paintGrid } from "../draw/grid_paint.js";
 import { columnOf, differenceOf, isDifference, partName } from "../draw/scene_columns.js";
-import { ROW_SHARE, corner, hit, layout } from "../draw/tile_layout.js";
+import { paintKernels, paintStored } from "../draw/kernel_paint.js";
+import { layoutFor } from "../draw/scene_layout.js";
+import { ROW_SHARE, corner, hit } from "../draw/tile_layout.js";
 import { valueAt } from "../data/decode.js";
 import { short } from "../draw/number_text.js";
 import { LEGEND } from "../draw/palettes.js";
 import { prepare, theme } from "../draw/theme.js";
+import {
+  cellOfChannel,
+  channelAt,
+  channelAway,
+  describeChosen,
+  describeKernel,
+  revealColumn,
+} from "./kernel_text.js";
 
 /** @typedef {import("../app.js").App} App */
 /** @typedef {import("../app.js").Model} Model */
-/** @typedef {import("../draw/scene.js").KernelsScene} KernelsScene */
 /** @typedef {import("../draw/scene.js").MapsScene} MapsScene */
 /** @typedef {import("../draw/scene_columns.js").Part} Part */
 /** @typedef {import("../draw/value_scale.js").Side} Side */
-
-/** Minimum side of one kernel weight, device px; a picture larger than the window scrolls. */
-const KERNEL_PX = 3;
 
 /** @param {App} app */
 export function createGrid(app) {
@@ -58,8 +64,9 @@ export function createGrid(app) {
     const height = scroller.clientHeight;
     const look = { ...theme(), palette: state.colours };
     const context = prepare(canvas, width, height);
-    if (scene.kind === "kernels") {
-      kernels(context, scene, width, height);
+    if (scene.kind === "kernels" && !scene.grid) {
+      placed = null;
+      paintStored(context, scene.kernels, sheet, scroller, look);
       return;
     }
     placed = layoutFor(scene, state.tile, width, height, ratio);
@@ -74,37 +81,15 @@ export function createGrid(app) {
       selected: state.channel,
       hovered,
     };
-    paintGrid(context, scene, placed, where, look);
-  }
-
-  /**
-   * @param {CanvasRenderingContext2D} context @param {KernelsScene} scene
-   * @param {number} width CSS px @param {number} height CSS px
-   */
-  function kernels(context, scene, width, height) {
-    const picture = scene.kernels;
-    const ratio = window.devicePixelRatio || 1;
-    const fit = Math.min((width - 20) / picture.width, (height - 20) / Math.max(picture.height, 1));
-    const factor = Math.max(KERNEL_PX, Math.floor(fit * ratio)) / ratio;
-    sheet.style.height = `${picture.height * factor + 20}px`;
-    sheet.style.width = `${picture.width * factor + 20}px`;
-    placed = null;
-    context.fillStyle = theme().background;
-    context.fillRect(0, 0, width, height);
-    context.drawImage(
-      picture,
-      10 - scroller.scrollLeft,
-      10 - scroller.scrollTop,
-      picture.width * factor,
-      picture.height * factor,
-    );
+    if (scene.kind === "maps") paintGrid(context, scene, placed, where, look);
+    else if (scene.grid) paintKernels(context, scene.grid, placed, where, look);
   }
 
   /** The cell under the pointer, or null. @param {MouseEvent} event */
   function under(event) {
     if (!placed) return null;
     const box = canvas.getBoundingClientRect();
-    const across = placed.rows ? scroller.scrollLeft : 0;
+    const across = placed.width ? scroller.scrollLeft : 0;
     return hit(
       placed,
       event.clientX - box.left + across,
@@ -119,25 +104,27 @@ export function createGrid(app) {
   scroller.addEventListener("scroll", scrolled, { passive: true });
   canvas.addEventListener("click", (event) => {
     const at = under(event);
-    if (at && drawn?.scene) app.update({ channel: drawn.scene.order[at.cell] });
+    if (at && drawn?.scene) app.update({ channel: channelAt(drawn.scene, at.cell) });
   });
   /** The pointer in the page, while it is over the grid. @type {MouseEvent|null} */
   let pointer = null;
 
   /** Describes what is under the pointer now; without a pointer, the selected channel. */
   function readOut() {
-    const scene = drawn?.scene?.kind === "maps" ? drawn.scene : null;
+    const scene = drawn?.scene?.kind === "none" ? null : drawn?.scene;
     const at = pointer && scene ? under(pointer) : null;
     const channel = at && scene ? scene.order[at.cell] : null;
     const chosen = app.state.channel;
     canvas.style.cursor = at ? "pointer" : "default";
-    if (scene && at) say(status, describe(scene, at));
-    else if (scene && chosen !== null && chosen < scene.channels)
+    const kernels = scene?.kind === "kernels" ? scene.grid : null;
+    if (kernels) say(status, at ? describeKernel(kernels, at) : describeChosen(kernels, chosen));
+    else if (scene?.kind === "maps" && at) say(status, describe(scene, at));
+    else if (scene?.kind === "maps" && chosen !== null && chosen < scene.channels)
       say(status, spoken(scene, chosen));
     else say(status, "");
     if (channel === hovered) return;
     hovered = channel;
-    app.hover(channel);
+    if (!kernels) app.hover(channel);
     requestAnimationFrame(paint);
   }
 
@@ -156,7 +143,10 @@ export function createGrid(app) {
    */
   function move(by, rows) {
     const scene = drawn?.scene;
-    if (!scene || scene.kind !== "maps") return;
+    if (scene?.kind === "kernels" && scene.grid) {
+      app.update({ channel: channelAway(scene.grid, app.state.channel, by) });
+    }
+    if (scene?.kind !== "maps") return;
     const now = app.state.channel === null ? -1 : scene.order.indexOf(app.state.channel);
     const step = rows ? by * (placed?.columns ?? 1) : by;
     const to = now < 0 ? 0 : Math.min(scene.order.length - 1, Math.max(0, now + step));
@@ -166,9 +156,10 @@ export function createGrid(app) {
   function reveal() {
     const scene = drawn?.scene;
     if (!placed || !scene || app.state.channel === null) return;
-    const cell = scene.order.indexOf(app.state.channel);
+    const cell = cellOfChannel(scene, app.state.channel);
     if (cell < 0) return;
-    const { top } = corner(placed, cell);
+    const { left, top } = corner(placed, cell);
+    if (revealColumn(scene, scroller, left, placed)) return;
     const bottom = top + placed.cellHeight;
     if (top < scroller.scrollTop) scroller.scrollTop = top - 10;
     else if (bottom > scroller.scrollTop + scroller.clientHeight) {
@@ -209,25 +200,6 @@ export function createGrid(app) {
   return { element, scroller, draw, mark, move, paint, shownTile };
 }
 
-/**
- * @param {MapsScene} scene @param {number} tile longer side in CSS px, 0 to about fit the window
- * @param {number} available width, CSS px @param {number} windowHeight @param {number} ratio
- */
-export function layoutFor(scene, tile, available, windowHeight, ratio) {
-  const planes = scene.a?.planes;
-  return layout({
-    count: scene.order.length,
-    parts: scene.parts.length,
-    mapHeight: planes?.height ?? 1,
-    mapWidth: planes?.width ?? 1,
-    tile,
-    available,
-    windowHeight,
-    ratio,
-    rows: scene.rows,
-  });
-}
-
 /** A channel, and its column if there are several. @param {MapsScene} scene @param {number} channel @param {Part} part */
 function named(scene, channel, part) {
   return `channel ${channel}${scene.columns.length > 1 ? ` of ${partName(part)}` : ""}`;
@@ -237,7 +209,9 @@ function named(scene, channel, part) {
 function spoken(scene, channel, part = scene.parts[0]) {
   const fault = faultOf(scene, part, channel);
   const range = rangeText(scene, part, channel) || "no picture";
-  return `${named(scene, channel, part)} · ${range}${fault ? ` · ${fault.word}` : ""}`;
+  const [number] = scene.sorting.texts?.(channel) ?? [];
+  const sorted = number ? ` · ${number}` : "";
+  return `${named(scene, channel, part)} · ${range}${fault ? ` · ${fault.word}` : ""}${sorted}`;
 }
 
 /**

@@ -5,6 +5,7 @@ import { ROLE_NAMES } from "../state/compare.js";
 import { choice, h, say, segments, show } from "./dom.js";
 import { stepText } from "../draw/number_text.js";
 import { ROW_SHARE } from "../draw/tile_layout.js";
+import { selected } from "../state/palette.js";
 import { indexOf } from "../state/steps.js";
 import { TILES } from "../state/state.js";
 import { createCompare } from "./view_compare.js";
@@ -34,7 +35,7 @@ export function createHead(app) {
     on: { click: () => app.update({ sort_step: app.shownStep() }) },
   });
   const colours = choice("Colours; Signed has zero in the middle", (/** @type {Palette} */ value) =>
-    app.update({ colours: value }),
+    app.update(selected(app.state, value)),
   );
   const scale = segments(
     "Scale",
@@ -78,9 +79,12 @@ export function createHead(app) {
     say(facts, layer ? described(layer, scene, model.steps[indexOf(model.steps, state.step)]) : "");
     roles.draw(state.role, (id) => id === state.role || Boolean(layer?.roles.includes(id)));
     show(roles.element, (layer?.roles.length ?? 0) > 1);
-    show(ofMaps, state.role !== "kernels"); // kernel pictures are drawn as stored
+    const kernels = state.role === "kernels"; // one scale, signed, the same for all samples
     const samples = layer?.samples ?? 1;
-    show(sample.element, samples > 1);
+    show(sample.element, samples > 1 && !kernels);
+    for (const each of [scale.element.parentElement, colours.element, sort.element]) {
+      if (each) show(each, !kernels);
+    }
     sample.fill(
       Array.from(
         { length: samples },
@@ -104,7 +108,7 @@ export function createHead(app) {
         ["index", "Sort by index"],
         ["strength", "Sort by strength"],
         ["change", "Sort by change"],
-        ["similarity", "Sort by likeness"],
+        ["similarity", "Sort by similarity"],
       ],
       state.sort,
     );
@@ -112,7 +116,7 @@ export function createHead(app) {
       ["strength", "similarity"].includes(state.sort) &&
       state.sort_step !== null &&
       state.sort_step !== app.shownStep();
-    show(again, moved);
+    show(again, moved && !kernels);
     again.title = `The order is that of step ${state.sort_step}, and stays while steps change; take it from this step`;
     size.fill(
       TILES.map((side) => [String(side), sizeText(side, Boolean(scene?.rows))]),

@@ -3,12 +3,10 @@
 
 import { sideName } from "../state/compare.js";
 import { h, say, show } from "./dom.js";
+import { drawKernelBars } from "./kernel_bars.js";
 import { short, ticks, whole } from "../draw/number_text.js";
 import { isDifference } from "../draw/scene_columns.js";
 import { FAULT_COLOURS, LARGE, LEGEND, MARK, MARK_COLOURS, css, ramp } from "../draw/palettes.js";
-
-const INPUTS_DOWN = "a row per input, a column per output";
-const OUTPUTS_DOWN = "a row per output, a column per input";
 
 /** What a title of a difference says of the inputs of its sides. */
 const INPUTS = Object.freeze({
@@ -18,8 +16,15 @@ const INPUTS = Object.freeze({
   unknown: ", inputs not known",
 });
 
-/** A CSS gradient of a palette. @param {string} name */
+/** Red, green and blue above one another, each while the other two are 0. */
+const RGB = ["rgb(0 128 128), rgb(255 128 128)", "rgb(128 0 128), rgb(128 255 128)"]
+  .concat("rgb(128 128 0), rgb(128 128 255)")
+  .map((ends, i) => `linear-gradient(to right, ${ends}) 0 ${50 * i}% / 100% 34% no-repeat`)
+  .join(", ");
+
+/** A CSS gradient of a palette; "rgb" for kernels. @param {string} name */
 export function gradient(name) {
+  if (name === "rgb") return RGB;
   return `linear-gradient(to right, ${ramp(name, 17).map(css).join(", ")})`;
 }
 
@@ -39,6 +44,7 @@ export function createBar() {
     say(title, text);
     show(title, Boolean(text));
     ramp.style.background = gradient(palette);
+    ramp.classList.toggle("rgb", palette === "rgb");
     const places = ticks(lo, hi, 4).filter(
       (value) => hi > lo && value > lo + (hi - lo) * 0.22 && value < hi - (hi - lo) * 0.22,
     );
@@ -90,7 +96,7 @@ export function createLegend() {
     const maps = scene?.kind === "maps" ? scene : null;
     show(main.element, Boolean(maps && !isDifference(maps.parts[0])));
     show(between.element, Boolean(maps?.parts.some(isDifference)));
-    if (scene?.kind === "kernels") kernels(scene);
+    if (scene?.kind === "kernels") drawKernelBars(scene, main, between);
     if (!maps) return;
     const follower = maps.question.role === "feature_maps" && maps.maps.header.activation;
     if (deadText) say(deadText, follower ? `dead after its ${follower.type}: 0 there` : "dead");
@@ -110,21 +116,6 @@ export function createLegend() {
         `${pair}, ${state.scale === "layer" ? "whole layer" : `channel ${c}`}${INPUTS[model.sides?.inputs ?? "same"]}`,
       );
     }
-  }
-
-  /** @param {import("../draw/scene.js").KernelsScene} scene */
-  function kernels(scene) {
-    const peak = scene.picture?.peak ?? 0;
-    show(main.element, true);
-    const rgb = scene.picture?.palette === "rgb";
-    main.draw(
-      -peak,
-      peak,
-      rgb ? "grey" : "signed",
-      rgb
-        ? "weights per colour, grey is 0"
-        : `weights: ${scene.picture?.layout === "rows" ? OUTPUTS_DOWN : INPUTS_DOWN}`,
-    );
   }
   return { element, draw };
 }
