@@ -250,6 +250,18 @@ test("chosen runs are those that exist, otherwise the current one", () => {
   assert.deepEqual(choosing({ run: "b" }, []), { run: "b", chosen: "" });
 });
 
+test("no more than 100 runs are chosen, and a run not shown is asked again every minute at most", () => {
+  const names = Array.from({ length: 300 }, (_, i) => `run${i}`);
+  const { chosen } = choosing({ run: "run0" }, names);
+  const runs = names.map((run) => ({ run }));
+  assert.equal(chosenRuns({ run: "run0", chosen }, runs).length, 100);
+  assert.equal(chosenRuns({ run: "run0", chosen: names.join("\n") }, runs).length, 100);
+  const source = new HealthSource(new Store(() => {}));
+  const first = source.round(1, 0);
+  assert.equal(source.round(2, 59000), first);
+  assert.notEqual(source.round(2, 61000), first);
+});
+
 test("a layer without pictures leads to the nearest drawn one, and says so", () => {
   const layers = [{ ...LAYER, steps: [0, 10, 30] }];
   const asked = { ...RELU, run: "a", step: 20 };

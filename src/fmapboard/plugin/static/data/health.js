@@ -86,12 +86,16 @@ export async function findings(run, signal) {
 /** Bytes per number of a table, with what is derived from it. */
 const BYTES = 6;
 
+/** Runs other than the current one are asked again no more often. */
+const ROUND_MS = 60000;
+
 export class HealthSource {
   /** @param {import("./store.js").Store} store */
   constructor(store) {
     this.store = store;
     /** @type {Map<string, {version: string, epoch: number}>} */
     this.asked = new Map();
+    this.rounds = { epoch: 0, at: -Infinity, name: "" };
   }
 
   /**
@@ -110,6 +114,17 @@ export class HealthSource {
       epoch: this.epoch(run, version),
       bytes: (answer) => 1000 * (1 + answer.findings.length),
     });
+  }
+
+  /**
+   * A version for runs whose steps are not known: changes with the reloads, but rarely.
+   * @param {number} epoch number of the reload @param {number} now ms
+   */
+  round(epoch, now = performance.now()) {
+    if (epoch !== this.rounds.epoch && now - this.rounds.at > ROUND_MS) {
+      this.rounds = { epoch, at: now, name: `reload ${epoch}` };
+    }
+    return this.rounds.name;
   }
 
   /**

@@ -5,6 +5,8 @@
 /** @typedef {import("./state.js").State} State */
 
 const BETWEEN = "\n";
+/** Runs whose findings are listed at once, at most. */
+export const MOST_RUNS = 100;
 
 /**
  * The chosen runs that exist, in the order of the list of runs; the current one if there is none.
@@ -13,7 +15,7 @@ const BETWEEN = "\n";
 export function chosenRuns({ run, chosen }, runs) {
   const names = new Set(chosen ? chosen.split(BETWEEN) : []);
   const found = runs.map((each) => each.run).filter((each) => names.has(each));
-  return found.length ? found : [run];
+  return found.length ? found.slice(0, MOST_RUNS) : [run];
 }
 
 /**
@@ -25,7 +27,7 @@ export function choosing(state, runs) {
   if (runs.length === 1) return { run: runs[0], chosen: "" };
   return {
     run: runs.length ? (runs.includes(state.run) ? state.run : runs[0]) : state.run,
-    chosen: runs.join(BETWEEN),
+    chosen: runs.slice(0, MOST_RUNS).join(BETWEEN),
   };
 }
 

@@ -39,7 +39,8 @@ export function front(source, asked, state, runs, all) {
   const table = asked.health(state.run, versionOf(source, state.run));
   const chosen = chosenRuns(state, runs);
   const answers = chosen.map((run) => {
-    const { value, error } = asked.findings(run, versionOf(source, run));
+    const version = run === state.run ? versionOf(source, run) : asked.round(source.epoch);
+    const { value, error } = asked.findings(run, version);
     return { run, answer: value ?? null, error: error?.message ?? "" };
   });
   const known = answers.flatMap(({ run, answer }) =>

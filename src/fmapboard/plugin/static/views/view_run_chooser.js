@@ -3,6 +3,7 @@
 
 import { runColour } from "../draw/run_colours.js";
 import { search as searched } from "../state/run_search.js";
+import { MOST_RUNS } from "../state/chosen_runs.js";
 import { h, say, show } from "./dom.js";
 
 /** Check boxes in the list; the search finds the others. */
@@ -90,7 +91,8 @@ export function createRunChooser(app) {
     runs = model.runs;
     chosen = now;
     show(element, runs.length > 1);
-    say(summary, `Runs: ${names.length} of ${runs.length}`);
+    const most = names.length === MOST_RUNS ? ", the most" : "";
+    say(summary, `Runs: ${names.length} of ${runs.length}${most}`);
     if (!element.open) return;
     if (!listed) fill();
     else if (!same) {
