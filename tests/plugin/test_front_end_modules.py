@@ -92,7 +92,7 @@ def test_nothing_is_loaded_from_another_host() -> None:
         text = path.read_text().replace("http://www.w3.org/2000/svg", "")
         assert "http://" not in text, path.name
         assert "https://" not in text, path.name
-        assert "@import" not in text, path.name
+        assert "@import" not in text.replace('@import url("./', ""), path.name
 
 
 @pytest.mark.parametrize("name", PALETTES)

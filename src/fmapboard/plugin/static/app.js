@@ -3,6 +3,7 @@
 
 import { firstOther, mainSide, partners, swapped } from "./state/compare.js";
 import * as host from "./host.js";
+import { followFont } from "./host_font.js";
 import { installKeys } from "./state/keys.js";
 import { CALM_MS, look } from "./state/look.js";
 import { Renewal } from "./state/renewal.js";
@@ -37,6 +38,8 @@ export class App {
     /** @type {number|null} */
     this.hovered = null;
     this.steppedAt = -Infinity;
+    /** @type {import("./state/gone.js").Gone[]} */
+    this.gone = [];
     /** @type {Set<string>} */
     this.relisted = new Set();
     this.page = createPage(this);
@@ -47,6 +50,7 @@ export class App {
     this.state = fromEntries(host.readAddress());
     document.body.replaceChildren(this.page.element);
     host.followTheme(() => this.redraw());
+    followFont(() => this.redraw());
     host.listen(() => this.reload());
     host.onAddress(() => this.follow());
     installKeys(this);

@@ -42,6 +42,7 @@ import { indexOf } from "../state/steps.js";
  * @property {ImageBitmap|null} input of the step and sample of the scene
  * @property {boolean} hasInput
  * @property {string} problem in words, "" for none
+ * @property {string} gone what the address names but is not there, in words; "" for nothing
  * @property {boolean} playing
  */
 

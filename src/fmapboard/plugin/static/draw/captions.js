@@ -37,6 +37,36 @@ export function faultOf(scene, part, channel) {
   return maps && question ? loudest(flags(maps, question.role, channel)) : null;
 }
 
+/** Names of the marks of each scene. @type {WeakMap<MapsScene, Set<string>>} */
+const marked = new WeakMap();
+
+/** Names of the marks in the pictures of a scene, as in `LEGEND`, or "large". @param {MapsScene} scene */
+export function marksIn(scene) {
+  const held = marked.get(scene);
+  if (held) return held;
+  /** @type {Set<string>} */
+  const found = new Set();
+  const between = scene.parts.includes("difference");
+  const sides = [
+    { maps: scene.maps, question: scene.question, shown: between || scene.parts.includes("a") },
+    { maps: scene.otherMaps, question: scene.otherQuestion, shown: Boolean(scene.b) },
+  ];
+  for (const { maps, question, shown } of sides) {
+    if (!maps || !question || !shown) continue;
+    for (const channel of scene.order) {
+      const of = flags(maps, question.role, channel);
+      if (of.nan) found.add("NaN");
+      if (of.positive) found.add("+Inf");
+      if (of.negative) found.add("−Inf");
+      if (of.large) found.add("large");
+      if (of.dead) found.add("dead");
+      if (of.constant) found.add("constant");
+    }
+  }
+  marked.set(scene, found);
+  return found;
+}
+
 /**
  * The channel's number; per tile its fault or (if there is space) its range; frames.
  * @param {CanvasRenderingContext2D} context @param {MapsScene} scene @param {Layout} of

@@ -30,7 +30,7 @@
  * @property {Shown} show
  * @property {number} tile side of a tile in CSS px, 0 to fit the window
  * @property {Grouping} group
- * @property {boolean} sick list only flagged layers
+ * @property {boolean} flagged list only flagged layers
  * @property {string} filter of the list of layers
  * @property {number} overlay opacity over the input image in percent, 0 for off
  * @property {HistogramGroup} histogram
@@ -55,7 +55,7 @@ export const START = Object.freeze({
   show: "both",
   tile: 0,
   group: "network",
-  sick: false,
+  flagged: false,
   filter: "",
   overlay: 0,
   histogram: "activations",
@@ -87,6 +87,8 @@ export const CHOICES = Object.freeze({
 
 const WHOLE = new Set(["channel", "step", "sort_step", "sample", "tile", "overlay"]);
 const MAY_BE_NEGATIVE = new Set(["step", "sort_step"]);
+/** Fields by the names that they had in older addresses. */
+const RENAMED = new Map([["sick", "flagged"]]);
 
 /**
  * One value of an address, or undefined if it is not valid for the field.
@@ -115,7 +117,8 @@ function parsed(field, text) {
 export function fromEntries(entries) {
   /** @type {Record<string, unknown>} */
   const state = { ...START };
-  for (const [field, text] of entries) {
+  for (const [name, text] of entries) {
+    const field = RENAMED.get(name) ?? name;
     const value = Object.hasOwn(START, field) ? parsed(field, text) : undefined;
     if (value !== undefined) state[field] = value;
   }

@@ -7,7 +7,7 @@ import { short } from "../draw/number_text.js";
 
 /** @param {ChangeOf} of @param {number} change */
 function amount(of, change) {
-  if (Number.isNaN(change)) return "not finite";
+  if (Number.isNaN(change)) return "non-finite";
   return of === "maps" ? `${short(change)} std` : `${short(change * 100)} %`;
 }
 

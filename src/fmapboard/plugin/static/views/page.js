@@ -2,11 +2,13 @@
 /** All views of the tab, and where each one is on the page. */
 
 import { h, show } from "./dom.js";
+import { createDrawers } from "./drawers.js";
 import { createBarView } from "./view_bar.js";
 import { createChannel } from "./view_channel.js";
 import { createCharts } from "./view_charts.js";
 import { createEmpty } from "./view_empty.js";
 import { createFirstFault } from "./view_first_fault.js";
+import { createGone } from "./view_gone.js";
 import { createGrid } from "./view_grid.js";
 import { createHead } from "./view_head.js";
 import { createHelp } from "./view_help.js";
@@ -32,6 +34,7 @@ export function createPage(app) {
   const time = createTime(app);
   const sampling = createSampling();
   const firstFault = createFirstFault(app);
+  const gone = createGone();
   const layers = createLayers(app);
   const head = createHead(app);
   const legend = createLegend();
@@ -49,27 +52,33 @@ export function createPage(app) {
     charts.element,
   );
   const body = h("div", { class: "body" }, layers.element, main, aside);
-  const element = h(
-    "div",
-    { class: "app" },
+  const drawers = createDrawers(app, body, { layers: layers.element, details: aside });
+  head.toolbar.prepend(drawers.buttons.layers);
+  head.toolbar.append(drawers.buttons.details);
+  const bars = h(
+    "header",
+    { class: "bars" },
     bar.element,
     time.element,
+    gone.element,
     firstFault.element,
     sampling.element,
-    body,
-    empty.element,
-    help.element,
+    head.toolbar,
   );
+  const element = h("div", { class: "app" }, bars, body, empty.element, help.element);
 
   /** @param {Model} model @param {Circumstances} circumstances */
   function draw(model, { nothing, busy, live, hovered }) {
     show(body, !nothing);
     show(time.element, !nothing);
+    show(head.toolbar, !nothing && model.state.view !== "overview");
     empty.draw(model, nothing);
     sampling.draw(model);
+    gone.draw(model);
     firstFault.draw(model);
     bar.draw(model, busy, live);
     if (nothing) return;
+    drawers.draw();
     time.draw(model);
     layers.draw(model);
     head.draw(model);

@@ -4,14 +4,15 @@
 import { sideName } from "../state/compare.js";
 import { button, h, say, show } from "./dom.js";
 import { short, whole } from "../draw/number_text.js";
-import { drawBand, drawLine, drawNow, frame, pickSteps } from "../draw/plot.js";
+import { drawBand, drawLine, drawNonfinite, drawNow, frame, pickSteps } from "../draw/plot.js";
 import { flags } from "../draw/scene.js";
 import { column, extent } from "../draw/chart_series.js";
 import { theme } from "../draw/theme.js";
 import { channelChange } from "./change_text.js";
 import { createPicture } from "./channel_picture.js";
 import { createProfile } from "./row_profile.js";
-import { createBar } from "./view_legend.js";
+import { explain } from "./glossary.js";
+import { createBar, drawnOf } from "./view_legend.js";
 
 /** @typedef {import("../app.js").App} App */
 /** @typedef {import("../app.js").Model} Model */
@@ -52,7 +53,10 @@ export function createChannel(app) {
     "h3",
     {},
     h("span", { text: "Over steps" }),
-    h("span", { class: "value", text: "range, mean ± std" }),
+    explain(
+      h("span", { class: "value", text: "range, mean ± std of the whole batch" }),
+      "batch std",
+    ),
   );
   const hint = h("p", {
     class: "note",
@@ -123,7 +127,7 @@ export function createChannel(app) {
       scene.ranges.lo[channel],
       scene.ranges.hi[channel],
       state.colours,
-      scene.b ? "both maps" : "",
+      drawnOf(scene, state),
     );
     show(overlay, model.hasInput && !scene.rows); // a sequence cannot be laid over an image
     over.setAttribute("aria-pressed", String(state.overlay > 0));
@@ -163,6 +167,8 @@ export function createChannel(app) {
       );
     }
     if (mean) drawLine(plot, at, mean, theme().accent);
+    const bad = of("nonfinite");
+    drawNonfinite(plot, at, bad ? bad.map((count) => (count > 0 ? NaN : 0)) : low);
     drawNow(plot, scene.question.step, theme().text);
     chart.setAttribute(
       "aria-label",
@@ -194,13 +200,13 @@ function numbersTable(table, scene, channel, kind) {
   }
   const rows = [];
   if (sides.length === 1) {
-    rows.push(h("tr", {}, h("th"), h("th", { scope: "col", text: "whole batch" })));
+    rows.push(h("tr", {}, h("td"), h("th", { scope: "col", text: "whole batch" })));
   } else {
     rows.push(
       h(
         "tr",
         {},
-        h("th", { text: "whole batch" }),
+        h("td", { text: "whole batch" }),
         ...sides.map((side) => h("th", { scope: "col", text: sideName(side.question, kind) })),
       ),
     );
@@ -227,13 +233,13 @@ function numbersTable(table, scene, channel, kind) {
     const bad = of.nan + of.positive + of.negative > 0;
     return (
       [
-        bad && "not finite",
+        bad && "non-finite",
         of.large && "large",
         of.dead && (of.after ? `dead after its ${of.after}` : "dead"),
         of.constant && "constant",
       ]
         .filter(Boolean)
-        .join(", ") || "well"
+        .join(", ") || "no fault found"
     );
   });
   rows.push(

@@ -2,12 +2,24 @@
 /** Charts of a layer over steps: histogram, gradient norm, shares of faulty channels, range. */
 
 import { h, say, segments, show } from "./dom.js";
-import { drawBand, drawHeat, drawLine, drawNow, frame, pickSteps } from "../draw/plot.js";
+import {
+  drawBand,
+  drawHeat,
+  drawLine,
+  drawNonfinite,
+  drawNow,
+  frame,
+  pickSteps,
+} from "../draw/plot.js";
 import { extent, heat, line, shareOf, tagsOf } from "../draw/chart_series.js";
 import { short } from "../draw/number_text.js";
 import { CHOICES } from "../state/state.js";
 import { indexOf } from "../state/steps.js";
+import { cutMiddle } from "../draw/name_text.js";
+import { FAULT_COLOURS } from "../draw/palettes.js";
 import { theme } from "../draw/theme.js";
+import { explain } from "./glossary.js";
+import { keyed } from "./chart_key.js";
 
 /** @typedef {import("../app.js").App} App */
 /** @typedef {import("../app.js").Model} Model */
@@ -17,6 +29,7 @@ import { theme } from "../draw/theme.js";
 /** @typedef {import("../state/state.js").HistogramGroup} HistogramGroup */
 
 const HEIGHT = 96;
+const FAULTS = /** @type {const} */ (["dead", "constant", "nonfinite"]);
 
 /** @param {string} title @param {App} app @param {Node|null} more */
 function chart(title, app, more = null) {
@@ -56,7 +69,8 @@ export function createCharts(app) {
   );
   const histogram = chart("Histogram over steps", app, which.element);
   const norm = chart("Gradient norm", app);
-  const share = chart("Sick channels", app);
+  const share = chart("Faulty channels", app);
+  explain(share.heading, "dead constant nonfinite");
   const range = chart("Range of the layer", app);
   const nothing = h("p", {
     class: "note",
@@ -133,7 +147,7 @@ function histograms(of, which, numbers, chosen, at) {
   show(which.element, groups.length > 1);
   const tag = tags(group)[0];
   const made = heatOf(all[tag]);
-  say(of.value, made ? tag.slice(tag.indexOf("/") + 1) : "nothing finite");
+  say(of.value, made ? cutMiddle(tag.slice(tag.indexOf("/") + 1)) : "nothing finite");
   of.value.title = tag;
   if (!made) return true;
   of.setSteps(at.steps);
@@ -152,15 +166,27 @@ function norms(of, numbers, at) {
   );
   const lines = tags.map((tag) => line(scalars[tag]));
   const values = extent(lines.map((each) => Array.from(each.values).filter((value) => value > 0)));
-  show(of.element, Boolean(values));
-  if (!values) return false;
+  show(of.element, lines.length > 0);
+  if (!lines.length) return false;
   of.setSteps(at.steps);
-  const plot = frame(of.canvas, at.width, HEIGHT, at.span, values, values[1] / values[0] > 20);
+  const [lo, hi] = values ?? [0, 1];
+  const plot = frame(of.canvas, at.width, HEIGHT, at.span, [lo, hi], hi / lo > 20 && lo > 0);
   const colours = [theme().accent, theme().second];
   lines.forEach((each, i) => drawLine(plot, each.steps, each.values, colours[Math.min(i, 1)]));
+  for (const each of lines) drawNonfinite(plot, each.steps, each.values);
   drawNow(plot, at.step, theme().text);
-  const now = lines.map((each) => short(valueAtStep(each.values, each.steps, at.step)));
-  say(of.value, tags.map((tag, i) => `${tag.split(".").pop()} ${now[i]}`).join(" · "));
+  const now = lines.map((each) => {
+    const value = valueAtStep(each.values, each.steps, at.step);
+    return Number.isNaN(value) ? "NaN" : short(value);
+  });
+  keyed(
+    of.value,
+    tags.map((tag, i) => ({
+      text: `${tag.split(".").pop()} ${now[i]}`,
+      colour: colours[Math.min(i, 1)],
+    })),
+    lines.some((each) => Array.from(each.values).some((value) => !Number.isFinite(value))),
+  );
   of.canvas.setAttribute("aria-label", `gradient norm over steps: ${of.value.textContent}`);
   return true;
 }
@@ -172,7 +198,7 @@ function norms(of, numbers, at) {
  */
 function shares(of, history, whole, at) {
   const role = "feature_maps";
-  const found = ["dead", "constant", "nonfinite"].flatMap((name) => {
+  const found = FAULTS.flatMap((name) => {
     const values = history ? shareOf(history, `${role}.${name}`) : [];
     return values.length ? [{ name, values }] : [];
   });
@@ -185,29 +211,23 @@ function shares(of, history, whole, at) {
     Math.round(100 * valueAtStep(values, history.steps, at.step));
   const drawn = history.arrays[`${role}.mean`]?.shape[1] ?? whole;
   const among = drawn < whole ? ` of ${drawn} drawn` : "";
-  say(
+  if (!any) {
+    say(of.value, "none at any step");
+    return true;
+  }
+  keyed(
     of.value,
-    any
-      ? found
-          .map(
-            ({ name, values }) =>
-              `${name === "nonfinite" ? "not finite" : name} ${now(values)} %${among}`,
-          )
-          .join(" · ")
-      : "none at any step",
+    found.map(({ name, values }) => ({
+      text: `${name === "nonfinite" ? "non-finite" : name} ${now(values)} %${among}`,
+      colour: FAULT_COLOURS[name],
+    })),
   );
-  if (!any) return true;
   const plot = frame(of.canvas, at.width, HEIGHT - 16, at.span, [0, 1]);
-  const colours = /** @type {Record<string, string>} */ ({
-    dead: "rgb(255 128 0)",
-    constant: "rgb(0 190 190)",
-    nonfinite: "rgb(235 0 235)",
-  });
-  for (const { name, values } of found) drawLine(plot, history.steps, values, colours[name]);
+  for (const { name, values } of found) drawLine(plot, history.steps, values, FAULT_COLOURS[name]);
   drawNow(plot, at.step, theme().text);
   of.canvas.setAttribute(
     "aria-label",
-    `share of sick channels over steps: ${of.value.textContent}`,
+    `share of faulty channels over steps: ${of.value.textContent}`,
   );
   return true;
 }
@@ -232,18 +252,17 @@ function ranges(of, history, at) {
   const least = fold(low.values, (a, b) => (Number.isNaN(a) ? b : Math.min(a, b)));
   const most = fold(high.values, (a, b) => (Number.isNaN(a) ? b : Math.max(a, b)));
   const values = extent([least, most]);
-  show(of.canvas, Boolean(values));
-  if (!values) return true;
   of.setSteps(at.steps);
-  const plot = frame(of.canvas, at.width, HEIGHT - 16, at.span, values);
+  const plot = frame(of.canvas, at.width, HEIGHT - 16, at.span, values ?? [0, 1]);
   drawBand(plot, history.steps, least, most, theme().band);
   drawLine(plot, history.steps, least, theme().accent);
   drawLine(plot, history.steps, most, theme().accent);
   drawNow(plot, at.step, theme().text);
-  say(
-    of.value,
-    `${short(valueAtStep(least, history.steps, at.step))} … ${short(valueAtStep(most, history.steps, at.step))}`,
-  );
+  const bad = shareOf(history, "feature_maps.nonfinite");
+  const finite = least.map((value, i) => (bad[i] > 0 ? NaN : value));
+  drawNonfinite(plot, history.steps, finite);
+  const [from, to] = [least, most].map((each) => short(valueAtStep(each, history.steps, at.step)));
+  keyed(of.value, [{ text: `${from} … ${to}`, colour: theme().accent }], finite.some(Number.isNaN));
   of.canvas.setAttribute("aria-label", `range over steps: ${of.value.textContent}`);
   return true;
 }

@@ -268,7 +268,7 @@ export function reading(scene, part, channel, y, x) {
   if (part === "difference" && scene.difference) {
     const { height, width, values } = scene.difference;
     const value = values[(channel * height + y) * width + x];
-    if (Number.isNaN(value)) return "not finite on at least one side";
+    if (Number.isNaN(value)) return "non-finite on at least one side";
     const unit = [scene.a, scene.b].reduce(
       (sum, each) => sum + (each ? unitOf(each, channel) : 0),
       0,
