@@ -21,6 +21,7 @@ const GAP = 8;
  * @returns {BarLabel[]} one label if both ends are equal, or the bar too narrow for two
  */
 export function barLabels(lo, hi, width, widthOf) {
+  if (Number.isNaN(lo)) return [{ text: "no finite value", left: 0, end: true }];
   const fits = (/** @type {number} */ digits) =>
     widthOf(short(lo, digits)) + GAP + widthOf(short(hi, digits)) <= width;
   const digits = [3, 2, 1].find(fits);

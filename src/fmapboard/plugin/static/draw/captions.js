@@ -15,6 +15,27 @@ import { corner } from "./tile_layout.js";
 const RANGE_FROM = 88;
 
 /**
+ * False if no value of the batch was finite, so that a picture has no range.
+ * @param {import("../data/decoded_maps.js").Maps} maps @param {string} role
+ * @param {number} channel
+ */
+function anyFinite(maps, role, channel) {
+  const { nan, positive, negative } = flags(maps, role, channel);
+  const least = maps.arrays[`${role}.minimum`]?.values[channel];
+  return !(nan + positive + negative > 0 && least !== undefined && !Number.isFinite(least));
+}
+
+/**
+ * Ends of the colour bar of a channel; NaN if it has no finite value on any side.
+ * @param {MapsScene} scene @param {number} channel @returns {[number, number]}
+ */
+export function drawnRange({ maps, question, otherMaps, otherQuestion, ranges }, channel) {
+  const other = otherMaps && otherQuestion && anyFinite(otherMaps, otherQuestion.role, channel);
+  const finite = other || anyFinite(maps, question.role, channel) || ranges.hi[channel] !== 0;
+  return finite ? [ranges.lo[channel], ranges.hi[channel]] : [NaN, NaN];
+}
+
+/**
  * Range of the values in a tile, in words; of a difference, its largest magnitude.
  * @param {MapsScene} scene @param {Part} part @param {number} channel
  */
@@ -23,6 +44,9 @@ export function rangeText(scene, part, channel) {
     return scene.difference ? `Δ ±${short(scene.difference.peak[channel], 2)}` : "";
   }
   const side = part === "b" ? scene.b : scene.a;
+  const [maps, question] =
+    part === "b" ? [scene.otherMaps, scene.otherQuestion] : [scene.maps, scene.question];
+  if (maps && question && !anyFinite(maps, question.role, channel)) return "no finite value";
   return side ? `${short(side.lo[channel], 2)}…${short(side.hi[channel], 2)}` : "";
 }
 

@@ -1,6 +1,7 @@
 // @ts-check
 /** The one or two sides of the view: run, layer, step, sample and role of each. */
 
+import { cutMiddle } from "../draw/name_text.js";
 import { stepText } from "../draw/number_text.js";
 import { indexOf } from "./steps.js";
 
@@ -154,7 +155,7 @@ export const ROLE_NAMES = Object.freeze(
  * @param {Question} side @param {Comparison} kind
  */
 export function sideName(side, kind) {
-  if (kind === "run") return `${side.run || "."} · step ${stepText(side.step)}`;
+  if (kind === "run") return `${cutMiddle(side.run || ".")} · step ${stepText(side.step)}`;
   if (kind === "sample") return `sample ${side.sample}`;
   if (kind === "role") return ROLE_NAMES[side.role] ?? side.role;
   return `step ${stepText(side.step)}`;
@@ -162,7 +163,7 @@ export function sideName(side, kind) {
 
 /** Where a picture stems from: run, step, sample and role. @param {Question} side */
 export function origin({ run, step, sample, role }) {
-  const parts = [run || ".", `step ${stepText(step)}`];
+  const parts = [cutMiddle(run || "."), `step ${stepText(step)}`];
   if (role !== "kernels") parts.push(`sample ${sample}`);
   if (role !== "feature_maps") parts.push(ROLE_NAMES[role] ?? role);
   return parts.join(" · ");

@@ -8,23 +8,23 @@ import { CHOICES, TILES } from "./state.js";
 
 /** @type {readonly (readonly [string, string])[]} */
 export const KEYS = Object.freeze([
-  ["← →", "step before, step after"],
+  ["← →", "previous step, next step"],
   ["Home End", "first step, newest step"],
   ["Space", "play or pause"],
-  ["↑ ↓", "layer before, layer after; in the grid: a row of channels"],
-  ["[ ]", "channel before, channel after"],
+  ["↑ ↓", "previous layer, next layer; in the grid: one row of channels up, down"],
+  ["[ ]", "previous channel, next channel"],
   ["Esc", "close what is open"],
   ["/", "filter layers"],
   ["f", "fold or open the group of the layer"],
-  ["c", "next colours"],
+  ["c", "next palette"],
   ["s", "scale per channel or per layer"],
   ["l", "lock the scale over steps"],
   ["r", "maps, inputs, gradients, kernels"],
-  ["d", "compare with another step, or not"],
-  ["o", "lay the channel over the input"],
-  ["+ − 0", "larger, smaller tiles, as the window suggests"],
+  ["d", "compare with another step, on or off"],
+  ["o", "lay the channel over the input image"],
+  ["+ − 0", "larger tiles, smaller tiles, tiles that fit the window"],
   ["p", "save the view as PNG"],
-  ["?", "this help"],
+  ["?", "open or close this help"],
 ]);
 
 /**

@@ -33,5 +33,7 @@ export function channelChange({ arrays, header }, role, channel) {
   const values = arrays[`${name}.change`]?.values ?? [];
   const of = name === "weights" ? "weights" : "maps";
   const whose = of === "weights" && values.length === 1 ? "the layer's weights" : `the ${of}`;
-  return `${amount(of, values[values.length === 1 ? 0 : channel])} of ${whose} since step ${since}`;
+  const change = values[values.length === 1 ? 0 : channel];
+  const comma = Number.isNaN(change) ? "," : "";
+  return `${amount(of, change)}${comma} of ${whose} since step ${since}`;
 }

@@ -58,6 +58,11 @@ export const GLOSSARY = Object.freeze({
   constant: ["constant", "The channel has the same value at every position of its map."],
   range: ["range", "The smallest and the largest value."],
   std: ["std", "The standard deviation of the channel's values over the whole batch."],
+  norm: [
+    "gradient norm",
+    "The 2-norm of the gradient of the loss with respect to a parameter of the layer.",
+  ],
+  histogram: ["histogram", "How often each value occurs, per step: the brighter, the more often."],
   batch: ["whole batch", "Measured over all images of the batch and all positions of the map."],
   block: [
     "block",

@@ -5,6 +5,7 @@ import { sideName } from "../state/compare.js";
 import { button, h, say, show } from "./dom.js";
 import { short, whole } from "../draw/number_text.js";
 import { drawBand, drawLine, drawNonfinite, drawNow, frame, pickSteps } from "../draw/plot.js";
+import { drawnRange } from "../draw/captions.js";
 import { flags } from "../draw/scene.js";
 import { column, extent } from "../draw/chart_series.js";
 import { theme } from "../draw/theme.js";
@@ -85,11 +86,11 @@ export function createChannel(app) {
         { class: "row" },
         button({
           icon: "previous",
-          label: "Channel before",
+          label: "Previous channel",
           key: "[",
           press: () => app.moveChannel(-1),
         }),
-        button({ icon: "next", label: "Channel after", key: "]", press: () => app.moveChannel(1) }),
+        button({ icon: "next", label: "Next channel", key: "]", press: () => app.moveChannel(1) }),
         button({
           icon: "close",
           label: "Close the channel",
@@ -123,12 +124,8 @@ export function createChannel(app) {
     const width = element.clientWidth - 24;
     for (const each of pictures) each.draw(model, scene, channel, width);
     profile.draw(scene, channel, width);
-    bar.draw(
-      scene.ranges.lo[channel],
-      scene.ranges.hi[channel],
-      state.colours,
-      drawnOf(scene, state),
-    );
+    const [lo, hi] = drawnRange(scene, channel);
+    bar.draw(lo, hi, state.colours, drawnOf(scene, state));
     show(overlay, model.hasInput && !scene.rows); // a sequence cannot be laid over an image
     over.setAttribute("aria-pressed", String(state.overlay > 0));
     show(opacity, state.overlay > 0);
@@ -200,13 +197,15 @@ function numbersTable(table, scene, channel, kind) {
   }
   const rows = [];
   if (sides.length === 1) {
-    rows.push(h("tr", {}, h("td"), h("th", { scope: "col", text: "whole batch" })));
+    rows.push(
+      h("tr", {}, h("td"), explain(h("th", { scope: "col", text: "whole batch" }), "batch")),
+    );
   } else {
     rows.push(
       h(
         "tr",
         {},
-        h("td", { text: "whole batch" }),
+        explain(h("td", { text: "whole batch" }), "batch"),
         ...sides.map((side) => h("th", { scope: "col", text: sideName(side.question, kind) })),
       ),
     );
@@ -222,7 +221,9 @@ function numbersTable(table, scene, channel, kind) {
       h(
         "tr",
         {},
-        h("th", { scope: "row", text }),
+        stat === "std"
+          ? explain(h("th", { scope: "row", text }), "std")
+          : h("th", { scope: "row", text }),
         ...cells.map((value) => h("td", { text: count ? whole(value || 0) : short(value, 4) })),
       ),
     );
@@ -246,13 +247,13 @@ function numbersTable(table, scene, channel, kind) {
     h(
       "tr",
       {},
-      h("th", { scope: "row", text: "Change" }),
+      explain(h("th", { scope: "row", text: "Change" }), "change"),
       ...changes.map((text) => h("td", { text })),
     ),
     h(
       "tr",
       {},
-      h("th", { scope: "row", text: "State" }),
+      explain(h("th", { scope: "row", text: "State" }), "nonfinite large dead constant"),
       ...states.map((text) => h("td", { text })),
     ),
   );

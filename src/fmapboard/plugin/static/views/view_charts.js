@@ -70,8 +70,11 @@ export function createCharts(app) {
   const histogram = chart("Histogram over steps", app, which.element);
   const norm = chart("Gradient norm", app);
   const share = chart("Faulty channels", app);
+  explain(histogram.heading, "histogram");
+  explain(norm.heading, "norm");
   explain(share.heading, "dead constant nonfinite");
   const range = chart("Range of the layer", app);
+  explain(range.heading, "range batch");
   const nothing = h("p", {
     class: "note",
     text: "No histograms or norms of this layer were logged.",

@@ -81,6 +81,8 @@ export function createHead(app) {
     const { state, layer, scene } = model;
     say(name, layer ? (layer.name ? `${layer.name} · ${layer.label}` : layer.label) : "");
     say(facts, layer ? described(layer, scene, model.steps[indexOf(model.steps, state.step)]) : "");
+    if (scene?.kind === "maps" && scene.picture.block > 1) explain(facts, "block");
+    else facts.removeAttribute("title");
     roles.draw(state.role, (id) => id === state.role || Boolean(layer?.roles.includes(id)));
     show(roles.element, (layer?.roles.length ?? 0) > 1);
     const ofMaps = state.role !== "kernels"; // kernel pictures are drawn as stored

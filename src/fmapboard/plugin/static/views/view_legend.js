@@ -4,7 +4,7 @@
 import { sideName } from "../state/compare.js";
 import { h, say, show } from "./dom.js";
 import { barLabels } from "../draw/bar_labels.js";
-import { marksIn } from "../draw/captions.js";
+import { drawnRange, marksIn } from "../draw/captions.js";
 import { short } from "../draw/number_text.js";
 import { FAULT_COLOURS, LEGEND, MARK_COLOURS, css, ramp } from "../draw/palettes.js";
 import { theme } from "../draw/theme.js";
@@ -62,7 +62,8 @@ export function createBar() {
         return label;
       }),
     );
-    element.setAttribute("aria-label", `${text}: ${short(lo)} to ${short(hi)}`);
+    const range = Number.isNaN(lo) ? "no finite value" : `${short(lo)} to ${short(hi)}`;
+    element.setAttribute("aria-label", `${text}: ${range}`);
   }
   return { element, draw };
 }
@@ -122,7 +123,8 @@ export function createLegend() {
     const c = hovered ?? state.channel ?? maps.order[0] ?? 0;
     const whose = maps.wholeLayer ? "whole layer" : `channel ${c}`;
     const where = `${whose}, ${drawnOf(maps, state)}`;
-    main.draw(maps.ranges.lo[c], maps.ranges.hi[c], state.colours, where);
+    const [lo, hi] = drawnRange(maps, c);
+    main.draw(lo, hi, state.colours, where);
     if (maps.difference && maps.otherQuestion) {
       const pair = `${sideName(maps.question, state.compare)} − ${sideName(maps.otherQuestion, state.compare)}`;
       between.draw(
