@@ -2,22 +2,20 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
-  firstOther,
   layerText,
   mainSide,
-  otherSide,
+  matchText,
   partners,
+  placed,
   sideName,
-  swapped,
-  whyNoOther,
 } from "../../src/fmapboard/plugin/static/state/compare.js";
+import { SAME } from "../../src/fmapboard/plugin/static/state/columns.js";
 import { next, nextTile } from "../../src/fmapboard/plugin/static/state/keys.js";
 import { CHOICES, START } from "../../src/fmapboard/plugin/static/state/state.js";
 import { LAYER as PLAIN } from "./fixtures.mjs";
 
 /** @typedef {import("../../src/fmapboard/plugin/static/data/answers.js").Layer} Layer */
-/** @typedef {import("../../src/fmapboard/plugin/static/state/state.js").Comparison} Comparison */
-/** @typedef {import("../../src/fmapboard/plugin/static/state/state.js").State} State */
+/** @typedef {import("../../src/fmapboard/plugin/static/state/columns.js").Column} Column */
 
 /** @type {Layer} */
 const LAYER = {
@@ -28,8 +26,6 @@ const LAYER = {
   wall_times: [1, 2, 3],
   steps_written: 3,
 };
-/** @type {Comparison[]} */
-const KINDS = ["step", "run", "sample", "role"];
 const STATE = { ...START, run: "a", layer: "fmapboard/conv" };
 
 test("the main side is a kept step with its wall time", () => {
@@ -45,51 +41,67 @@ test("the main side is a kept step with its wall time", () => {
   assert.equal(mainSide(STATE, undefined), null);
 });
 
-test("each kind of comparison changes only its own field", () => {
-  const other = (/** @type {Partial<State>} */ more) =>
-    otherSide({ ...STATE, step: 20, ...more }, LAYER, (run) =>
-      run === "b" ? [{ ...LAYER, steps: [5], wall_times: [9] }] : undefined,
-    );
-  assert.equal(other({}), null);
-  assert.equal(other({ compare: "step", other: "0" })?.step, 0);
-  assert.deepEqual(
-    [other({ compare: "run", other: "b" })?.run, other({ compare: "run", other: "b" })?.step],
-    ["b", 5],
-  );
-  assert.equal(other({ compare: "run", other: "gone" }), null);
-  assert.equal(other({ compare: "sample", other: "1" })?.sample, 1);
-  assert.deepEqual(
-    [
-      other({ compare: "role", other: "inputs" })?.role,
-      other({ compare: "role", other: "inputs" })?.step,
-    ],
-    ["inputs", 20],
-  );
+/** @param {Partial<Column>} column @param {Record<string, Layer[]|undefined>} runs */
+function place(column, runs = {}) {
+  const layersOf = (/** @type {string} */ run) => (run === "a" ? [LAYER] : runs[run]);
+  return placed({ ...SAME, ...column }, { ...STATE, step: 20 }, LAYER, layersOf);
+}
+
+test("a column has its own run, step, sample or role, and the main column's for the rest", () => {
+  assert.equal(place({ step: 0 }).question?.step, 0);
+  const b = place({ run: "b" }, { b: [{ ...LAYER, steps: [5], wall_times: [9] }] });
+  assert.deepEqual([b.question?.run, b.question?.step, b.question?.ts], ["b", 5, 9]);
+  assert.equal(place({ sample: 1 }).question?.sample, 1);
+  const inputs = place({ role: "inputs" }).question;
+  assert.deepEqual([inputs?.role, inputs?.step], ["inputs", 20]);
 });
 
-test("a comparison starts with an existing, different value", () => {
-  const first = (/** @type {Comparison} */ kind) =>
-    firstOther(kind, { ...STATE, step: 0 }, LAYER, ["a", "b"]);
-  assert.deepEqual(KINDS.map(first), ["10", "b", "1", "inputs"]);
-  assert.equal(firstOther("run", STATE, LAYER, ["a"]), null);
-  assert.equal(firstOther("sample", STATE, { ...LAYER, samples: 1 }, []), null);
-});
-
-test("sides are named by what they differ in", () => {
-  const side = { run: "a", key: "k", step: 5, ts: 0, role: "inputs", sample: 1 };
-  assert.deepEqual(
-    KINDS.map((kind) => sideName(side, kind)),
-    ["step 5", "a · step 5", "sample 1", "Inputs"],
-  );
+test("a column that follows the slider is at the main column's newest step, not at its own", () => {
+  const longer = { ...LAYER, steps: [0, 10, 20, 30], wall_times: [1, 2, 3, 4] };
+  const layersOf = (/** @type {string} */ run) => (run === "a" ? [LAYER] : [longer]);
+  const { question } = placed({ ...SAME, run: "b" }, STATE, LAYER, layersOf);
+  assert.equal(question?.step, 20);
 });
 
 test("a missing counterpart is said, and one that is being loaded is not", () => {
-  const state = { ...STATE, compare: /** @type {const} */ ("run"), other: "b" };
-  const why = (/** @type {Layer[]|undefined} */ layers) => whyNoOther(state, LAYER, () => layers);
+  const why = (/** @type {Layer[]|undefined} */ layers) => place({ run: "b" }, { b: layers }).why;
   assert.equal(why(undefined), "");
   assert.equal(why([LAYER]), "");
-  assert.equal(why([{ ...LAYER, key: "fmapboard/other" }]), "no layer conv in run b");
+  assert.equal(
+    why([{ ...LAYER, key: "fmapboard/x", label: "x", channels: 3 }]),
+    "no layer conv in run b",
+  );
+  assert.equal(why([{ ...LAYER, steps: [], wall_times: [] }]), "no kept step of conv in run b");
+  const gone = placed(
+    { ...SAME, run: "b" },
+    STATE,
+    LAYER,
+    () => undefined,
+    () => "no run b",
+  );
+  assert.equal(gone.why, "no run b");
   assert.equal(layerText("gan.fmapboard/conv1"), "gan · conv1");
+});
+
+test("a layer that was matched by position says so", () => {
+  const { match, question } = place(
+    { run: "b" },
+    { b: [{ ...LAYER, key: "fmapboard/new", label: "new" }] },
+  );
+  assert.equal(question?.key, "fmapboard/new");
+  assert.equal(match && matchText(match), "matched by position: new");
+});
+
+test("columns are named by what they differ in", () => {
+  const side = { run: "a", key: "k", step: 5, ts: 0, role: "inputs", sample: 1 };
+  const name = (/** @type {Partial<typeof side>} */ other) =>
+    sideName(side, [side, { ...side, ...other }, null]);
+  assert.equal(name({ step: 6 }), "step 5");
+  assert.equal(name({ run: "b" }), "a · step 5");
+  assert.equal(name({ sample: 0 }), "sample 1");
+  assert.equal(name({ role: "feature_maps" }), "Inputs");
+  assert.equal(name({ run: "b", sample: 0 }), "a · step 5 · sample 1");
+  assert.equal(name({}), "step 5");
 });
 
 test("the likeliest run to compare with has as many layers and started next to it", () => {
@@ -101,12 +113,6 @@ test("the likeliest run to compare with has as many layers and started next to i
   const runs = [of("a", 3, 99), of("b", 20, 10), of("c", 20, 100), of("d", 20, 80)];
   assert.deepEqual(partners("c", runs), ["d", "b", "a"]);
   assert.deepEqual(partners("unknown", runs.slice(0, 1)), ["a"]);
-});
-
-test("the two sides are swapped when the main side becomes the other one", () => {
-  const before = { ...STATE, compare: /** @type {const} */ ("sample"), other: "1" };
-  assert.equal(swapped({ ...before, sample: 1 }, before), "0");
-  assert.equal(swapped({ ...before, sample: 2 }, before), "1");
 });
 
 test("keys cycle through the choices and step through the sizes", () => {

@@ -60,9 +60,8 @@ function scene(picture) {
   const made = buildScene({
     state: { ...START },
     question,
-    otherQuestion: null,
     maps,
-    otherMaps: null,
+    others: [],
     history: null,
     sortMaps: null,
   });

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from urllib.parse import quote
 
 import pytest
 import torch
@@ -121,17 +122,27 @@ def test_two_sides_are_compared_channel_by_channel(
     person = visit(address, run="good", layer="fmapboard/block.0", step=20, channel=2)
     alone = person.canvas(".grid canvas")
     person.see("select[aria-label='Compare with']").select_option(kind)
-    person.see(f"select[aria-label='Compare with which {kind}']").select_option(other)
+    person.see("button[aria-label='Change column B']").click()
+    if kind == "run":
+        person.see("button[aria-label^='Run of column B']").click()
+        person.page.keyboard.type(other)
+        person.page.keyboard.press("Enter")
+    else:
+        label = {"step": "Step of", "sample": "Sample of", "role": "What"}[kind]
+        person.see(f"select[aria-label^='{label} column B']").select_option(other)
+    person.page.keyboard.press("Escape")
     person.see("button:text-is('Both')").click()
     person.settle()
     person.wait("document.querySelectorAll('.channel figure:not([hidden])').length === 3")
     assert person.canvas(".grid canvas") != alone
     named = {"step": "step 0", "run": "bad · step 20", "sample": "sample 1", "role": "Gradients"}
     sides = person.see(".numbers tr").first.locator("th[scope=col]").all_text_contents()
-    assert sides == (["whole batch"] if kind == "sample" else [sides[0], named[kind]])
+    expected = f"B: {named[kind]}"
+    assert sides == (["whole batch"] if kind == "sample" else [sides[0], expected])
     titles = person.see("figcaption:visible > span:first-child").all_text_contents()
-    assert titles[1] == named[kind]
-    assert f"p.feature_maps.compare={kind}" in person.page.url
+    assert titles[1] == expected
+    text = {"step": "@0", "run": "bad@", "sample": "@:1", "role": "@::gradients_of_maps"}[kind]
+    assert person.page.url.split("p.feature_maps.compare=")[1].split("&")[0] == quote(text, "")
 
 
 def test_inputs_gradients_and_kernels_can_replace_the_maps(

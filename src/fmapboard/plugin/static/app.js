@@ -1,7 +1,8 @@
 // @ts-check
 /** The application: draws the tab after each change of the state and each answer. */
 
-import { firstOther, mainSide, partners, swapped } from "./state/compare.js";
+import { MOST, newColumn, swapped } from "./state/columns.js";
+import { mainSide, partners } from "./state/compare.js";
 import * as host from "./host.js";
 import { followFont } from "./host_font.js";
 import { installKeys } from "./state/keys.js";
@@ -78,7 +79,7 @@ export class App {
       this.steppedAt = performance.now();
       window.setTimeout(() => this.redraw(), CALM_MS + 10);
     }
-    this.state.other = swapped(this.state, before);
+    this.state.columns = swapped(this.state, before);
     this.redraw();
   }
 
@@ -145,8 +146,10 @@ export class App {
     if (!layer || !scene || stale || host.hidden() || this.source.store.pending.size) return;
     const at = indexOf(layer.steps, state.step);
     for (const i of neighbours(layer.steps.length, at, this.direction, REACH)) {
-      const question = mainSide({ ...state, step: layer.steps[i] }, layer);
-      if (question && !this.source.knows(question)) {
+      const there = { ...state, step: layer.steps[i] };
+      const others = this.scenes.placed(there, layer).map((each) => each.question);
+      for (const question of [mainSide(there, layer), ...others]) {
+        if (!question || this.source.knows(question)) continue;
         this.source.maps(question, true);
         return; // its answer calls prefetch() again
       }
@@ -196,11 +199,16 @@ export class App {
     if (this.model) this.page.legend.draw(this.model, channel);
   }
 
-  /** @param {import("./state/state.js").Comparison} kind */
+  /** Adds a column, or removes all. @param {import("./state/columns.js").Kind|"off"} kind */
   compare(kind) {
+    if (kind === "off") {
+      this.update({ columns: [], rank: 0 });
+      return;
+    }
+    const { columns } = this.state;
     const runs = partners(this.state.run, this.model?.runs ?? []);
-    const other = firstOther(kind, this.state, this.model?.layer, runs);
-    this.update(other === null ? { compare: "off", other: "" } : { compare: kind, other });
+    const column = newColumn(kind, this.state, this.model?.layer, runs);
+    if (column && columns.length < MOST) this.update({ columns: [...columns, column] });
   }
 
   /** @param {number} by number of channels */

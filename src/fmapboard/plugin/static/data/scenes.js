@@ -2,14 +2,25 @@
 /** Builds the scene of the state from the answers that have arrived, and keeps the last one. */
 
 import { buildScene } from "../draw/scene.js";
-import { mainSide, otherSide } from "../state/compare.js";
+import { mainSide, placed } from "../state/compare.js";
 import { indexOf } from "../state/steps.js";
 
 /** @typedef {import("../draw/scene.js").History} History */
 /** @typedef {import("../draw/scene.js").Scene} Scene */
+/** @typedef {import("../state/compare.js").Placed} Placed */
 /** @typedef {import("../state/compare.js").Question} Question */
 /** @typedef {import("../state/state.js").State} State */
 /** @typedef {import("./answers.js").Layer} Layer */
+
+/**
+ * @typedef {object} Shown
+ * @property {Scene|null} scene
+ * @property {boolean} stale the scene is the previous one
+ * @property {Error|null} error why nothing is shown
+ * @property {Error|null} lost that, or why a column is not shown
+ * @property {Placed[]} columns what the columns of the state show
+ * @property {Placed[]} drawn what the columns of the scene show
+ */
 
 /** How many kept steps are searched for kernels; the first logged step always has them. */
 const KERNELS_WITHIN = 12;
@@ -21,6 +32,8 @@ export class Scenes {
     /** @type {Scene|null} */
     this.scene = null;
     this.sceneKey = "";
+    /** What the scene's columns show. @type {Placed[]} */
+    this.columns = [];
   }
 
   /**
@@ -40,26 +53,51 @@ export class Scenes {
   }
 
   /**
+   * What the columns beside the main one show; none while kernels are drawn.
+   * @param {State} state @param {Layer|undefined} layer @returns {Placed[]}
+   */
+  placed(state, layer) {
+    if (state.role === "kernels") return [];
+    const { source } = this;
+    const layersOf = (/** @type {string} */ run) => source.layers(run).value?.layers;
+    const runs = source.runs().value?.runs;
+    const whyNone = (/** @type {string} */ run) => {
+      if (runs && !runs.some((each) => each.run === run)) return `no run ${run || "."}`;
+      const { value, error } = source.layers(run);
+      return value ? "" : (error?.message ?? "");
+    };
+    return state.columns.map((column) => placed(column, state, layer, layersOf, whyNone));
+  }
+
+  /**
    * The requested scene, or the previous one while the requested one is being loaded.
    * @param {State} state @param {Layer|undefined} layer @param {History|null} history
-   * @returns {{scene: Scene|null, stale: boolean, error: Error|null}}
+   * @returns {Shown}
    */
   show(state, layer, history) {
     const question = state.role === "kernels" ? this.kernels(state, layer) : mainSide(state, layer);
-    const other = otherSide(state, layer, (run) => this.source.layers(run).value?.layers);
+    const columns = this.placed(state, layer);
     const entry = question && this.source.maps(question);
-    const otherEntry = other && this.source.maps(other);
+    const entries = columns.map(({ question: asked }) => asked && this.source.maps(asked));
+    const others = columns.map(({ question: asked, why }, i) => ({
+      question: asked,
+      maps: entries[i]?.value ?? null,
+      why: why || (entries[i]?.error?.message ?? ""),
+    }));
     const sortQuestion = mainSide({ ...state, step: state.sort_step ?? state.step }, layer);
     const needsSort = state.sort === "strength" || state.sort === "similarity";
     const sortEntry = needsSort && sortQuestion ? this.source.maps(sortQuestion) : null;
-    const error = entry?.error ?? otherEntry?.error ?? null;
-    if (!question || error) return { scene: null, stale: false, error };
-    if (!entry?.value || (otherEntry && !otherEntry.value)) {
-      return { scene: this.scene, stale: true, error };
+    const error = entry?.error ?? null;
+    const lost = error ?? entries.find((each) => each?.error)?.error ?? null;
+    const more = { error, lost, columns };
+    if (!question || error) return { ...more, scene: null, stale: false, drawn: [] };
+    if (!entry?.value || others.some(({ maps, why }) => !maps && !why)) {
+      return { ...more, scene: this.scene, stale: true, drawn: this.columns };
     }
+    this.columns = columns;
     const key = JSON.stringify([
       question,
-      other,
+      others.map((each) => [each.question, each.why, Boolean(each.maps)]),
       state.scale,
       state.locked,
       state.colours === "signed",
@@ -74,13 +112,12 @@ export class Scenes {
       this.scene = buildScene({
         state,
         question,
-        otherQuestion: other,
         maps: entry.value,
-        otherMaps: otherEntry?.value ?? null,
+        others,
         history,
         sortMaps: sortEntry?.value ?? null,
       });
     }
-    return { scene: this.scene, stale: false, error: null };
+    return { ...more, scene: this.scene, stale: false, drawn: columns };
   }
 }

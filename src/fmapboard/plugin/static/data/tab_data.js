@@ -36,6 +36,8 @@ import { indexOf } from "../state/steps.js";
  * @property {Scene|null} scene
  * @property {boolean} stale the scene is the previous one; the requested one is being loaded
  * @property {import("../state/sides.js").Sides|null} sides null if the headline says it all
+ * @property {import("../state/compare.js").Placed[]} columns what the state's further columns show
+ * @property {import("../state/series.js").Series[]} series whose curves are drawn
  * @property {History|null} history
  * @property {TimelineAnswer|null} timeline
  * @property {NumbersAnswer|null} numbers

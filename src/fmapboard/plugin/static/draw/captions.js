@@ -3,12 +3,13 @@
 
 import { short } from "./number_text.js";
 import { flags, loudest } from "./scene.js";
+import { columnOf, isDifference, partName } from "./scene_columns.js";
 import { corner } from "./tile_layout.js";
 
 /** @typedef {import("./grid_paint.js").Look} Look */
 /** @typedef {import("./grid_paint.js").Where} Where */
 /** @typedef {import("./scene.js").MapsScene} MapsScene */
-/** @typedef {import("./scene.js").Part} Part */
+/** @typedef {import("./scene_columns.js").Part} Part */
 /** @typedef {import("./tile_layout.js").Layout} Layout */
 
 /** Narrower tiles, in CSS px, have no range below them. */
@@ -26,12 +27,15 @@ function anyFinite(maps, role, channel) {
 }
 
 /**
- * Ends of the colour bar of a channel; NaN if it has no finite value on any side.
+ * Ends of the colour bar of a channel; NaN if it has no finite value in any column.
  * @param {MapsScene} scene @param {number} channel @returns {[number, number]}
  */
-export function drawnRange({ maps, question, otherMaps, otherQuestion, ranges }, channel) {
-  const other = otherMaps && otherQuestion && anyFinite(otherMaps, otherQuestion.role, channel);
-  const finite = other || anyFinite(maps, question.role, channel) || ranges.hi[channel] !== 0;
+export function drawnRange({ columns, ranges }, channel) {
+  const finite =
+    ranges.hi[channel] !== 0 ||
+    columns.some(
+      ({ maps, question }) => maps && question && anyFinite(maps, question.role, channel),
+    );
   return finite ? [ranges.lo[channel], ranges.hi[channel]] : [NaN, NaN];
 }
 
@@ -40,12 +44,8 @@ export function drawnRange({ maps, question, otherMaps, otherQuestion, ranges },
  * @param {MapsScene} scene @param {Part} part @param {number} channel
  */
 export function rangeText(scene, part, channel) {
-  if (part === "difference") {
-    return scene.difference ? `Δ ±${short(scene.difference.peak[channel], 2)}` : "";
-  }
-  const side = part === "b" ? scene.b : scene.a;
-  const [maps, question] =
-    part === "b" ? [scene.otherMaps, scene.otherQuestion] : [scene.maps, scene.question];
+  const { side, difference, maps, question } = columnOf(scene, part);
+  if (isDifference(part)) return difference ? `Δ ±${short(difference.peak[channel], 2)}` : "";
   if (maps && question && !anyFinite(maps, question.role, channel)) return "no finite value";
   return side ? `${short(side.lo[channel], 2)}…${short(side.hi[channel], 2)}` : "";
 }
@@ -55,10 +55,9 @@ export function rangeText(scene, part, channel) {
  * @param {MapsScene} scene @param {Part} part @param {number} channel
  */
 export function faultOf(scene, part, channel) {
-  if (part === "difference") return null;
-  const [maps, question] =
-    part === "b" ? [scene.otherMaps, scene.otherQuestion] : [scene.maps, scene.question];
-  return maps && question ? loudest(flags(maps, question.role, channel)) : null;
+  if (isDifference(part)) return null;
+  const { maps, question, side } = columnOf(scene, part);
+  return maps && question && side ? loudest(flags(maps, question.role, channel)) : null;
 }
 
 /** Names of the marks of each scene. @type {WeakMap<MapsScene, Set<string>>} */
@@ -70,13 +69,8 @@ export function marksIn(scene) {
   if (held) return held;
   /** @type {Set<string>} */
   const found = new Set();
-  const between = scene.parts.includes("difference");
-  const sides = [
-    { maps: scene.maps, question: scene.question, shown: between || scene.parts.includes("a") },
-    { maps: scene.otherMaps, question: scene.otherQuestion, shown: Boolean(scene.b) },
-  ];
-  for (const { maps, question, shown } of sides) {
-    if (!maps || !question || !shown) continue;
+  for (const { maps, question, side } of scene.columns) {
+    if (!maps || !question || !side) continue;
     for (const channel of scene.order) {
       const of = flags(maps, question.role, channel);
       if (of.nan) found.add("NaN");
@@ -92,7 +86,8 @@ export function marksIn(scene) {
 }
 
 /**
- * The channel's number; per tile its fault or (if there is space) its range; frames.
+ * The channel's number; per tile the letters of its columns if there are several, and its fault or
+ * (if there is space) its range; frames.
  * @param {CanvasRenderingContext2D} context @param {MapsScene} scene @param {Layout} of
  * @param {number} cell @param {Where} where @param {Look} look
  */
@@ -111,8 +106,9 @@ export function caption(context, scene, of, cell, where, look) {
   const taken = context.measureText(name).width + 5;
   scene.parts.forEach((part, p) => {
     const start = corner(of, cell, p).left;
-    const used = p === 0 ? taken : 4;
     const end = scene.parts.length === 1 ? left + wide : start + of.tileWidth;
+    const first = p === 0 ? taken : 4;
+    const used = first + letter(context, scene, part, start + first, base, end, look);
     const fault = faultOf(scene, part, channel);
     if (fault) {
       badge(context, fault, start + used, base, end - start - used, look);
@@ -123,6 +119,23 @@ export function caption(context, scene, of, cell, where, look) {
   });
   if (channel === where.hovered) frame(context, left, y, wide, of.tileHeight, look.muted, 1);
   if (channel === where.selected) frame(context, left, y, wide, of.tileHeight, look.accent, 2);
+}
+
+/**
+ * Writes which column a tile is of, if there are several and there is space.
+ * @param {CanvasRenderingContext2D} context @param {MapsScene} scene @param {Part} part
+ * @param {number} left @param {number} top @param {number} end CSS px @param {Look} look
+ * @returns {number} its width, CSS px
+ */
+function letter(context, scene, part, left, top, end, look) {
+  if (scene.columns.length < 2) return 0;
+  const text = partName(part);
+  const width = context.measureText(text).width + 5;
+  if (left + width > end) return 0;
+  context.textAlign = "left";
+  context.fillStyle = look.muted;
+  context.fillText(text, left, top);
+  return width;
 }
 
 /**

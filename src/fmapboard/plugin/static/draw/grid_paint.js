@@ -1,13 +1,14 @@
 // @ts-check
 /** Paints the visible tiles of a scene, for the screen and for saved files. */
 
+import { columnOf, isDifference } from "./scene_columns.js";
 import { corner, visible } from "./tile_layout.js";
 import { caption } from "./captions.js";
 import { rowNames } from "./row_names.js";
-import { hatch, lay, tilePixels } from "./paint.js";
+import { hatch, lay, stretched, tilePixels } from "./paint.js";
 
 /** @typedef {import("./scene.js").MapsScene} MapsScene */
-/** @typedef {import("./scene.js").Part} Part */
+/** @typedef {import("./scene_columns.js").Part} Part */
 /** @typedef {import("./tile_layout.js").Layout} Layout */
 
 /** Distance of the hatch lines over a constant or dead row, in map px. */
@@ -53,6 +54,7 @@ export function paintGrid(context, scene, of, where, look) {
   for (let cell = first; cell < last; cell += 1) {
     scene.parts.forEach((part, p) => {
       const { left, top } = corner(of, cell, p);
+      if (!isDrawn(scene, part)) return;
       const pixels = pixelsOf(scene, part, scene.order[cell], look.palette);
       lay(
         out,
@@ -69,24 +71,55 @@ export function paintGrid(context, scene, of, where, look) {
   }
   context.putImageData(image, 0, 0);
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  const absent = scene.parts.flatMap((part, p) => (isDrawn(scene, part) ? [] : [p]));
+  for (let cell = first; cell < last; cell += 1) {
+    for (const p of absent) cross(context, of, cell, p, where, look);
+  }
   if (of.rows) rowNames(context, scene, of, [first, last], where, look);
   else {
     for (let cell = first; cell < last; cell += 1) caption(context, scene, of, cell, where, look);
   }
 }
 
+/** False for a tile that its column has no picture for. @param {MapsScene} scene @param {Part} part */
+export function isDrawn(scene, part) {
+  const { side, difference } = columnOf(scene, part);
+  return Boolean(isDifference(part) ? difference : side);
+}
+
 /**
- * Pixels of a tile; a dead or constant one is hatched.
+ * An empty, crossed out tile.
+ * @param {CanvasRenderingContext2D} context @param {Layout} of @param {number} cell
+ * @param {number} part @param {Where} where @param {Look} look
+ */
+function cross(context, of, cell, part, where, look) {
+  const { left, top } = corner(of, cell, part);
+  const [x, y] = [left - (where.left ?? 0), top - where.top];
+  context.strokeStyle = look.muted;
+  context.lineWidth = 1;
+  context.strokeRect(x + 0.5, y + 0.5, of.tileWidth - 1, of.tileHeight - 1);
+  context.beginPath();
+  context.moveTo(x, y);
+  context.lineTo(x + of.tileWidth, y + of.tileHeight);
+  context.moveTo(x + of.tileWidth, y);
+  context.lineTo(x, y + of.tileHeight);
+  context.stroke();
+}
+
+/**
+ * Pixels of a tile; a dead or constant one is hatched. A map of another size than the main column's
+ * is stretched to it.
  * @param {MapsScene} scene @param {Part} part @param {number} channel @param {string} palette
  */
 export function pixelsOf(scene, part, channel, palette) {
   const pixels = tilePixels(scene, part, channel, palette);
-  const side = part === "b" ? scene.b : scene.a;
-  const width = side ? side.planes.width : 1;
-  if (part !== "difference" && side?.planes.marks && wholly(side.planes, channel)) {
-    hatch(pixels, width, side.planes.height === 1 ? ROW_HATCH : Math.max(3, Math.round(width / 8)));
+  const planes = columnOf(scene, part).side?.planes ?? scene.a.planes;
+  if (!isDifference(part) && planes.marks && wholly(planes, channel)) {
+    const spacing = planes.height === 1 ? ROW_HATCH : Math.max(3, Math.round(planes.width / 8));
+    hatch(pixels, planes.width, spacing);
   }
-  return { pixels, width };
+  const { height, width } = scene.a.planes;
+  return { pixels: stretched(pixels, planes, height, width), width };
 }
 
 /**

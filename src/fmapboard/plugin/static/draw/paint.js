@@ -2,6 +2,7 @@
 /** Turns levels, marks and differences into pixels, without any interpolation. */
 
 import { MARK_TABLE, table } from "./palettes.js";
+import { columnOf, differenceOf } from "./scene_columns.js";
 import { levelColours, place } from "./value_scale.js";
 
 /** @typedef {import("./scene.js").MapsScene} MapsScene */
@@ -22,14 +23,13 @@ const lookup = new Uint32Array(256);
 
 /**
  * Colours of one tile, one per map pixel, packed: u32 [h * w].
- * @param {MapsScene} scene @param {import("./scene.js").Part} part @param {number} channel
- * @param {string} palette @returns {Uint32Array}
+ * @param {MapsScene} scene @param {import("./scene_columns.js").Part} part
+ * @param {number} channel @param {string} palette @returns {Uint32Array}
  */
 export function tilePixels(scene, part, channel, palette) {
-  if (part === "difference" && scene.difference) {
-    return differencePixels(scene.difference, scene.differenceRanges, channel);
-  }
-  const side = part === "b" ? scene.b : scene.a;
+  const between = differenceOf(scene, part);
+  if (between) return differencePixels(between, scene.differenceRanges, channel);
+  const { side } = columnOf(scene, part);
   if (!side) return new Uint32Array(0);
   const { height, width, levels, marks } = side.planes;
   const size = height * width;
@@ -67,6 +67,19 @@ function differencePixels({ height, width, values, marks }, ranges, channel) {
     out[i] = mark ? MARK_TABLE[mark] : signed[Math.round(255 * place(values[from + i], lo, hi))];
   }
   return out;
+}
+
+/**
+ * Pixels of a tile brought to another size; each takes the colour of the nearest pixel.
+ * @param {Uint32Array} pixels @param {{height: number, width: number}} from their size
+ * @param {number} height @param {number} width
+ */
+export function stretched(pixels, from, height, width) {
+  if (from.height === height && from.width === width) return pixels;
+  return Uint32Array.from({ length: height * width }, (_, i) => {
+    const y = Math.floor((Math.floor(i / width) * from.height) / height);
+    return pixels[y * from.width + Math.floor(((i % width) * from.width) / width)];
+  });
 }
 
 /**

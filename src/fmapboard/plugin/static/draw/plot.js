@@ -81,8 +81,10 @@ function decades(lo, hi) {
 /**
  * @param {Frame} of @param {number[]} steps
  * @param {ArrayLike<number>} values non-finite ones interrupt the line @param {string} colour
+ * @param {readonly number[]} dash px
  */
-export function drawLine({ context, x, y }, steps, values, colour) {
+export function drawLine({ context, x, y }, steps, values, colour, dash = []) {
+  context.setLineDash(dash);
   context.strokeStyle = colour;
   context.fillStyle = colour;
   context.lineWidth = 1.5;
@@ -101,6 +103,7 @@ export function drawLine({ context, x, y }, steps, values, colour) {
     if (steps.length === 1) context.fillRect(point[0] - 2, point[1] - 2, 4, 4);
   }
   context.stroke();
+  context.setLineDash([]);
 }
 
 /**

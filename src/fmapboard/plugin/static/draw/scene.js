@@ -2,7 +2,6 @@
 /** Computes everything that a picture of one layer needs, before anything is drawn. */
 
 import { pictureOf, sideOf } from "../data/decoded_maps.js";
-import { origin } from "../state/compare.js";
 import {
   bySimilarity,
   byScore,
@@ -12,7 +11,8 @@ import {
   whyUnsorted,
 } from "./channel_order.js";
 import { FAULT_COLOURS, LARGE, MARK, MARK_COLOURS, css } from "./palettes.js";
-import { difference, ranges } from "./value_scale.js";
+import { differencePeaks, mainColumn, otherColumn, parts, whyNot } from "./scene_columns.js";
+import { ranges } from "./value_scale.js";
 
 /** @typedef {import("../data/answers.js").KernelsPicture} KernelsPicture */
 /** @typedef {import("../data/answers.js").MapsPicture} MapsPicture */
@@ -20,7 +20,9 @@ import { difference, ranges } from "./value_scale.js";
 /** @typedef {import("../data/decoded_maps.js").Maps} Maps */
 /** @typedef {import("../state/compare.js").Question} Question */
 /** @typedef {import("../state/state.js").State} State */
-/** @typedef {import("./value_scale.js").Difference} Difference */
+/** @typedef {import("./scene_columns.js").ColumnSource} ColumnSource */
+/** @typedef {import("./scene_columns.js").Part} Part */
+/** @typedef {import("./scene_columns.js").SceneColumn} SceneColumn */
 /** @typedef {import("./value_scale.js").Ranges} Ranges */
 /** @typedef {import("./value_scale.js").Side} Side */
 
@@ -29,21 +31,16 @@ import { difference, ranges } from "./value_scale.js";
  * @typedef {{steps: number[], arrays: import("../data/container.js").NamedArrays}} History
  */
 
-/** @typedef {"a"|"b"|"difference"} Part of a cell: one of the two sides, or their difference */
-
 /**
  * @typedef {object} SceneBase
  * @property {string} why nothing, or not all, can be drawn, in words; "" otherwise
- * @property {Question} question
- * @property {Question|null} otherQuestion
- * @property {Maps} maps
- * @property {Maps|null} otherMaps
+ * @property {Question} question of the main column
+ * @property {Maps} maps of the main column
  * @property {Picture|null} picture header of the picture
- * @property {Side|null} a
- * @property {Side|null} b
- * @property {Difference|null} difference
- * @property {Ranges} ranges of both sides
- * @property {Ranges} differenceRanges
+ * @property {Side|null} a the maps of the main column
+ * @property {SceneColumn[]} columns the main one first; empty unless maps are drawn
+ * @property {Ranges} ranges of all columns
+ * @property {Ranges} differenceRanges of all differences
  * @property {number} channels
  * @property {number[]} order channels in the order they are drawn in
  * @property {boolean} zeroCentred
@@ -65,24 +62,21 @@ import { difference, ranges } from "./value_scale.js";
 const NO_RANGES = { lo: new Float64Array(0), hi: new Float64Array(0) };
 
 /**
- * @param {{state: State, question: Question, otherQuestion: Question|null, maps: Maps,
- *   otherMaps: Maps|null, history: History|null, sortMaps: Maps|null}} from
+ * @param {{state: State, question: Question, maps: Maps, others: ColumnSource[],
+ *   history: History|null, sortMaps: Maps|null}} from
  * @returns {Scene}
  */
-export function buildScene({ state, question, otherQuestion, maps, otherMaps, history, sortMaps }) {
+export function buildScene({ state, question, maps, others, history, sortMaps }) {
   const picture = pictureOf(maps, question.role);
   const isKernels = picture?.role === "kernels";
   /** @type {SceneBase} */
   const scene = {
     why: "",
     question,
-    otherQuestion,
     maps,
-    otherMaps,
     picture,
     a: null,
-    b: null,
-    difference: null,
+    columns: [],
     ranges: NO_RANGES,
     differenceRanges: NO_RANGES,
     channels: 0,
@@ -95,7 +89,6 @@ export function buildScene({ state, question, otherQuestion, maps, otherMaps, hi
   if (question.role === "kernels" && maps.kernels) {
     return {
       ...scene,
-      otherQuestion: null,
       kind: "kernels",
       picture: isKernels ? picture : null,
       kernels: maps.kernels,
@@ -103,10 +96,14 @@ export function buildScene({ state, question, otherQuestion, maps, otherMaps, hi
   }
   const a = sideOf(maps, question.role, question.sample);
   if (!a || !picture || isKernels) return { ...scene, kind: "none", why: whyNot(maps, question) };
-  const b =
-    otherMaps && otherQuestion ? sideOf(otherMaps, otherQuestion.role, otherQuestion.sample) : null;
-  const channels = b ? Math.min(a.planes.channels, b.planes.channels) : a.planes.channels;
-  const between = b ? difference(a, b) : null;
+  const columns = [
+    mainColumn(question, maps, a),
+    ...others.map((each, i) => otherColumn(each, i + 1, a)),
+  ];
+  const channels = columns.reduce(
+    (least, { side }) => (side ? Math.min(least, side.planes.channels) : least),
+    a.planes.channels,
+  );
   const ordered = order(state, sortMaps, question, history).filter((c) => c < channels);
   const known = new Set(ordered);
   for (let c = 0; c < channels; c += 1) if (!known.has(c)) ordered.push(c);
@@ -115,34 +112,14 @@ export function buildScene({ state, question, otherQuestion, maps, otherMaps, hi
     kind: "maps",
     picture,
     a,
-    b,
+    columns,
     channels,
-    difference: between,
     order: ordered,
-    why: [
-      whyPartly(a, b, between, otherMaps, otherQuestion),
-      state.sort === "change" ? whyUnsorted(question.role, history, channels) : "",
-    ]
-      .filter(Boolean)
-      .join("; "),
-    ranges: sceneRanges(state, question, a, b, history, channels),
-    differenceRanges: between ? differenceRanges(state, between, channels) : NO_RANGES,
-    parts: parts(state.show, Boolean(b), Boolean(between)),
+    why: state.sort === "change" ? whyUnsorted(question.role, history, channels) : "",
+    ranges: sceneRanges(state, question, columns, history, channels),
+    differenceRanges: differenceRanges(state, columns, channels),
+    parts: parts(state.show, columns),
   };
-}
-
-/**
- * What of a comparison cannot be drawn, in words.
- * @param {Side} a @param {Side|null} b @param {Difference|null} between
- * @param {Maps|null} otherMaps @param {Question|null} otherQuestion
- */
-function whyPartly(a, b, between, otherMaps, otherQuestion) {
-  if (!otherMaps || !otherQuestion) return "";
-  if (!b) return `${origin(otherQuestion)}: ${whyNot(otherMaps, otherQuestion)}`;
-  if (!between) return "the two sides differ in size: no difference";
-  const [mine, theirs] = [a.planes.channels, b.planes.channels];
-  if (mine === theirs) return "";
-  return `${mine} and ${theirs} channels drawn: only the first ${Math.min(mine, theirs)} are compared`;
 }
 
 /**
@@ -155,37 +132,15 @@ function storedForLayer(picture) {
 }
 
 /**
- * @param {import("../state/state.js").Shown} show @param {boolean} other there is a second side
- * @param {boolean} between there is a difference @returns {Part[]}
- */
-function parts(show, other, between) {
-  if (!other) return ["a"];
-  if (!between || show === "both") return ["a", "b"];
-  return show === "difference" ? ["difference"] : ["a", "b", "difference"];
-}
-
-/** Why a picture cannot be drawn, in words. @param {Maps} maps @param {Question} question */
-function whyNot(maps, question) {
-  if (maps.missing.includes(question.role)) {
-    return (
-      "TensorBoard no longer keeps this picture at this step. Start it with " +
-      "`fmapboard serve` or --samples_per_plugin images=1000 to keep more."
-    );
-  }
-  if (!pictureOf(maps, question.role)) return "not logged for this layer at this step";
-  return `no picture of sample ${question.sample}`;
-}
-
-/**
- * @param {State} state @param {Question} question @param {Side} a @param {Side|null} b
+ * @param {State} state @param {Question} question @param {SceneColumn[]} columns
  * @param {History|null} history @param {number} channels
  */
-function sceneRanges(state, question, a, b, history, channels) {
+function sceneRanges(state, question, columns, history, channels) {
   const head = (/** @type {Side} */ side) => ({
     lo: Array.prototype.slice.call(side.lo, 0, channels),
     hi: Array.prototype.slice.call(side.hi, 0, channels),
   });
-  const sources = b ? [head(a), head(b)] : [head(a)];
+  const sources = columns.flatMap(({ side }) => (side ? [head(side)] : []));
   // Only the range of sample 0 is in the history; that of the whole batch covers other samples.
   const [least, most] = question.sample === 0 ? ["lo", "hi"] : ["minimum", "maximum"];
   const lo = history?.arrays[`${question.role}.${least}`];
@@ -197,9 +152,10 @@ function sceneRanges(state, question, a, b, history, channels) {
   return ranges(channels, sources, { scale: state.scale, zeroCentred: state.colours === "signed" });
 }
 
-/** @param {State} state @param {Difference} between @param {number} channels */
-function differenceRanges(state, between, channels) {
-  const peak = [...between.peak.subarray(0, channels)];
+/** @param {State} state @param {SceneColumn[]} columns @param {number} channels */
+function differenceRanges(state, columns, channels) {
+  if (!columns.some((each) => each.difference)) return NO_RANGES;
+  const peak = [...differencePeaks(columns, channels)];
   return ranges(channels, [{ lo: peak.map((p) => -p), hi: peak }], {
     scale: state.scale,
     zeroCentred: true,

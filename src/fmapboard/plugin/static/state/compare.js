@@ -1,12 +1,15 @@
 // @ts-check
-/** The one or two sides of the view: run, layer, step, sample and role of each. */
+/** The columns of the view: run, layer, step, sample and role of each, and what they differ in. */
 
-import { cutMiddle } from "../draw/name_text.js";
 import { stepText } from "../draw/number_text.js";
+import { match } from "./match.js";
+import { middle } from "./run_search.js";
 import { indexOf } from "./steps.js";
 
 /** @typedef {import("../data/answers.js").Layer} Layer */
-/** @typedef {import("./state.js").Comparison} Comparison */
+/** @typedef {import("../data/answers.js").LayersAnswer} LayersAnswer */
+/** @typedef {import("./columns.js").Column} Column */
+/** @typedef {import("./match.js").Match} Match */
 /** @typedef {import("./state.js").State} State */
 
 /**
@@ -18,6 +21,16 @@ import { indexOf } from "./steps.js";
  * @property {number} ts wall time of the step, s
  * @property {string} role
  * @property {number} sample
+ */
+
+/**
+ * A column beside the main one, as far as it is known what it shows.
+ * @typedef {object} Placed
+ * @property {Column} column
+ * @property {string} run
+ * @property {Match|null} match the layer of this column; null if it has none, or until it is known
+ * @property {Question|null} question null if there is no picture, or until it is known
+ * @property {string} why there is no picture, in words; "" while its layers are being loaded
  */
 
 /**
@@ -36,43 +49,29 @@ export function mainSide(state, layer) {
 }
 
 /**
- * The other side of a comparison; null if nothing is compared or it does not exist.
- * @param {State} state @param {Layer|undefined} layer
+ * What a column shows.
+ * @param {Column} column @param {State} state @param {Layer|undefined} layer of the main column
  * @param {(run: string) => Layer[]|undefined} layersOf layers of any run, if they are known
- * @returns {Question|null}
+ * @param {(run: string) => string} whyNone why the layers of a run will not be known, or ""
+ * @returns {Placed}
  */
-export function otherSide(state, layer, layersOf) {
-  const { run, step, role, sample, other } = state;
-  switch (state.compare) {
-    case "step":
-      return question(run, layer, Number(other), role, sample);
-    case "run": {
-      const twin = layersOf(other)?.find((each) => each.key === state.layer);
-      return question(other, twin, step, role, sample);
-    }
-    case "sample":
-      return question(run, layer, step, role, Number(other));
-    case "role":
-      return question(run, layer, step, other, sample);
-    default:
-      return null;
-  }
-}
-
-/**
- * Why there is no other side, in words; "" if there is one, or while its layers are being loaded.
- * @param {State} state @param {Layer|undefined} layer
- * @param {(run: string) => Layer[]|undefined} layersOf layers of any run, if they are known
- */
-export function whyNoOther(state, layer, layersOf) {
-  const { compare, other } = state;
-  if (compare === "off" || !layer || otherSide(state, layer, layersOf)) return "";
-  if (compare !== "run") return `no kept step of ${layer.label} to compare with`;
-  const layers = layersOf(other);
-  if (!layers) return "";
-  return layers.some((each) => each.key === state.layer)
-    ? `no kept step of ${layer.label} in run ${other || "."}`
-    : `no layer ${layerText(state.layer)} in run ${other || "."}`;
+export function placed(column, state, layer, layersOf, whyNone = () => "") {
+  const run = column.run || state.run;
+  const none = (/** @type {string} */ why) => ({ column, run, match: null, question: null, why });
+  if (!layer) return none("");
+  const failed = whyNone(run);
+  if (failed) return none(failed);
+  const layers = layersOf(run);
+  const own = layersOf(state.run) ?? [layer];
+  if (!layers && run !== state.run) return none("");
+  const found = match(layer, own, layers ?? [layer]);
+  if (!found) return none(`no layer ${layerText(layer.key)} in run ${run || "."}`);
+  // A column that follows the slider shows the main column's step, which may be the newest.
+  const now = layer.steps[indexOf(layer.steps, state.step)] ?? state.step;
+  const role = column.role || state.role;
+  const asked = question(run, found.layer, column.step ?? now, role, column.sample ?? state.sample);
+  const why = asked ? "" : `no kept step of ${found.layer.label} in run ${run || "."}`;
+  return { column, run, match: found, question: asked, why };
 }
 
 /** Name of a layer's records for people: without the group. @param {string} key */
@@ -80,6 +79,11 @@ export function layerText(key) {
   const cut = key.indexOf("fmapboard/");
   if (cut < 0) return key;
   return `${cut > 0 ? `${key.slice(0, cut - 1)} · ` : ""}${key.slice(cut + "fmapboard/".length)}`;
+}
+
+/** How the layer of a column was found, in words; "" if it has the same name. @param {Match} found */
+export function matchText({ layer, by }) {
+  return by === "name" ? "" : `matched by position: ${layerText(layer.key)}`;
 }
 
 /**
@@ -99,48 +103,6 @@ export function partners(run, runs) {
     .map((each) => each.run);
 }
 
-/**
- * The value of `other` after a change of the state: where the main side has become the other one,
- * the two are swapped.
- * @param {State} state @param {State} before
- */
-export function swapped(state, before) {
-  const { compare } = state;
-  if (compare === "off" || compare === "step" || compare !== before.compare) return state.other;
-  return state.other === String(state[compare]) ? String(before[compare]) : state.other;
-}
-
-/**
- * Initial value of `other` for a kind of comparison: the first that differs from the state's.
- * @param {Comparison} kind @param {State} state @param {Layer|undefined} layer
- * @param {string[]} runs the likeliest first @returns {string|null} null if there is nothing to compare with
- */
-export function firstOther(kind, state, layer, runs) {
-  if (!layer) return null;
-  const differs = (/** @type {readonly unknown[]} */ among, /** @type {unknown} */ from) => {
-    const found = among.find((each) => each !== from);
-    return found === undefined ? null : String(found);
-  };
-  switch (kind) {
-    case "step":
-      return differs(layer.steps, layer.steps[indexOf(layer.steps, state.step)]);
-    case "run":
-      return differs(runs, state.run);
-    case "sample":
-      return differs(
-        Array.from({ length: layer.samples }, (_, k) => k),
-        state.sample,
-      );
-    case "role":
-      return differs(
-        layer.roles.filter((role) => role !== "kernels"),
-        state.role,
-      );
-    default:
-      return null;
-  }
-}
-
 export const ROLE_NAMES = Object.freeze(
   /** @type {Record<string, string>} */ ({
     feature_maps: "Maps",
@@ -150,20 +112,27 @@ export const ROLE_NAMES = Object.freeze(
   }),
 );
 
+/** Longest name of a run in a short name of a column. */
+const NAME = 28;
+
 /**
- * Short name of a side: what the two sides differ in. Two runs may be at different steps.
- * @param {Question} side @param {Comparison} kind
+ * Short name of a column: what the columns differ in. Two runs may be at different steps.
+ * @param {Question} side @param {(Question|null)[]} all the columns of the view
  */
-export function sideName(side, kind) {
-  if (kind === "run") return `${cutMiddle(side.run || ".")} · step ${stepText(side.step)}`;
-  if (kind === "sample") return `sample ${side.sample}`;
-  if (kind === "role") return ROLE_NAMES[side.role] ?? side.role;
-  return `step ${stepText(side.step)}`;
+export function sideName(side, all) {
+  const differ = (/** @type {"run"|"step"|"sample"|"role"} */ field) =>
+    all.some((each) => each && each[field] !== side[field]);
+  const parts = [];
+  if (differ("run")) parts.push(middle(side.run || ".", NAME));
+  if (differ("run") || differ("step")) parts.push(`step ${stepText(side.step)}`);
+  if (differ("sample")) parts.push(`sample ${side.sample}`);
+  if (differ("role")) parts.push(ROLE_NAMES[side.role] ?? side.role);
+  return parts.join(" · ") || `step ${stepText(side.step)}`;
 }
 
 /** Where a picture stems from: run, step, sample and role. @param {Question} side */
 export function origin({ run, step, sample, role }) {
-  const parts = [cutMiddle(run || "."), `step ${stepText(step)}`];
+  const parts = [run || ".", `step ${stepText(step)}`];
   if (role !== "kernels") parts.push(`sample ${sample}`);
   if (role !== "feature_maps") parts.push(ROLE_NAMES[role] ?? role);
   return parts.join(" · ");

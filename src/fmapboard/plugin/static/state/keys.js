@@ -103,7 +103,7 @@ const ACTS = Object.freeze({
   l: (app) => app.update({ locked: !app.state.locked }),
   r: (app) =>
     app.update({ role: next(app.model?.layer?.roles ?? [app.state.role], app.state.role) }),
-  d: (app) => app.compare(app.state.compare === "off" ? "step" : "off"),
+  d: (app) => app.compare(app.state.columns.length ? "off" : "step"),
   o: (app) => app.toggleOverlay(),
   "+": (app) => app.update({ tile: nextTile(app.page.grid.shownTile(), 1) }),
   "=": (app) => app.update({ tile: nextTile(app.page.grid.shownTile(), 1) }),

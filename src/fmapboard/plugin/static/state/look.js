@@ -4,6 +4,7 @@
 import { ServerError } from "../data/api.js";
 import { goneText, replaced } from "./gone.js";
 import { inputOf, inputSeries, sidesOf } from "./sides.js";
+import { seriesOf } from "./series.js";
 import { indexOf } from "./steps.js";
 
 /** The numbers of all layers are requested this long after the last change of step. */
@@ -42,7 +43,7 @@ export function look(app) {
   const readable = layer?.error ? undefined : layer;
   const history = readable ? source.history(state.run, readable) : null;
   const shown = app.scenes.show(state, readable, history);
-  if (shown.error instanceof ServerError && shown.error.status === 404) {
+  if (shown.lost instanceof ServerError && shown.lost.status === 404) {
     app.relist(state.layer + state.step);
   }
   const question = shown.scene?.question;
@@ -64,7 +65,9 @@ export function look(app) {
     overviewIsOld: overview.size > 0 && source.overviewStep !== step,
     scene: shown.scene,
     stale: shown.stale,
-    sides: sidesOf(source, state, shown.scene, layer, shown.stale ? undefined : step),
+    sides: sidesOf(source, shown.scene, shown.drawn, shown.stale ? undefined : step),
+    columns: shown.columns,
+    series: readable ? seriesOf(source, state, readable, shown.columns) : [],
     history,
     timeline: step === undefined ? null : source.timeline(state.run, version),
     numbers: readable ? source.numbers(state.run, readable) : null,

@@ -3,26 +3,43 @@
 
 import { samePixels } from "../data/same_input.js";
 import { stepText } from "../draw/number_text.js";
-import { origin, whyNoOther } from "./compare.js";
+import { LETTERS } from "./columns.js";
+import { matchText, origin } from "./compare.js";
 
 /** @typedef {import("../data/same_input.js").Inputs} Inputs */
+/** @typedef {import("../data/tab_data.js").Source} Source */
 /** @typedef {import("../draw/scene.js").Scene} Scene */
+/** @typedef {import("./compare.js").Placed} Placed */
 /** @typedef {import("./compare.js").Question} Question */
-/** @typedef {import("./state.js").State} State */
 
 /**
+ * One column as it is drawn.
  * @typedef {object} SideFacts
+ * @property {string} letter "" if there is only one column
+ * @property {string} run
  * @property {string} text run, step, sample and role
+ * @property {string} place step, sample and role
+ * @property {string} follows whether its step follows the slider, in words; "" for the main column
+ * @property {string} match how the layer was found, if not by its name
  * @property {ImageBitmap|null} input the network's input image at exactly this step
+ * @property {Inputs} inputs compared with those of the main column
+ * @property {string[]} notes what the heading does not tell, in words
  */
 
 /**
  * @typedef {object} Sides
- * @property {SideFacts[]} each one or two
- * @property {Inputs} inputs of the two sides; "same" for one
- * @property {string[]} notes differences that the headline does not tell, in words
+ * @property {SideFacts[]} each the main column first
+ * @property {Inputs} inputs the most serious difference of a column from the main one
+ * @property {string[]} notes on all columns
  */
 
+/** What a column says of its input. @type {Readonly<Record<Inputs, string>>} */
+const BRIEF = Object.freeze({
+  same: "",
+  different: "different input image",
+  unknown: "input image not known",
+  loading: "",
+});
 /** @type {Readonly<Record<Inputs, string>>} */
 const NOTES = Object.freeze({
   same: "",
@@ -32,61 +49,86 @@ const NOTES = Object.freeze({
     "The input image of at least one side is not stored: whether both saw the same image is not known.",
   loading: "",
 });
+/** @type {readonly Inputs[]} */
+const SERIOUS = ["different", "unknown", "loading", "same"];
 
 /**
- * The sides of a scene; null if the headline tells everything about its one picture.
- * @param {import("../data/tab_data.js").Source} source @param {State} state
- * @param {Scene|null} scene @param {import("../data/answers.js").Layer|undefined} layer
+ * The columns of a scene; null if the headline tells everything about its one picture.
+ * @param {Source} source @param {Scene|null} scene
+ * @param {Placed[]} drawn what the columns beside the main one show
  * @param {number|undefined} headline step of the slider @returns {Sides|null}
  */
-export function sidesOf(source, state, scene, layer, headline) {
+export function sidesOf(source, scene, drawn, headline) {
   if (!scene) return null;
-  const { question, otherQuestion } = scene;
+  const { question } = scene;
   const notes = [];
   if (headline !== undefined && question.step !== headline) {
     notes.push(
       `The slider is at step ${stepText(headline)}; this picture is of step ${stepText(question.step)}.`,
     );
   }
-  if (state.compare === "off" || state.role === "kernels") {
-    if (!notes.length) return null;
-    return { each: [{ text: origin(question), input: null }], inputs: "same", notes };
-  }
-  const first = inputOf(source, question);
-  const one = { text: origin(question), input: first.picture };
-  if (!otherQuestion) {
-    const why = missing(source, state, layer);
-    if (why) notes.push(`Nothing to compare with: ${why}.`);
-    return { each: [one], inputs: "same", notes };
-  }
-  const second = inputOf(source, otherQuestion);
-  if (state.compare !== "step" && otherQuestion.step !== question.step) {
-    notes.push(
-      `Different steps, ${stepText(question.step)} and ${stepText(otherQuestion.step)}: ` +
-        `no picture of step ${stepText(question.step)} is kept of ${otherQuestion.run || "."}.`,
-    );
-  }
-  if (state.compare === "step" && otherQuestion.step === question.step) {
-    notes.push("Both sides are the same step.");
-  }
-  const inputs = compared(question, otherQuestion, first, second);
+  if (!drawn.length && !notes.length) return null;
+  const several = drawn.length > 0;
+  const first = several ? inputOf(source, question) : { picture: null, loading: false };
+  const main = {
+    letter: several ? LETTERS[0] : "",
+    run: question.run,
+    text: origin(question),
+    place: placeOf(question),
+    follows: "",
+    match: "",
+    input: first.picture,
+    inputs: /** @type {Inputs} */ ("same"),
+    notes: [],
+  };
+  const others = drawn.map((each, i) => other(source, scene, each, i + 1, first));
+  const inputs = SERIOUS.find((kind) => others.some((each) => each.inputs === kind)) ?? "same";
   if (NOTES[inputs]) notes.push(NOTES[inputs]);
-  return { each: [one, { text: origin(otherQuestion), input: second.picture }], inputs, notes };
+  return { each: [main, ...others], inputs, notes };
 }
 
 /**
- * @param {import("../data/tab_data.js").Source} source @param {State} state
- * @param {import("../data/answers.js").Layer|undefined} layer
+ * @param {Source} source @param {Scene} scene @param {Placed} of @param {number} i
+ * @param {Found} first input of the main column @returns {SideFacts}
  */
-function missing(source, state, layer) {
-  if (state.compare === "run") {
-    const runs = source.runs().value?.runs ?? [];
-    if (state.other === state.run) return "it is the same run";
-    if (!runs.some((each) => each.run === state.other)) return `no run ${state.other}`;
-    const { error } = source.layers(state.other);
-    if (error) return error.message;
+function other(source, { question: main, columns }, of, i, first) {
+  const { question, run, column } = of;
+  const found = of.match ? matchText(of.match) : "";
+  const follows = column.step === null ? "follows the slider" : "pinned";
+  const facts = { letter: LETTERS[i], run, match: found, follows };
+  const built = columns[i];
+  if (!question) {
+    const place = column.step === null ? "" : `step ${stepText(column.step)}`;
+    const text = [run || ".", place].filter(Boolean).join(" · ");
+    return { ...facts, text, place, input: null, inputs: "same", notes: [of.why] };
   }
-  return whyNoOther(state, layer, (run) => source.layers(run).value?.layers);
+  const second = inputOf(source, question);
+  const notes = [];
+  if (built?.why) notes.push(built.why);
+  if (built?.note) notes.push(built.note);
+  notes.push(...aboutStep(of, question, main));
+  const inputs = built?.why ? "same" : compared(main, question, first, second);
+  if (BRIEF[inputs]) notes.push(BRIEF[inputs]);
+  const [text, place] = [origin(question), placeOf(question)];
+  return { ...facts, text, place, input: second.picture, inputs, notes };
+}
+
+/** @param {Placed} of @param {Question} question @param {Question} main */
+function aboutStep({ column }, question, main) {
+  const asked = column.step ?? main.step;
+  if (asked !== question.step) return [`different step: step ${stepText(asked)} is not kept`];
+  return isSame(question, main) ? ["the same picture as A"] : [];
+}
+
+/** @param {Question} question */
+function placeOf(question) {
+  return origin(question).slice((question.run || ".").length + " · ".length);
+}
+
+/** @param {Question} a @param {Question} b */
+function isSame(a, b) {
+  const ofOne = a.run === b.run && a.step === b.step && a.sample === b.sample;
+  return ofOne && a.role === b.role && a.key === b.key;
 }
 
 /**

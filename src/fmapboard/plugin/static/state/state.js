@@ -1,12 +1,14 @@
 // @ts-check
 /** What the user is looking at: one plain object, and its form in the address bar. */
 
+import { columnText, columnsOf } from "./columns.js";
+
 /** @typedef {import("../data/answers.js").Role} Role */
+/** @typedef {import("./columns.js").Column} Column */
 /** @typedef {"channel"|"layer"} Scale whose extremes the scale has */
 /** @typedef {"grey"|"viridis"|"magma"|"signed"} Palette */
 /** @typedef {"index"|"strength"|"change"|"similarity"} Sort */
-/** @typedef {"off"|"step"|"run"|"sample"|"role"} Comparison what the two sides differ in */
-/** @typedef {"both"|"difference"|"all"} Shown tiles of a comparison */
+/** @typedef {"both"|"difference"|"all"} Shown tiles of a comparison: of all columns, differences */
 /** @typedef {"overview"|"maps"|"film"} View what the page shows */
 /** @typedef {"network"|"kernel"} Grouping of the list of layers */
 /** @typedef {"activations"|"weights"|"gradients"} HistogramGroup */
@@ -25,9 +27,9 @@
  * @property {Palette} colours
  * @property {Sort} sort
  * @property {number|null} sort_step the step that the order is computed from
- * @property {Comparison} compare
- * @property {string} other what the second side has instead: a step, run, sample or role
+ * @property {readonly Column[]} columns beside the main one; `compare` in the address
  * @property {Shown} show
+ * @property {number} rank column whose differing layers are listed, from 1; 0 for no list
  * @property {number} tile side of a tile in CSS px, 0 to fit the window
  * @property {Grouping} group
  * @property {boolean} flagged list only flagged layers
@@ -50,9 +52,9 @@ export const START = Object.freeze({
   colours: "viridis",
   sort: "index",
   sort_step: null,
-  compare: "off",
-  other: "",
+  columns: /** @type {readonly Column[]} */ (Object.freeze([])),
   show: "both",
+  rank: 0,
   tile: 0,
   group: "network",
   flagged: false,
@@ -64,7 +66,7 @@ export const START = Object.freeze({
 export const TILES = Object.freeze([0, 24, 32, 48, 64, 96, 128, 192, 256]);
 
 /**
- * @typedef {"view"|"role"|"scale"|"colours"|"sort"|"compare"|"show"|"tile"|"group"|"histogram"
+ * @typedef {"view"|"role"|"scale"|"colours"|"sort"|"show"|"tile"|"group"|"histogram"
  *   } ChoiceField
  */
 
@@ -78,14 +80,15 @@ export const CHOICES = Object.freeze({
   scale: ["channel", "layer"],
   colours: ["grey", "viridis", "magma", "signed"],
   sort: ["index", "strength", "change", "similarity"],
-  compare: ["off", "step", "run", "sample", "role"],
   show: ["both", "difference", "all"],
   tile: TILES,
   group: ["network", "kernel"],
   histogram: ["activations", "weights", "gradients"],
 });
 
-const WHOLE = new Set(["channel", "step", "sort_step", "sample", "tile", "overlay"]);
+/** TensorBoard drops all but the last of repeated entries, so those that are written are numbered. */
+const COMPARED = /^compare[23]?$/;
+const WHOLE = new Set(["channel", "step", "sort_step", "sample", "tile", "overlay", "rank"]);
 const MAY_BE_NEGATIVE = new Set(["step", "sort_step"]);
 /** Fields by the names that they had in older addresses. */
 const RENAMED = new Map([["sick", "flagged"]]);
@@ -96,7 +99,7 @@ const RENAMED = new Map([["sick", "flagged"]]);
  */
 function parsed(field, text) {
   const start = /** @type {Record<string, unknown>} */ (START)[field];
-  if (start === undefined) return undefined;
+  if (start === undefined || field === "columns") return undefined;
   if (typeof start === "boolean") return text === "1" ? true : text === "0" ? false : undefined;
   /** @type {unknown} */
   let value = text;
@@ -117,11 +120,16 @@ function parsed(field, text) {
 export function fromEntries(entries) {
   /** @type {Record<string, unknown>} */
   const state = { ...START };
+  const compared = [];
+  let other = "";
   for (const [name, text] of entries) {
     const field = RENAMED.get(name) ?? name;
+    if (COMPARED.test(field)) compared.push(text);
+    if (field === "other") other = text;
     const value = Object.hasOwn(START, field) ? parsed(field, text) : undefined;
     if (value !== undefined) state[field] = value;
   }
+  state.columns = columnsOf(compared, other);
   return /** @type {State} */ (/** @type {unknown} */ (state));
 }
 
@@ -134,6 +142,12 @@ export function toEntries(state) {
   const entries = [];
   for (const [field, start] of Object.entries(START)) {
     const value = /** @type {Record<string, unknown>} */ (/** @type {unknown} */ (state))[field];
+    if (field === "columns") {
+      state.columns.forEach((column, i) => {
+        entries.push([i ? `compare${i + 1}` : "compare", columnText(column)]);
+      });
+      continue;
+    }
     if (value === start || value === null) continue;
     entries.push([field, typeof value === "boolean" ? (value ? "1" : "0") : String(value)]);
   }

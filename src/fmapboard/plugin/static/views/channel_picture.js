@@ -3,18 +3,21 @@
 
 import { sideName } from "../state/compare.js";
 import { h, say, show } from "./dom.js";
-import { pixelsOf } from "../draw/grid_paint.js";
+import { isDrawn, pixelsOf } from "../draw/grid_paint.js";
 import { tileCanvas } from "../draw/paint.js";
+import { columnIndex, columnOf, isDifference, partName } from "../draw/scene_columns.js";
 import { prepare } from "../draw/theme.js";
 import { place, reading } from "./view_grid.js";
 import { createBar } from "./view_legend.js";
 
 /** @typedef {import("../app.js").Model} Model */
 /** @typedef {import("../draw/scene.js").MapsScene} MapsScene */
-/** @typedef {import("../draw/scene.js").Part} Part */
+/** @typedef {import("../draw/scene_columns.js").Part} Part */
 
 /** Height of the row of pixels of a sequence, CSS px. */
 const STRIP = 44;
+/** Minimum width of a picture with its caption, CSS px. */
+const MIN_WIDTH = 120;
 
 const DIFFERENCE = Object.freeze({
   same: "Difference",
@@ -28,7 +31,7 @@ export function createPicture(part) {
   const canvas = h("canvas", { role: "img" });
   const title = h("span");
   const value = h("span", { class: "value", "aria-live": "polite" });
-  const bar = part === "difference" ? createBar() : null;
+  const bar = isDifference(part) ? createBar() : null;
   const caption = h("figcaption", {}, title, value);
   const element = h("figure", {}, caption, canvas, bar?.element ?? null);
   /** @type {{scene: MapsScene, channel: number}|null} */
@@ -39,12 +42,12 @@ export function createPicture(part) {
 
   /** Describes what is under the pointer now. */
   function readOut() {
-    if (!pointer || !drawn?.scene.a) {
+    if (!pointer || !drawn) {
       say(value, "");
       return;
     }
     const box = canvas.getBoundingClientRect();
-    const { height, width } = drawn.scene.a.planes;
+    const { height, width } = columnOf(drawn.scene, part).side?.planes ?? drawn.scene.a.planes;
     const x = Math.min(
       width - 1,
       Math.max(0, Math.floor(((pointer.clientX - box.left) / box.width) * width)),
@@ -69,21 +72,25 @@ export function createPicture(part) {
    * @param {number} available CSS px
    */
   function draw(model, scene, channel, available) {
-    const shown = part === "a" || scene.parts.includes(part) || (part === "b" && Boolean(scene.b));
-    show(element, shown && (part !== "difference" || Boolean(scene.difference)));
-    if (element.hidden) {
-      pointer = null;
+    const i = columnIndex(part);
+    const isShown = i < scene.columns.length && (!isDifference(part) || scene.parts.includes(part));
+    const hasPicture = isShown && isDrawn(scene, part);
+    show(element, isShown);
+    show(canvas, hasPicture);
+    if (bar) show(bar.element, hasPicture);
+    if (!hasPicture) {
+      pointer = drawn = null;
+      say(title, `${partName(part)}: no picture`);
       return;
     }
     drawn = { scene, channel };
-    const side = part === "b" ? scene.b : scene.a;
-    if (!side) return;
-    const { width } = side.planes;
-    const own = part === "b" ? (model.sides?.each[1]?.input ?? null) : model.input;
-    const input = part === "difference" || model.state.overlay === 0 || scene.rows ? null : own;
-    const [wide, high] = scene.rows
-      ? [available, STRIP]
-      : size(scene, side.planes, input, available);
+    const several = scene.columns.length > 1;
+    const { planes } = scene.a;
+    const { width } = planes;
+    const own = i ? (model.sides?.each[i]?.input ?? null) : model.input;
+    const input = isDifference(part) || model.state.overlay === 0 || scene.rows ? null : own;
+    const [wide, high] = scene.rows ? [available, STRIP] : size(scene, planes, input, available);
+    element.style.width = several ? `${Math.max(wide, MIN_WIDTH)}px` : "";
     const context = prepare(canvas, wide, high);
     const tile = tileCanvas(pixelsOf(scene, part, channel, model.state.colours).pixels, width);
     context.imageSmoothingEnabled = Boolean(input);
@@ -94,18 +101,14 @@ export function createPicture(part) {
     context.globalAlpha = 1;
     const { lo, hi } = scene.differenceRanges;
     bar?.draw(lo[channel], hi[channel], "signed", "difference");
-    const question = part === "b" && scene.otherQuestion ? scene.otherQuestion : scene.question;
-    say(
-      title,
-      part === "difference"
-        ? DIFFERENCE[model.sides?.inputs ?? "same"]
-        : scene.b
-          ? sideName(question, model.state.compare)
-          : "",
-    );
+    const { question } = columnOf(scene, part);
+    const all = scene.columns.map((each) => each.question);
+    const inputs = model.sides?.each[i]?.inputs ?? "same";
+    const text = isDifference(part) ? DIFFERENCE[inputs] : question && sideName(question, all);
+    say(title, several ? `${partName(part)}: ${text}` : "");
     canvas.setAttribute(
       "aria-label",
-      `channel ${channel}, ${title.textContent || `step ${question.step}`}`,
+      `channel ${channel}, ${title.textContent || `step ${scene.question.step}`}`,
     );
     readOut();
   }
@@ -120,8 +123,9 @@ export function createPicture(part) {
 function size(scene, { height, width }, input, available) {
   const aspect = input ? input.height / input.width : height / width;
   const ratio = window.devicePixelRatio || 1;
-  const most = scene.b ? 240 : 340;
-  const wide = Math.min(scene.b ? (available - 6) / 2 : available, most / Math.max(aspect, 0.05));
+  const several = scene.columns.length > 1;
+  const most = several ? 240 : 340;
+  const wide = Math.min(several ? (available - 6) / 2 : available, most / Math.max(aspect, 0.05));
   const whole = input ? wide : (Math.max(1, Math.floor((wide * ratio) / width)) * width) / ratio;
   return [whole, whole * aspect];
 }

@@ -4,6 +4,9 @@
 import { FAULT_COLOURS } from "../draw/palettes.js";
 import { h } from "./dom.js";
 
+/** What is shown, per element. @type {WeakMap<HTMLElement, string>} */
+const drawn = new WeakMap();
+
 /**
  * Fills the heading of a chart, if that changes it.
  * @param {HTMLElement} element @param {{text: string, colour: string}[]} lines
@@ -13,14 +16,15 @@ export function keyed(element, lines, nonfinite = false) {
   const all = nonfinite
     ? [...lines, { text: "non-finite", colour: FAULT_COLOURS.nonfinite }]
     : lines;
-  const now = JSON.stringify(all);
-  if (element.dataset.key === now) return;
-  element.dataset.key = now;
+  const now = JSON.stringify(all.map(({ text, colour }) => [text, colour]));
+  if (drawn.get(element) === now && element.childElementCount) return;
+  drawn.set(element, now);
   element.replaceChildren(
     ...all.flatMap(({ text, colour }, i) => {
-      const swatch = h("i", { class: "key" });
+      const swatch = h("i", { class: "swatch" });
       swatch.style.background = colour;
       return [i > 0 ? " · " : "", swatch, text];
     }),
   );
+  element.title = all.map(({ text }) => text).join(" · ");
 }

@@ -38,7 +38,7 @@ export function createPage(app) {
   const layers = createLayers(app);
   const head = createHead(app);
   const legend = createLegend();
-  const sides = createSides();
+  const sides = createSides(app);
   const grid = createGrid(app);
   const channel = createChannel(app);
   const charts = createCharts(app);

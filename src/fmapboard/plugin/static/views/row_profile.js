@@ -1,11 +1,10 @@
 // @ts-check
-/** Draws a channel of a sequence as a line over positions, for one or two sides. */
+/** Draws a channel of a sequence as a line over positions, one per column. */
 
 import { valueAt } from "../data/decode.js";
 import { extent } from "../draw/chart_series.js";
 import { short } from "../draw/number_text.js";
 import { drawLine, frame } from "../draw/plot.js";
-import { theme } from "../draw/theme.js";
 import { h, show } from "./dom.js";
 
 const HEIGHT = 96;
@@ -27,18 +26,18 @@ export function createProfile() {
 
   /**
    * @param {import("../draw/scene.js").MapsScene} scene @param {number} channel
-   * @param {number} width
+   * @param {number} width @param {string[]} colours of the columns
    */
-  function draw(scene, channel, width) {
-    const sides = [scene.a, scene.b].filter((side) => side !== null);
-    const lines = scene.rows ? sides.map((side) => profile(side, channel)) : [];
+  function draw(scene, channel, width, colours) {
+    const lines = (scene.rows ? scene.columns : []).map(({ side }) =>
+      side ? profile(side, channel) : [],
+    );
     const values = lines.length ? extent(lines) : null;
     show(element, Boolean(values));
     if (!values) return;
     const block = scene.picture.block;
     const last = Math.max(...lines.map((line) => line.length)) - 1;
     const plot = frame(canvas, width, HEIGHT, [0, last * block], values);
-    const colours = [theme().accent, theme().second];
     lines.forEach((line, i) =>
       drawLine(
         plot,

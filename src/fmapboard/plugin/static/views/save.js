@@ -4,6 +4,7 @@
 import { layerText, origin } from "../state/compare.js";
 import { h } from "./dom.js";
 import { paintGrid } from "../draw/grid_paint.js";
+import { isDifference } from "../draw/scene_columns.js";
 import { short } from "../draw/number_text.js";
 import { css, ramp } from "../draw/palettes.js";
 import { theme } from "../draw/theme.js";
@@ -16,9 +17,10 @@ import { layoutFor } from "./view_grid.js";
 
 const WIDTH = 1200;
 const HEAD = 64;
-/** Height for the input images of a comparison. */
-const NOTES = 56;
-const INPUT = 48;
+/** Height of the heading of a column, and of its input image. */
+const COLUMN = 48;
+const LINE = 16;
+const INPUT = 40;
 const RAMP = 200;
 const OWN = "each channel between its own extremes";
 const MAX_PIXELS = 60e6;
@@ -39,11 +41,10 @@ export async function savePicture(model) {
   return "Saved";
 }
 
-/** Title of the file's picture: the layer, and where its maps stem from. @param {Scene} scene */
-function title({ question, otherQuestion, parts }) {
-  const sides = [question, ...(otherQuestion ? [otherQuestion] : [])].map(origin);
-  const only = parts[0] === "difference";
-  return `${layerText(question.key)} · ${sides.join(only ? "  −  " : "  |  ")}`;
+/** Title of the file's picture: the layer, and where it stems from if no columns say so. @param {Scene} scene */
+function title({ question, columns }) {
+  const layer = layerText(question.key);
+  return columns.length > 1 ? layer : `${layer} · ${origin(question)}`;
 }
 
 /**
@@ -72,9 +73,15 @@ function grid(model, scene, text) {
     placed = layoutFor(scene, (tile /= 2), WIDTH, 0, 1);
   }
   const width = Math.max(WIDTH, Math.ceil(placed.width));
-  const head = HEAD + (model.sides ? NOTES : 0);
+  const columns = model.sides?.each ?? [];
+  const notes = model.sides?.notes ?? [];
+  const head = HEAD + columns.length * COLUMN + notes.length * LINE;
   const { canvas, context, look } = sheet(width, head + Math.ceil(placed.height), text);
-  notes(context, model.sides, look);
+  columns.forEach((each, i) => heading(context, each, HEAD - 10 + i * COLUMN, look));
+  notes.forEach((note, i) => {
+    const top = HEAD + columns.length * COLUMN + i * LINE;
+    context.fillText(note, 10, top, WIDTH - 20);
+  });
   bars(context, scene, model, look);
   const inner = document.createElement("canvas");
   inner.width = width;
@@ -96,13 +103,17 @@ function grid(model, scene, text) {
 function bars(context, scene, { state, sides }, look) {
   const locked = state.locked ? ", over all steps" : "";
   let left = 10;
-  if (scene.parts.includes("a")) {
+  if (scene.parts.some((part) => !isDifference(part))) {
     const { lo, hi } = scene.ranges;
-    const own = scene.b ? "each channel between the extremes of both maps" : OWN;
+    const several = scene.columns.filter(({ side }) => side).length;
+    const own =
+      several > 1
+        ? `each channel between the extremes of ${several > 2 ? "all" : "both"} maps`
+        : OWN;
     const range = scene.wholeLayer ? `${short(lo[0])} … ${short(hi[0])}` : own;
     left += bar(context, left, state.colours, `${range}${locked}`, look);
   }
-  if (!scene.parts.includes("difference")) return;
+  if (!scene.parts.some(isDifference)) return;
   const { lo, hi } = scene.differenceRanges;
   const range =
     state.scale === "layer"
@@ -128,22 +139,23 @@ function bar(context, left, palette, text, look) {
 }
 
 /**
- * The input images of both sides, and what differs between the sides.
- * @param {CanvasRenderingContext2D} context @param {Model["sides"]} sides
- * @param {ReturnType<typeof theme>} look
+ * The heading of a column: its letter, run, step and sample, its input image, and what differs.
+ * @param {CanvasRenderingContext2D} context @param {import("../state/sides.js").SideFacts} of
+ * @param {number} top px @param {ReturnType<typeof theme>} look
  */
-function notes(context, sides, look) {
+function heading(context, { letter, text, match, follows, input, notes }, top, look) {
   let left = 10;
-  for (const { input } of sides?.each ?? []) {
-    if (!input) continue;
+  if (input) {
     const wide = (INPUT * input.width) / input.height;
-    context.drawImage(input, left, HEAD - 8, wide, INPUT);
+    context.drawImage(input, left, top, wide, INPUT);
     left += wide + 10;
   }
   context.fillStyle = look.text;
+  context.font = look.font.replace("11px", "600 12px");
+  const first = [letter, text, follows, match].filter(Boolean).join(" · ");
+  context.fillText(first, left, top + 14, WIDTH - left - 10);
   context.font = look.font;
-  const said = sides?.notes ?? [];
-  said.forEach((note, i) => context.fillText(note, left, HEAD + 4 + 14 * i, WIDTH - left - 10));
+  context.fillText(notes.join(" · "), left, top + 30, WIDTH - left - 10);
 }
 
 /** @param {KernelsScene} scene @param {string} text */

@@ -3,24 +3,23 @@
 
 import { button, choice, h, say, show } from "./dom.js";
 import { explain } from "./glossary.js";
+import { runColour } from "../draw/run_colours.js";
 import { address } from "../host.js";
+import { middle } from "../state/run_search.js";
+import { createRunPicker } from "./run_picker.js";
 import { savePicture } from "./save.js";
 
-const COLOURS = Object.freeze([
-  "#ff7043",
-  "#0077bb",
-  "#cc3311",
-  "#33bbee",
-  "#ee3377",
-  "#009988",
-  "#bbbbbb",
-]);
+/** Longest name of a run in the list, which shows it in one line. */
+const MOST_SHOWN = 46;
+/** From this many runs on they can be searched. */
+const MANY = 8;
 
 /** @param {import("../app.js").App} app */
 export function createBarView(app) {
   const dot = h("i", { class: "dot", "aria-hidden": "true" });
   const run = choice("Run", (value) => app.update({ run: value }));
   run.element.prepend(dot);
+  const search = createRunPicker("Search runs", (value) => app.update({ run: value }), "Search");
   const said = h("span", { class: "said", role: "status" });
   const live = h("button", {
     type: "button",
@@ -49,6 +48,7 @@ export function createBarView(app) {
     "div",
     { class: "top" },
     run.element,
+    search.element,
     h("span", { class: "space" }),
     said,
     live,
@@ -70,11 +70,17 @@ export function createBarView(app) {
   function draw(model, busy, isLive) {
     show(run.element, model.runs.length > 0);
     run.fill(
-      model.runs.map((each) => [each.run, each.run || "."]),
+      model.runs.map((each) => [each.run, middle(each.run || ".", MOST_SHOWN)]),
       model.state.run,
     );
-    const at = model.runs.findIndex((each) => each.run === model.state.run);
-    dot.style.background = COLOURS[Math.max(0, at) % COLOURS.length];
+    run.element.title = `Run ${model.state.run}`;
+    dot.style.background = runColour(model.state.run, model.runs);
+    show(search.element, model.runs.length >= MANY);
+    search.draw({
+      runs: model.runs.map((each) => each.run),
+      chosen: model.state.run,
+      colourOf: (name) => runColour(name, model.runs),
+    });
     live.setAttribute("aria-pressed", String(isLive));
     if (performance.now() > until) say(said, busy && !model.playing ? "Loading…" : "");
   }

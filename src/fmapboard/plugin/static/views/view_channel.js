@@ -1,33 +1,36 @@
 // @ts-check
 /** One channel enlarged: its maps, numbers and history. */
 
-import { sideName } from "../state/compare.js";
+import { origin, sideName } from "../state/compare.js";
+import { spanOf } from "../state/series.js";
 import { button, h, say, show } from "./dom.js";
 import { short, whole } from "../draw/number_text.js";
 import { drawBand, drawLine, drawNonfinite, drawNow, frame, pickSteps } from "../draw/plot.js";
-import { drawnRange } from "../draw/captions.js";
 import { flags } from "../draw/scene.js";
 import { column, extent } from "../draw/chart_series.js";
 import { theme } from "../draw/theme.js";
 import { channelChange } from "./change_text.js";
+import { coloursOf, createKey, dashOf, ofColumns } from "./series_key.js";
 import { createPicture } from "./channel_picture.js";
 import { createProfile } from "./row_profile.js";
+import { drawnRange } from "../draw/captions.js";
 import { explain } from "./glossary.js";
 import { createBar, drawnOf } from "./view_legend.js";
 
 /** @typedef {import("../app.js").App} App */
 /** @typedef {import("../app.js").Model} Model */
+/** @typedef {import("../data/decoded_maps.js").Maps} Maps */
 /** @typedef {import("../draw/scene.js").MapsScene} MapsScene */
-/** @typedef {import("../draw/scene.js").Part} Part */
+/** @typedef {import("../state/compare.js").Question} Question */
+/** @typedef {import("../draw/scene_columns.js").Part} Part */
 
 const HISTORY = 110;
 
 /** @param {App} app */
 export function createChannel(app) {
   const name = h("h2");
-  const pictures = /** @type {Part[]} */ (["a", "b", "difference"]).map((part) =>
-    createPicture(part),
-  );
+  const parts = /** @type {Part[]} */ (["a", "b", "c", "d", "ab", "ac", "ad"]);
+  const pictures = parts.map((part) => createPicture(part));
   const profile = createProfile();
   const bar = createBar();
   /** @type {HTMLInputElement} */
@@ -59,6 +62,7 @@ export function createChannel(app) {
       "batch std",
     ),
   );
+  const key = createKey();
   const hint = h("p", {
     class: "note",
     text: "Click a channel, or press ] , to see it large with its values.",
@@ -72,6 +76,7 @@ export function createChannel(app) {
     overlay,
     table,
     chartTitle,
+    key.element,
     chart,
   );
   const element = h(
@@ -86,11 +91,11 @@ export function createChannel(app) {
         { class: "row" },
         button({
           icon: "previous",
-          label: "Previous channel",
+          label: "Channel before",
           key: "[",
           press: () => app.moveChannel(-1),
         }),
-        button({ icon: "next", label: "Next channel", key: "]", press: () => app.moveChannel(1) }),
+        button({ icon: "next", label: "Channel after", key: "]", press: () => app.moveChannel(1) }),
         button({
           icon: "close",
           label: "Close the channel",
@@ -123,50 +128,51 @@ export function createChannel(app) {
     say(name, `Channel ${channel}`);
     const width = element.clientWidth - 24;
     for (const each of pictures) each.draw(model, scene, channel, width);
-    profile.draw(scene, channel, width);
+    profile.draw(scene, channel, width, ofColumns(scene, model.runs));
     const [lo, hi] = drawnRange(scene, channel);
     bar.draw(lo, hi, state.colours, drawnOf(scene, state));
     show(overlay, model.hasInput && !scene.rows); // a sequence cannot be laid over an image
     over.setAttribute("aria-pressed", String(state.overlay > 0));
     show(opacity, state.overlay > 0);
     if (Number(opacity.value) !== state.overlay) opacity.value = String(state.overlay);
-    numbersTable(table, scene, channel, state.compare);
+    numbersTable(table, scene, channel);
     steps = model.steps;
     history(model, scene, channel, width);
   }
 
   /** @param {Model} model @param {MapsScene} scene @param {number} channel @param {number} width */
   function history(model, scene, channel, width) {
-    const role = scene.question.role;
-    const of = (/** @type {string} */ stat) => {
-      const array = model.history?.arrays[`${role}.${stat}`];
-      return array ? column(array.values, array.shape[1], channel) : null;
-    };
-    const [low, high, mean, std] = [of("minimum"), of("maximum"), of("mean"), of("std")];
-    const values = low && high ? extent([low, high]) : null;
+    const curves = model.series.flatMap((series) => {
+      const of = (/** @type {string} */ stat) => {
+        const array = series.history?.arrays[`${series.role}.${stat}`];
+        const known = array && channel < array.shape[1];
+        return known ? column(array.values, array.shape[1], channel) : null;
+      };
+      const [low, high, mean, std] = [of("minimum"), of("maximum"), of("mean"), of("std")];
+      const at = series.history?.steps ?? [];
+      const bad = of("nonfinite")?.map((count) => (count > 0 ? NaN : 0)) ?? low ?? [];
+      return low && high ? [{ series, at, low, high, mean, std, bad }] : [];
+    });
+    const values = extent(curves.flatMap(({ low, high }) => [low, high]));
+    const span = spanOf(model.series);
     show(chart, Boolean(values));
     show(chartTitle, Boolean(values));
-    if (!model.history || !values || !low || !high || !model.steps.length) return;
-    const span = /** @type {[number, number]} */ ([
-      model.steps[0],
-      model.steps[model.steps.length - 1],
-    ]);
+    key.draw(values ? model.series : [], model.runs);
+    if (!values || !span) return;
     const plot = frame(chart, width, HISTORY, span, values);
-    const at = model.history.steps;
-    drawBand(plot, at, low, high, theme().band);
-    if (mean && std) {
-      drawBand(
-        plot,
-        at,
-        mean.map((m, i) => m - std[i]),
-        mean.map((m, i) => m + std[i]),
-        theme().band,
-      );
+    curves.forEach(({ series, at, low, high, mean, std, bad }, i) => {
+      const { line, band } = coloursOf(model.series, series, model.runs);
+      if (i === 0) drawBand(plot, at, low, high, band);
+      if (mean && std) {
+        const edge = (/** @type {number} */ sign) => mean.map((m, k) => m + sign * std[k]);
+        drawBand(plot, at, edge(-1), edge(1), band);
+      }
+      if (mean) drawLine(plot, at, mean, line, dashOf(model.series, series));
+      drawNonfinite(plot, at, bad);
+    });
+    for (const at of new Set(scene.columns.map(({ question }) => question?.step))) {
+      if (at !== undefined) drawNow(plot, at, theme().text);
     }
-    if (mean) drawLine(plot, at, mean, theme().accent);
-    const bad = of("nonfinite");
-    drawNonfinite(plot, at, bad ? bad.map((count) => (count > 0 ? NaN : 0)) : low);
-    drawNow(plot, scene.question.step, theme().text);
     chart.setAttribute(
       "aria-label",
       `channel ${channel} over steps, ${short(values[0])} to ${short(values[1])}`,
@@ -185,30 +191,29 @@ const ROWS = /** @type {[string, string][]} */ ([
   ["negative_infinity", "−Inf"],
 ]);
 
-/**
- * @param {HTMLElement} table @param {MapsScene} scene @param {number} channel
- * @param {import("../state/state.js").Comparison} kind
- */
-function numbersTable(table, scene, channel, kind) {
-  const sides = [{ maps: scene.maps, question: scene.question }];
-  // The numbers are of the whole batch: two samples share them.
-  if (scene.otherMaps && scene.otherQuestion && kind !== "sample") {
-    sides.push({ maps: scene.otherMaps, question: scene.otherQuestion });
+/** @param {HTMLElement} table @param {MapsScene} scene @param {number} channel */
+function numbersTable(table, scene, channel) {
+  const all = scene.columns.map((each) => each.question);
+  /** @type {{maps: Maps, question: Question, letters: string}[]} */
+  const sides = [];
+  for (const { maps, question, letter } of scene.columns) {
+    if (!maps || !question) continue;
+    // The numbers are of the whole batch: two samples share them.
+    const same = sides.find((each) => each.maps === maps && each.question.role === question.role);
+    if (same) same.letters += `, ${letter}`;
+    else sides.push({ maps, question, letters: letter });
   }
+  const batch = (/** @type {"th"|"td"} */ tag, /** @type {string|null} */ scope) =>
+    explain(/** @type {HTMLElement} */ (h(tag, { scope, text: "whole batch" })), "batch");
   const rows = [];
   if (sides.length === 1) {
-    rows.push(
-      h("tr", {}, h("td"), explain(h("th", { scope: "col", text: "whole batch" }), "batch")),
-    );
+    rows.push(h("tr", {}, h("td"), batch("th", "col")));
   } else {
-    rows.push(
-      h(
-        "tr",
-        {},
-        explain(h("td", { text: "whole batch" }), "batch"),
-        ...sides.map((side) => h("th", { scope: "col", text: sideName(side.question, kind) })),
-      ),
-    );
+    const heading = (/** @type {typeof sides[number]} */ { question, letters }) => {
+      const name = sides.length > 2 ? letters : `${letters}: ${sideName(question, all)}`;
+      return h("th", { scope: "col", text: name, title: origin(question) });
+    };
+    rows.push(h("tr", {}, batch("td", null), ...sides.map(heading)));
   }
   for (const [stat, text] of ROWS) {
     const cells = sides.map(({ maps, question }) => {

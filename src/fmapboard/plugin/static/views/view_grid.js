@@ -5,6 +5,7 @@ import { layerText, origin } from "../state/compare.js";
 import { h, say, show } from "./dom.js";
 import { faultOf, rangeText } from "../draw/captions.js";
 import { paintGrid } from "../draw/grid_paint.js";
+import { columnOf, differenceOf, isDifference, partName } from "../draw/scene_columns.js";
 import { ROW_SHARE, corner, hit, layout } from "../draw/tile_layout.js";
 import { valueAt } from "../data/decode.js";
 import { short } from "../draw/number_text.js";
@@ -15,7 +16,7 @@ import { prepare, theme } from "../draw/theme.js";
 /** @typedef {import("../app.js").Model} Model */
 /** @typedef {import("../draw/scene.js").KernelsScene} KernelsScene */
 /** @typedef {import("../draw/scene.js").MapsScene} MapsScene */
-/** @typedef {import("../draw/scene.js").Part} Part */
+/** @typedef {import("../draw/scene_columns.js").Part} Part */
 /** @typedef {import("../draw/value_scale.js").Side} Side */
 
 /** Minimum side of one kernel weight, device px; a picture larger than the window scrolls. */
@@ -50,6 +51,7 @@ export function createGrid(app) {
 
   function paint() {
     if (!drawn?.scene || drawn.scene.kind === "none") return;
+    if (!scroller.clientWidth || !scroller.clientHeight) return;
     const { scene, state } = drawn;
     const ratio = window.devicePixelRatio || 1;
     const width = scroller.clientWidth;
@@ -226,11 +228,16 @@ export function layoutFor(scene, tile, available, windowHeight, ratio) {
   });
 }
 
+/** A channel, and its column if there are several. @param {MapsScene} scene @param {number} channel @param {Part} part */
+function named(scene, channel, part) {
+  return `channel ${channel}${scene.columns.length > 1 ? ` of ${partName(part)}` : ""}`;
+}
+
 /** Describes a channel. @param {MapsScene} scene @param {number} channel @param {Part} part */
 function spoken(scene, channel, part = scene.parts[0]) {
   const fault = faultOf(scene, part, channel);
-  const range = rangeText(scene, part, channel);
-  return `channel ${channel} · ${range}${fault ? ` · ${fault.word}` : ""}`;
+  const range = rangeText(scene, part, channel) || "no picture";
+  return `${named(scene, channel, part)} · ${range}${fault ? ` · ${fault.word}` : ""}`;
 }
 
 /**
@@ -240,11 +247,12 @@ function spoken(scene, channel, part = scene.parts[0]) {
 function describe(scene, at) {
   const channel = scene.order[at.cell];
   const part = scene.parts[at.part];
-  const side = part === "b" ? scene.b : scene.a;
+  const { side } = columnOf(scene, part);
   if (at.u === null || at.v === null || !side) return spoken(scene, channel, part);
   const y = Math.floor(at.v * side.planes.height);
   const x = Math.floor(at.u * side.planes.width);
-  return `channel ${channel} · ${place(scene, y, x)} · ${reading(scene, part, channel, y, x)}`;
+  const where = `${named(scene, channel, part)} · ${place(scene, y, x)}`;
+  return `${where} · ${reading(scene, part, channel, y, x)}`;
 }
 
 /** Uncertainty of a side's values. @param {Side} side @param {number} channel */
@@ -265,18 +273,17 @@ export function place(scene, y, x) {
  * @param {number} y @param {number} x
  */
 export function reading(scene, part, channel, y, x) {
-  if (part === "difference" && scene.difference) {
-    const { height, width, values } = scene.difference;
+  const { side } = columnOf(scene, part);
+  if (!side) return "no picture";
+  if (isDifference(part)) {
+    const between = differenceOf(scene, part);
+    if (!between) return "no difference";
+    const { height, width, values } = between;
     const value = values[(channel * height + y) * width + x];
     if (Number.isNaN(value)) return "non-finite on at least one side";
-    const unit = [scene.a, scene.b].reduce(
-      (sum, each) => sum + (each ? unitOf(each, channel) : 0),
-      0,
-    );
+    const unit = unitOf(scene.a, channel) + unitOf(side, channel);
     return `difference ${short(value, 4)}${unit > 0 ? ` ± ${short(unit, 2)}` : ""}`;
   }
-  const side = part === "b" ? scene.b : scene.a;
-  if (!side) return "";
   const { value, unit, mark } = valueAt(
     side.planes,
     channel,

@@ -7,6 +7,7 @@ import { barLabels } from "../draw/bar_labels.js";
 import { drawnRange, marksIn } from "../draw/captions.js";
 import { short } from "../draw/number_text.js";
 import { FAULT_COLOURS, LEGEND, MARK_COLOURS, css, ramp } from "../draw/palettes.js";
+import { isDifference } from "../draw/scene_columns.js";
 import { theme } from "../draw/theme.js";
 import { explain } from "./glossary.js";
 
@@ -74,7 +75,8 @@ export function createBar() {
  * @param {import("../state/state.js").State} state
  */
 export function drawnOf(scene, { locked, sample }) {
-  const of = scene.b ? "both pictures" : `sample ${sample}`;
+  const { length } = scene.columns;
+  const of = length < 2 ? `sample ${sample}` : length > 2 ? "all maps" : "both maps";
   return locked ? `${of}, all kept steps` : of;
 }
 
@@ -110,8 +112,8 @@ export function createLegend() {
   function draw(model, hovered) {
     const { scene, state } = model;
     const maps = scene?.kind === "maps" ? scene : null;
-    show(main.element, Boolean(maps && !(maps.parts[0] === "difference")));
-    show(between.element, Boolean(maps?.parts.includes("difference")));
+    show(main.element, Boolean(maps && !isDifference(maps.parts[0])));
+    show(between.element, Boolean(maps?.parts.some(isDifference)));
     if (scene?.kind === "kernels") kernels(scene);
     const found = maps ? marksIn(maps) : new Set();
     for (const [name, { entry }] of entries) show(entry, found.has(name));
@@ -125,8 +127,11 @@ export function createLegend() {
     const where = `${whose}, ${drawnOf(maps, state)}`;
     const [lo, hi] = drawnRange(maps, c);
     main.draw(lo, hi, state.colours, where);
-    if (maps.difference && maps.otherQuestion) {
-      const pair = `${sideName(maps.question, state.compare)} − ${sideName(maps.otherQuestion, state.compare)}`;
+    const compared = maps.columns.filter((each) => each.difference);
+    if (compared.length) {
+      const all = maps.columns.map((each) => each.question);
+      const names = compared.map(({ question }) => (question ? sideName(question, all) : ""));
+      const pair = `${sideName(maps.question, all)} − ${names.length > 1 ? "each other column" : names[0]}`;
       between.draw(
         maps.differenceRanges.lo[c],
         maps.differenceRanges.hi[c],

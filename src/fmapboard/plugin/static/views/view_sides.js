@@ -1,26 +1,53 @@
 // @ts-check
-/** Headings above the pictures: where each side stems from, its input image, and what differs. */
+/** Headings above the pictures: where each column stems from, its input image, and what differs. */
 
+import { runColour } from "../draw/run_colours.js";
+import { MOST } from "../state/columns.js";
+import { createColumnControls } from "./column_controls.js";
 import { h, say, show } from "./dom.js";
+import { createRunName } from "./run_name.js";
+
+/** @typedef {import("../app.js").App} App */
+/** @typedef {import("../app.js").Model} Model */
 
 /** Height of an input image, CSS px. */
-const SIDE = 44;
+const SIDE = 40;
 
-function createSide() {
+/** @param {App} app @param {number} i column, 0 for the main one */
+function createSide(app, i) {
   const canvas = h("canvas", { role: "img" });
   const letter = h("b");
-  const text = h("span");
-  const element = h("div", { class: "side" }, canvas, letter, text);
+  const name = createRunName();
+  const place = h("p", { class: "place" });
+  const match = h("p", { class: "match" });
+  const note = h("p", { class: "differs", role: "status" });
+  const controls = i ? createColumnControls(app, i - 1) : null;
+  const element = h(
+    "div",
+    { class: "side", role: "group" },
+    h("div", { class: "origin" }, letter, name.element, controls?.element ?? null),
+    h("div", { class: "side-body" }, canvas, place),
+    match,
+    note,
+  );
 
-  /** @param {import("../state/sides.js").SideFacts|undefined} of @param {string} name */
-  function draw(of, name) {
-    show(element, Boolean(of));
-    if (!of) return;
-    say(letter, name);
-    say(text, of.text);
-    element.title = of.text;
-    show(canvas, Boolean(of.input));
-    if (!of.input) return;
+  /** @param {Model} model */
+  function draw(model) {
+    const of = model.sides?.each[i];
+    show(element, Boolean(of || (i && model.state.columns[i - 1])));
+    controls?.draw(model);
+    say(letter, of?.letter ?? "");
+    show(name.element, Boolean(of));
+    say(place, of ? [of.place, of.follows].filter(Boolean).join(" · ") : "Loading…");
+    if (of) name.draw(of.run, runColour(of.run, model.runs));
+    element.setAttribute("aria-label", of ? `${of.letter} ${of.text}`.trim() : "column, loading");
+    element.dataset.inputs = of?.inputs ?? "loading";
+    say(match, of?.match ?? "");
+    show(match, Boolean(of?.match));
+    say(note, of?.notes.join("; ") ?? "");
+    show(note, Boolean(of?.notes.length));
+    show(canvas, Boolean(of?.input));
+    if (!of?.input) return;
     canvas.setAttribute("aria-label", `network's input of ${of.text}`);
     canvas.width = of.input.width;
     canvas.height = of.input.height;
@@ -30,20 +57,21 @@ function createSide() {
   return { element, draw };
 }
 
-export function createSides() {
-  const both = [createSide(), createSide()];
-  const note = h("p", { class: "differs", role: "status" });
-  const element = h("div", { class: "sides" }, ...both.map((side) => side.element), note);
+/** @param {App} app */
+export function createSides(app) {
+  const each = Array.from({ length: MOST + 1 }, (_, i) => createSide(app, i));
+  const note = h("p", { class: "differs all", role: "status" });
+  const element = h("div", { class: "sides" }, ...each.map((side) => side.element), note);
 
-  /** @param {import("../data/tab_data.js").Model} model */
-  function draw({ sides }) {
-    show(element, Boolean(sides));
-    if (!sides) return;
-    const named = sides.each.length > 1;
-    both.forEach((side, i) => side.draw(sides.each[i], named ? "AB"[i] : ""));
-    say(note, sides.notes.join(" "));
-    show(note, sides.notes.length > 0);
-    element.dataset.inputs = sides.inputs;
+  /** @param {Model} model */
+  function draw(model) {
+    const { sides, state } = model;
+    show(element, Boolean(sides) || (state.columns.length > 0 && state.role !== "kernels"));
+    if (element.hidden) return;
+    for (const side of each) side.draw(model);
+    say(note, sides?.notes.join(" ") ?? "");
+    show(note, Boolean(sides?.notes.length));
+    element.dataset.inputs = sides?.inputs ?? "loading";
   }
   return { element, draw };
 }

@@ -1,0 +1,26 @@
+// @ts-check
+/** A run's name with its colour; a name too long for its place is cut in the middle. */
+
+import { parted } from "../state/run_search.js";
+import { h, say, show } from "./dom.js";
+
+/** Length of the end of a name that is always shown. */
+const END = 22;
+
+export function createRunName() {
+  const dot = h("i", { class: "dot", "aria-hidden": "true" });
+  const head = h("span", { class: "run-head" });
+  const tail = h("span", { class: "run-tail" });
+  const element = h("span", { class: "run-name" }, dot, head, tail);
+
+  /** @param {string} run @param {string} colour */
+  function draw(run, colour) {
+    const [start, end] = parted(run || ".", END);
+    say(head, start);
+    show(head, Boolean(start));
+    say(tail, end);
+    element.title = run || ".";
+    dot.style.background = colour;
+  }
+  return { element, draw };
+}

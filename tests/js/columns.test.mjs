@@ -1,0 +1,110 @@
+// @ts-check
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import {
+  SAME,
+  columnText,
+  columnsOf,
+  newColumn,
+  parseColumn,
+  swapped,
+} from "../../src/fmapboard/plugin/static/state/columns.js";
+import { START, fromEntries, toEntries } from "../../src/fmapboard/plugin/static/state/state.js";
+import { LAYER as PLAIN } from "./fixtures.mjs";
+
+/** @typedef {import("../../src/fmapboard/plugin/static/state/columns.js").Column} Column */
+/** @typedef {import("../../src/fmapboard/plugin/static/state/columns.js").Kind} Kind */
+
+const STATE = { ...START, run: "a", layer: "fmapboard/conv" };
+/** @type {import("../../src/fmapboard/plugin/static/data/answers.js").Layer} */
+const LAYER = {
+  ...PLAIN,
+  samples: 2,
+  roles: ["feature_maps", "inputs", "kernels"],
+  steps: [0, 10, 20],
+  wall_times: [1, 2, 3],
+};
+
+/** @type {[Partial<Column>, string][]} */
+const WRITTEN = [
+  [{ run: "b" }, "b@"],
+  [{ run: "b", step: 20 }, "b@20"],
+  [{ run: "b", step: -5, sample: 1 }, "b@-5:1"],
+  [{ run: "b", sample: 0 }, "b@:0"],
+  [{ step: 0 }, "@0"],
+  [{ role: "inputs" }, "@::inputs"],
+  [{ run: "user@host/lr@0.1", step: 3 }, "user@host/lr@0.1@3"],
+  [{ run: "a@5" }, "a@5@"],
+  [
+    { run: "x:1@2:3", step: 4, sample: 5, role: "gradients_of_maps" },
+    "x:1@2:3@4:5:gradients_of_maps",
+  ],
+];
+
+test("a column is restored from its text, whatever is in the name of its run", () => {
+  for (const [own, text] of WRITTEN) {
+    const column = { ...SAME, ...own };
+    assert.equal(columnText(column), text);
+    assert.deepEqual(parseColumn(text), column);
+  }
+});
+
+test("a text without a step behind an @ is the name of a run", () => {
+  for (const run of ["b", "user@host", "b@5x", "b@1:2:wild", "b@1@:x"]) {
+    assert.deepEqual(parseColumn(run), { ...SAME, run });
+  }
+});
+
+test("an address with four columns is restored exactly", () => {
+  const columns = WRITTEN.slice(1, 4).map(([own]) => ({ ...SAME, ...own }));
+  const state = { ...STATE, step: 10, columns, rank: 2 };
+  const entries = toEntries(state);
+  // TensorBoard keeps one entry per name when it changes the address.
+  assert.equal(new Map(entries).size, entries.length);
+  assert.deepEqual(fromEntries(entries), state);
+});
+
+test("repeated entries are as many columns, up to three", () => {
+  const entries = /** @type {[string, string][]} */ (
+    ["b@1", "c", "d@2", "e@3"].map((text) => ["compare", text])
+  );
+  const { columns } = fromEntries(entries);
+  assert.deepEqual(columns.map(columnText), ["b@1", "c@", "d@2"]);
+});
+
+test("addresses of earlier versions are understood", () => {
+  const of = (/** @type {string} */ kind, /** @type {string} */ other) =>
+    columnsOf([kind], other).map(columnText);
+  assert.deepEqual(of("step", "0"), ["@0"]);
+  assert.deepEqual(of("step", "-5"), ["@-5"]);
+  assert.deepEqual(of("run", "b@5"), ["b@5@"]);
+  assert.deepEqual(of("sample", "1"), ["@:1"]);
+  assert.deepEqual(of("role", "inputs"), ["@::inputs"]);
+  assert.deepEqual(of("off", ""), []);
+  for (const kind of ["step", "run", "sample", "role"]) assert.deepEqual(of(kind, ""), []);
+  assert.deepEqual(of("sample", "-1"), []);
+});
+
+test("a new column has an existing, different value", () => {
+  const text = (/** @type {Kind} */ kind, /** @type {Partial<typeof STATE>} */ more = {}) => {
+    const column = newColumn(kind, { ...STATE, step: 0, ...more }, LAYER, ["a", "b"]);
+    return column && columnText(column);
+  };
+  const kinds = /** @type {Kind[]} */ (["step", "run", "sample", "role"]);
+  assert.deepEqual(
+    kinds.map((kind) => text(kind)),
+    ["@10", "b@", "@:1", "@::inputs"],
+  );
+  assert.equal(text("step", { columns: [{ ...SAME, step: 10 }] }), "@20");
+  assert.equal(text("run", { columns: [{ ...SAME, run: "b" }] }), null);
+  assert.equal(newColumn("step", STATE, undefined, []), null);
+});
+
+test("a column is swapped with the main one when the main one becomes it", () => {
+  const before = { ...STATE, columns: [{ ...SAME, run: "b", sample: 1 }] };
+  assert.equal(swapped({ ...before, run: "b" }, before)[0].run, "a");
+  assert.equal(swapped({ ...before, run: "c" }, before)[0].run, "b");
+  assert.equal(swapped({ ...before, sample: 1 }, before)[0].sample, 0);
+  const chosen = [{ ...SAME, run: "a" }];
+  assert.equal(swapped({ ...before, columns: chosen }, before), chosen);
+});
