@@ -14,6 +14,7 @@ import { coloursOf, createKey, dashOf, ofColumns } from "./series_key.js";
 import { createPicture } from "./channel_picture.js";
 import { createProfile } from "./row_profile.js";
 import { drawnRange } from "../draw/captions.js";
+import { leftToRight } from "../draw/scene_columns.js";
 import { explain } from "./glossary.js";
 import { createBar, drawnOf } from "./view_legend.js";
 
@@ -128,6 +129,9 @@ export function createChannel(app) {
     say(name, `Channel ${channel}`);
     const width = element.clientWidth - 24;
     for (const each of pictures) each.draw(model, scene, channel, width);
+    leftToRight(scene.columns).forEach((i, place) => {
+      pictures[i].element.style.order = String(place - parts.length);
+    });
     profile.draw(scene, channel, width, ofColumns(scene, model.runs));
     const [lo, hi] = drawnRange(scene, channel);
     bar.draw(lo, hi, state.colours, drawnOf(scene, state));

@@ -234,7 +234,11 @@ function named(scene, channel, part) {
 }
 
 /** Describes a channel. @param {MapsScene} scene @param {number} channel @param {Part} part */
-function spoken(scene, channel, part = scene.parts[0]) {
+function spoken(
+  scene,
+  channel,
+  part = isDifference(scene.parts[0]) ? scene.parts[0] : /** @type {Part} */ ("a"),
+) {
   const fault = faultOf(scene, part, channel);
   const range = rangeText(scene, part, channel) || "no picture";
   return `${named(scene, channel, part)} · ${range}${fault ? ` · ${fault.word}` : ""}`;

@@ -1,6 +1,7 @@
 // @ts-check
 /** Headings above the pictures: where each column stems from, its input image, and what differs. */
 
+import { leftToRight } from "../draw/scene_columns.js";
 import { runColour } from "../draw/run_colours.js";
 import { MOST } from "../state/columns.js";
 import { createColumnControls } from "./column_controls.js";
@@ -61,6 +62,7 @@ function createSide(app, i) {
 export function createSides(app) {
   const each = Array.from({ length: MOST + 1 }, (_, i) => createSide(app, i));
   const note = h("p", { class: "differs all", role: "status" });
+  note.style.order = String(each.length);
   const element = h("div", { class: "sides" }, ...each.map((side) => side.element), note);
 
   /** @param {Model} model */
@@ -69,6 +71,11 @@ export function createSides(app) {
     show(element, Boolean(sides) || (state.columns.length > 0 && state.role !== "kernels"));
     if (element.hidden) return;
     for (const side of each) side.draw(model);
+    const columns = model.scene?.columns ?? [];
+    leftToRight(columns).forEach((i, place) => {
+      each[i].element.style.order = String(place);
+      each[i].element.classList.toggle("first", place === 0);
+    });
     say(note, sides?.notes.join(" ") ?? "");
     show(note, Boolean(sides?.notes.length));
     element.dataset.inputs = sides?.inputs ?? "loading";
