@@ -1,6 +1,6 @@
 """axe-core, with its default rules, finds no violation in any view of the tab, light or dark.
 
-To add a view, add the state of its address to ``VIEWS``, or to ``ACTS`` what opens it.
+To add a view, add the state of its address to ``VIEWS``, or to ``OPENED`` what opens it.
 """
 
 from __future__ import annotations
@@ -27,13 +27,26 @@ VIEWS: dict[str, dict[str, Any]] = {
 }
 """The state of each view of the runs of ``striped_training``."""
 
-ACTS: dict[str, Callable[[Person], None]] = {
+OPENED: dict[str, Callable[[Person], None]] = {
     "help": lambda person: person.press("?"),
+    "a column": lambda person: person.see("[aria-label='Change column B']").click(),
+    "the runs of a column": lambda person: open_runs(person),
+    "the ranked layers": lambda person: person.see("button:text-is('Rank layers')").click(),
+}
+"""What opens a view that has no address, over a comparison."""
+
+SMALL: dict[str, Callable[[Person], None]] = {
     "a menu": lambda person: person.see(".fold:visible").first.click(),
     "the layers": lambda person: person.see(".drawer-button:visible").first.click(),
     "the details": lambda person: person.see(".drawer-button:visible").last.click(),
 }
-"""What opens a view that has no address, in a small window."""
+"""What opens a view in a small window."""
+
+
+def open_runs(person: Person) -> None:
+    person.see("[aria-label='Change column B']").click()
+    person.see(".column-panel .picker:visible").click()
+
 
 FOUND = """async () => {
   const { violations } = await axe.run(document);
@@ -75,10 +88,20 @@ def test_axe_finds_no_violation_in_a_small_window(
     address: str, visit: Callable[..., Person], axe: str
 ) -> None:
     person = visit(address, width=683, height=384, **MAPS, channel=1)
-    for act in ACTS.values():
+    for act in SMALL.values():
         person.press("Escape")
         act(person)
         assert violations(person, axe) == {"dark": [], "light": []}
+
+
+@pytest.mark.parametrize("view", OPENED)
+def test_axe_finds_no_violation_with_open(
+    address: str, visit: Callable[..., Person], axe: str, view: str
+) -> None:
+    person = visit(address, width=1366, height=768, **MAPS, compare="run", other="bad")
+    person.settle()
+    OPENED[view](person)
+    assert violations(person, axe) == {"dark": [], "light": []}
 
 
 def test_axe_finds_no_violation_in_an_empty_directory(
