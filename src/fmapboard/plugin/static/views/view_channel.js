@@ -200,7 +200,8 @@ function numbersTable(table, scene, channel) {
   const all = scene.columns.map((each) => each.question);
   /** @type {{maps: Maps, question: Question, letters: string}[]} */
   const sides = [];
-  for (const { maps, question, letter } of scene.columns) {
+  for (const i of leftToRight(scene.columns)) {
+    const { maps, question, letter } = scene.columns[i];
     if (!maps || !question) continue;
     // The numbers are of the whole batch: two samples share them.
     const same = sides.find((each) => each.maps === maps && each.question.role === question.role);

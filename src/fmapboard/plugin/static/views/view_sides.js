@@ -71,10 +71,11 @@ export function createSides(app) {
     show(element, Boolean(sides) || (state.columns.length > 0 && state.role !== "kernels"));
     if (element.hidden) return;
     for (const side of each) side.draw(model);
-    const columns = model.scene?.columns ?? [];
-    leftToRight(columns).forEach((i, place) => {
-      each[i].element.style.order = String(place);
-      each[i].element.classList.toggle("first", place === 0);
+    const order = leftToRight(model.scene?.columns ?? []);
+    each.forEach((side, i) => {
+      const place = order.length ? order.indexOf(i) : i;
+      side.element.style.order = String(place < 0 ? i : place);
+      side.element.classList.toggle("first", place === 0);
     });
     say(note, sides?.notes.join(" ") ?? "");
     show(note, Boolean(sides?.notes.length));
