@@ -78,7 +78,7 @@ def screenshots(run: Path, cwd: str) -> None:
     command = server_command(run, PORT)
     with subprocess.Popen(command, cwd=cwd, stderr=subprocess.DEVNULL) as server:
         try:
-            _wait_for(f"http://127.0.0.1:{PORT}/data/runs")
+            wait_for(f"http://127.0.0.1:{PORT}/data/runs")
             with sync_playwright() as playwright:
                 browser = playwright.chromium.launch(
                     executable_path="/usr/bin/chromium", args=CHROMIUM_FLAGS
@@ -102,7 +102,8 @@ def screenshots(run: Path, cwd: str) -> None:
             server.terminate()
 
 
-def _wait_for(url: str) -> None:
+def wait_for(url: str) -> None:
+    """Wait until a server answers at an address."""
     for _ in range(100):
         try:
             urllib.request.urlopen(url).close()

@@ -1,5 +1,7 @@
 """Speed of the Feature maps tab in a real browser: time until usable, and to draw a step.
 
+The tab has two pages: the overview, which opens first, and the maps.
+
     python benchmarks/tab.py                 # ResNet-50, 53 layers, 50 steps, at most 64 channels
     python benchmarks/tab.py --all-channels  # the same with all channels, up to 2048
 
@@ -96,40 +98,46 @@ def serve(logdir: Path) -> Iterator[str]:
         server.wait(20)
 
 
-def alone(browser: Any, address: str, layer: str = "") -> Any:
+def alone(browser: Any, address: str, *, layer: str = "", view: str = "maps") -> Any:
     """Open the tab outside of TensorBoard's page, in a browser with an empty cache."""
     page = browser.new_context(viewport={"width": 1600, "height": 1000}).new_page()
-    state = f"#p.feature_maps.layer=fmapboard%2F{layer}" if layer else ""
+    state = f"#p.feature_maps.view={view}"
+    if layer:
+        state += f"&p.feature_maps.layer=fmapboard%2F{layer}"
     page.goto(f"{address}data/plugin_entry.html?name=feature_maps{state}")
     page.wait_for_function(READY, timeout=PATIENCE_MS)
     return page
 
 
-def usable(browser: Any, address: str) -> float:
-    """Time from opening the tab until it is usable, ms."""
-    page = alone(browser, address)
+def usable(browser: Any, address: str, view: str = "maps") -> float:
+    """Time from opening a page of the tab until it is usable, ms."""
+    page = alone(browser, address, view=view)
     took = float(page.evaluate("performance.getEntriesByName('usable')[0].startTime"))
     page.context.close()
     return took
 
 
-def in_tensorboard(browser: Any, address: str) -> float:
-    """Time from a click on the tab in TensorBoard until it is usable, ms."""
+def in_tensorboard(browser: Any, address: str, view: str = "maps") -> float:
+    """Time from a click on the tab in TensorBoard until a page of it is usable, ms."""
     page = browser.new_context(viewport={"width": 1600, "height": 1000}).new_page()
-    page.goto(f"{address}#images")
+    page.goto(f"{address}#images&p.feature_maps.view={view}")
     tab = page.get_by_role("tab", name="Feature maps")
     tab.wait_for(timeout=PATIENCE_MS)
     started = time.perf_counter()
     tab.click()
-    page.wait_for_selector("iframe").content_frame().wait_for_function(READY, timeout=PATIENCE_MS)
+    frame = page.wait_for_selector("iframe").content_frame()
+    frame.wait_for_function(READY, timeout=PATIENCE_MS)
     took = 1000 * (time.perf_counter() - started)
+    shown = frame.evaluate("document.documentElement.dataset.view")
+    if shown != view:
+        raise SystemExit(f"the tab shows its page {shown}, not {view}")
     page.context.close()
     return took
 
 
 def step_changes(browser: Any, address: str, layer: str) -> tuple[list[float], list[float]]:
     """Times to draw steps that the browser has not loaded, and the step after each, ms."""
-    page = alone(browser, address, layer)
+    page = alone(browser, address, layer=layer)
     new, after = [], []
     for index in range(0, STEPS - 10, 17):
         for offset in (0, 9):  # 9 steps are more than the tab prefetches
@@ -159,6 +167,16 @@ def measure(address: str, rounds: int) -> list[tuple[str, list[float], float]]:
             (
                 "usable, click inside TensorBoard",
                 [in_tensorboard(browser, address) for _ in range(rounds)],
+                2000.0,
+            ),
+            (
+                "overview usable, opened outside TensorBoard",
+                [usable(browser, address, "overview") for _ in range(rounds)],
+                2000.0,
+            ),
+            (
+                "overview usable, click inside TensorBoard",
+                [in_tensorboard(browser, address, "overview") for _ in range(rounds)],
                 2000.0,
             ),
         ]

@@ -2,10 +2,12 @@
 
 One record per logged step in the series ``tags.OVERVIEW``, with numbers of every layer call whose
 feature maps were measured, drawn or not. Blob 0 is a JSON header as in ``tab_format``, with the
-keys ``format``, ``step``, ``steps_written``, ``columns``, ``since`` and ``arrays``; blob 1 holds
-one array, ``numbers`` [layers, columns] of float32; blob 2 is a zlib-compressed JSON list of what
-is known about each layer (``LayerFacts``), in the order of calls. A reader takes columns by name,
-and ignores columns and keys that it does not know.
+keys ``format``, ``step``, ``steps_written``, ``columns``, ``since``, ``layers`` and ``arrays``;
+blob 1 holds one array, ``numbers`` [layers, columns] of float32; blob 2 is a zlib-compressed JSON
+list of what is known about each layer (``LayerFacts``), in the order of calls. ``layers`` is
+``digest`` of blob 2, so that a reader of many steps need not read the same list again. A reader
+takes columns by name, and ignores columns and keys that it does not know. The first step of each
+start of a run is also in the series ``tags.FIRST_OVERVIEW``, which TensorBoard keeps in any case.
 """
 
 from __future__ import annotations
@@ -17,12 +19,15 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from fmapboard.tab_format import Floats, FormatError, pack, unpack
 
 COLUMNS = (
     "minimum", "maximum", "mean", "std",
     "nonfinite", "constant", "dead", "dead_lasting", "change", "weights_change",
+    "nan", "positive_infinity", "negative_infinity", "counted", "change_steps", "weights_steps",
+    "values", "missed",
 )  # fmt: skip
 """Numbers of a layer at one step; NaN where a number is not known.
 
@@ -32,7 +37,11 @@ with equal weight. ``nonfinite``, ``constant`` and ``dead`` are shares of all ch
 layer is not followed by an activation and is none. ``dead_lasting`` is the share of channels that
 were dead at each of the last `LASTING` logged steps. ``change`` is the mean change of the drawn
 maps, in standard deviations, and ``weights_change`` that of the weights, relative to their norm
-(see ``summary.channel_change``).
+(see ``summary.channel_change``); ``change_steps`` and ``weights_steps`` are how many steps before
+the logged step that is which they were compared with. ``nan``, ``positive_infinity`` and
+``negative_infinity`` are numbers of values, exact if ``counted`` is 1, otherwise lower bounds.
+``values`` is the number of values per channel at this step, and ``missed`` how many of the logged
+steps so far have no pictures of the layer.
 """
 KINDS = ("nonfinite", "large", "dead", "constant", "unchanged")
 """States that are faults, the most severe first; also the keys of ``since``."""
@@ -42,8 +51,12 @@ MINOR, MAJOR = 0.1, 0.5
 """Shares of dead or constant channels from which a layer is in that state, and severely so."""
 LASTING = 4
 """Number of logged steps after which a dead channel is lastingly dead."""
+_ROUNDING = 1e-6
+"""Maximum error of a share that is stored as float32, and of the difference of two."""
 _MAX_LAYERS_TEXT = 64 * 2**20
 """Maximum size in bytes of blob 2 after decompression."""
+_INVALID = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
+Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +71,8 @@ class LayerFacts:
         call: number of the call within the forward pass, from 1.
         position: position in the order of calls.
         channels: number of channels.
-        values: number of values per channel over the whole batch.
+        values: number of values per channel over the whole batch; of a record, at the first step
+            with these layers (see the column of that name).
         drawn: number of channels drawn; 0 if the layer has no pictures.
         samples: number of samples drawn.
         roles: kinds of pictures.
@@ -89,7 +103,9 @@ class OverviewStep:
         layers: facts about each layer.
         numbers: column -> its value for each layer, float [layers].
         since: kind of `KINDS` -> index of each layer in that state now -> first of the logged steps
-            at which it has been in that state without interruption.
+            at which it has been in that state without interruption; for ``"unchanged"``, the step
+            since which the weights are the same. Steps at which the layer was not measured, or the
+            state not known, are no interruption.
     """
 
     step: int
@@ -99,24 +115,41 @@ class OverviewStep:
     since: Mapping[str, Mapping[int, int]]
 
 
-def pack_overview(of: OverviewStep) -> tuple[bytes, ...]:
-    """The three blobs of a record; columns that are missing in ``numbers`` are stored as NaN."""
-    unknown = np.full(len(of.layers), np.nan)
-    table = np.stack([of.numbers.get(name, unknown) for name in COLUMNS], axis=-1)
-    since = {
-        kind: {str(index): step for index, step in sorted(layers.items())}
-        for kind, layers in of.since.items()
-        if layers
-    }
+def pack_overview(of: OverviewStep, layers: bytes | None = None) -> tuple[bytes, ...]:
+    """The three blobs of a record; columns that are missing in ``numbers`` are stored as NaN.
+
+    Args:
+        of: the overview.
+        layers: ``pack_layers(of.layers)``, for a caller that packs the same layers again.
+    """
+    packed = pack_layers(of.layers) if layers is None else layers
+    table = np.full((len(of.layers), len(COLUMNS)), np.nan)
+    for column, name in enumerate(COLUMNS):
+        if name in of.numbers:
+            table[:, column] = of.numbers[name]
+    since: dict[str, dict[str, list[int]]] = {}
+    for kind, among in of.since.items():
+        for index, step in sorted(among.items()):
+            since.setdefault(kind, {}).setdefault(str(step), []).append(index)
     header = {
         "step": of.step,
         "steps_written": of.steps_written,
         "columns": list(COLUMNS),
         "since": since,
+        "layers": digest(packed),
     }
-    listed = [asdict(layer) for layer in of.layers]
-    text = json.dumps(listed, separators=(",", ":"), ensure_ascii=False).encode()
-    return pack(header, {"numbers": table}, [zlib.compress(text, 6)])
+    return pack(header, {"numbers": table}, [packed])
+
+
+def pack_layers(layers: Sequence[LayerFacts]) -> bytes:
+    """Blob 2 of a record."""
+    listed = [asdict(layer) for layer in layers]
+    return zlib.compress(json.dumps(listed, separators=(",", ":"), ensure_ascii=False).encode(), 6)
+
+
+def digest(blob: bytes) -> str:
+    """Tells blob 2 apart from others, for ``layers`` in the header."""
+    return f"{zlib.crc32(blob):08x}-{len(blob)}"
 
 
 def unpack_overview(blobs: Sequence[bytes | None]) -> OverviewStep:
@@ -128,16 +161,48 @@ def unpack_overview(blobs: Sequence[bytes | None]) -> OverviewStep:
     if len(blobs) < 3 or any(blob is None for blob in blobs):
         raise FormatError("the overview can no longer be read")
     header, arrays = unpack([blob for blob in blobs if blob is not None])
+    return overview_step(header, arrays, unpack_layers(blobs[2] or b""))
+
+
+def unpack_layers(blob: bytes) -> tuple[LayerFacts, ...]:
+    """Parse blob 2 of a record.
+
+    Raises:
+        FormatError: it is damaged.
+    """
     try:
-        layers = tuple(map(_layer, json.loads(_decompressed(blobs[2] or b""))))
+        return tuple(map(_layer, json.loads(_decompressed(blob))))
+    except (*_INVALID, zlib.error) as error:
+        raise FormatError(
+            f"the overview's layers are not in fmapboard's format: {error}"
+        ) from error
+
+
+def overview_step(
+    header: Mapping[str, Any],
+    arrays: Mapping[str, Floats],
+    layers: tuple[LayerFacts, ...],
+    *,
+    with_since: bool = True,
+) -> OverviewStep:
+    """Validate a record that `tab_format.unpack` has parsed; ``since`` only if it is asked for.
+
+    Raises:
+        FormatError: the header or the arrays are invalid, or of a different number of layers.
+    """
+    try:
         columns, table = header["columns"], arrays["numbers"]
         if table.shape != (len(layers), len(columns)):
-            raise ValueError(f"numbers have shape {table.shape}")
+            raise ValueError(f"numbers have shape {table.shape}, of {len(layers)} layers")
         if not all(isinstance(name, str) for name in columns):
             raise ValueError("a column's name is not a string")
         since = {
-            kind: {_whole(int(index), len(layers)): _whole(step) for index, step in among.items()}
-            for kind, among in header["since"].items()
+            kind: {
+                _whole(index, len(layers)): _whole(int(step))
+                for step, where in of.items()
+                for index in where
+            }
+            for kind, of in (header["since"] if with_since else {}).items()
             if kind in KINDS
         }
         return OverviewStep(
@@ -147,15 +212,49 @@ def unpack_overview(blobs: Sequence[bytes | None]) -> OverviewStep:
             dict(zip(columns, table.T, strict=True)),
             since,
         )
-    except (
-        LookupError,
-        TypeError,
-        ValueError,
-        AttributeError,
-        RecursionError,
-        zlib.error,
-    ) as error:
+    except _INVALID as error:
         raise FormatError(f"the overview is not in fmapboard's format: {error}") from error
+
+
+def states(numbers: Mapping[str, Floats], is_activation: Flags) -> dict[str, Flags]:
+    """Which layers are in which of the `KINDS`; a layer may be in several.
+
+    A dead channel of an activation is constant too, which is not counted as a fault of its own.
+
+    Args:
+        numbers: the columns, each [..., layers]; a missing one is not known.
+        is_activation: bool [layers], True for activations, see `is_activation`.
+
+    Returns:
+        Kind -> bool [..., layers]; a kind whose columns are missing is missing.
+    """
+    found: dict[str, Flags] = {}
+    with np.errstate(invalid="ignore"):
+        if "nonfinite" in numbers:
+            found["nonfinite"] = numbers["nonfinite"] > 0
+        if "minimum" in numbers and "maximum" in numbers:
+            found["large"] = (numbers["minimum"] <= -LARGE) | (numbers["maximum"] >= LARGE)
+        if "dead" in numbers:
+            found["dead"] = numbers["dead"] >= MINOR - _ROUNDING
+        if "constant" in numbers:
+            alone = numbers["constant"]
+            if "dead" in numbers:
+                alone = alone - np.where(is_activation, numbers["dead"], 0.0)
+            found["constant"] = alone >= MINOR - _ROUNDING
+        if "weights_change" in numbers:
+            found["unchanged"] = numbers["weights_change"] == 0
+    return found
+
+
+def is_activation(layers: Sequence[LayerFacts], dead: Floats) -> Flags:
+    """bool [layers]: the layer's ``dead`` channels are its own, not those of the next layer.
+
+    Args:
+        layers: the layers.
+        dead: the column ``dead``, [..., layers].
+    """
+    known = ~np.isnan(dead).reshape(-1, len(layers)).any(0)
+    return known & np.array([layer.activation is None for layer in layers], bool)
 
 
 def _decompressed(blob: bytes) -> bytes:
@@ -169,11 +268,12 @@ def _decompressed(blob: bytes) -> bytes:
 
 _TEXTS = {"label", "layer", "type"}
 _WHOLES = {"call", "position", "channels", "values", "drawn", "samples"}
+_FIELDS = tuple(field.name for field in fields(LayerFacts))
 
 
 def _layer(raw: Any) -> LayerFacts:
     """Validate one entry of blob 2; unknown keys are ignored."""
-    known = {field.name: raw[field.name] for field in fields(LayerFacts) if field.name in raw}
+    known = {name: raw[name] for name in _FIELDS if name in raw}
     for name, value in known.items():
         if name in _TEXTS:
             known[name] = _text(value)

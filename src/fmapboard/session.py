@@ -21,6 +21,7 @@ from fmapboard.capture.pass_selection import PassSelection
 from fmapboard.capture.passes import Side
 from fmapboard.capture.probe import ProbePass
 from fmapboard.capture.step_parts import PendingStep, StepHeader, StepParts, finished
+from fmapboard.capture.tile_coder import TileCoder
 from fmapboard.capture.transfer import Transfer
 from fmapboard.capture.weights import read_kernels
 from fmapboard.errors import WarnOnce
@@ -60,14 +61,15 @@ class StepSession:
     def __init__(
         self, model: nn.Module, layers: Layers, options: Options, scaler: Any, warn: WarnOnce
     ) -> None:
-        self.registry = HookRegistry(model, layers, also=activations(model))
+        also, self._guard = activations(model), Guard(warn)
+        self.registry = HookRegistry(model, layers, also=also, failed=self._guard.failed)
         self.model, self._options, self._warn = model, options, warn
         scripted = scripted_warning(model)
         if scripted is not None:
             warn.warn("scripted", scripted)
-        self._guard = Guard(warn)
         self._loss_scale = LossScale(scaler)
         self._transfer, self._memory = Transfer(warn), MemoryPressure(warn)
+        self._code_tiles = TileCoder(warn)
         self._reducer = Reducer.for_model(
             model,
             samples=options.samples,
@@ -277,15 +279,14 @@ class StepSession:
 
     def _assembled(self, opened: OpenStep, parameters: PendingParameters) -> PendingStep | None:
         probed = opened.probed
-        parts = StepParts(
-            (*opened.live.pending, *(() if probed is None else probed.pending)),
-            parameters,
-            opened.before_clipping,
-            opened.kernels or (),
-            tuple(opened.live.inputs if probed is None else probed.inputs),
-            self._loss_scale.step_closes(self._gradients.fused),
-        )
-        if not parts.measured and not parts.parameters.names:
+        measured = [*opened.live.pending, *(() if probed is None else probed.pending)]
+        inputs = tuple(opened.live.inputs if probed is None else probed.inputs)
+        kernels, before = opened.kernels or (), opened.before_clipping
+        opened.discard()  # frees what the tile coder replaces
+        self._code_tiles(measured)
+        skips = self._loss_scale.step_closes(self._gradients.fused)
+        parts = StepParts(tuple(measured), parameters, before, kernels, inputs, skips)
+        if not measured and not parts.parameters.names:
             return None
         stopwatch = opened.stopwatch  # `to_host` must not keep the model alive
         header = StepHeader(opened.step, lambda: stopwatch.ms)

@@ -29,6 +29,8 @@ FIRST_RECORD = "fmapboard_first/"
 
 OVERVIEW = "fmapboard_overview"
 """Feature maps tab: one record per step with numbers of all layers (``overview_format``)."""
+FIRST_OVERVIEW = "fmapboard_overview_first"
+"""Feature maps tab: the overview of the first step again."""
 
 NETWORK_INPUT = "network_input/sample_"
 CONSTANT_CHANNELS, NONFINITE, DEAD_CHANNELS = "constant_channels", "nonfinite", "dead_channels"

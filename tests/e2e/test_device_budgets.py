@@ -13,6 +13,9 @@ from device_trace import Trace
 from device_workloads import EVERYTHING, WORKLOADS
 from traced_fused import counted_fused_kernels
 
+from fmapboard.capture import tile_coder
+from fmapboard.measure.code_tiles import launches
+
 MARGIN = 1.1
 LAUNCHES_PER_TENSOR = 8
 LAUNCHES = 800
@@ -58,6 +61,33 @@ def test_the_launches_do_not_depend_on_the_batch(options: dict[str, Any]) -> Non
     smaller = type(workload)(workload.make, (8, 3, 32, 32)).trace(**options)
     assert larger.launches == smaller.launches
     assert larger.to_host <= 1.5 * smaller.to_host
+
+
+@pytest.mark.parametrize("options", [{}, {"colormap": "signed"}], ids=["grey", "signed"])
+@pytest.mark.parametrize("name", ["ResNet-50 b64", "ResNet-50 bf16"])
+def test_quantizing_tiles_takes_the_launches_by_which_it_was_judged(
+    name: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = []
+    code = tile_coder._code
+
+    def counted(measured: Any, groups: Any, centered: bool) -> None:
+        tiles = [tile_coder._tiles(measured, group) for group in groups]
+        expected.append(launches(tiles, zero_centered=centered))
+        code(measured, groups, centered)
+
+    monkeypatch.setattr(tile_coder, "_code", counted)
+    trace = WORKLOADS[name].trace(**options)
+    assert [trace.by_module()["measure.code_tiles"][0]] == expected
+
+
+def test_quantizing_tiles_saves_a_third_of_the_transfer(monkeypatch: pytest.MonkeyPatch) -> None:
+    trace = WORKLOADS["ResNet-50 b64"].trace()
+    monkeypatch.setattr(tile_coder, "_LAUNCHES_PER_TENSOR", 0)
+    without = WORKLOADS["ResNet-50 b64"].trace()
+    assert trace.to_host < 2 / 3 * without.to_host
+    assert trace.launches <= without.launches + 2 / 3 * len(trace.watched)
+    assert trace.peak <= without.peak
 
 
 @pytest.mark.parametrize("name", WORKLOADS)

@@ -114,7 +114,10 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def visit(browser: Any) -> Iterator[Callable[..., Person]]:
-    """A function that opens the tab; the test fails if the console showed an error."""
+    """A function that opens the tab, by default at its maps; a field that is None is left out.
+
+    The test fails if the console showed an error.
+    """
     people: list[Person] = []
 
     def open_tab(address: str, width: int = 1400, height: int = 900, **state: object) -> Person:
@@ -128,7 +131,12 @@ def visit(browser: Any) -> Iterator[Callable[..., Person]]:
             "console", lambda said: complaints.append(said.text) if said.type == "error" else None
         )
         page.on("pageerror", lambda error: complaints.append(str(error)))
-        entries = "".join(f"&p.feature_maps.{k}={quote(str(v), '')}" for k, v in state.items())
+        state = {"view": "maps", **state}
+        entries = "".join(
+            f"&p.feature_maps.{field}={quote(str(value), '')}"
+            for field, value in state.items()
+            if value is not None
+        )
         page.goto(f"{address}#feature_maps{entries}")
         person = Person(page, frame_of(page), complaints)
         person.wait("document.documentElement.dataset.ready === 'true'")

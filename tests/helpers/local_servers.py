@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tab_answers import expanded
 
 START_LIMIT, LOAD_LIMIT = 90.0, 60.0  # s
 
@@ -59,7 +60,7 @@ class Server:
 
     def ask(self, route: str, **query: object) -> Any:
         """The JSON of a route."""
-        return json.loads(self.get(route, **query))
+        return expanded(json.loads(self.get(route, **query)))
 
     def status(self, route: str, **query: object) -> int:
         """The HTTP status of a route."""

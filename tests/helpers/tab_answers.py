@@ -16,6 +16,15 @@ def facts_and_parts(body: bytes) -> tuple[dict[str, Any], bytes]:
     return json.loads(body[4 : 4 + length]), body[4 + length :]
 
 
+def expanded(answer: Any) -> Any:
+    """The answer of ``data/layers`` with the steps of each layer; any other answer unchanged."""
+    if isinstance(answer, dict) and "steps_written" in answer:
+        for layer in answer["layers"]:
+            layer.setdefault("steps", list(answer["steps"]))
+            layer.setdefault("wall_times", list(answer["wall_times"]))
+    return answer
+
+
 def unpacked(listed: list[dict[str, Any]], blob: bytes) -> dict[str, np.ndarray]:
     """Name -> array, of little-endian float32 arrays that lie one after the other."""
     found, at = {}, 0

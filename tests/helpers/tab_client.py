@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tab_answers import facts_and_parts
+from tab_answers import expanded, facts_and_parts
 from tensorboard.backend import application
 from tensorboard.backend.event_processing.data_provider import MultiplexerDataProvider
 from tensorboard.backend.event_processing.plugin_event_multiplexer import EventMultiplexer
@@ -33,7 +33,7 @@ class Tab:
         """The JSON of a route; fails unless the status is 200."""
         answer = self.get(route, **query)
         assert answer.status_code == 200, answer.text
-        return json.loads(answer.data)
+        return expanded(json.loads(answer.data))
 
     def open(self, route: str, **query: object) -> tuple[dict[str, Any], bytes]:
         """The JSON and the parts of a binary answer; fails unless the status is 200."""

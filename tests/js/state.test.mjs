@@ -31,6 +31,32 @@ test("a state is restored from its address", () => {
   assert.deepEqual(fromEntries(readHash(hash, PREFIX)), state);
 });
 
+test("an address that names a layer, channel, step or comparison opens the maps", () => {
+  for (const [field, text] of [
+    ["layer", "fmapboard/conv"],
+    ["channel", "3"],
+    ["step", "40"],
+    ["compare", "step"],
+  ]) {
+    assert.equal(fromEntries([[field, text]]).view, "maps", field);
+    assert.equal(
+      fromEntries([
+        [field, text],
+        ["view", "overview"],
+      ]).view,
+      "overview",
+      field,
+    );
+  }
+  assert.equal(fromEntries([["run", "a"]]).view, "overview");
+});
+
+test("the address of the overview keeps the place in the maps", () => {
+  /** @type {import("../../src/fmapboard/plugin/static/state/state.js").State} */
+  const state = { ...START, layer: "fmapboard/conv", step: 40 };
+  assert.deepEqual(fromEntries(toEntries(state)), state);
+});
+
 test("the initial state has no entries", () => {
   assert.deepEqual(toEntries({ ...START }), []);
   assert.deepEqual(fromEntries([]), { ...START });

@@ -31,11 +31,14 @@ def answers(tab: Tab) -> dict[str, list[dict[str, Any]]]:
     runs, layers = tab.ask("data/runs"), tab.ask("data/layers", run=run)
     overview = tab.ask("data/overview", run=run, step=20)
     timeline = tab.ask("data/timeline", run=run)
+    sides = {"run": run, "step": 0, "other_run": run, "other_step": 10}
+    difference = tab.ask("data/difference", key=key, other_key=key, **sides)
     facts, _ = tab.open("data/maps", run=run, key=key, step=0)
     pictures = facts["header"]["pictures"]
     return {
         "RunsAnswer": [runs], "RunEntry": runs["runs"],
         "LayersAnswer": [layers], "Layer": layers["layers"], "InputSeries": layers["inputs"],
+        "DifferenceAnswer": [difference], "LayerDifference": difference["layers"],
         "OverviewAnswer": [overview], "OverviewEntry": overview["layers"],
         "TimelineAnswer": [timeline], "TimelineFault": timeline["faults"],
         "FirstNonfinite": [timeline["first_nonfinite"]],

@@ -74,7 +74,8 @@ def test_the_overview_counts_bad_channels_and_gives_the_range_of_the_rest(tab: T
         "key": KEY, "step": 10, "minimum": -5.0, "maximum": 8.0, "mean": 2.25,
         "nan": 12, "positive_infinity": 0, "negative_infinity": 0,
         "channels_nonfinite": 1, "counted": True, "channels_constant": 1, "channels": 5,
-        "change": 0.0, "change_of": "weights", "change_since": 0, "weights_unchanged_since": None,
+        # The other channels did not change, but the weight of one is NaN.
+        "change": "NaN", "change_of": "weights", "change_since": 0, "weights_unchanged_since": None,
     }  # fmt: skip
     # Variances 1.25, 5, 0 and 1.25 inside channels; means 2.5, 5, 5, -3.5 around 2.25.
     assert std == pytest.approx(math.sqrt(7.5 / 4 + (0.0625 + 7.5625 * 2 + 33.0625) / 4))
@@ -213,6 +214,7 @@ def test_a_second_request_for_a_step_reads_no_record_again(
 
     monkeypatch.setattr(tab.provider, "read_blob", counted)
     tab.ask("data/overview", run="run2", step=10)
-    assert len(reads) == 4  # header and arrays of two layers
+    assert len(reads) == 7  # header and numbers of three steps, and the list of layers
     tab.ask("data/overview", run="run2", step=10)
-    assert len(reads) == 4
+    tab.ask("data/overview", run="run2", step=20)
+    assert len(reads) == 7

@@ -9,6 +9,7 @@ import pytest
 import torch
 from browser_visitor import Person
 from compared_runs import IMAGES, network
+from seen_columns import headings, inputs, notes, save, written
 
 CONV = "fmapboard/0"
 
@@ -22,51 +23,6 @@ def open_compared(visit: Callable[..., Person], address: str, **state: object) -
     person = visit(address, width=1366, layer=CONV, **state)
     person.settle()
     return person
-
-
-def inputs(person: Person) -> list[str]:
-    """Pictures of the input images above the maps, as data URLs."""
-    script = "[...document.querySelectorAll('.side:not([hidden]) canvas:not([hidden])')]"
-    found: list[str] = person.frame.evaluate(f"{script}.map((canvas) => canvas.toDataURL())")
-    return found
-
-
-def headings(person: Person) -> list[str]:
-    """Letter and origin of each column, as they are read out."""
-    script = "(sides) => sides.map((side) => side.getAttribute('aria-label'))"
-    found: list[str] = person.see(".side:visible").evaluate_all(script)
-    return found
-
-
-def notes(person: Person) -> list[str]:
-    """The remarks on columns, then those on the whole comparison."""
-    found: list[str] = person.see(".sides .differs:visible").all_text_contents()
-    return found
-
-
-def written(person: Person, act: Callable[[], object]) -> list[str]:
-    """The texts that stand on canvases drawn during ``act``, each canvas as it was drawn last."""
-    person.frame.evaluate(
-        """() => { const drawn = (window.drawn = new Map());
-        const canvas = CanvasRenderingContext2D.prototype;
-        const { fillText, fillRect } = canvas;
-        canvas.fillText = function (text, ...rest) {
-          drawn.set(this.canvas, [...(drawn.get(this.canvas) ?? []), text]);
-          return fillText.call(this, text, ...rest); };
-        canvas.fillRect = function (x, y, width, height) {
-          const whole = this.canvas.width / devicePixelRatio - 1;
-          if (x === 0 && y === 0 && width >= whole) drawn.delete(this.canvas);
-          return fillRect.call(this, x, y, width, height); }; }"""
-    )
-    act()
-    person.settle()
-    texts: list[str] = person.frame.evaluate("[...window.drawn.values()].flat()")
-    return texts
-
-
-def save(person: Person) -> None:
-    with person.page.expect_download():
-        person.press("p")
 
 
 def test_a_difference_of_different_images_is_marked_and_both_are_drawn(

@@ -67,13 +67,19 @@ FOREIGN: dict[str, list[bytes]] = {
     "changes of weights of a wrong shape": list(
         pack(HEADER, {**ARRAYS, "weights.change": np.ones(3)})
     ),
+    "means of a tensor without a picture": list(
+        pack(
+            {**HEADER, "pictures": [{**HEADER["pictures"][0], "role": "inputs"}]},
+            {"inputs.lo": np.zeros((1, 2)), "feature_maps.mean": np.zeros(())},
+        )
+    ),
 }
 
 
 BEHIND_THE_HEADER = {
     "no arrays", "short arrays", "arrays of impossible size", "arrays of a wrong shape",
     "an array without a name", "a million million samples", "changes of a wrong shape",
-    "changes of weights of a wrong shape",
+    "changes of weights of a wrong shape", "means of a tensor without a picture",
 }  # fmt: skip
 """The list of layers reads only headers, so only the overview reports these."""
 

@@ -6,6 +6,7 @@ import inspect
 from dataclasses import fields
 from typing import Any, get_type_hints
 
+import numpy as np
 import pytest
 import torch
 
@@ -63,7 +64,8 @@ def test_a_normalization_that_is_not_a_pair_is_refused(given: Any) -> None:
 def test_fused_is_a_bool_or_auto(given: Any) -> None:
     with pytest.raises(ConfigurationError, match=r"fused=.*: expected True, False, or 'auto'"):
         Options(fused=given)
-    assert [Options(fused=known).fused for known in (True, False)] == [True, False]
+    for known in (True, False, np.True_, "auto"):
+        assert Options(fused=known).fused == known
 
 
 def test_gray_means_grey() -> None:

@@ -13,7 +13,8 @@ import torch
 from torch import nn
 from torch.utils.hooks import RemovableHandle
 
-from fmapboard.capture.compiled import force_eager, is_unobservable
+from fmapboard.capture.compiled import force_eager
+from fmapboard.capture.layer_hook import LayerHook, is_replica
 from fmapboard.capture.listener import CaptureListener
 from fmapboard.capture.passes import PassTracker, Side
 from fmapboard.errors import ConfigurationError
@@ -22,41 +23,6 @@ from fmapboard.model.layers import Layers, by_kernel_shape, kernel_shape, select
 from fmapboard.model.membership import Membership
 from fmapboard.model.tensors import tensors
 from fmapboard.records import KernelShape, LayerCall
-
-Hook = Callable[..., None]
-
-
-class _LayerHook:
-    """A hook on a user's module. Copies and pickles of the module get an inert hook instead.
-
-    The inert hook needs only the standard library, so a model saved during a logged step can be
-    loaded where fmapboard is not installed.
-    """
-
-    __slots__ = ("_event", "_name", "_registry")
-
-    def __init__(self, registry: HookRegistry, event: str, name: str) -> None:
-        self._registry, self._event, self._name = weakref.ref(registry), event, name
-
-    def __call__(self, module: nn.Module, args: Any, kwargs: Any, output: Any = None) -> None:
-        registry = self._registry()
-        if registry is None or registry.is_foreign_thread(module) or is_unobservable():
-            return
-        if not registry.is_on_other_device(module, (args, kwargs, output)):
-            getattr(registry, self._event)(self._name, module, args, kwargs, output)
-
-    def __copy__(self) -> Hook:
-        return _inert()
-
-    def __deepcopy__(self, memo: object) -> Hook:
-        return _inert()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return getattr, (contextlib.nullcontext(), "__exit__")
-
-
-def _inert() -> Hook:
-    return contextlib.nullcontext().__exit__
 
 
 class HookRegistry:
@@ -71,6 +37,8 @@ class HookRegistry:
         model: any module; DistributedDataParallel, DataParallel and torch.compile are unwrapped.
         layers: which layers to watch, as in ``watch``.
         also: further layers by name, for statistics only (activation modules).
+        failed: called with a layer's name and an error that was raised in a hook; None raises the
+            error in the model's ``forward``.
 
     Raises:
         ConfigurationError: as for ``kernel_groups``.
@@ -82,8 +50,9 @@ class HookRegistry:
         layers: Layers = None,
         *,
         also: dict[str, nn.Module] | None = None,
+        failed: Callable[[str, Exception], None] | None = None,
     ) -> None:
-        self.model = unwrap(model)
+        self.model, self._failed = unwrap(model), failed
         self._chosen = layers
         self._watch(select(self.model, layers), also or {})
         self._hooks: contextlib.ExitStack | None = None
@@ -206,7 +175,7 @@ class HookRegistry:
 
         Replicas share the hooks and run in their own threads; only the first device's is recorded.
         """
-        if not _is_replica(module):
+        if not is_replica(module):
             return False
         tensor = next(tensors(values), None)
         return tensor is not None and tensor.device != self._device
@@ -215,11 +184,17 @@ class HookRegistry:
         """True if a thread whose passes do not count calls the module; False for replicas."""
         if self._thread is None or self._thread == threading.get_ident():
             return False
-        return not _is_replica(module)
+        return not is_replica(module)
+
+    def failed(self, name: str, error: Exception) -> None:
+        """Called when a hook on a layer raised an error; the name of the root is empty."""
+        if self._failed is None:
+            raise error
+        self._failed(name or "forward pass", error)
 
     def _hook_root(self, hooks: contextlib.ExitStack) -> None:
-        before = _LayerHook(self, "_root_begins", "")
-        after = _LayerHook(self, "_root_ends", "")
+        before = LayerHook(self, "_root_begins", "")
+        after = LayerHook(self, "_root_ends", "")
         _remove_with(
             hooks,
             self.model.register_forward_pre_hook(before, prepend=True, with_kwargs=True),
@@ -230,17 +205,17 @@ class HookRegistry:
         self, hooks: contextlib.ExitStack, name: str, module: nn.Module, sides: tuple[Side, ...]
     ) -> None:
         if "input" in sides and name in self.layers:
-            hook = _LayerHook(self, "_layer_begins", name)
+            hook = LayerHook(self, "_layer_begins", name)
             _remove_with(hooks, module.register_forward_pre_hook(hook, with_kwargs=True))
         if "output" in sides:
             # Before the user's own forward hooks, to receive what `forward` itself returned.
-            hook = _LayerHook(self, "_layer_ends", name)
+            hook = LayerHook(self, "_layer_ends", name)
             handle = module.register_forward_hook(hook, prepend=True, with_kwargs=True)
             _remove_with(hooks, handle)
 
     def _root_begins(self, name: str, module: nn.Module, args: Any, kwargs: Any, _: Any) -> None:
         if self._listener is not None and not self._paused and self._passes.root_begins():
-            if self._thread is None and not _is_replica(module):
+            if self._thread is None and not is_replica(module):
                 self._thread = threading.get_ident()
             self._listener.begin(args, kwargs)
 
@@ -285,10 +260,6 @@ class HookRegistry:
 
 def _always() -> bool:
     return True
-
-
-def _is_replica(module: nn.Module) -> bool:
-    return getattr(module, "_is_replica", False)  # set by DataParallel on its copies
 
 
 def _ignored(output: Any) -> None:

@@ -1,11 +1,13 @@
-"""A thread-safe LRU cache of blobs with a limit in bytes."""
+"""Thread-safe LRU caches with a limit in bytes: of blobs, and of what was built from them."""
 
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
-from collections.abc import Hashable
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Hashable
+from typing import Any, TypeVar
 
+T = TypeVar("T")
 OVERHEAD = 500
 """Estimated bytes per entry in addition to its blob: key, object header, dictionary slot."""
 
@@ -49,3 +51,41 @@ class BlobCache:
             while self._held > self._max_bytes:
                 _, evicted = self._blobs.popitem(last=False)
                 self._held -= len(evicted) + OVERHEAD
+
+
+class BuiltCache:
+    """Keeps the most recently used values, each of which is built from its last version.
+
+    Args:
+        max_bytes: limit; the last value is kept in any case.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._values: OrderedDict[Hashable, tuple[int, Any]] = OrderedDict()
+        self._locks: defaultdict[Hashable, threading.Lock] = defaultdict(threading.Lock)
+        self._lock = threading.Lock()
+
+    def renew(self, key: Hashable, build: Callable[[T | None], T], nbytes: Callable[[T], int]) -> T:
+        """Build a value; concurrent calls with the same key wait for each other.
+
+        Args:
+            key: what the value is kept under.
+            build: returns the value, given its last version or None; it may return that itself.
+            nbytes: size of a value.
+        """
+        with self._lock:
+            building = self._locks[key]
+        with building:
+            with self._lock:
+                last = self._values.get(key, (0, None))[1]
+            value = build(last)
+            with self._lock:
+                self._values.pop(key, None)
+                self._values[key] = nbytes(value), value
+                while len(self._values) > 1 and self._held() > self._max_bytes:
+                    self._values.popitem(last=False)
+        return value
+
+    def _held(self) -> int:
+        return sum(size for size, _ in self._values.values())

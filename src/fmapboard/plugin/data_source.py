@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from tensorboard import errors, plugin_util
 from tensorboard.data import provider
 
-from fmapboard.plugin.cache import BlobCache
+from fmapboard.plugin.cache import BlobCache, BuiltCache
 from fmapboard.plugin.calls import AtOnce, InTurn
 from fmapboard.tab_format import PLUGIN_NAME
 
+T = TypeVar("T")
 _ALL = 1_000_000
 """Maximum points per series, in effect all that TensorBoard keeps (0 would return none)."""
 _CACHE = 48 * 2**20
 """Bytes of blobs to cache."""
+_BUILT = 128 * 2**20
+"""Bytes of parsed overviews to cache."""
 IMAGES, HISTOGRAMS, SCALARS, TEXT = "images", "histograms", "scalars", "text"
 
 
@@ -39,7 +42,7 @@ class Point:
 
 
 class Source:
-    """Creates a reader for each request, and owns the cache that the readers share; thread-safe.
+    """Creates a reader for each request, and owns the caches that the readers share; thread-safe.
 
     Args:
         data_provider: TensorBoard's data provider.
@@ -49,6 +52,7 @@ class Source:
     def __init__(self, data_provider: Any, *, in_process: bool) -> None:
         self._provider = data_provider
         self._cache = BlobCache(_CACHE)
+        self._built = BuiltCache(_BUILT)
         self._calls: AtOnce | InTurn = InTurn() if in_process else AtOnce()
 
     def reader(self, environ: Any) -> Reader:
@@ -59,7 +63,8 @@ class Source:
         """
         context = plugin_util.context(environ)
         experiment = plugin_util.experiment_id(environ)
-        return Reader(self._provider, self._cache, self._calls, context, experiment)
+        calls, built = self._calls, self._built
+        return Reader(self._provider, self._cache, calls, context, experiment, built)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +76,20 @@ class Reader:
     calls: AtOnce | InTurn
     context: Any
     experiment: str
+    built_cache: BuiltCache = field(default_factory=lambda: BuiltCache(_BUILT))
 
     def started(self) -> dict[str, float | None]:
         """Run -> wall time of its first event, s; None if unknown."""
         runs = self._ask(self.provider.list_runs)
         return {run.run_name: run.start_time for run in runs}
 
-    def tags(self) -> dict[str, list[str]]:
-        """Run -> tags of the tab's records in it, in any order."""
-        listed = self._ask(self.provider.list_blob_sequences, plugin_name=PLUGIN_NAME)
+    def tags(self, run: str | None = None) -> dict[str, list[str]]:
+        """Run -> tags of the tab's records in it, in any order; of all runs, or only of one."""
+        listed = self._ask(
+            self.provider.list_blob_sequences,
+            plugin_name=PLUGIN_NAME,
+            run_tag_filter=None if run is None else _filter(run, None),
+        )
         return {run: list(tags) for run, tags in listed.items()}
 
     def points(
@@ -143,6 +153,12 @@ class Reader:
             if keep and blob is not None:
                 self.cache.put(self._key(*requested[i]), blob)
         return found
+
+    def built(
+        self, key: tuple[str, ...], build: Callable[[T | None], T], nbytes: Callable[[T], int]
+    ) -> T:
+        """A value that is kept for later requests; see `BuiltCache.renew`."""
+        return self.built_cache.renew((self.experiment, *key), build, nbytes)
 
     def _cached(self, point: Point, index: int) -> bytes | None:
         return self.cache.get(self._key(point, index))

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypedDict
 
+from fmapboard import tags
 from fmapboard.overview_format import LayerFacts
 from fmapboard.tab_format import Floats
+
+
+class FirstNonfinite(TypedDict):
+    """Where `watch` found the first non-finite value of a run.
+
+    ``step`` is the logged step, ``text`` what was written about it without backticks, ``name`` the
+    name of the model or "", and ``label`` the layer, or None for a parameter.
+    """
+
+    step: int
+    text: str
+    name: str
+    label: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +51,19 @@ class HealthTable:
         run: name of the run.
         source: ``"overview"`` if the run has an overview series; otherwise ``"records"``, or
             ``"scalars"`` for a run with too many records to read. Then only what those tell is
-            known: of ``"scalars"`` the shares of channels, of ``"records"`` the drawn channels of
-            the drawn layers and what the scalars tell of the others.
+            known: of both the shares of channels that the scalars tell, at the steps of the
+            records; of ``"records"`` also the range and the change of the drawn channels.
         steps: the kept steps, ascending.
         written: number of logged steps.
         rows: the layers in network order.
         columns: name of one of `overview_format.COLUMNS` -> float [steps, rows], NaN if not known.
         since: kind of `overview_format.KINDS` -> row -> first of the logged steps at which the
-            layer has been in that state without interruption up to the newest step. Exact even
-            where TensorBoard has dropped steps; empty unless ``source`` is ``"overview"``.
-        first_nonfinite: the text on the first non-finite value and its step, or None.
+            layer has been in that state without interruption up to the newest step; of
+            ``"unchanged"``, the step since which the weights are the same. Exact even where
+            TensorBoard has dropped steps; empty unless ``source`` is ``"overview"``.
+        first_nonfinite: where the first non-finite value was found; None if none was.
+        wall_times: time of each step, s.
+        errors: step -> why its record cannot be read; its numbers are NaN.
     """
 
     run: str
@@ -56,4 +73,22 @@ class HealthTable:
     rows: tuple[HealthRow, ...]
     columns: Mapping[str, Floats]
     since: Mapping[str, Mapping[int, int]]
-    first_nonfinite: Mapping[str, object] | None = None
+    first_nonfinite: FirstNonfinite | None = None
+    wall_times: tuple[float, ...] = ()
+    errors: Mapping[int, str] = field(default_factory=dict)
+
+
+def rows_of(name: str, layers: Sequence[LayerFacts]) -> list[HealthRow]:
+    """The rows of one model, given its layers in network order."""
+    prefix = tags.prefix(name) + tags.RECORD
+    keys = [prefix + layer.label if layer.roles else None for layer in layers]
+    followed = {layer.activation: key for layer, key in zip(layers, keys, strict=True) if key}
+    nearest: list[str | None] = []
+    last = next((key for key in keys if key), None)  # before the first one with pictures
+    for key in keys:
+        last = key or last
+        nearest.append(last)
+    return [
+        HealthRow(layer, name, key, key or followed.get(layer.label) or near)
+        for layer, key, near in zip(layers, keys, nearest, strict=True)
+    ]

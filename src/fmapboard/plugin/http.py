@@ -68,6 +68,13 @@ class Query:
             raise bad(f"the query has no {key}")
         return default
 
+    def texts(self, key: str) -> list[str]:
+        """All values of a key, at least one; none is empty."""
+        values: list[str] = self.request.args.getlist(key)
+        if not values or not all(values):
+            raise bad(f"the query has no {key}, or an empty one")
+        return values
+
     def whole(self, key: str, default: int | None = None) -> int:
         """An integer of at most 18 digits."""
         value = self.request.args.get(key)

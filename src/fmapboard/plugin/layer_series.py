@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from fmapboard.plugin.data_source import Point, Reader
@@ -13,15 +13,14 @@ from fmapboard.tab_format import PLUGIN_NAME
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
-    """The records of one layer.
+class Kept:
+    """The records of one series, and those of first steps.
 
     Attributes:
         own: records of the steps that TensorBoard keeps, ascending by step.
-        firsts: records of first steps, one per start of the run; these include the pictures.
+        firsts: records of first steps, one per start of the run; a layer's include the pictures.
     """
 
-    layer: LayerTag
     own: tuple[Point, ...]
     firsts: tuple[Point, ...]
 
@@ -41,18 +40,25 @@ class Series:
         return bool(points) and points[0] not in self.own
 
 
-def series_of(reader: Reader, run: str, key: str | None = None) -> list[Series]:
-    """The layers of a run, in any order; with ``key`` only that layer, if it exists."""
-    if key is None:
+@dataclass(frozen=True, slots=True)
+class Series(Kept):
+    """The records of one layer."""
+
+    layer: LayerTag
+
+
+def series_of(reader: Reader, run: str, keys: Iterable[str] | None = None) -> list[Series]:
+    """The layers of a run, in any order; with ``keys`` only those layers, if they exist."""
+    if keys is None:
         found = reader.points(PLUGIN_NAME, run)
     else:
-        layer = layer_of(key)
-        if layer is None or layer.key != key:
-            return []
-        found = reader.points(PLUGIN_NAME, run, [layer.key, layer.first_key])
+        asked = [(key, layer_of(key)) for key in keys]
+        known = [layer for key, layer in asked if layer is not None and layer.key == key]
+        both = [tag for layer in known for tag in (layer.key, layer.first_key)]
+        found = reader.points(PLUGIN_NAME, run, both) if both else {}
     layers = {layer for layer in map(layer_of, found) if layer is not None}
     every = [
-        Series(layer, tuple(found.get(layer.key, ())), tuple(found.get(layer.first_key, ())))
+        Series(tuple(found.get(layer.key, ())), tuple(found.get(layer.first_key, ())), layer)
         for layer in layers
     ]
     return [series for series in every if series.own or series.firsts]
@@ -65,7 +71,7 @@ def requested_series(reader: Reader, query: Query) -> Series:
         Refused: there is no such layer.
     """
     run, key = query.text("run"), query.text("key")
-    found = series_of(reader, run, key)
+    found = series_of(reader, run, [key])
     if not found:
         raise missing(f"no layer {key!r} in run {run!r}")
     return found[0]

@@ -11,6 +11,9 @@ from fmapboard.plugin.data_source import Reader, Source
 from fmapboard.plugin.http import Answer, Query, app, missing
 from fmapboard.plugin.loader import keeps_enough
 from fmapboard.plugin.routes.charts import numbers
+from fmapboard.plugin.routes.difference import difference
+from fmapboard.plugin.routes.findings import findings
+from fmapboard.plugin.routes.health import health
 from fmapboard.plugin.routes.history import history
 from fmapboard.plugin.routes.layers import layers
 from fmapboard.plugin.routes.maps import maps, network_input
@@ -60,10 +63,13 @@ class FeatureMapsPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # tensorbo
         routes: dict[str, Route] = {
             "runs": all_runs,
             "layers": layers,
+            "health": health,
+            "findings": findings,
             "overview": overview,
             "timeline": timeline,
             "maps": maps,
             "history": history,
+            "difference": difference,
             "numbers": numbers,
             "input": network_input,
         }

@@ -117,6 +117,7 @@ def read_record(header: bytes | None, arrays: bytes | None) -> Record:
     _, numbers = unpack((header, arrays))
     for picture in facts.pictures:
         _check_shapes(picture, numbers)
+    _check_roles(facts, numbers)
     return Record(facts, numbers)
 
 
@@ -230,6 +231,14 @@ def _check_shapes(picture: PictureFacts, arrays: Mapping[str, Floats]) -> None:
             expected = (picture.samples, picture.drawn) if what in _PLANES else (picture.drawn,)
             if array.shape != expected and (role != WEIGHTS or array.shape != (1,)):
                 raise FormatError(f"the record's {name} has shape {array.shape}, not {expected}")
+
+
+def _check_roles(header: Header, arrays: Mapping[str, Floats]) -> None:
+    """Refuse arrays of a tensor without a picture, whose shapes nothing tells."""
+    absent = set(ROLES) - {picture.role for picture in header.pictures}
+    for name in arrays:
+        if name.partition(".")[0] in absent:
+            raise FormatError(f"the record has {name} without a picture of it")
 
 
 def _check_plain(value: Any, depth: int = 0) -> None:

@@ -46,6 +46,12 @@ def layer_of(tag: str) -> LayerTag | None:
     return LayerTag(name, label) if ours and label else None
 
 
+def overview_of(tag: str) -> str | None:
+    """The name of the model whose overview series, or first one, has this tag; None for others."""
+    name, _, marker = tag.rpartition(".")
+    return name if marker in (tags.OVERVIEW, tags.FIRST_OVERVIEW) else None
+
+
 def input_tag(name: str, sample: int) -> str:
     """The tag of the Images series with a model's input."""
     return tags.prefix(name) + tags.network_input(sample)

@@ -103,8 +103,8 @@ class Quantizer:
         )
         flat = own_lo == own_hi
         if block > 1:
-            own_lo, own_hi, flat = _with_constant_planes(averaged or maps, own_lo, own_hi)
-        lo, hi = self._limits(own_lo, own_hi, one_pixel)
+            own_lo, own_hi, flat = with_constant_planes(averaged or maps, own_lo, own_hi)
+        lo, hi = self.limits(own_lo, own_hi, one_pixel)
         if self._scale == "locked":
             lo, hi = self._lock(key, lo, hi)
         inside = finite and block == 1 and self._scale != "locked"
@@ -121,8 +121,24 @@ class Quantizer:
             layout=layout,
         )
 
-    def _limits(self, lo: Floats, hi: Floats, one_pixel: bool) -> tuple[Floats, Floats]:
-        """The values drawn as 0 and as 255, f64 [n, c], from the finite extremes of each plane."""
+    @property
+    def zero_centered(self) -> bool:
+        """As passed."""
+        return self._zero_centered
+
+    @property
+    def needs_one_plane(self) -> bool:
+        """True if a plane of several pixels is drawn by its own values alone."""
+        return self._scale == "channel"
+
+    def limits(self, lo: Floats, hi: Floats, one_pixel: bool = False) -> tuple[Floats, Floats]:
+        """The values drawn as 0 and as 255, f64 [n, c], before a scale is locked.
+
+        Args:
+            lo: Smallest finite value f64 [n, c] of each plane; infinite if there is none.
+            hi: Largest finite value, likewise.
+            one_pixel: The planes have one pixel.
+        """
         if self._scale == "layer" or one_pixel:
             lo = np.broadcast_to(lo.min(1, keepdims=True), lo.shape)
             hi = np.broadcast_to(hi.max(1, keepdims=True), hi.shape)
@@ -158,7 +174,7 @@ def used_scale(planes: Planes, scale: Scale) -> Scale:
     return "layer" if scale == "channel" and one_pixel else scale
 
 
-def _with_constant_planes(
+def with_constant_planes(
     whole: Floats | Averaged, lo: Floats, hi: Floats
 ) -> tuple[Floats, Floats, Flags]:
     """Find constant planes among averaged ones, and correct their extremes.
@@ -168,14 +184,14 @@ def _with_constant_planes(
 
     Args:
         whole: The maps before they were averaged, or what is known of them.
-        lo: Min f64 [n, c] of the averaged planes.
-        hi: Max, likewise.
+        lo: Smallest finite value f64 [n, c] of the averaged planes, infinite if there is none.
+        hi: Largest, likewise.
 
     Returns:
         Min and max f64 [n, c], and bool [n, c], True where the plane was constant before averaging.
     """
     with np.errstate(invalid="ignore"):  # inf - inf, where no value is finite
-        nearly = hi - lo <= 1e-5 * np.maximum(np.abs(lo), np.abs(hi))
+        nearly = (lo <= hi) & (hi - lo <= 1e-5 * np.maximum(np.abs(lo), np.abs(hi)))
     if not nearly.any():
         return lo, hi, nearly
     if isinstance(whole, Averaged):

@@ -6,9 +6,6 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-import numpy as np
-import numpy.typing as npt
-
 from fmapboard import tags
 from fmapboard.records import (
     Histogram,
@@ -24,8 +21,11 @@ from fmapboard.render import png
 from fmapboard.render.grid import arrangement, draw_input_image, draw_kernels, draw_maps
 from fmapboard.render.palettes import LEGEND, Palette, palette
 from fmapboard.render.quantize import used_scale
+from fmapboard.summary.channel_change import ChannelChanges
 from fmapboard.summary.first_nonfinite import first_nonfinite, plain
+from fmapboard.summary.followers import followers
 from fmapboard.summary.histogram import histogram
+from fmapboard.summary.run_overview import RunOverview
 from fmapboard.summary.tab_records import TabRecords
 
 _SCALE_TEXT: dict[Scale, str] = {
@@ -63,7 +63,9 @@ class SummaryBuilder:
         self._scale = scale
         self._prefix = tags.prefix(name)
         self._max_kernels, self._compact, self._with_pngs = max_kernels, compact, with_pngs
-        self._records = TabRecords(self._prefix, self._palette.name, scale, has_probe=has_probe)
+        self._records = TabRecords(self._prefix, self._palette.name, scale)
+        self._changes = ChannelChanges(has_probe=has_probe)
+        self._overview = RunOverview(self._prefix)
         self._nonfinite_reported = self._reported_now = False
 
     def __call__(self, data: StepData) -> LoggedStep:
@@ -76,13 +78,16 @@ class SummaryBuilder:
         }
         drawn = list(map(self._finished, [*pictures, *(tagged for tagged, _ in kernels)]))
         inputs = map(self._input_image, data.inputs)
+        changes, after = self._changes(data), followers(data.measured)
+        records = self._records(data, drawn, peaks, changes, after)
+        overview, fractions = self._overview(data, drawn, changes, after)
         return LoggedStep(
             data.step,
             data.wall_time,
             pictures=(*drawn, *map(self._finished, inputs)),
             histograms=tuple(self._histograms(data)),
-            scalars=self._scalars(data),
-            records=tuple(self._records(data, drawn, peaks)),
+            scalars=self._scalars(data, fractions),
+            records=(*records, *overview),  # the overview last, so that it is never ahead
             statistics=data.measured,
             texts=self._texts(data),
         )
@@ -90,6 +95,8 @@ class SummaryBuilder:
     def undo(self) -> None:
         """Forget the last step, because it was not stored."""
         self._records.undo()
+        self._changes.undo()
+        self._overview.undo()
         self._nonfinite_reported &= not self._reported_now
 
     def _finished(self, tagged: TaggedPictures) -> TaggedPictures:
@@ -181,11 +188,11 @@ class SummaryBuilder:
                 if sample is not None:
                     yield histogram(self._prefix + tags.of(group, parameter.name), sample)
 
-    def _scalars(self, data: StepData) -> dict[str, float]:
+    def _scalars(self, data: StepData, fractions: Mapping[str, float]) -> dict[str, float]:
         norms = {p.name: p.norm for p in data.parameters if p.norm is not None}
         scalars = {
             **_norms(tags.GRADIENT_NORM, norms),
-            **_fractions(data.measured),
+            **fractions,
             **data.scalars,
             **_norms(tags.GRADIENT_NORM_BEFORE_CLIPPING, data.norms_before_clipping),
             tags.LOGGED_STEP_MS: data.training_thread_ms,
@@ -201,21 +208,3 @@ def _norms(group: str, norms: Mapping[str, float]) -> dict[str, float]:
         tags.of(group, tags.TOTAL): total,
         **{tags.of(group, name): norm for name, norm in norms.items()},
     }
-
-
-def _fractions(measured: tuple[LayerMeasurement, ...]) -> dict[str, float]:
-    fractions: dict[str, float] = {}
-    for measurement in measured:
-        if measurement.kind != "feature_maps" or measurement.statistics is None:
-            continue
-        label, statistics = measurement.layer_call.label, measurement.statistics
-        fractions[tags.of(tags.CONSTANT_CHANNELS, label)] = _share(statistics.constant)
-        fractions[tags.of(tags.NONFINITE, label)] = _share(statistics.nonfinite)
-        if statistics.dead is not None:
-            fractions[tags.of(tags.DEAD_CHANNELS, label)] = _share(statistics.dead)
-    return fractions
-
-
-def _share(flags: npt.NDArray[np.bool_]) -> float:
-    """The fraction of flags that are set; several times faster than ``flags.mean()``."""
-    return np.count_nonzero(flags) / flags.size

@@ -21,7 +21,7 @@ from fmapboard.records import (
 from fmapboard.render import png
 from fmapboard.render.grid import KERNEL_PADDING, arrangement
 from fmapboard.render.quantize import used_scale
-from fmapboard.summary.channel_change import ChannelChanges
+from fmapboard.summary.channel_change import Changes
 from fmapboard.tab_format import pack
 
 _STATISTICS = (
@@ -37,19 +37,20 @@ class TabRecords:
         prefix: Prefix of every tag.
         colormap: Name of the palette.
         scale: How the planes were scaled.
-        has_probe: True if the drawn maps are those of a probe.
     """
 
-    def __init__(
-        self, prefix: str, colormap: str, scale: Scale, *, has_probe: bool = False
-    ) -> None:
+    def __init__(self, prefix: str, colormap: str, scale: Scale) -> None:
         self._prefix, self._colormap, self._scale = prefix, colormap, scale
         self._written: defaultdict[str, int] = defaultdict(int)
         self._last: list[str] = []
-        self._changes = ChannelChanges(has_probe=has_probe)
 
     def __call__(
-        self, data: StepData, drawn: list[TaggedPictures], peaks: Mapping[str, float]
+        self,
+        data: StepData,
+        drawn: list[TaggedPictures],
+        peaks: Mapping[str, float],
+        changes: Mapping[str, Changes],
+        followers: Mapping[str, LayerMeasurement],
     ) -> Iterator[TabRecord]:
         """Build a record per drawn layer call and, at its first step, another one with its grids.
 
@@ -57,6 +58,8 @@ class TabRecords:
             data: The measurements.
             drawn: The pictures of layers and kernels, without those of the network's input.
             peaks: Label of a layer -> largest magnitude of its kernels.
+            changes: Label of a layer -> its changes.
+            followers: Label of a layer -> the activation that follows it.
         """
         self._last = []
         of_call: defaultdict[str, list[TaggedPictures]] = defaultdict(list)
@@ -64,7 +67,6 @@ class TabRecords:
             assert tagged.layer_call is not None  # `drawn` holds no network input
             of_call[tagged.layer_call.label].append(tagged)
         measured = {(m.layer_call.label, m.kind): m for m in data.measured}
-        followers, changes = _followers(data.measured), self._changes(data)
         for label, pictures in of_call.items():
             parts = [(tagged, measured.get((label, tagged.kind))) for tagged in pictures]
             arrays: dict[str, Floats] = {}
@@ -144,27 +146,6 @@ class TabRecords:
         for label in self._last:
             self._written[label] -= 1
         self._last = []
-        self._changes.undo()
-
-
-def _followers(measured: tuple[LayerMeasurement, ...]) -> dict[str, LayerMeasurement]:
-    """Label of a layer -> the activation with an off value that directly follows it in call order.
-
-    The activation must have as many channels as the layer, so that they can be matched by index.
-    """
-    followers: dict[str, LayerMeasurement] = {}
-    before: LayerMeasurement | None = None
-    for part in measured:
-        if part.kind != "feature_maps" or part.statistics is None:
-            continue
-        if part.layer_call.pictures:
-            before = part
-        elif before is not None and before.statistics is not None:
-            same_channels = before.statistics.minimum.size == part.statistics.minimum.size
-            if same_channels and part.statistics.dead is not None:
-                followers[before.layer_call.label] = part
-            before = None
-    return followers
 
 
 def _dead_after(

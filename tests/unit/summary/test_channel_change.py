@@ -232,7 +232,7 @@ def test_what_is_kept_of_a_layer_is_bounded() -> None:
     run.maps(random_maps(3, 16, 64, 64))
     run.builder.undo()
     run.maps(random_maps(3, 16, 64, 64))
-    (kept,) = run.builder._records._changes._kept.values()
+    (kept,) = run.builder._changes._kept.values()
     assert kept.pixels.shape[:2] == (3, 16)
     assert 16 * 200 < kept.pixels.size <= 16 * 256
     assert kept.pixels.base is None

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from fmapboard.plugin.data_source import IMAGES, Point, Reader
+from fmapboard.plugin.health_table import rows_of
 from fmapboard.plugin.http import Answer, Query, missing
 from fmapboard.plugin.layer_series import Series, series_of
+from fmapboard.plugin.overview_series import run_overview
+from fmapboard.plugin.overview_table import ModelOverview
 from fmapboard.plugin.stored_record import ROLES, Header, read_header
-from fmapboard.plugin.tag_names import input_tag, natural
+from fmapboard.plugin.tag_names import input_tag, layer_of, natural
 from fmapboard.tab_format import FormatError
 
 _MAX_SAMPLES = 64
@@ -16,24 +19,93 @@ _MAX_SAMPLES = 64
 
 
 def layers(reader: Reader, query: Query) -> Answer:
-    """``data/layers``: the layers of a run in network order, and its inputs."""
+    """``data/layers``: the layers of a run in network order, and its inputs.
+
+    A layer lists its steps and their times only if they are not those of the answer. What the
+    overview series tells of a layer is not read from its records.
+    """
     run = query.text("run")
-    every = series_of(reader, run)
-    if not every:
-        raise missing(f"no feature maps in run {run!r}")
+    overview = run_overview(reader, run)
+    listed = [one for model in overview.models for one in _from_overview(reader, run, model)]
+    told = {one["key"] for one in listed}
+    if overview.models:
+        found = {layer.key for layer in map(layer_of, overview.tags) if layer is not None}
+        every = series_of(reader, run, found - told)
+    else:
+        every = series_of(reader, run)
     headers = _headers(reader, every)
-    listed = [_layer(series, *headers[series.layer.key]) for series in every]
+    listed += [_layer(series, *headers[series.layer.key]) for series in every]
+    if not listed:
+        raise missing(f"no feature maps in run {run!r}")
     listed.sort(
         key=lambda layer: (
             *(natural(layer["name"]), layer["position"], layer["call"]),
             natural(layer["label"]),
         )
     )
-    steps = sorted({step for layer in listed for step in layer["steps"]})
     written = max(layer["steps_written"] for layer in listed)
     inputs = _inputs(reader, run, listed)
-    whole = {"run": run, "layers": listed, "inputs": inputs, "steps": steps}
+    whole = {"run": run, "layers": listed, "inputs": inputs, **_shared_steps(listed)}
     return Answer({**whole, "steps_written": written})
+
+
+def _shared_steps(listed: list[dict[str, Any]]) -> dict[str, list[Any]]:
+    """The steps of all layers and their times; removes them from the layers that have the same."""
+    times: dict[int, float] = {}
+    unique = {id(layer["steps"]): (layer["steps"], layer["wall_times"]) for layer in listed}
+    for kept, of in unique.values():
+        times.update(zip(kept, of, strict=True))
+    steps = tuple(sorted(times))
+    wall_times = tuple(times[step] for step in steps)
+    for layer in listed:
+        if (layer["steps"], layer["wall_times"]) == (steps, wall_times):
+            del layer["steps"], layer["wall_times"]
+    return {"steps": list(steps), "wall_times": list(wall_times)}
+
+
+def _from_overview(reader: Reader, run: str, model: ModelOverview) -> list[dict[str, Any]]:
+    """The layers of a model whose feature maps are drawn."""
+    rows = [row for row in rows_of(model.name, model.layers) if "feature_maps" in row.facts.roles]
+    missed = model.newest_column("missed")
+    # A layer that had no record at some steps is kept at other steps than the overview.
+    with_gaps = [row.key for row in rows if row.key and missed.get(row.facts.label) != 0]
+    own = {series.layer.key: series for series in series_of(reader, run, with_gaps)}
+    steps = tuple(point.step for point in model.points)
+    wall_times = tuple(point.wall_time for point in model.points)
+    written, is_restored = model.newest.steps_written, model.kept.first_step_is_restored
+    listed = []
+    for row in rows:
+        facts, series = row.facts, own.get(row.key or "")
+        points = None if series is None else series.points
+        count = len(steps if points is None else points)
+        listed.append(
+            {
+                "key": row.key,
+                "name": row.name,
+                "label": facts.label,
+                "steps": steps if points is None else tuple(p.step for p in points),
+                "wall_times": wall_times if points is None else tuple(p.wall_time for p in points),
+                "step_from_first": series.first_step_is_restored if series else is_restored,
+                "error": None,
+                "layer": facts.layer,
+                "call": facts.call,
+                "type": facts.type,
+                "kernel_shape": facts.kernel_shape,
+                "position": facts.position,
+                "channels": facts.channels,
+                "drawn": facts.drawn,
+                "samples": facts.samples,
+                "roles": [role for role in ROLES if role in facts.roles],
+                "activation": facts.activation,
+                "steps_written": max(_steps_written(written, missed.get(facts.label)), count),
+            }
+        )
+    return listed
+
+
+def _steps_written(steps: int, missed: float | None) -> int:
+    """Number of records of a layer; a damaged number of missed ones counts as none."""
+    return steps - int(missed) if missed is not None and 0 <= missed <= steps else steps
 
 
 def _headers(reader: Reader, every: list[Series]) -> dict[str, list[Header | FormatError]]:
@@ -65,8 +137,8 @@ def _layer(
         "key": series.layer.key,
         "name": series.layer.name,
         "label": series.layer.label,
-        "steps": [point.step for point in points],
-        "wall_times": [point.wall_time for point in points],
+        "steps": tuple(point.step for point in points),
+        "wall_times": tuple(point.wall_time for point in points),
         "step_from_first": series.first_step_is_restored,
         "error": str(last) if isinstance(last, FormatError) else None,
     }

@@ -13,7 +13,7 @@ from fmapboard.plugin.stored_record import Header, Record, read_record
 from fmapboard.plugin.tag_names import input_tag
 from fmapboard.tab_format import FormatError
 
-_FIRST_PICTURE = 2
+FIRST_PICTURE = 2
 """Index of the first picture: blobs 0 and 1 are width and height in an Images series, and header
 and arrays in a first-step record."""
 _PNG = b"\x89PNG\r\n\x1a\n"
@@ -66,7 +66,7 @@ def _add_pictures(
     header = record.header
     stored = reader.points(IMAGES, point.run, {picture.tag for picture in header.pictures})
     first = next((first for first in series.firsts if first.step == point.step), None)
-    places = _places(header, stored, first, point.step)
+    places = picture_places(header, stored, first, point.step)
     blobs = iter(reader.blobs([place for group in places for place in group], keep=False))
     absent = []
     for picture, group in zip(header.pictures, places, strict=True):
@@ -82,14 +82,14 @@ def _add_pictures(
     return absent
 
 
-def _places(
+def picture_places(
     header: Header, stored: dict[str, list[Point]], first: Point | None, step: int
 ) -> list[list[tuple[Point, int]]]:
     """The blobs of each picture's samples, in the Images series or the first-step record."""
-    places, in_first_record = [], _FIRST_PICTURE
+    places, in_first_record = [], FIRST_PICTURE
     for picture in header.pictures:
         point = next((p for p in stored.get(picture.tag, ()) if p.step == step), None)
-        start = _FIRST_PICTURE
+        start = FIRST_PICTURE
         if point is None and first is not None:
             point, start = first, in_first_record
         in_first_record += picture.samples
@@ -118,7 +118,7 @@ def network_input(reader: Reader, query: Query) -> Answer:
     if not points:
         raise missing(f"no {tag!r} in run {run!r}")
     point = points[nearest(points, step)]
-    (png,) = reader.blobs([(point, _FIRST_PICTURE)], keep=False)
+    (png,) = reader.blobs([(point, FIRST_PICTURE)], keep=False)
     if not _sides(png):
         raise missing(f"no picture of {tag!r} at step {point.step}")
     headers = (("X-Step", str(point.step)),)

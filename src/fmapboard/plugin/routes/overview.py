@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Mapping
 from typing import Any
-
-import numpy as np
 
 from fmapboard.plugin.data_source import Reader
 from fmapboard.plugin.http import Answer, Query, missing
 from fmapboard.plugin.layer_series import nearest, series_of
+from fmapboard.plugin.overview_series import run_overview
+from fmapboard.plugin.record_health import layer_wide, mean_change
+from fmapboard.plugin.step_health import NO_CHANGE, UNKNOWN, health_at
 from fmapboard.plugin.stored_record import (
     NONFINITE,
     WEIGHTS,
@@ -19,18 +18,25 @@ from fmapboard.plugin.stored_record import (
     read_record,
     statistics,
 )
-from fmapboard.plugin.tag_names import natural
-from fmapboard.tab_format import Floats, FormatError
+from fmapboard.plugin.tag_names import layer_of, natural
+from fmapboard.tab_format import FormatError
 
 
 def overview(reader: Reader, query: Query) -> Answer:
     """``data/overview``: each layer's health at its last kept step up to the requested one.
 
-    If all kept steps of a layer are later, the first of them is used.
+    If all kept steps of a layer are later, the first of them is used. Counts are of all channels if
+    the run has an overview series, otherwise of the drawn ones.
     """
     run, step = query.text("run"), query.whole("step")
-    every = sorted(series_of(reader, run), key=lambda series: natural(series.layer.key))
-    if not every:
+    found = run_overview(reader, run)
+    told = [one for model in found.models for one in health_at(model, step)]
+    if found.models:
+        keys = {layer.key for layer in map(layer_of, found.tags) if layer is not None}
+        every = series_of(reader, run, keys - {one["key"] for one in told})
+    else:
+        every = series_of(reader, run)
+    if not every and not told:
         raise missing(f"no feature maps in run {run!r}")
     points = [series.points[nearest(series.points, step)] for series in every]
     blobs = iter(reader.blobs([(point, i) for point in points for i in (0, 1)]))
@@ -38,7 +44,8 @@ def overview(reader: Reader, query: Query) -> Answer:
         {"key": series.layer.key, "step": point.step, **_health(_read(next(blobs), next(blobs)))}
         for series, point in zip(every, points, strict=True)
     ]
-    return Answer({"step": step, "layers": listed})
+    ordered = sorted([*told, *listed], key=lambda layer: natural(layer["key"]))
+    return Answer({"step": step, "layers": ordered})
 
 
 def _read(header: bytes | None, arrays: bytes | None) -> Record | FormatError:
@@ -50,13 +57,13 @@ def _read(header: bytes | None, arrays: bytes | None) -> Record | FormatError:
 
 def _health(record: Record | FormatError) -> dict[str, Any]:
     if isinstance(record, FormatError):
-        return {**_UNKNOWN, "error": str(record)}
+        return {**UNKNOWN, "error": str(record)}
     arrays = statistics(record, "feature_maps")
     if not arrays:
-        return {**_UNKNOWN, **_change(record)}
+        return {**UNKNOWN, **_change(record)}
     maps = record.header.maps
     return {
-        **_layer_wide(arrays),
+        **layer_wide(arrays),
         **{name: int(arrays[name].sum()) for name in NONFINITE},
         "counted": maps is None or maps.counted,
         "channels_nonfinite": int((arrays["nonfinite"] > 0).sum()),
@@ -66,32 +73,6 @@ def _health(record: Record | FormatError) -> dict[str, Any]:
         "channels": len(arrays["mean"]),
         **_change(record),
     }
-
-
-_NO_CHANGE: dict[str, Any] = dict.fromkeys(
-    ("change", "change_of", "change_since", "weights_unchanged_since")
-)
-_UNKNOWN: dict[str, Any] = {
-    **dict.fromkeys(["minimum", "maximum", "mean", "std", *NONFINITE]),
-    **dict.fromkeys(["channels_nonfinite", "channels_constant", "channels_dead"]),
-    **_NO_CHANGE,
-    "dead_known": False,
-    "counted": True,
-    "channels": 0,
-}
-
-
-def _layer_wide(arrays: Mapping[str, Floats]) -> dict[str, float]:
-    """Minimum, maximum, mean and std over all channels, equally weighted; NaN if none is finite."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # if no channel is finite
-        spread = np.nanmean(arrays["std"] ** 2) + np.nanvar(arrays["mean"])
-        return {
-            "minimum": float(np.nanmin(arrays["minimum"])),
-            "maximum": float(np.nanmax(arrays["maximum"])),
-            "mean": float(np.nanmean(arrays["mean"])),
-            "std": float(np.sqrt(spread)),
-        }
 
 
 def _change(record: Record) -> dict[str, Any]:
@@ -105,11 +86,10 @@ def _change(record: Record) -> dict[str, Any]:
     for name, of in (("feature_maps", "maps"), (WEIGHTS, "weights")):
         values = change(record, name)
         if values is not None:
-            finite = values[np.isfinite(values)]
             return {
-                "change": float(finite.mean()) if finite.size else float("nan"),
+                "change": mean_change(values),
                 "change_of": of,
                 "change_since": since[name],
                 "weights_unchanged_since": unchanged_since,
             }
-    return _NO_CHANGE
+    return NO_CHANGE

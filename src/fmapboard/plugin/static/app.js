@@ -7,6 +7,7 @@ import * as host from "./host.js";
 import { followFont } from "./host_font.js";
 import { installKeys } from "./state/keys.js";
 import { CALM_MS, look } from "./state/look.js";
+import { Overview } from "./state/overview.js";
 import { Renewal } from "./state/renewal.js";
 import { Scenes } from "./data/scenes.js";
 import { Source } from "./data/tab_data.js";
@@ -29,6 +30,7 @@ export class App {
       new Store((prefetched) => (prefetched ? this.prefetch() : this.redraw())),
     );
     this.scenes = new Scenes(this.source);
+    this.overview = new Overview(this);
     this.stepOnly = false;
     /** @type {Model|null} */
     this.model = null;
@@ -132,9 +134,13 @@ export class App {
       dataset.layer = model.scene.question.key;
       dataset.drawn = String(Number(dataset.drawn ?? 0) + 1);
     }
-    const usable = model.problem || (model.listed && (model.scene || !model.layers.length));
-    if (done && usable && !dataset.ready) performance.mark("usable");
-    if (done && usable) dataset.ready = "true";
+    if (model.front) for (const of of ["step", "layer"]) delete dataset[of];
+    dataset.view = this.state.view;
+    const shown = model.front ? model.front.ready : model.scene || !model.layers.length;
+    const usable = model.problem || (model.listed && shown);
+    const ready = usable && (done || model.front); // the overview can be read before its tiles
+    if (ready && !dataset.ready) performance.mark("usable");
+    if (ready) dataset.ready = "true";
     else if (!usable) delete dataset.ready;
     dataset.busy = String(!done);
   }

@@ -33,11 +33,13 @@
  * @property {Layer[]} layers in network order
  * @property {InputSeries[]} inputs
  * @property {number[]} steps kept steps of all layers, ascending
+ * @property {number[]} wall_times s, one per step
  * @property {number} steps_written number of logged steps
  */
 
 /**
- * One layer of `data/layers`.
+ * One layer of `data/layers`. The server leaves out steps and times that are those of the answer;
+ * `layers` of `api.js` adds them.
  * @typedef {object} Layer
  * @property {string} key tag of the layer's records
  * @property {string} name as in `watch(name=…)`, "" for none
@@ -129,6 +131,27 @@
  * @property {string} text
  * @property {string} name as in `watch(name=…)`, "" for none
  * @property {string|null} label of the layer, which may have no pictures; null for a parameter
+ */
+
+/**
+ * `data/difference`.
+ * @typedef {object} DifferenceAnswer
+ * @property {LayerDifference[]} layers in the requested order
+ */
+
+/**
+ * How much a layer differs from its counterpart. The numbers are null where they are not known.
+ * @typedef {object} LayerDifference
+ * @property {string} key
+ * @property {string} other_key
+ * @property {"same"|"different"|"unknown"|null} inputs whether both saw the same input image
+ * @property {number|null} step the kept step that was compared
+ * @property {number|null} other_step
+ * @property {"maps"|"statistics"|null} measure what was compared
+ * @property {JsonFloat|null} value relative root mean square of the difference, 0…2
+ * @property {JsonFloat|null} rounding the part of it that may be rounding; null for statistics
+ * @property {number|null} nonfinite share of values (channels) left out: not finite on a side
+ * @property {string} why there is no value, in words
  */
 
 /**

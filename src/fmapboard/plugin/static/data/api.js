@@ -24,12 +24,14 @@ export class ServerError extends Error {
 
 /**
  * @param {string} path relative to the plugin's `data/`
- * @param {Record<string, string|number>} query
+ * @param {Record<string, string|number|string[]>} query a list is sent as repeated values
  * @param {AbortSignal} signal
  */
-async function ask(path, query, signal) {
+export async function ask(path, query, signal) {
   const url = new URL(path, BASE);
-  for (const [name, value] of Object.entries(query)) url.searchParams.set(name, String(value));
+  for (const [name, value] of Object.entries(query)) {
+    for (const each of [value].flat()) url.searchParams.append(name, String(each));
+  }
   let answer;
   try {
     answer = await fetch(url, { signal, credentials: "same-origin" });
@@ -55,7 +57,13 @@ export async function runs(signal) {
 
 /** @param {string} run @param {AbortSignal} signal @returns {Promise<LayersAnswer>} */
 export async function layers(run, signal) {
-  return (await ask("layers", { run }, signal)).json();
+  /** @type {LayersAnswer} */
+  const answer = await (await ask("layers", { run }, signal)).json();
+  for (const layer of answer.layers) {
+    layer.steps ??= answer.steps;
+    layer.wall_times ??= answer.wall_times;
+  }
+  return answer;
 }
 
 /**
@@ -77,6 +85,14 @@ export async function timeline(run, signal) {
  */
 export async function numbers(run, key, signal) {
   return (await ask("numbers", { run, key }, signal)).json();
+}
+
+/**
+ * @param {Record<string, string|number|string[]>} query two sides and pairs of layers
+ * @param {AbortSignal} signal @returns {Promise<import("./answers.js").DifferenceAnswer>}
+ */
+export async function difference(query, signal) {
+  return (await ask("difference", query, signal)).json();
 }
 
 /**

@@ -45,6 +45,16 @@ export function byStart(runs) {
   });
 }
 
+/** Place of each run in that order, per list. @type {WeakMap<readonly RunEntry[], Map<string, number>>} */
+const orders = new WeakMap();
+
+/** @param {readonly RunEntry[]} runs */
+function orderOf(runs) {
+  let found = orders.get(runs);
+  if (!found) orders.set(runs, (found = new Map(byStart(runs).map(({ run }, i) => [run, i]))));
+  return found;
+}
+
 /** @param {string} run @param {readonly RunEntry[]} runs @returns {string} a CSS colour */
 export function runColour(run, runs) {
   try {
@@ -53,6 +63,5 @@ export function runColour(run, runs) {
   } catch {
     // the page has not listed this run yet
   }
-  const at = byStart(runs).findIndex((each) => each.run === run);
-  return PALETTE[Math.max(0, at) % PALETTE.length];
+  return PALETTE[(orderOf(runs).get(run) ?? 0) % PALETTE.length];
 }

@@ -2,12 +2,15 @@
 /** Keyboard shortcuts, and the list of them that `?` opens. */
 
 import { STEP_KEY, byPointer } from "../views/dom.js";
+import { OVERVIEW_ACTS } from "./overview.js";
 import { CHOICES, TILES } from "./state.js";
 
 /** @typedef {import("../app.js").App} App */
 
 /** @type {readonly (readonly [string, string])[]} */
 export const KEYS = Object.freeze([
+  ["v", "overview, or the maps again"],
+  ["Enter", "in the overview: show the maps of the cell; arrow keys move over the cells"],
   ["← →", "previous step, next step"],
   ["Home End", "first step, newest step"],
   ["Space", "play or pause"],
@@ -57,7 +60,7 @@ export function installKeys(app) {
     ) {
       return;
     }
-    const act = ACTS[event.key];
+    const act = (app.state.view === "overview" ? OVERVIEW_ACTS : ACTS)[event.key];
     if (!act) return;
     // The space bar presses a focused button, as on any page.
     if (event.key === " " && target.matches("button")) return;
@@ -96,6 +99,7 @@ const ACTS = Object.freeze({
     else if (target.matches("input")) target.blur();
     else app.update({ channel: null });
   },
+  v: (app) => app.overview.toggle(),
   "/": (app) => app.page.layers.filter.focus(),
   f: (app) => app.page.layers.fold(),
   c: (app) => app.update({ colours: next(CHOICES.colours, app.state.colours) }),

@@ -4,6 +4,7 @@
 import { ServerError } from "../data/api.js";
 import { goneText, replaced } from "./gone.js";
 import { inputOf, inputSeries, sidesOf } from "./sides.js";
+import { rank } from "../data/ranking.js";
 import { seriesOf } from "./series.js";
 import { indexOf } from "./steps.js";
 
@@ -11,6 +12,18 @@ import { indexOf } from "./steps.js";
 export const CALM_MS = 120;
 /** Orders that are computed at one step and kept while the step changes. */
 const PINNED = new Set(["strength", "similarity"]);
+
+/**
+ * The layers ranked by difference, if that list is open.
+ * @param {import("../app.js").App} app @param {import("../data/answers.js").Layer[]} layers
+ * @param {number|undefined} step of the slider @param {boolean} calm
+ */
+function ranking({ state, source }, layers, step, calm) {
+  const column = state.columns[state.rank - 1];
+  if (!column || step === undefined || state.role === "kernels") return null;
+  const others = column.run ? source.layers(column.run).value?.layers : layers;
+  return others ? rank(source, state, column, step, layers, others, calm) : null;
+}
 
 /**
  * Requests what is missing and corrects an invalid state, such as a run that no longer exists.
@@ -40,7 +53,8 @@ export function look(app) {
   if (PINNED.has(state.sort) && state.sort_step === null && step !== undefined) {
     state.sort_step = step;
   }
-  const readable = layer?.error ? undefined : layer;
+  const isFront = state.view === "overview";
+  const readable = layer?.error || isFront ? undefined : layer;
   const history = readable ? source.history(state.run, readable) : null;
   const shown = app.scenes.show(state, readable, history);
   if (shown.lost instanceof ServerError && shown.lost.status === 404) {
@@ -49,7 +63,8 @@ export function look(app) {
   const question = shown.scene?.question;
   const wantsInput = state.overlay > 0 && state.channel !== null;
   const version = `${steps.length}/${steps[steps.length - 1]}`;
-  const overview = step === undefined ? new Map() : source.health(state.run, step, calm, version);
+  const overview =
+    step === undefined || isFront ? new Map() : source.health(state.run, step, calm, version);
   const model = {
     state,
     runs,
@@ -67,15 +82,17 @@ export function look(app) {
     stale: shown.stale,
     sides: sidesOf(source, shown.scene, shown.drawn, shown.stale ? undefined : step),
     columns: shown.columns,
+    ranking: isFront ? null : ranking(app, layers, step, calm),
     series: readable ? seriesOf(source, state, readable, shown.columns) : [],
     history,
-    timeline: step === undefined ? null : source.timeline(state.run, version),
+    timeline: step === undefined || isFront ? null : source.timeline(state.run, version),
     numbers: readable ? source.numbers(state.run, readable) : null,
     input: wantsInput && question ? inputOf(source, question).picture : null,
     hasInput: Boolean(question && inputSeries(source, question)),
     problem: (listed.error ?? answer?.error ?? shown.error)?.message ?? layer?.error ?? "",
     gone: goneText(app.gone, state),
     playing: app.playing,
+    front: isFront && runs.length ? app.overview.look(runs) : null,
   };
   source.store.end();
   return model;

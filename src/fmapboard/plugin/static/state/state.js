@@ -10,6 +10,7 @@ import { columnText, columnsOf } from "./columns.js";
 /** @typedef {"index"|"strength"|"change"|"similarity"} Sort */
 /** @typedef {"both"|"difference"|"all"} Shown tiles of a comparison: of all columns, differences */
 /** @typedef {"overview"|"maps"|"film"} View what the page shows */
+/** @typedef {import("./health_states.js").Shade} Shade */
 /** @typedef {"network"|"kernel"} Grouping of the list of layers */
 /** @typedef {"activations"|"weights"|"gradients"} HistogramGroup */
 
@@ -17,6 +18,8 @@ import { columnText, columnsOf } from "./columns.js";
  * @typedef {object} State
  * @property {View} view
  * @property {string} run
+ * @property {string} chosen runs whose findings are listed, one per line; "" for that of `run`
+ * @property {Shade} shade what brightness shows in the map of layers × steps
  * @property {string} layer key of the layer, "" for the first one
  * @property {number|null} channel
  * @property {number|null} step null follows the newest step
@@ -40,8 +43,10 @@ import { columnText, columnsOf } from "./columns.js";
 
 /** @type {Readonly<State>} */
 export const START = Object.freeze({
-  view: "maps",
+  view: "overview",
   run: "",
+  chosen: "",
+  shade: "range",
   layer: "",
   channel: null,
   step: null,
@@ -66,7 +71,7 @@ export const START = Object.freeze({
 export const TILES = Object.freeze([0, 24, 32, 48, 64, 96, 128, 192, 256]);
 
 /**
- * @typedef {"view"|"role"|"scale"|"colours"|"sort"|"show"|"tile"|"group"|"histogram"
+ * @typedef {"view"|"shade"|"role"|"scale"|"colours"|"sort"|"show"|"tile"|"group"|"histogram"
  *   } ChoiceField
  */
 
@@ -76,6 +81,7 @@ export const TILES = Object.freeze([0, 24, 32, 48, 64, 96, 128, 192, 256]);
  */
 export const CHOICES = Object.freeze({
   view: ["overview", "maps", "film"],
+  shade: ["range", "change"],
   role: ["feature_maps", "inputs", "gradients_of_maps", "kernels"],
   scale: ["channel", "layer"],
   colours: ["grey", "viridis", "magma", "signed"],
@@ -85,6 +91,9 @@ export const CHOICES = Object.freeze({
   group: ["network", "kernel"],
   histogram: ["activations", "weights", "gradients"],
 });
+
+/** Fields of the maps: an address with one of them but without a view shows the maps. */
+const OF_MAPS = Object.freeze(["layer", "channel", "step", "compare"]);
 
 /** TensorBoard drops all but the last of repeated entries, so those that are written are numbered. */
 const COMPARED = /^compare[23]?$/;
@@ -120,15 +129,23 @@ function parsed(field, text) {
 export function fromEntries(entries) {
   /** @type {Record<string, unknown>} */
   const state = { ...START };
+  /** @type {Set<string>} */
+  const given = new Set();
   const compared = [];
   let other = "";
   for (const [name, text] of entries) {
     const field = RENAMED.get(name) ?? name;
-    if (COMPARED.test(field)) compared.push(text);
+    if (COMPARED.test(field)) {
+      compared.push(text);
+      given.add("compare");
+    }
     if (field === "other") other = text;
     const value = Object.hasOwn(START, field) ? parsed(field, text) : undefined;
-    if (value !== undefined) state[field] = value;
+    if (value === undefined) continue;
+    state[field] = value;
+    given.add(field);
   }
+  if (!given.has("view") && OF_MAPS.some((field) => given.has(field))) state["view"] = "maps";
   state.columns = columnsOf(compared, other);
   return /** @type {State} */ (/** @type {unknown} */ (state));
 }
@@ -148,10 +165,16 @@ export function toEntries(state) {
       });
       continue;
     }
-    if (value === start || value === null) continue;
+    if (value === null || (value === start && !(field === "view" && ofMaps(state)))) continue;
     entries.push([field, typeof value === "boolean" ? (value ? "1" : "0") : String(value)]);
   }
   return entries;
+}
+
+/** True if the address of a state has a field of the maps. @param {State} state */
+function ofMaps(state) {
+  const { layer, channel, step, columns } = state;
+  return layer !== "" || channel !== null || step !== null || columns.length > 0;
 }
 
 /**

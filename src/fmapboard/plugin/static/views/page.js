@@ -3,6 +3,7 @@
 
 import { h, show } from "./dom.js";
 import { createDrawers } from "./drawers.js";
+import { createArrival } from "./view_arrival.js";
 import { createBarView } from "./view_bar.js";
 import { createChannel } from "./view_channel.js";
 import { createCharts } from "./view_charts.js";
@@ -14,6 +15,8 @@ import { createHead } from "./view_head.js";
 import { createHelp } from "./view_help.js";
 import { createLayers } from "./view_layers.js";
 import { createLegend } from "./view_legend.js";
+import { createOverview } from "./view_overview.js";
+import { createRanked } from "./view_ranked.js";
 import { createSampling } from "./view_sampling.js";
 import { createSides } from "./view_sides.js";
 import { createTime } from "./view_time.js";
@@ -39,12 +42,23 @@ export function createPage(app) {
   const head = createHead(app);
   const legend = createLegend();
   const sides = createSides(app);
+  const ranked = createRanked(app);
   const grid = createGrid(app);
   const channel = createChannel(app);
   const charts = createCharts(app);
   const empty = createEmpty(app);
   const help = createHelp();
-  const main = h("main", {}, head.element, legend.element, sides.element, grid.element);
+  const overview = createOverview(app);
+  const arrival = createArrival(app);
+  const main = h(
+    "main",
+    {},
+    head.element,
+    legend.element,
+    sides.element,
+    ranked.element,
+    grid.element,
+  );
   const aside = h(
     "aside",
     { "aria-label": "Channel and layer over steps" },
@@ -62,28 +76,40 @@ export function createPage(app) {
     time.element,
     gone.element,
     firstFault.element,
+    arrival.element,
     sampling.element,
     head.toolbar,
   );
-  const element = h("div", { class: "app" }, bars, body, empty.element, help.element);
+  const element = h(
+    "div",
+    { class: "app" },
+    bars,
+    body,
+    overview.element,
+    empty.element,
+    help.element,
+  );
 
   /** @param {Model} model @param {Circumstances} circumstances */
   function draw(model, { nothing, busy, live, hovered }) {
-    show(body, !nothing);
-    show(time.element, !nothing);
-    show(head.toolbar, !nothing && model.state.view !== "overview");
+    show(body, !nothing && !model.front);
+    show(time.element, !nothing && !model.front);
+    show(head.toolbar, !nothing && !model.front);
     empty.draw(model, nothing);
     sampling.draw(model);
     gone.draw(model);
     firstFault.draw(model);
     bar.draw(model, busy, live);
-    if (nothing) return;
+    arrival.draw();
+    overview.draw(nothing ? { ...model, front: null } : model);
+    if (nothing || model.front) return;
     drawers.draw();
     time.draw(model);
     layers.draw(model);
     head.draw(model);
     legend.draw(model, hovered);
     sides.draw(model);
+    ranked.draw(model);
     grid.draw(model);
     channel.draw(model);
     charts.draw(model);
@@ -95,5 +121,5 @@ export function createPage(app) {
     layers.age(model);
     grid.mark(model);
   }
-  return { element, bar, time, layers, legend, grid, help, draw, age };
+  return { element, bar, time, layers, legend, grid, help, overview, draw, age };
 }

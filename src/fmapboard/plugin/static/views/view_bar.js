@@ -8,6 +8,7 @@ import { address } from "../host.js";
 import { middle } from "../state/run_search.js";
 import { createRunPicker } from "./run_picker.js";
 import { savePicture } from "./save.js";
+import { createSwitch } from "./view_switch.js";
 
 /** Longest name of a run in the list, which shows it in one line. */
 const MOST_SHOWN = 46;
@@ -19,6 +20,7 @@ export function createBarView(app) {
   const dot = h("i", { class: "dot", "aria-hidden": "true" });
   const run = choice("Run", (value) => app.update({ run: value }));
   run.element.prepend(dot);
+  const pages = createSwitch(app);
   const search = createRunPicker("Search runs", (value) => app.update({ run: value }), "Search");
   const said = h("span", { class: "said", role: "status" });
   const live = h("button", {
@@ -36,6 +38,7 @@ export function createBarView(app) {
   const save = async () => {
     if (app.model) tell(await savePicture(app.model));
   };
+  const download = button({ icon: "save", label: "Save the view as PNG", key: "p", press: save });
   const share = async () => {
     try {
       await navigator.clipboard.writeText(address());
@@ -47,6 +50,7 @@ export function createBarView(app) {
   const element = h(
     "div",
     { class: "top" },
+    pages.element,
     run.element,
     search.element,
     h("span", { class: "space" }),
@@ -54,7 +58,7 @@ export function createBarView(app) {
     live,
     button({ icon: "reload", label: "Look for new steps", press: () => app.reload() }),
     button({ icon: "link", label: "Copy a link to this view", press: share }),
-    button({ icon: "save", label: "Save the view as PNG", key: "p", press: save }),
+    download,
     button({ text: "?", label: "Keys and terms", key: "?", press: () => app.page.help.toggle() }),
   );
   let until = 0;
@@ -75,6 +79,8 @@ export function createBarView(app) {
     );
     run.element.title = `Run ${model.state.run}`;
     dot.style.background = runColour(model.state.run, model.runs);
+    pages.draw(model.state.view);
+    show(download, !model.front);
     show(search.element, model.runs.length >= MANY);
     search.draw({
       runs: model.runs.map((each) => each.run),

@@ -35,7 +35,8 @@ function createSide(app, i) {
   /** @param {Model} model */
   function draw(model) {
     const of = model.sides?.each[i];
-    show(element, Boolean(of || (i && model.state.columns[i - 1])));
+    const isAsked = i > 0 && i <= model.state.columns.length && model.state.role !== "kernels";
+    show(element, Boolean(of) || isAsked);
     controls?.draw(model);
     say(letter, of?.letter ?? "");
     show(name.element, Boolean(of));
@@ -77,6 +78,8 @@ export function createSides(app) {
       side.element.style.order = String(place < 0 ? i : place);
       side.element.classList.toggle("first", place === 0);
     });
+    const shown = each.filter((side) => !side.element.hidden).length;
+    element.style.setProperty("--columns", String(shown));
     say(note, sides?.notes.join(" ") ?? "");
     show(note, Boolean(sides?.notes.length));
     element.dataset.inputs = sides?.inputs ?? "loading";

@@ -1,0 +1,258 @@
+"""What is wrong in a run, in words: facts that follow from a `HealthTable` alone, ranked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from fmapboard.overview_format import LARGE, LASTING, MAJOR, MINOR
+from fmapboard.plugin.health_table import FirstNonfinite, HealthTable
+from fmapboard.plugin.spells import Flags, Spell, back_to_start, in_a_row, when
+from fmapboard.plugin.spells import spells as spells_of
+from fmapboard.plugin.stored_record import FLOORED
+from fmapboard.tab_format import Floats
+
+LINES = 5
+"""Maximum number of findings per kind; the last of them says how many more layers there are."""
+_LEAST_VALUES = 500
+"""Values per channel below which dead channels are not reported: in small maps they come and go."""
+_UNCHANGED_STEPS = 3
+"""Kept steps over which a layer's weights must be unchanged to be reported."""
+_TOLD = re.compile(r"first non-finite values: (.*?) (?:of [\d,]+ )?in the (.*)")
+_KIND = re.compile(r"NaN|\+Inf|-Inf")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that is wrong in one layer, since a step.
+
+    Attributes:
+        kind: one of `overview_format.KINDS`.
+        severity: 3 for non-finite values, 2 for severe faults, 1 for minor ones.
+        name: name of the model, as in ``watch(name=...)``; "" for none.
+        label: the layer; "" if the fault is that of a parameter.
+        key: tag of the layer's records, or None if it has no pictures.
+        shown_at: key of the layer whose pictures show it, or None.
+        since: first logged step with it, or the first kept one if ``after`` is given.
+        after: last kept step without it, if there may be logged steps between the two that are no
+            longer kept; otherwise None.
+        until: last kept step with it, if a later step is without; otherwise None.
+        value: the share of channels, 0 to 1, or for ``large`` the largest magnitude, at the newest
+            step with it.
+        more: number of further layers with a fault of this kind that have no finding of their own.
+        message: the finding in one sentence.
+    """
+
+    kind: str
+    severity: int
+    name: str
+    label: str
+    key: str | None
+    shown_at: str | None
+    since: int
+    after: int | None
+    until: int | None
+    value: float
+    more: int
+    message: str
+
+
+def findings(table: HealthTable) -> list[Finding]:
+    """Everything that is wrong, the most severe first; equally severe, the earliest first.
+
+    - Non-finite values: the first layer that had them is named, and the number of others.
+    - Large values: magnitudes of at least `overview_format.LARGE`.
+    - Dead channels: at least a tenth of a layer's channels dead at each of the last four logged
+      steps, in maps of at least 500 values per channel. Where only the share at each step is known,
+      it must have been that high at four kept steps in a row.
+    - Constant channels of drawn layers, at four kept steps in a row.
+    - Weights that did not change over the last three kept steps or more.
+    """
+    if not table.steps or not table.rows:
+        return []
+    found = [
+        *_nonfinite(table),
+        *_large(table),
+        *_channels(table, "dead", _dead(table)),
+        *_channels(table, "constant", _constant(table)),
+        *_unchanged(table),
+    ]
+    return sorted(found, key=lambda finding: (-finding.severity, finding.since))
+
+
+def _nonfinite(table: HealthTable) -> list[Finding]:
+    share = _column(table, "nonfinite")
+    spells = sorted(spells_of(table, "nonfinite", share > 0), key=lambda s: (s.since, s.row))
+    told = table.first_nonfinite
+    if told is not None and (not spells or told["step"] <= spells[0].since):
+        return [_first_told(table, told, spells)]
+    if not spells:
+        return []
+    first, more = spells[0], len(spells) - 1
+    text = f"non-finite values {when(first)}, first in {_named(table, first.row)}{_further(more)}"
+    return [_finding(table, "nonfinite", 3, first, share[first.last, first.row], text, more)]
+
+
+def _first_told(table: HealthTable, told: FirstNonfinite, spells: list[Spell]) -> Finding:
+    """The finding for the first non-finite value that `watch` wrote a text about."""
+    label, step = told["label"], told["step"]
+    match = _TOLD.fullmatch(told["text"])
+    kinds = (
+        " and ".join(_KIND.findall(match[1])).replace("-Inf", "−Inf")
+        if match
+        else "non-finite values"
+    )
+    row = next(
+        (
+            index
+            for index, row in enumerate(table.rows)
+            if (row.name, row.facts.label) == (told["name"], label)
+        ),
+        None,
+    )
+    own = next((spell for spell in spells if spell.row == row), None)
+    more = len(spells) - (own is not None)
+    where = f"the {match[2]}" if match else told["text"]
+    if row is not None:
+        is_output = match is None or match[2].startswith("activations of ")
+        of_tensor = (
+            "" if is_output or match is None else f"the {match[2].partition(' of layer ')[0]} of "
+        )
+        where = of_tensor + _named(table, row)
+    is_lasting = own is not None and own.until is None and own.share == 1
+    when = f"since step {step}" if is_lasting else f"at step {step}"
+    last, until = (own.last, own.until) if own is not None else (-1, None)
+    shares = _column(table, "nonfinite")
+    return Finding(
+        "nonfinite",
+        3,
+        told["name"],
+        label or "",
+        None if row is None else table.rows[row].key,
+        None if row is None else table.rows[row].shown_at,
+        step,
+        None,
+        until,
+        float("nan") if row is None else float(shares[last, row]),
+        more,
+        f"{kinds} {when}, first in {where}{_further(more)}",
+    )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def _further(more: int) -> str:
+    return f"; then in {more} further layer{'s' * (more > 1)}" if more else ""
+
+
+def _large(table: HealthTable) -> Iterator[Finding]:
+    magnitude = np.fmax(np.abs(_column(table, "minimum")), np.abs(_column(table, "maximum")))
+    spells = _without_followers(table, list(spells_of(table, "large", magnitude >= LARGE)))
+    spells.sort(key=lambda spell: (spell.since, spell.row))
+    for spell, more in _limited(spells):
+        value = float(magnitude[spell.last, spell.row])
+        text = f"magnitudes up to {value:.2g} in {_named(table, spell.row)} {when(spell)}"
+        yield _finding(table, "large", 2, spell, value, text, more)
+
+
+def _without_followers(table: HealthTable, spells: list[Spell]) -> list[Spell]:
+    """Leave out activations whose preceding layer is in the same state."""
+    named = {
+        (table.rows[spell.row].name, table.rows[spell.row].facts.activation) for spell in spells
+    }
+    rows = table.rows
+    return [s for s in spells if (rows[s.row].name, rows[s.row].facts.label) not in named]
+
+
+def _dead(table: HealthTable) -> Flags:
+    """Where a layer has dead channels that last, in maps that are not too small to tell."""
+    lasting, dead = _column(table, "dead_lasting"), _column(table, "dead") >= MINOR
+    often = in_a_row(dead, LASTING)
+    values = np.array([row.facts.values for row in table.rows])
+    # The channels have been dead since before they had been so for `LASTING` steps.
+    long = back_to_start(lasting >= MINOR, dead)
+    flags: Flags = np.where(np.isnan(lasting), often, long)
+    flags &= (values == 0) | (values >= _LEAST_VALUES)
+    return flags
+
+
+def _constant(table: HealthTable) -> Flags:
+    """Where a drawn layer has constant channels; behind a dead activation they are no news."""
+    has_pictures = np.array([row.key is not None for row in table.rows])
+    is_activation = np.array([row.facts.type in FLOORED for row in table.rows])
+    often = in_a_row(_column(table, "constant") >= MINOR, LASTING)
+    flags: Flags = often & has_pictures & ~is_activation
+    return flags
+
+
+def _channels(table: HealthTable, kind: str, flags: Flags) -> Iterator[Finding]:
+    shares = _column(table, kind)
+    overtaken = _column(table, "nonfinite") > 0
+    spells = [
+        spell
+        for spell in _without_followers(table, list(spells_of(table, kind, flags)))
+        if spell.until is None or overtaken[spell.last + 1, spell.row]
+    ]
+    share = {spell.row: float(shares[spell.last, spell.row]) for spell in spells}
+    spells.sort(key=lambda spell: (share[spell.row] < MAJOR, spell.since, spell.row))
+    for spell, more in _limited(spells):
+        value = share[spell.row]
+        row = table.rows[spell.row]
+        text = f"{_percent(value)} of {row.facts.channels} channels {kind} in "
+        text += _named(table, spell.row)
+        if kind == "dead" and row.facts.activation:
+            text += f" (after `{row.facts.activation}`)"
+        text += f" {when(spell)}"
+        yield _finding(table, kind, 2 if value >= MAJOR else 1, spell, value, text, more)
+
+
+def _unchanged(table: HealthTable) -> list[Finding]:
+    flags = in_a_row(_column(table, "weights_change") == 0, _UNCHANGED_STEPS)
+    spells = [spell for spell in spells_of(table, "unchanged", flags) if spell.until is None]
+    if not spells:
+        return []
+    spells.sort(key=lambda spell: (spell.since, spell.row))
+    first, more = spells[0], len(spells) - 1
+    text = f"weights of {_named(table, first.row)} unchanged {when(first)}"
+    if more:
+        text += f", and those of {more} further layer{'s' * (more > 1)}"
+    return [_finding(table, "unchanged", 1, first, 0.0, text, more)]
+
+
+def _column(table: HealthTable, name: str) -> Floats:
+    """[steps, rows]; NaN throughout if it is not known."""
+    unknown = np.full((len(table.steps), len(table.rows)), np.nan)
+    return table.columns.get(name, unknown)
+
+
+def _limited(spells: list[Spell]) -> Iterator[tuple[Spell, int]]:
+    """The first `LINES` spells, each with the number of those left out: 0 but for the last."""
+    for index, spell in enumerate(spells[:LINES]):
+        yield spell, max(0, len(spells) - LINES) if index == LINES - 1 else 0
+
+
+def _named(table: HealthTable, row: int) -> str:
+    facts, name = table.rows[row].facts, table.rows[row].name
+    call = f" (call {facts.call})" if facts.call > 1 else ""
+    return f"`{f'{name}: ' if name else ''}{facts.layer}`{call}"
+
+
+def _finding(
+    table: HealthTable,
+    kind: str,
+    severity: int,
+    spell: Spell,
+    value: float,
+    message: str,
+    more: int,
+) -> Finding:
+    row = table.rows[spell.row]
+    return Finding(
+        kind, severity, row.name, row.facts.label, row.key, row.shown_at,
+        spell.since, spell.after, spell.until, float(value), more, message,
+    )  # fmt: skip

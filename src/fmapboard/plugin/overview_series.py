@@ -1,0 +1,87 @@
+"""The overview series of a run's models, kept in memory for later requests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from fmapboard import tags
+from fmapboard.plugin.data_source import Point, Reader
+from fmapboard.plugin.layer_series import Kept
+from fmapboard.plugin.overview_table import ModelOverview, read_model
+from fmapboard.plugin.tag_names import layer_of, natural, overview_of
+from fmapboard.tab_format import PLUGIN_NAME
+
+_SERIES = (tags.OVERVIEW, tags.FIRST_OVERVIEW)
+_PROBES = 8
+"""Layers whose steps are compared with those of the overview."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunOverview:
+    """The overview series of a run.
+
+    Attributes:
+        models: those with records that can be read, by name. None if the run, or a part of it, was
+            logged by a version without this series.
+        errors: step -> why the records of other models cannot be read.
+        tags: tags of all of the tab's records in the run.
+    """
+
+    models: tuple[ModelOverview, ...]
+    errors: Mapping[int, str]
+    tags: tuple[str, ...]
+
+
+def run_overview(reader: Reader, run: str) -> RunOverview:
+    """Read the overview series of a run; only what is new since the last call."""
+    listed = tuple(reader.tags(run).get(run, ()))
+    names = sorted({name for name in map(overview_of, listed) if name is not None}, key=natural)
+    if not names:
+        return RunOverview((), {}, listed)
+    probes = [tag for tag in listed if (layer := layer_of(tag)) is not None and layer.key == tag]
+    probes = probes[:: max(1, len(probes) // _PROBES)]
+    series = [tags.prefix(name) + tag for name in names for tag in _SERIES]
+    found = reader.points(PLUGIN_NAME, run, [*series, *probes])
+    models, errors = [], {}
+    for name in names:
+        own, firsts = (tuple(found.get(tags.prefix(name) + tag, ())) for tag in _SERIES)
+        if not own and not firsts:
+            continue
+        model = reader.built(
+            (run, name), partial(read_model, reader, name, Kept(own, firsts)), _bytes
+        )
+        if not isinstance(model, ModelOverview):
+            errors.update(model)
+        elif not _is_complete(model, found):
+            return RunOverview((), {}, listed)
+        else:
+            models.append(model)
+    return RunOverview(tuple(models), errors, listed)
+
+
+def _is_complete(model: ModelOverview, found: Mapping[str, Sequence[Point]]) -> bool:
+    """False if layers have records at steps without an overview.
+
+    That are steps before the first overview, and for a layer with pictures at each step all others.
+    """
+    steps = {point.step for point in model.points}
+    first, last = min(steps), max(steps)
+    missed = model.newest_column("missed")
+    for tag, points in found.items():
+        layer = layer_of(tag)
+        if layer is None or layer.name != model.name:
+            continue
+        is_regular = missed.get(layer.label) == 0
+        for point in points:
+            if point.step < first or (is_regular and point.step < last and point.step not in steps):
+                return False
+    return True
+
+
+def _bytes(model: ModelOverview | dict[int, str]) -> int:
+    """Bytes in memory, roughly; a layer's facts take about 500."""
+    if not isinstance(model, ModelOverview):
+        return 0
+    return model.numbers.nbytes + 500 * sum(map(len, model.listed.values()))

@@ -1,0 +1,233 @@
+"""Parse the records of an overview series into one table, of which only new ones are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, TypeVar
+
+import numpy as np
+
+from fmapboard.overview_format import (
+    COLUMNS,
+    LayerFacts,
+    OverviewStep,
+    overview_step,
+    unpack_layers,
+)
+from fmapboard.plugin.data_source import Point, Reader
+from fmapboard.plugin.layer_series import Kept
+from fmapboard.plugin.tag_names import natural
+from fmapboard.tab_format import Floats, FormatError, unpack
+
+T = TypeVar("T")
+MAX_LAYERS = 20_000
+"""Layers of a model that are read; a real network has fewer."""
+_MAX_VALUES = 2**53
+_LISTS = 8
+"""Lists of layers per model to keep."""
+
+Listed = Mapping[str, tuple[LayerFacts, ...]]
+"""Digest of blob 2 -> what it says."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOverview:
+    """The overview series of one model.
+
+    Attributes:
+        name: name of the model; "" for none.
+        kept: the records.
+        points: the kept steps, with the restored first one, ascending.
+        layers: all layers that the kept records name, as in the newest that does, in network order.
+        numbers: float32 [columns, steps, layers], NaN if not known, in the order of `COLUMNS`.
+        newest: the newest record that can be read.
+        listed: the lists of layers that the records refer to.
+        errors: step -> why its record cannot be read.
+    """
+
+    name: str
+    kept: Kept
+    points: tuple[Point, ...]
+    layers: tuple[LayerFacts, ...]
+    numbers: Floats
+    newest: OverviewStep
+    listed: Listed
+    errors: Mapping[int, str]
+
+    def column(self, name: str) -> Floats:
+        """A column of ``numbers``, [steps, layers]."""
+        column: Floats = self.numbers[COLUMNS.index(name)]
+        return column
+
+    def newest_column(self, name: str) -> dict[str, float]:
+        """Label -> number in the newest record; empty if that has no such column."""
+        numbers = self.newest.numbers.get(name)
+        labels = (layer.label for layer in self.newest.layers)
+        return {} if numbers is None else dict(zip(labels, numbers.tolist(), strict=True))
+
+
+def read_model(
+    reader: Reader, name: str, kept: Kept, before: ModelOverview | dict[int, str] | None
+) -> ModelOverview | dict[int, str]:
+    """Parse the records of a model; those that are in ``before`` are taken from there.
+
+    Returns:
+        The overview, or for each step why its record cannot be read if none can.
+    """
+    points = tuple(kept.points)
+    if not isinstance(before, ModelOverview):
+        before = None
+    elif _stamps(before.points) == _stamps(points):
+        return before
+    old = _stamps(before.points) if before is not None else {}
+    stamps = _stamps(points)
+    # The newest one is read in any case, for what only it tells.
+    fresh = [points[i] for stamp, i in stamps.items() if stamp not in old or i == len(points) - 1]
+    listed = dict(before.listed) if before is not None else {}
+    records = _records(reader, fresh, listed)
+    steps = {step: found for step, found in records.items() if isinstance(found, OverviewStep)}
+    errors = {**(before.errors if before is not None else {})}
+    errors |= {step: str(found) for step, found in records.items() if step not in steps}
+    errors = {point.step: errors[point.step] for point in points if point.step in errors}
+    if steps:
+        newest = steps[max(steps)]
+    elif before is not None:
+        newest = before.newest
+    else:
+        return errors
+    for digest in list(listed)[:-_LISTS]:
+        del listed[digest]
+    layers = _merged([*([before.layers] if before else []), *(s.layers for s in steps.values())])
+    numbers = _table(points, layers, steps, before)
+    layers = _with_values(layers, newest)
+    return ModelOverview(name, kept, points, layers, numbers, newest, listed, errors)
+
+
+def _records(
+    reader: Reader, points: Sequence[Point], listed: dict[str, tuple[LayerFacts, ...]]
+) -> dict[int, OverviewStep | FormatError]:
+    """Step -> its record, or why it cannot be read; adds the lists of layers to ``listed``."""
+    blobs = iter(reader.blobs([(p, i) for p in points for i in (0, 1)], keep=False))
+    opened = [(point, _attempt(_opened, next(blobs), next(blobs))) for point in points]
+    lists = {
+        found[2]: point
+        for point, found in opened
+        if not isinstance(found, FormatError) and found[2] not in listed
+    }
+    packed = reader.blobs([(point, 2) for point in lists.values()], keep=False)
+    unreadable: dict[str, FormatError] = {}
+    for digest, blob in zip(lists, packed, strict=True):
+        layers = _attempt(_layers, blob)
+        if isinstance(layers, FormatError):
+            unreadable[digest] = layers
+        else:
+            listed[digest] = layers
+    records: dict[int, OverviewStep | FormatError] = {}
+    for point, found in opened:
+        if isinstance(found, FormatError):
+            records[point.step] = found
+        elif found[2] in unreadable:
+            records[point.step] = unreadable[found[2]]
+        else:
+            header, arrays, digest = found
+            is_last = point is points[-1]
+            records[point.step] = _attempt(
+                partial(overview_step, with_since=is_last), header, arrays, listed[digest]
+            )
+    return records
+
+
+def _attempt(parse: Callable[..., T], *of: Any) -> T | FormatError:
+    try:
+        return parse(*of)
+    except FormatError as error:
+        return error
+
+
+def _opened(
+    header: bytes | None, numbers: bytes | None
+) -> tuple[dict[str, Any], dict[str, Floats], str]:
+    """Header and arrays of a record, and the digest of its list of layers."""
+    facts, arrays = unpack([_present(header), _present(numbers)])
+    digest = facts.get("layers")
+    if not isinstance(digest, str):
+        raise FormatError(f"the overview's list of layers is {digest!r}")
+    return facts, arrays, digest
+
+
+def _layers(blob: bytes | None) -> tuple[LayerFacts, ...]:
+    layers = unpack_layers(_present(blob))
+    if len(layers) > MAX_LAYERS:
+        raise FormatError(f"the overview has {len(layers)} layers; at most {MAX_LAYERS} are read")
+    return layers
+
+
+def _present(blob: bytes | None) -> bytes:
+    if blob is None:
+        raise FormatError("the overview can no longer be read")
+    return blob
+
+
+def _merged(lists: Iterable[tuple[LayerFacts, ...]]) -> tuple[LayerFacts, ...]:
+    """All layers, as in the last list that has them, in network order."""
+    found: dict[str, LayerFacts] = {}
+    last: tuple[LayerFacts, ...] = ()
+    for layers in lists:
+        if layers is not last:
+            found.update({layer.label: layer for layer in layers})
+            last = layers
+    ordered = sorted(found.values(), key=lambda one: (one.position, one.call, natural(one.label)))
+    return tuple(ordered[:MAX_LAYERS])
+
+
+def _with_values(layers: tuple[LayerFacts, ...], newest: OverviewStep) -> tuple[LayerFacts, ...]:
+    """The layers with their number of values at the newest step."""
+    if "values" not in newest.numbers:
+        return layers
+    values = zip(newest.layers, newest.numbers["values"].tolist(), strict=True)
+    now = {one.label: int(value) for one, value in values if 0 <= value < _MAX_VALUES}
+    return tuple(replace(x, values=now[x.label]) if x.label in now else x for x in layers)
+
+
+def _table(
+    points: Sequence[Point],
+    layers: tuple[LayerFacts, ...],
+    steps: Mapping[int, OverviewStep],
+    before: ModelOverview | None,
+) -> Floats:
+    """``numbers`` of a `ModelOverview`."""
+    place = {layer.label: index for index, layer in enumerate(layers)}
+    table = np.full((len(COLUMNS), len(points), len(layers)), np.nan, np.float32)
+    if before is not None:
+        old, now = _stamps(before.points), _stamps(points)
+        shared = [stamp for stamp in now if stamp in old]
+        source, target = _columns(before.layers, place)
+        into = np.ix_(range(len(COLUMNS)), [now[stamp] for stamp in shared], target)
+        table[into] = before.numbers[:, [old[stamp] for stamp in shared]][:, :, source]
+    columns: dict[int, tuple[list[int], list[int]]] = {}
+    for index, point in enumerate(points):
+        step = steps.get(point.step)
+        if step is None:
+            continue
+        if id(step.layers) not in columns:
+            columns[id(step.layers)] = _columns(step.layers, place)
+        source, target = columns[id(step.layers)]
+        for column, name in enumerate(COLUMNS):
+            if name in step.numbers:
+                table[column, index, target] = step.numbers[name][source]
+    return table
+
+
+def _columns(
+    layers: tuple[LayerFacts, ...], place: Mapping[str, int]
+) -> tuple[list[int], list[int]]:
+    """Indices of layers, and where they are among all."""
+    known = [(index, place[one.label]) for index, one in enumerate(layers) if one.label in place]
+    return [index for index, _ in known], [at for _, at in known]
+
+
+def _stamps(points: Sequence[Point]) -> dict[tuple[int, float], int]:
+    """Step and time of each record -> its index."""
+    return {(point.step, point.wall_time): index for index, point in enumerate(points)}

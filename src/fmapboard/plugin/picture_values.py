@@ -1,0 +1,98 @@
+"""Read stored pictures back into the values that they show."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fmapboard.tab_format import Floats
+
+_NOT_FINITE = (251, 252, 253)
+"""Palette indices of NaN, +Inf and -Inf."""
+_CONSTANT = 254
+"""From here on, a palette index marks a channel whose only value is ``lo``."""
+_LEVELS = 250
+"""Number of palette indices that are values, from ``lo`` to ``hi``; those after them are marks."""
+_MAX_PIXELS = 2**28
+_INDICES = np.minimum(np.arange(256), _LEVELS - 1)
+_SHARE_OF_INDEX = (np.ceil(_INDICES * 256 / _LEVELS) / 255).astype(np.float32)
+"""Position of a palette index between ``lo`` and ``hi``, 0…1."""
+
+
+@dataclass(frozen=True, slots=True)
+class MapValues:
+    """The drawn maps of one sample.
+
+    Attributes:
+        values: float32 [drawn, height, width]; NaN where a value is not finite.
+        unit: largest difference of a value from the true one due to rounding, per channel [drawn].
+    """
+
+    values: Floats
+    unit: Floats
+
+
+def decoded(png: bytes) -> tuple[str, npt.NDArray[np.uint8]] | None:
+    """Mode ("L", "P", "RGB") and pixels of a PNG; None if it, or Pillow, cannot be read."""
+    try:
+        from PIL import Image
+
+        with Image.open(io.BytesIO(png)) as picture:
+            if picture.format != "PNG" or picture.width * picture.height > _MAX_PIXELS:
+                return None
+            return picture.mode, np.asarray(picture)
+    except (ImportError, OSError, ValueError, SyntaxError):  # Pillow's errors for damaged files
+        return None
+
+
+def map_values(png: bytes, picture: Mapping[str, Any], lo: Floats, hi: Floats) -> MapValues | None:
+    """The values of a stored picture of maps.
+
+    Args:
+        png: the picture of one sample.
+        picture: its entry in the record's header (see `tab_format`).
+        lo: lower end of each channel's scale, [drawn].
+        hi: upper end, [drawn].
+
+    Returns:
+        None if the picture cannot be read, or is neither grey nor indexed.
+    """
+    found = decoded(png)
+    if found is None or found[0] not in ("L", "P") or found[1].ndim != 2:
+        return None
+    mode, pixels = found
+    tiles = _tiles(pixels, picture)
+    if tiles is None or len(tiles) != len(lo):
+        return None
+    span = np.where(np.isfinite(hi - lo), hi - lo, 0).astype(np.float32)[:, None, None]
+    start = np.where(np.isfinite(lo), lo, 0).astype(np.float32)[:, None, None]
+    values = start + span * (_SHARE_OF_INDEX[tiles] if mode == "P" else tiles / np.float32(255))
+    if mode == "P":
+        values[np.isin(tiles, _NOT_FINITE)] = np.nan
+        values = np.where(tiles >= _CONSTANT, start, values)
+    coarse = 255 if mode == "L" else _LEVELS
+    return MapValues(values, span[:, 0, 0] / coarse / 2)
+
+
+def _tiles(pixels: npt.NDArray[np.uint8], picture: Mapping[str, Any]) -> Any:
+    """The tiles of a grid, [drawn, height, width]; None if the picture is too small for them."""
+    height, width = picture["tile"]
+    drawn, columns = picture["drawn"], picture.get("columns", 1)
+    padding = picture.get("padding", 2)
+    around = 0 if drawn == 1 else padding
+    if min(height, width, drawn, columns) < 1:
+        return None
+    tiles = np.empty((drawn, height, width), np.uint8)
+    for i in range(drawn):
+        top = around + i // columns * (height + padding)
+        left = around + i % columns * (width + padding)
+        tile = pixels[top : top + height, left : left + width]
+        if tile.shape != (height, width):
+            return None
+        tiles[i] = tile
+    return tiles

@@ -1,0 +1,235 @@
+"""How much layers of one run and step differ from their counterparts in another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fmapboard.plugin.data_source import IMAGES, Point, Reader
+from fmapboard.plugin.http import Answer, Query, bad
+from fmapboard.plugin.layer_series import Series, nearest, series_of
+from fmapboard.plugin.picture_values import MapValues, decoded, map_values
+from fmapboard.plugin.routes.maps import FIRST_PICTURE, picture_places
+from fmapboard.plugin.stored_record import ROLES, Record, read_record, statistics
+from fmapboard.plugin.tag_names import input_tag
+from fmapboard.tab_format import Floats, FormatError
+
+_MOST = 64
+"""Layers per request."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """A column: the pictures of one run at one step."""
+
+    run: str
+    step: int
+    sample: int
+    role: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Layer:
+    """A layer of a side: its record at the last kept step up to the side's."""
+
+    side: _Side
+    series: Series
+    point: Point
+    record: Record
+
+
+def difference(reader: Reader, query: Query) -> Answer:
+    """``data/difference``: pairs of layers, in the requested order, and how much they differ.
+
+    The query names the two sides, ``run``, ``step``, ``sample`` and ``role``, and the same with
+    ``other_``, and the pairs of layers, ``key`` and ``other_key``, repeated.
+
+    If both sides saw the same input image, ``measure`` is "maps": the root mean square of the
+    difference between the drawn maps, divided by that of the maps (of both sides together), so
+    that 0 means the same maps and 2 opposite ones. Otherwise, or if the maps differ in size, it is
+    "statistics": the same of the channels' means and standard deviations over the batch.
+    """
+    keys, other_keys = query.texts("key"), query.texts("other_key")
+    if len(keys) != len(other_keys) or len(keys) > _MOST:
+        raise bad(f"the query must have as many key as other_key, and at most {_MOST}")
+    sides = _side(query, ""), _side(query, "other_")
+    a, b = _layers(reader, sides[0], keys), _layers(reader, sides[1], other_keys)
+    pairs = [(a[key], b[other]) for key, other in zip(keys, other_keys, strict=True)]
+    inputs = _Inputs(reader)
+    same = [inputs.same(*pair) for pair in pairs]
+    asked = [pair for pair, each in zip(pairs, same, strict=True) if each == "same"]
+    maps = _maps(reader, [layer for pair in asked for layer in pair])
+    listed = [
+        {"key": key, "other_key": other, "inputs": each, **_compared(maps, *pair)}
+        for key, other, each, pair in zip(keys, other_keys, same, pairs, strict=True)
+    ]
+    return Answer({"layers": listed})
+
+
+def _side(query: Query, prefix: str) -> _Side:
+    role = query.text(f"{prefix}role", ROLES[0])
+    if role not in ROLES[:3]:
+        raise bad(f"the query's {prefix}role must be one of {', '.join(ROLES[:3])}, not {role!r}")
+    sample = query.whole(f"{prefix}sample", 0)
+    if sample < 0:
+        raise bad(f"the query's {prefix}sample must not be negative")
+    return _Side(query.text(f"{prefix}run"), query.whole(f"{prefix}step"), sample, role)
+
+
+def _layers(reader: Reader, side: _Side, keys: Sequence[str]) -> dict[str, _Layer | str]:
+    """Key -> the layer, or why it cannot be read."""
+    every = series_of(reader, side.run, keys)
+    points = [series.points[nearest(series.points, side.step)] for series in every]
+    blobs = iter(reader.blobs([(point, i) for point in points for i in (0, 1)]))
+    found: dict[str, _Layer | str] = {key: f"no layer {key!r} in run {side.run!r}" for key in keys}
+    for series, point in zip(every, points, strict=True):
+        try:
+            record = read_record(next(blobs), next(blobs))
+        except FormatError as error:
+            found[series.layer.key] = str(error)
+        else:
+            found[series.layer.key] = _Layer(side, series, point, record)
+    return found
+
+
+def _compared(
+    maps: Mapping[tuple[_Side, Point], MapValues | None], a: _Layer | str, b: _Layer | str
+) -> dict[str, Any]:
+    """How much two layers differ; ``maps`` holds those of layers that saw the same input."""
+    facts = dict.fromkeys(("step", "other_step", "measure", "value", "rounding", "nonfinite"))
+    if isinstance(a, str) or isinstance(b, str):
+        return {**facts, "why": a if isinstance(a, str) else b}
+    facts |= {"step": a.point.step, "other_step": b.point.step}
+    by_maps = _of_maps(maps.get((a.side, a.point)), maps.get((b.side, b.point)))
+    if by_maps is not None:
+        return {**facts, **by_maps, "measure": "maps", "why": ""}
+    of = [statistics(each.record, each.side.role) for each in (a, b)]
+    by_statistics = _of_statistics(*of)
+    if by_statistics is not None:
+        return {**facts, **by_statistics, "measure": "statistics", "why": ""}
+    missing = "no statistics were recorded" if not all(of) else "not the same number of channels"
+    return {**facts, "why": missing}
+
+
+class _Inputs:
+    """Compares the network's input images of layers, each pair of images once."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._known: dict[Any, str] = {}
+
+    def same(self, a: _Layer | str, b: _Layer | str) -> str | None:
+        """ "same", "different", or "unknown" if an image is not kept at exactly this step."""
+        if isinstance(a, str) or isinstance(b, str):
+            return None
+        places = [
+            (each.side.run, each.series.layer.name, each.side.sample, each.point.step)
+            for each in (a, b)
+        ]
+        if places[0] == places[1]:
+            return "same"
+        key = tuple(places)
+        if key not in self._known:
+            self._known[key] = self._compared([self._picture(*place) for place in places])
+        return self._known[key]
+
+    def _compared(self, pngs: list[bytes | None]) -> str:
+        first, second = pngs
+        if first is None or second is None:
+            return "unknown"
+        if first == second:
+            return "same"
+        one, other = decoded(first), decoded(second)
+        if one is None or other is None:
+            return "unknown"
+        return "same" if np.array_equal(one[1], other[1]) else "different"
+
+    def _picture(self, run: str, name: str, sample: int, step: int) -> bytes | None:
+        tag = input_tag(name, sample)
+        points = self._reader.points(IMAGES, run, [tag]).get(tag, ())
+        point = next((point for point in points if point.step == step), None)
+        return self._reader.blobs([(point, FIRST_PICTURE)])[0] if point else None
+
+
+def _maps(
+    reader: Reader, layers: Sequence[_Layer | str]
+) -> dict[tuple[_Side, Point], MapValues | None]:
+    """The drawn maps of layers; missing or None if they are not kept or cannot be read."""
+    known = {(each.side, each.point): each for each in layers if isinstance(each, _Layer)}
+    stored = {
+        run: reader.points(IMAGES, run, tags) for run, tags in _picture_tags(known.values()).items()
+    }
+    asked = [(place, *_place(layer, stored)) for place, layer in known.items()]
+    asked = [each for each in asked if each[1] is not None]
+    pngs = reader.blobs([blob for _, blob, _ in asked], keep=False)
+    return {
+        place: None if png is None else map_values(png, *facts)
+        for (place, _, facts), png in zip(asked, pngs, strict=True)
+    }
+
+
+def _picture_tags(layers: Iterable[_Layer]) -> dict[str, set[str]]:
+    """Run -> tags of the pictures of its layers."""
+    tags: dict[str, set[str]] = {}
+    for layer in layers:
+        tags.setdefault(layer.side.run, set()).update(p.tag for p in layer.record.header.pictures)
+    return tags
+
+
+def _place(layer: _Layer, stored: Mapping[str, dict[str, list[Point]]]) -> tuple[Any, Any]:
+    """Where a layer's picture is stored, and what `map_values` needs with it; or None twice."""
+    header, (role, sample) = layer.record.header, (layer.side.role, layer.side.sample)
+    at = next((i for i, picture in enumerate(header.pictures) if picture.role == role), None)
+    lo, hi = (layer.record.arrays.get(f"{role}.{end}") for end in ("lo", "hi"))
+    if at is None or lo is None or hi is None or sample >= len(lo):
+        return None, None
+    step = layer.point.step
+    first = next((point for point in layer.series.firsts if point.step == step), None)
+    places = picture_places(header, stored[layer.side.run], first, step)[at]
+    if sample >= len(places):
+        return None, None
+    return places[sample], (header.raw["pictures"][at], lo[sample], hi[sample])
+
+
+def _of_maps(a: MapValues | None, b: MapValues | None) -> dict[str, float | None] | None:
+    """Difference of maps, and the part of it that may be rounding; None if they differ in size."""
+    if a is None or b is None or a.values.shape != b.values.shape:
+        return None
+    both = np.isfinite(a.values) & np.isfinite(b.values)
+    finite = float(both.mean())
+    if not finite:
+        return {"value": None, "rounding": None, "nonfinite": 1.0}
+    first, second = (a.values, b.values) if finite == 1 else (a.values[both], b.values[both])
+    size = _rms(first, second) or 1.0
+    rounding = (
+        np.square(a.unit, dtype=np.float64) + np.square(b.unit, dtype=np.float64)
+    ).mean() / 3
+    return {
+        "value": float(np.sqrt(np.square(first - second, dtype=np.float64).mean())) / size,
+        "rounding": float(np.sqrt(rounding)) / size,
+        "nonfinite": 1 - finite,
+    }
+
+
+def _of_statistics(a: Mapping[str, Floats], b: Mapping[str, Floats]) -> dict[str, Any] | None:
+    """Difference of the channels' means and standard deviations; None if it cannot be told."""
+    if not a or not b or len(a["mean"]) != len(b["mean"]):
+        return None
+    first, second = (np.stack([each["mean"], each["std"]]) for each in (a, b))
+    finite = np.isfinite(first).all(0) & np.isfinite(second).all(0)
+    bad_channels = 1 - float(finite.mean())
+    if not finite.any():
+        return {"value": None, "nonfinite": 1.0}
+    first, second = first[:, finite], second[:, finite]
+    size = _rms(first, second) or 1.0
+    apart = float(np.sqrt(np.square(first - second).mean()))
+    return {"value": apart / size, "nonfinite": bad_channels}
+
+
+def _rms(a: Floats, b: Floats) -> float:
+    """Root mean square of the values of both arrays together."""
+    squares = [np.square(each, dtype=np.float64).mean() for each in (a, b)]
+    return float(np.sqrt(sum(squares) / 2))

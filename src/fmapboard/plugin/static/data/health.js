@@ -1,0 +1,133 @@
+// @ts-check
+/** Answers on the state of a whole run, `data/health` and `data/findings`, and their cache. */
+
+import { ask } from "./api.js";
+import { arrays, open } from "./container.js";
+
+/**
+ * One measured layer call, drawn or not.
+ * @typedef {object} HealthLayer
+ * @property {string} name as in `watch(name=…)`, "" for none
+ * @property {string} label module name, and the call if it is not the first
+ * @property {string} layer module name
+ * @property {string} type module class
+ * @property {number[]|null} kernel_shape
+ * @property {number} call 1 for the first call in a forward pass
+ * @property {number} position in the order of calls
+ * @property {number} channels
+ * @property {number} values per channel, over the whole batch
+ * @property {number} drawn number of channels that have pictures
+ * @property {string|null} activation label of the activation that directly follows
+ * @property {string|null} key tag of the layer's records, null if it has no pictures
+ * @property {string|null} shown_at key of the layer whose pictures show this one
+ */
+
+/** @typedef {"overview"|"records"|"scalars"} HealthOrigin what an answer was read from */
+
+/**
+ * JSON of `data/health`; its arrays are [steps, layers], NaN where a number is not known.
+ * @typedef {object} HealthFacts
+ * @property {string} run
+ * @property {HealthOrigin} source
+ * @property {number[]} steps kept ones, ascending
+ * @property {number} written number of logged steps
+ * @property {HealthLayer[]} layers in network order
+ * @property {Record<string, string>} [errors] step -> why its record cannot be read
+ * @property {Record<string, Record<string, number>>} since state -> row -> first logged step
+ * @property {import("./answers.js").ArrayEntry[]} arrays
+ */
+
+/**
+ * @typedef {Omit<HealthFacts, "arrays"> & {arrays: import("./container.js").NamedArrays}} Health
+ */
+
+/**
+ * One line of `data/findings`.
+ * @typedef {object} Finding
+ * @property {string} kind such as "nonfinite" or "dead"; later versions have more
+ * @property {"fact"|"figure"} class
+ * @property {number} severity 1 to 3
+ * @property {string} name as in `watch(name=…)`, "" for none
+ * @property {string} label of the layer, "" for a parameter
+ * @property {string|null} key null if the layer has no pictures
+ * @property {string|null} shown_at key of the layer whose pictures show it
+ * @property {number} since first logged step with it
+ * @property {number|null} after it began after this step; null if `since` is exact
+ * @property {number|null} until last kept step with it, null if it has not ended
+ * @property {number|null} value
+ * @property {number} more further layers that this line stands for
+ * @property {string} message the sentence to show; layers are between backticks
+ */
+
+/**
+ * `data/findings`.
+ * @typedef {object} FindingsAnswer
+ * @property {string} run
+ * @property {HealthOrigin} source
+ * @property {number} layers
+ * @property {number} steps
+ * @property {number} written
+ * @property {Finding[]} findings ranked
+ */
+
+/** @param {string} run @param {AbortSignal} signal @returns {Promise<Health>} */
+export async function health(run, signal) {
+  const answer = await ask("health", { run }, signal);
+  /** @type {import("./container.js").Container<HealthFacts>} */
+  const { json, body } = open(await answer.arrayBuffer());
+  return { ...json, arrays: arrays(body, json.arrays) };
+}
+
+/** @param {string} run @param {AbortSignal} signal @returns {Promise<FindingsAnswer>} */
+export async function findings(run, signal) {
+  return (await ask("findings", { run }, signal)).json();
+}
+
+/** Bytes per number of a table, with what is derived from it. */
+const BYTES = 6;
+
+export class HealthSource {
+  /** @param {import("./store.js").Store} store */
+  constructor(store) {
+    this.store = store;
+    /** @type {Map<string, {version: string, epoch: number}>} */
+    this.asked = new Map();
+  }
+
+  /**
+   * @param {string} run @param {string} version of the list of its steps, "" if not yet known
+   */
+  health(run, version) {
+    return this.store.get(`health/${run}`, (signal) => health(run, signal), {
+      epoch: this.epoch(run, version),
+      bytes: sizeOf,
+    });
+  }
+
+  /** @param {string} run @param {string} version as for `health` */
+  findings(run, version) {
+    return this.store.get(`findings/${run}`, (signal) => findings(run, signal), {
+      epoch: this.epoch(run, version),
+      bytes: (answer) => 1000 * (1 + answer.findings.length),
+    });
+  }
+
+  /**
+   * A number that grows when a run has new steps. The first version that becomes known counts as
+   * that of the answers requested before it.
+   * @param {string} run @param {string} version
+   */
+  epoch(run, version) {
+    const known = this.asked.get(run) ?? { version: "", epoch: 1 };
+    if (version && known.version && version !== known.version) known.epoch += 1;
+    if (version) known.version = version;
+    this.asked.set(run, known);
+    return known.epoch;
+  }
+}
+
+/** Approximate memory of an answer, bytes. @param {Health} of */
+function sizeOf(of) {
+  const columns = Object.keys(of.arrays).length;
+  return of.steps.length * of.layers.length * columns * BYTES + of.layers.length * 500;
+}

@@ -1,0 +1,198 @@
+// @ts-check
+/** Paints the map of layers × steps: cells, names of rows, steps, and words for severe states. */
+
+import { stepText } from "./number_text.js";
+import { DOTS, HATCHES, LEVELS, coloursOf, isDotted, levelOf } from "./health_colours.js";
+import { LINE, binOf, boxOf, firstOf } from "./health_layout.js";
+
+/** @typedef {import("./health_colours.js").Theme} Theme */
+/** @typedef {import("./health_layout.js").Binned} Binned */
+/** @typedef {import("./health_layout.js").MapLayout} MapLayout */
+
+/** Smallest cell with a gap around it, CSS px. */
+const GAP_FROM = 7;
+
+/**
+ * @typedef {object} MapLook
+ * @property {Theme} theme
+ * @property {string} background
+ * @property {string} text
+ * @property {string} muted
+ * @property {string} line
+ * @property {string} font
+ * @property {number} ratio device px per CSS px
+ */
+
+/**
+ * Paints the cells into pixels of a region.
+ * @param {Uint32Array} out [height, width] @param {number} width device px
+ * @param {number} height device px @param {{rows: number, columns: number}} of
+ * @param {Binned} cells @param {MapLook} look @param {number} gap between cells, device px
+ */
+export function fillCells(out, width, height, { rows, columns }, cells, look, gap) {
+  const { table, ink } = coloursOf(look.theme);
+  const unit = Math.max(1, Math.round(look.ratio));
+  const edge = (
+    /** @type {number} */ i,
+    /** @type {number} */ count,
+    /** @type {number} */ whole,
+  ) => Math.round((i * whole) / count);
+  for (let row = 0; row < rows; row += 1) {
+    const bottom = Math.max(edge(row, rows, height) + 1, edge(row + 1, rows, height) - gap);
+    for (let y = edge(row, rows, height); y < bottom; y += 1) {
+      const v = Math.floor(y / unit);
+      for (let column = 0; column < columns; column += 1) {
+        const cell = row * columns + column;
+        const code = cells.codes[cell];
+        if (!code) continue;
+        const shade = cells.shades[cell];
+        const colour = table[code * LEVELS + levelOf(shade)];
+        const dots = Number.isNaN(shade) && isDotted(code) ? DOTS : null;
+        const hatch = HATCHES[code];
+        const from = edge(column, columns, width);
+        const to = Math.max(from + 1, edge(column + 1, columns, width) - gap);
+        const line = y * width;
+        if (!hatch && !dots) out.fill(colour, line + from, line + to);
+        else {
+          for (let x = from; x < to; x += 1) {
+            const u = Math.floor(x / unit);
+            out[line + x] = hatch?.(u, v) || dots?.(u, v) ? ink : colour;
+          }
+        }
+      }
+    }
+  }
+}
+
+/**
+ * @param {CanvasRenderingContext2D} context of a canvas in CSS px
+ * @param {MapLayout} of @param {Binned} cells @param {Names} names @param {MapLook} look
+ */
+export function paintMap(context, of, cells, names, look) {
+  const { ratio } = look;
+  const { canvas } = context;
+  context.fillStyle = look.background;
+  context.fillRect(0, 0, canvas.width / ratio, canvas.height / ratio);
+  const [width, height] = [Math.round(of.width * ratio), Math.round(of.height * ratio)];
+  const [left, top] = [Math.round(of.left * ratio), Math.round(of.top * ratio)];
+  const image = context.getImageData(left, top, width, height);
+  const cell = boxOf(of, 0, 0);
+  const gap = Math.min(cell.width, cell.height) >= GAP_FROM ? Math.max(1, Math.round(ratio)) : 0;
+  fillCells(new Uint32Array(image.data.buffer), width, height, of, cells, look, gap);
+  context.putImageData(image, left, top);
+  context.strokeStyle = look.line;
+  context.lineWidth = 1;
+  context.strokeRect(of.left - 1.5, of.top - 1.5, of.width + 2 - gap / ratio, of.height + 2);
+  context.font = look.font;
+  context.textBaseline = "middle";
+  rowNames(context, of, names, look);
+  stepNames(context, of, names.steps, look);
+  if (of.right) severeWords(context, of, names, look);
+}
+
+/**
+ * @typedef {object} Names
+ * @property {readonly string[]} layers
+ * @property {readonly number[]} steps
+ * @property {(layer: number) => string} severe word of the worst state of a layer, "" for others
+ * @property {Uint8Array} worst code of each layer
+ */
+
+/**
+ * Names of the rows, or of one in every n with a tick, as many as fit: preferably of severe ones.
+ * @param {CanvasRenderingContext2D} context @param {MapLayout} of @param {Names} names
+ * @param {MapLook} look
+ */
+function rowNames(context, of, names, look) {
+  const height = of.height / of.rows;
+  const every = Math.ceil(LINE / height);
+  const layers = severest(of, names);
+  const middle = (/** @type {number} */ row) => of.top + (row + 0.5) * height;
+  context.textAlign = "right";
+  let free = -Infinity;
+  for (let start = 0; start < of.rows; start += every) {
+    const rows = Array.from({ length: Math.min(every, of.rows - start) }, (_, i) => start + i);
+    const fitting = rows.filter((row) => middle(row) >= free);
+    const row = fitting.find((each) => names.severe(layers[each])) ?? fitting[0];
+    if (row === undefined) continue;
+    const y = middle(row);
+    free = y + Math.min(LINE, height * every) - 0.01;
+    if (every > 1) {
+      context.fillStyle = look.muted;
+      context.fillRect(of.left - 5, Math.round(y), 4, 1);
+    }
+    context.fillStyle = names.severe(layers[row]) ? look.text : look.muted;
+    context.fillText(cutStart(context, names.layers[layers[row]], of.left - 10), of.left - 7, y);
+  }
+}
+
+/** The first severe layer of each row, otherwise its first. @param {MapLayout} of @param {Names} names */
+function severest(of, names) {
+  return Array.from({ length: of.rows }, (_, row) => {
+    const first = firstOf(row, of.layers, of.rows);
+    for (let layer = first; layer < firstOf(row + 1, of.layers, of.rows); layer += 1) {
+      if (names.severe(layer)) return layer;
+    }
+    return first;
+  });
+}
+
+/**
+ * A text without its beginning if it is too wide: names of layers differ at their ends.
+ * @param {CanvasRenderingContext2D} context @param {string} text @param {number} width CSS px
+ */
+function cutStart(context, text, width) {
+  if (context.measureText(text).width <= width) return text;
+  let [low, high] = [1, text.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (context.measureText(`…${text.slice(middle)}`).width <= width) high = middle;
+    else low = middle + 1;
+  }
+  return `…${text.slice(low)}`;
+}
+
+/**
+ * @param {CanvasRenderingContext2D} context @param {MapLayout} of @param {readonly number[]} steps
+ * @param {MapLook} look
+ */
+function stepNames(context, of, steps, look) {
+  context.fillStyle = look.muted;
+  context.textAlign = "center";
+  const width = of.width / of.columns;
+  const names = Array.from({ length: of.columns }, (_, column) =>
+    stepText(steps[firstOf(column, of.steps, of.columns)]),
+  );
+  const last = of.columns - 1;
+  names[last] = stepText(steps[steps.length - 1]);
+  const longest = Math.max(...names.map((name) => context.measureText(name).width)) + 12;
+  const every = Math.max(1, Math.ceil(longest / width));
+  for (let column = 0; column <= last; column += 1) {
+    const isNear = (last - column) * width < longest;
+    if (column !== last && (column % every || isNear)) continue;
+    const x = of.left + (column + 0.5) * width;
+    context.fillText(names[column], x, of.top - 10);
+    context.fillRect(Math.round(x), of.top - 4, 1, 3);
+  }
+}
+
+/**
+ * Words behind the rows with a severe state, the worst first where they would overlap.
+ * @param {CanvasRenderingContext2D} context @param {MapLayout} of @param {Names} names
+ * @param {MapLook} look
+ */
+function severeWords(context, of, names, look) {
+  context.textAlign = "left";
+  context.fillStyle = look.text;
+  /** @type {number[]} */
+  const taken = [];
+  const severe = [...names.worst.keys()].filter((layer) => names.severe(layer));
+  severe.sort((a, b) => names.worst[b] - names.worst[a] || a - b);
+  const height = of.height / of.rows;
+  for (const layer of severe) {
+    const y = of.top + (binOf(layer, of.layers, of.rows) + 0.5) * height;
+    if (taken.some((other) => Math.abs(other - y) < LINE - 0.5)) continue;
+    taken.push(y);
+    context.fillText(`◂ ${names.severe(layer)}`, of.left + of.width + 3, y, of.right - 4);
+  }
+}

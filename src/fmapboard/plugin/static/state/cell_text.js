@@ -1,0 +1,89 @@
+// @ts-check
+/** Describes a cell of the map of layers × steps in words. */
+
+import { percent, short, stepText } from "../draw/number_text.js";
+import { STATES, column } from "./health_states.js";
+
+/** @typedef {import("../data/health.js").Health} Health */
+/** @typedef {import("../data/health.js").HealthLayer} HealthLayer */
+
+/** Name of a layer call, with that of its model. @param {Pick<HealthLayer, "name"|"label">} of */
+export function callName({ name, label }) {
+  return name ? `${name} · ${label}` : label;
+}
+
+/** What the pictures of a layer are drawn from, if not itself; "" otherwise. @param {HealthLayer} of @param {string} shown */
+export function shownInstead(of, shown) {
+  if (of.key !== null) return "";
+  if (of.shown_at === null) return "no pictures of this run are logged";
+  return `no pictures of its own; nearest drawn layer: ${shown}`;
+}
+
+/**
+ * Numbers of a cell, one phrase each; those that are not known are left out.
+ * @param {Health} of @param {number} at index in [steps, layers]
+ */
+export function cellNumbers(of, at) {
+  const value = (/** @type {string} */ name) => column(of, name)[at];
+  const { channels } = of.layers[at % of.layers.length];
+  const share = (/** @type {string} */ name, /** @type {string} */ word) =>
+    value(name) >= 0 ? `${percent(value(name))} ${word}` : "";
+  const shares = [
+    share("nonfinite", "non-finite"),
+    share("dead", "dead"),
+    share("constant", "constant"),
+  ];
+  const known = shares.filter(Boolean);
+  const [least, most] = [value("minimum"), value("maximum")];
+  return [
+    known.length ? `of ${channels} channels: ${known.join(", ")}` : "",
+    Number.isNaN(least) ? "" : `values ${short(least)} … ${short(most)}`,
+    value("change") >= 0 ? `maps changed by ${short(value("change"))} std` : "",
+    value("weights_change") >= 0
+      ? `weights changed by ${short(100 * value("weights_change"))} %`
+      : "",
+  ].filter(Boolean);
+}
+
+/**
+ * First logged step of a state that has lasted to the newest one; "" where it is not known.
+ * @param {Health} of @param {number} code @param {number} row @param {number} step of the cell
+ */
+function sinceText(of, code, row, step) {
+  const since = of.since[KINDS[code] ?? ""]?.[row];
+  if (since === undefined || since > step) return "";
+  return `without interruption since step ${stepText(since)}`;
+}
+
+/** Keys of `since` by code. */
+const KINDS = Object.freeze([
+  "",
+  "",
+  "unchanged",
+  "constant",
+  "dead",
+  "constant",
+  "dead",
+  "large",
+  "nonfinite",
+]);
+
+/**
+ * Everything about a cell, one line each.
+ * @param {Health} of @param {Uint8Array} codes [steps, layers]
+ * @param {number} at index in [steps, layers] @param {(key: string) => string} labelOf label of a key
+ * @returns {string[]}
+ */
+export function cellLines(of, codes, at, labelOf) {
+  const row = at % of.layers.length;
+  const layer = of.layers[row];
+  const step = of.steps[Math.floor(at / of.layers.length)];
+  const { word, what } = STATES[codes[at]];
+  return [
+    `${callName(layer)} · step ${stepText(step)}`,
+    codes[at] > 1 ? `${word}: ${what}` : word,
+    sinceText(of, codes[at], row, step),
+    ...cellNumbers(of, at),
+    shownInstead(layer, labelOf(layer.shown_at ?? "")),
+  ].filter(Boolean);
+}

@@ -1,0 +1,95 @@
+// @ts-check
+/** Actions of the overview page: going to a layer and step, and back. */
+
+import { HealthSource } from "../data/health.js";
+import { choosing } from "./chosen_runs.js";
+import { front, targetOf } from "./front.js";
+
+/** @typedef {import("./front.js").Target} Target */
+
+export class Overview {
+  /** @param {import("../app.js").App} app */
+  constructor(app) {
+    this.app = app;
+    this.source = new HealthSource(app.source.store);
+    this.all = false; // show all lines
+    /** Where the user was led to, while there is something to say about it. @type {Target|null} */
+    this.arrived = null;
+  }
+
+  /** What the page shows now. @param {import("../data/answers.js").RunEntry[]} runs */
+  look(runs) {
+    return front(this.app.source, this.source, this.app.state, runs, this.all);
+  }
+
+  /** True if the maps are those that the user was led to. */
+  get isThere() {
+    const { run, layer, step } = this.app.state;
+    const to = this.arrived;
+    return Boolean(to && to.run === run && to.layer === layer && to.step === step);
+  }
+
+  /**
+   * Shows the maps of a layer call at a step, or of the nearest drawn layer.
+   * @param {Parameters<typeof targetOf>[1]} asked @param {number|null} channel
+   * @returns {boolean} false if there are no pictures to go to
+   */
+  go(asked, channel = null) {
+    const layers = this.app.source.layers(asked.run).value?.layers ?? [];
+    const to = targetOf(layers, asked);
+    if (!to) return false;
+    this.arrived = to;
+    const { run, layer, step } = to;
+    this.app.update({ view: "maps", run, layer, step, channel, role: "feature_maps" });
+    return true;
+  }
+
+  /** @param {readonly string[]} runs */
+  choose(runs) {
+    this.all = false;
+    this.app.update(choosing(this.app.state, runs));
+  }
+
+  /** @param {boolean} all */
+  showLines(all) {
+    this.all = all;
+    this.app.redraw();
+  }
+
+  /** Shows the overview, or the maps again. */
+  toggle() {
+    this.app.update({ view: this.app.state.view === "overview" ? "maps" : "overview" });
+  }
+}
+
+/** @typedef {(app: import("../app.js").App, target: HTMLElement) => void|boolean} Act */
+
+/** @param {number} rows @param {number} columns @returns {Act} */
+function moving(rows, columns) {
+  return (app, target) => {
+    const isElsewhere = target.closest("button, summary, [role=dialog]") !== null;
+    if (!isElsewhere) app.page.overview.move(rows, columns);
+    return !isElsewhere;
+  };
+}
+
+/** What keys do on the overview page. @type {Readonly<Record<string, Act>>} */
+export const OVERVIEW_ACTS = Object.freeze({
+  ArrowUp: moving(-1, 0),
+  ArrowDown: moving(1, 0),
+  ArrowLeft: moving(0, -1),
+  ArrowRight: moving(0, 1),
+  Home: moving(0, -Infinity),
+  End: moving(0, Infinity),
+  PageUp: moving(-10, 0),
+  PageDown: moving(10, 0),
+  Enter: (app, target) =>
+    target.matches("button, summary, input") ? false : app.page.overview.enter(),
+  Escape: (app, target) => {
+    if (app.page.help.isOpen()) app.page.help.close();
+    else if (!app.page.overview.close()) target.blur();
+  },
+  "/": (app) => app.page.overview.search(),
+  v: (app) => app.overview.toggle(),
+  "?": (app) => app.page.help.toggle(),
+});

@@ -1,0 +1,163 @@
+// @ts-check
+/** Charts with curves of all columns: gradient norm, shares of faulty channels, range. */
+
+import { extent, line, rangeLines, shareOf, tagsOf } from "../draw/chart_series.js";
+import { short } from "../draw/number_text.js";
+import { FAULT_COLOURS } from "../draw/palettes.js";
+import { drawBand, drawLine, drawNonfinite, drawNow, frame } from "../draw/plot.js";
+import { theme } from "../draw/theme.js";
+import { indexOf } from "../state/steps.js";
+import { keyed } from "./chart_key.js";
+import { say, show } from "./dom.js";
+import { coloursOf, dashOf } from "./series_key.js";
+
+/** @typedef {import("../data/answers.js").RunEntry} RunEntry */
+/** @typedef {import("../state/series.js").Series} Series */
+
+export const HEIGHT = 96;
+
+/**
+ * What all charts share.
+ * @typedef {object} At
+ * @property {number} width CSS px
+ * @property {number} step of the slider
+ * @property {[number, number]} span first and last step
+ * @property {number[]} steps of the main run
+ * @property {number[]} pinned steps of the columns
+ * @property {Series[]} all the main column's series first
+ * @property {readonly RunEntry[]} runs
+ *
+ * @typedef {import("./chart.js").Chart} Chart
+ */
+
+/** Lines at the steps of the slider and of the columns. @param {import("../draw/plot.js").Frame} plot @param {At} at */
+function drawSteps(plot, { step, pinned }) {
+  for (const each of new Set([step, ...pinned])) drawNow(plot, each, theme().text);
+}
+
+/** @param {ArrayLike<number>} values @param {number[]} steps @param {number} step */
+function valueAtStep(values, steps, step) {
+  const i = indexOf(steps, step);
+  return i < 0 ? NaN : values[i];
+}
+
+/** @param {Chart} of @param {At} at */
+export function norms(of, at) {
+  const lines = at.all.flatMap((series) => normLines(series, at));
+  const values = extent(lines.map((each) => Array.from(each.values).filter((value) => value > 0)));
+  show(of.element, lines.length > 0);
+  if (!lines.length) return false;
+  of.setSteps(at.steps);
+  const [lo, hi] = values ?? [0, 1];
+  const plot = frame(of.canvas, at.width, HEIGHT, at.span, [lo, hi], lo > 0 && hi / lo > 20);
+  for (const { steps, values: drawn, colour, dash } of lines) {
+    drawLine(plot, steps, drawn, colour, dash);
+    drawNonfinite(plot, steps, drawn);
+  }
+  drawSteps(plot, at);
+  const texts = lines.map(({ name, steps, values: drawn, colour }) => {
+    const value = valueAtStep(drawn, steps, at.step);
+    return { text: `${name} ${Number.isNaN(value) ? "NaN" : short(value)}`, colour };
+  });
+  const bad = lines.some((each) => !Array.from(each.values).every(Number.isFinite));
+  keyed(of.value, texts, bad);
+  of.canvas.setAttribute("aria-label", `gradient norm over steps: ${of.value.textContent}`);
+  return true;
+}
+
+/**
+ * Gradient norms of a series, one line per parameter.
+ * @param {Series} series @param {At} at
+ */
+function normLines(series, { all, runs }) {
+  const scalars = series.numbers?.scalars ?? {};
+  const tags = tagsOf(scalars, "gradient_norm").filter(
+    (tag) => !tag.endsWith("gradient_norm/total"),
+  );
+  const several = all.length > 1;
+  const plain = [theme().accent, theme().second];
+  return tags.map((tag, i) => ({
+    ...line(scalars[tag]),
+    name: `${several ? `${series.letters}: ` : ""}${tag.split(".").pop()}`,
+    colour: several ? coloursOf(all, series, runs).line : plain[Math.min(i, 1)],
+    dash: several && i ? [2, 3] : dashOf(all, series),
+  }));
+}
+
+const FAULTS = /** @type {[string, string, number[]][]} */ ([
+  ["dead", FAULT_COLOURS.dead, []],
+  ["constant", FAULT_COLOURS.constant, [6, 3]],
+  ["nonfinite", FAULT_COLOURS.nonfinite, [2, 3]],
+]);
+
+/** Shares of dead, constant and non-finite channels. @param {Chart} of @param {At} at */
+export function shares(of, at) {
+  const role = "feature_maps";
+  const several = at.all.length > 1;
+  const found = at.all.flatMap((series) =>
+    FAULTS.flatMap(([name, colour, dash]) => {
+      const { history, letters, layer } = series;
+      const values = history ? shareOf(history, `${role}.${name}`) : [];
+      if (!history || !values.length) return [];
+      const own = several
+        ? { colour: coloursOf(at.all, series, at.runs).line, dash }
+        : { colour, dash: [] };
+      const drawn = history.arrays[`${role}.mean`]?.shape[1] ?? layer.channels;
+      const among = drawn < layer.channels ? ` of ${drawn} drawn` : "";
+      const fault = name === "nonfinite" ? "non-finite" : name;
+      const now = Math.round(100 * valueAtStep(values, history.steps, at.step));
+      const any = values.some((value) => value > 0);
+      const text = `${several ? `${letters}: ` : ""}${fault} ${now} %${among}`;
+      return [{ steps: history.steps, values, any, text, ...own }];
+    }),
+  );
+  const shown = several ? found.filter((each) => each.any) : found;
+  const any = found.some((each) => each.any);
+  show(of.element, found.length > 0);
+  if (!found.length) return false;
+  of.setSteps(at.steps);
+  show(of.canvas, any);
+  if (any) keyed(of.value, shown);
+  else say(of.value, "none at any step");
+  if (several) of.value.title = "solid: dead; dashed: constant; dotted: non-finite";
+  if (!any) return true;
+  const plot = frame(of.canvas, at.width, HEIGHT - 16, at.span, [0, 1]);
+  for (const { steps, values, colour, dash } of shown) drawLine(plot, steps, values, colour, dash);
+  drawSteps(plot, at);
+  of.canvas.setAttribute(
+    "aria-label",
+    `share of faulty channels over steps: ${of.value.textContent}`,
+  );
+  return true;
+}
+
+/** @param {Chart} of @param {At} at */
+export function ranges(of, at) {
+  const found = at.all.flatMap((series) => {
+    const ends = series.history && rangeLines(series.history);
+    return ends ? [{ series, ...ends }] : [];
+  });
+  show(of.element, found.length > 0);
+  if (!found.length) return false;
+  const values = extent(found.flatMap(({ least, most }) => [least, most]));
+  of.setSteps(at.steps);
+  const plot = frame(of.canvas, at.width, HEIGHT - 16, at.span, values ?? [0, 1]);
+  for (const { series, steps, least, most, finite } of found) {
+    const { line: colour, band } = coloursOf(at.all, series, at.runs);
+    const dash = dashOf(at.all, series);
+    drawBand(plot, steps, least, most, band);
+    drawLine(plot, steps, least, colour, dash);
+    drawLine(plot, steps, most, colour, dash);
+    drawNonfinite(plot, steps, finite);
+  }
+  drawSteps(plot, at);
+  const texts = found.map(({ series, steps, least, most }) => {
+    const [low, high] = [least, most].map((ends) => short(valueAtStep(ends, steps, at.step)));
+    const text = `${found.length > 1 ? `${series.letters}: ` : ""}${low} … ${high}`;
+    return { text, colour: coloursOf(at.all, series, at.runs).line };
+  });
+  const bad = found.some(({ finite }) => finite.some(Number.isNaN));
+  keyed(of.value, texts, bad);
+  of.canvas.setAttribute("aria-label", `range over steps: ${of.value.textContent}`);
+  return true;
+}

@@ -1,0 +1,243 @@
+// @ts-check
+/** The map of layers × steps: a canvas, and above it the cell under the pointer or the cursor. */
+
+import { prepare, theme } from "../draw/theme.js";
+import { binOf, binned, boxOf, cellAt, firstOf, mapLayout } from "../draw/health_layout.js";
+import { paintMap } from "../draw/health_paint.js";
+import { callName, cellLines } from "../state/cell_text.js";
+import { SEVERE, STATES, tableOf } from "../state/health_states.js";
+import { indexOf } from "../state/steps.js";
+import { h, say, show } from "./dom.js";
+
+/** @typedef {import("../data/health.js").Health} Health */
+/** @typedef {import("../draw/health_layout.js").Binned} Binned */
+/** @typedef {import("../draw/health_layout.js").MapLayout} MapLayout */
+
+/**
+ * @typedef {object} Drawn
+ * @property {Health} health
+ * @property {Uint8Array} codes [steps, layers]
+ * @property {MapLayout} layout
+ * @property {Binned} cells
+ * @property {Map<string, string>} labels of layers by key
+ */
+
+const HELP =
+  "Arrow keys move over layers and steps, Home and End to the first and last step, " +
+  "Page up and Page down by ten layers; Enter shows the maps.";
+
+/** @param {import("../app.js").App} app */
+export function createHealthMap(app) {
+  const canvas = h("canvas", { "aria-hidden": "true" });
+  const pointed = h("div", { class: "pointed", hidden: true });
+  const cursor = h("div", { class: "cursor", hidden: true });
+  const tip = h("div", { class: "tip", hidden: true, "aria-hidden": "true" });
+  const said = h("p", { class: "visually-hidden", role: "status", "aria-live": "polite" });
+  const element = h(
+    "div",
+    {
+      class: "health-map",
+      tabindex: "0",
+      role: "application",
+      "aria-roledescription": "map of layers and steps",
+      title: "",
+    },
+    canvas,
+    pointed,
+    cursor,
+    tip,
+  );
+  /** @type {Drawn|null} */
+  let drawn = null;
+  let before = "";
+  /** Index in [steps, layers] of the keyboard's cell. @type {{layer: number, step: number}|null} */
+  let at = null;
+
+  element.addEventListener("mousemove", (event) => point(event));
+  element.addEventListener("mouseleave", () => {
+    show(pointed, false);
+    if (at && document.activeElement === element) cursorAt();
+    else show(tip, false);
+  });
+  element.addEventListener("click", (event) => {
+    const cell = under(event);
+    if (cell) open(cell.at);
+  });
+  element.addEventListener("focus", () => {
+    if (at) cursorAt();
+  });
+  element.addEventListener("blur", () => show(tip, false));
+
+  /** The worst member of the cell under the pointer. @param {MouseEvent} event */
+  function under(event) {
+    if (!drawn) return null;
+    const box = canvas.getBoundingClientRect();
+    const cell = cellAt(drawn.layout, event.clientX - box.left, event.clientY - box.top);
+    if (!cell) return null;
+    return { ...cell, at: drawn.cells.at[cell.row * drawn.layout.columns + cell.column] };
+  }
+
+  /** @param {MouseEvent} event */
+  function point(event) {
+    const cell = under(event);
+    show(pointed, Boolean(cell));
+    element.style.cursor = cell ? "pointer" : "";
+    if (!cell || !drawn) {
+      show(tip, false);
+      return;
+    }
+    const box = boxOf(drawn.layout, cell.row, cell.column);
+    put(pointed, box);
+    tell(cell.at, box);
+  }
+
+  /** Shows the text on a cell beside its box. @param {number} index @param {ReturnType<typeof boxOf>} box */
+  function tell(index, box) {
+    if (!drawn) return [];
+    const { health, codes, layout, labels } = drawn;
+    const lines = cellLines(health, codes, index, (key) => labels.get(key) ?? "");
+    const row = binOf(index % layout.layers, layout.layers, layout.rows);
+    const [from, to] = [row, row + 1].map((each) => firstOf(each, layout.layers, layout.rows));
+    const binnedText =
+      to - from > 1 ? `the worst of the ${to - from} layers in this row (${from + 1}–${to})` : "";
+    tip.replaceChildren(
+      ...[...lines, binnedText].filter(Boolean).map((text, i) => h(i ? "span" : "b", { text })),
+    );
+    show(tip, true);
+    const [wide, high] = [tip.offsetWidth, tip.offsetHeight];
+    const right = box.left + box.width + 10;
+    const left = right + wide > element.clientWidth ? Math.max(0, box.left - wide - 10) : right;
+    const top = Math.max(0, Math.min(box.top - 8, element.clientHeight - high));
+    tip.style.transform = `translate(${Math.round(left)}px, ${Math.round(top)}px)`;
+    return lines;
+  }
+
+  /** Places the box of the keyboard's cell, and says what it is. */
+  function cursorAt() {
+    if (!drawn || !at) return;
+    const { layout } = drawn;
+    const row = binOf(at.layer, layout.layers, layout.rows);
+    const column = binOf(at.step, layout.steps, layout.columns);
+    const box = boxOf(layout, row, column);
+    show(cursor, true);
+    put(cursor, box);
+    say(said, tell(at.step * layout.layers + at.layer, box).join(". "));
+  }
+
+  /** @param {number} layers @param {number} steps to move by */
+  function move(layers, steps) {
+    if (!drawn) return;
+    const { layout, health } = drawn;
+    const clamp = (/** @type {number} */ to, /** @type {number} */ count) =>
+      Math.max(0, Math.min(count - 1, to));
+    if (at) {
+      at = {
+        layer: clamp(at.layer + layers, layout.layers),
+        step: clamp(at.step + steps, layout.steps),
+      };
+    } else {
+      const { layer, step } = app.state;
+      at = {
+        layer: Math.max(
+          0,
+          health.layers.findIndex((each) => each.key === layer),
+        ),
+        step: Math.max(0, indexOf(health.steps, step)),
+      };
+    }
+    if (document.activeElement !== element) element.focus();
+    cursorAt();
+  }
+
+  /** Shows the maps of a cell. @param {number} index in [steps, layers] */
+  function open(index) {
+    if (!drawn) return;
+    const { health } = drawn;
+    const layer = health.layers[index % health.layers.length];
+    const step = health.steps[Math.floor(index / health.layers.length)];
+    const done = app.overview.go({ ...layer, run: health.run, step });
+    if (!done) say(said, `${callName(layer)}: there are no pictures to show`);
+  }
+
+  function enter() {
+    if (drawn && at) open(at.step * drawn.layout.layers + at.layer);
+  }
+
+  /**
+   * Draws the map if anything in it has changed.
+   * @param {Health} health @param {import("../state/health_states.js").Shade} shade
+   * @param {number} width CSS px @param {number} height CSS px
+   */
+  function draw(health, shade, width, height) {
+    const ratio = window.devicePixelRatio || 1;
+    const look = { ...theme(), theme: themeName(), ratio };
+    const now = JSON.stringify([shade, width, height, ratio, look.theme]);
+    if (drawn?.health === health && now === before) return;
+    if (drawn?.health !== health) {
+      if (drawn?.health.run !== health.run) at = null;
+      else if (at) at.step = Math.min(at.step, health.steps.length - 1);
+    }
+    before = now;
+    const { codes, worst, shading } = tableOf(health);
+    const layers = health.layers.map(callName);
+    const measure = /** @type {CanvasRenderingContext2D} */ (
+      canvas.getContext("2d", { willReadFrequently: true })
+    );
+    measure.font = look.font;
+    const longest = [...layers].sort((a, b) => b.length - a.length).slice(0, 12);
+    const layout = mapLayout({
+      layers: layers.length,
+      steps: health.steps.length,
+      width,
+      height,
+      names: Math.max(0, ...longest.map((name) => measure.measureText(name).width)),
+    });
+    const cells = binned(layout, codes, shading(shade).values);
+    const labels = new Map(
+      health.layers.flatMap((each) => (each.key === null ? [] : [[each.key, callName(each)]])),
+    );
+    drawn = { health, codes, layout, cells, labels };
+    const { left, top } = layout;
+    element.dataset.plot = JSON.stringify({
+      left,
+      top,
+      width: layout.width,
+      height: layout.height,
+    });
+    const context = prepare(canvas, width, layout.top + layout.height + 2);
+    paintMap(
+      context,
+      layout,
+      cells,
+      {
+        layers,
+        steps: health.steps,
+        worst,
+        severe: (layer) => (worst[layer] >= SEVERE ? STATES[worst[layer]].word : ""),
+      },
+      look,
+    );
+    element.setAttribute(
+      "aria-label",
+      `${layers.length} layers × ${health.steps.length} steps of ${health.run || "."}. ${HELP}`,
+    );
+    show(pointed, false);
+    show(cursor, Boolean(at));
+    if (at && document.activeElement === element) cursorAt();
+    else show(tip, false);
+  }
+  return { element, said, draw, move, enter };
+}
+
+/** @returns {"light"|"dark"} */
+function themeName() {
+  return document.documentElement.dataset.theme === "dark" ? "dark" : "light";
+}
+
+/** @param {HTMLElement} box @param {ReturnType<typeof boxOf>} where */
+function put(box, { left, top, width, height }) {
+  const [w, h] = [Math.max(4, width), Math.max(4, height)];
+  box.style.width = `${w + 2}px`;
+  box.style.height = `${h + 2}px`;
+  box.style.transform = `translate(${left - 1}px, ${top - 1}px)`;
+}

@@ -1,0 +1,279 @@
+// @ts-check
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { HealthSource } from "../../src/fmapboard/plugin/static/data/health.js";
+import { Store } from "../../src/fmapboard/plugin/static/data/store.js";
+import {
+  binOf,
+  binned,
+  boxOf,
+  cellAt,
+  firstOf,
+  mapLayout,
+} from "../../src/fmapboard/plugin/static/draw/health_layout.js";
+import { cellLines } from "../../src/fmapboard/plugin/static/state/cell_text.js";
+import {
+  choosing,
+  chosenRuns,
+  ranked,
+} from "../../src/fmapboard/plugin/static/state/chosen_runs.js";
+import { scope, targetOf } from "../../src/fmapboard/plugin/static/state/front.js";
+import { CODE, tableOf } from "../../src/fmapboard/plugin/static/state/health_states.js";
+import { LAYER } from "./fixtures.mjs";
+
+/** @typedef {import("../../src/fmapboard/plugin/static/data/health.js").Finding} Finding */
+/** @typedef {import("../../src/fmapboard/plugin/static/data/health.js").Health} Health */
+/** @typedef {import("../../src/fmapboard/plugin/static/data/health.js").HealthLayer} HealthLayer */
+
+/** @type {HealthLayer} */
+const CONV = {
+  name: "",
+  label: "conv",
+  layer: "conv",
+  type: "Conv2d",
+  kernel_shape: [3, 3],
+  call: 1,
+  position: 0,
+  channels: 8,
+  values: 1000,
+  drawn: 8,
+  activation: "relu",
+  key: "fmapboard/conv",
+  shown_at: "fmapboard/conv",
+};
+/** @type {HealthLayer} */
+const RELU = {
+  ...CONV,
+  label: "relu",
+  layer: "relu",
+  type: "ReLU",
+  drawn: 0,
+  activation: null,
+  key: null,
+};
+
+/**
+ * A table of one step per row.
+ * @param {Record<string, number[][]>} columns @param {HealthLayer[]} layers @returns {Health}
+ */
+function health(columns, layers = [CONV, RELU]) {
+  const steps = Object.values(columns)[0].map((_, i) => 10 * i);
+  /** @type {import("../../src/fmapboard/plugin/static/data/container.js").NamedArrays} */
+  const arrays = {};
+  for (const [name, rows] of Object.entries(columns)) {
+    arrays[name] = { shape: [rows.length, layers.length], values: Float32Array.from(rows.flat()) };
+  }
+  return { run: "a", source: "overview", steps, written: steps.length, layers, since: {}, arrays };
+}
+
+/** @param {Partial<Finding>} of @returns {Finding} */
+function finding(of) {
+  return {
+    kind: "dead",
+    class: "fact",
+    severity: 1,
+    name: "",
+    label: "conv",
+    key: null,
+    shown_at: null,
+    since: 0,
+    after: null,
+    until: null,
+    value: null,
+    more: 0,
+    message: "",
+    ...of,
+  };
+}
+
+test("a cell has the most severe state of its layer at its step", () => {
+  const table = tableOf(
+    health(
+      {
+        nonfinite: [[0, 0.1, 0, 0, 0, 0, 0, NaN]],
+        minimum: [[-1, -1, -2e4, -1, -1, -1, -1, NaN]],
+        maximum: [[1, 1, 1, 1, 1, 1, 1, NaN]],
+        dead: [[0, 0.9, 0.9, 0.5, 0.1, 0, 0.09, NaN]],
+        constant: [[0, 0, 0, 0.6, 0.5, 0.1, 0, NaN]],
+        weights_change: [[0.1, 0, 0, 0, 0, 0, 0, NaN]],
+      },
+      Array(8).fill(CONV),
+    ),
+  );
+  assert.deepEqual(
+    [...table.codes],
+    [
+      CODE.FINE,
+      CODE.NONFINITE,
+      CODE.LARGE,
+      CODE.MOSTLY_DEAD,
+      CODE.MOSTLY_CONSTANT,
+      CODE.CONSTANT,
+      CODE.UNCHANGED,
+      CODE.UNKNOWN,
+    ],
+  );
+});
+
+test("the worst state of a layer is that of any step", () => {
+  const table = tableOf(
+    health({
+      nonfinite: [
+        [0, 0],
+        [0, 1],
+        [0, 0],
+      ],
+    }),
+  );
+  assert.deepEqual([...table.worst], [CODE.FINE, CODE.NONFINITE]);
+});
+
+test("brightness is logarithmic and not known where the range is not", () => {
+  const columns = { minimum: [[0], [0], [0], [NaN], [1]], maximum: [[1], [10], [100], [NaN], [1]] };
+  const { lo, hi, values } = tableOf(health(columns, [CONV])).shading("range");
+  assert.deepEqual([lo, hi].map(Math.round), [1, 100]);
+  assert.deepEqual(
+    [...values].map((v) => Math.round(10 * v) / 10),
+    [0, 0.5, 1, NaN, 0],
+  );
+});
+
+test("a large value does not take the brightness of the others", () => {
+  const columns = { minimum: [[0], [0], [0]], maximum: [[1], [10], [1e30]] };
+  assert.equal(Math.round(tableOf(health(columns, [CONV])).shading("range").hi), 10);
+});
+
+test("change is that of the maps, and that of the weights only if there is none of maps", () => {
+  const both = { change: [[NaN], [0.5]], weights_change: [[0.1], [0.2]] };
+  assert.match(tableOf(health(both, [CONV])).shading("change").text, /of the maps/);
+  const weights = { change: [[NaN], [NaN]], weights_change: [[0.1], [0.2]] };
+  assert.match(tableOf(health(weights, [CONV])).shading("change").text, /of the weights/);
+});
+
+test("few layers have rows of a fixed height, many thinner ones, very many are binned", () => {
+  const size = { steps: 10, width: 1000, height: 420, names: 100 };
+  const few = mapLayout({ ...size, layers: 5 });
+  assert.deepEqual([few.rows, few.height], [5, 110]);
+  const many = mapLayout({ ...size, layers: 80 });
+  assert.deepEqual([many.rows, many.height], [80, 400]);
+  const most = mapLayout({ ...size, layers: 3000 });
+  assert.deepEqual([most.rows, most.height], [200, 400]);
+  assert.ok(most.left + most.width + most.right <= 1000);
+});
+
+test("every member is in exactly the bin that it is found in", () => {
+  for (const [count, bins] of [
+    [3000, 175],
+    [7, 7],
+    [10, 3],
+    [200, 199],
+  ]) {
+    for (let i = 0; i < count; i += 1) {
+      const bin = binOf(i, count, bins);
+      assert.ok(firstOf(bin, count, bins) <= i && i < firstOf(bin + 1, count, bins), `${i}`);
+    }
+  }
+});
+
+test("a cell of several layers shows the worst of them and leads to it", () => {
+  const of = { ...mapLayout({ layers: 4, steps: 2, width: 500, height: 100, names: 9 }), rows: 2 };
+  const codes = Uint8Array.of(1, 1, 1, 8, 1, 1, 5, 1);
+  const cells = binned(of, codes, new Float32Array(8));
+  assert.deepEqual([...cells.codes], [1, 1, 8, 5]);
+  assert.deepEqual([...cells.at], [0, 4, 3, 6]);
+});
+
+test("the cell under a point is the one whose box has it", () => {
+  const of = mapLayout({ layers: 9, steps: 7, width: 900, height: 200, names: 80 });
+  for (const [row, column] of [
+    [0, 0],
+    [8, 6],
+    [4, 3],
+  ]) {
+    const { left, top, width, height } = boxOf(of, row, column);
+    assert.deepEqual(cellAt(of, left + width / 2, top + height / 2), { row, column });
+  }
+  assert.equal(cellAt(of, of.left - 2, of.top + 2), null);
+  assert.equal(cellAt(of, of.left + 2, of.top + of.height + 2), null);
+});
+
+test("a cell is described by layer, step, state and the numbers that are known", () => {
+  const of = health({ nonfinite: [[0, 0.25]], minimum: [[-1, NaN]], maximum: [[2, NaN]] });
+  const codes = tableOf(of).codes;
+  const label = (/** @type {string} */ key) => key.replace("fmapboard/", "");
+  assert.deepEqual(cellLines(of, codes, 0, label), [
+    "conv · step 0",
+    "fine",
+    "of 8 channels: 0 % non-finite",
+    "values −1 … 2",
+  ]);
+  assert.deepEqual(cellLines(of, codes, 1, label), [
+    "relu · step 0",
+    "non-finite: NaN or infinity",
+    "of 8 channels: 25 % non-finite",
+    "no pictures of its own; nearest drawn layer: conv",
+  ]);
+});
+
+test("a cell says since when its state has lasted, if it has lasted to the newest step", () => {
+  const of = health({ nonfinite: [[0], [1], [0], [1]] }, [CONV]);
+  of.since = { nonfinite: { 0: 25 } };
+  const { codes } = tableOf(of);
+  const line = "without interruption since step 25";
+  assert.ok(!cellLines(of, codes, 1, String).includes(line));
+  assert.ok(cellLines(of, codes, 3, String).includes(line));
+});
+
+test("findings of several runs are ranked by severity, those of a run in its own order", () => {
+  const lines = ranked([
+    {
+      run: "a",
+      findings: [finding({ severity: 2, label: "a0" }), finding({ severity: 1, label: "a1" })],
+    },
+    {
+      run: "b",
+      findings: [finding({ severity: 3, label: "b0" }), finding({ severity: 2, label: "b1" })],
+    },
+  ]);
+  assert.deepEqual(
+    lines.map((line) => line.finding.label),
+    ["b0", "a0", "b1", "a1"],
+  );
+});
+
+test("chosen runs are those that exist, otherwise the current one", () => {
+  const runs = [{ run: "a" }, { run: "b" }, { run: "c" }];
+  assert.deepEqual(chosenRuns({ run: "b", chosen: "" }, runs), ["b"]);
+  assert.deepEqual(chosenRuns({ run: "b", chosen: "c\na\ngone" }, runs), ["a", "c"]);
+  assert.deepEqual(choosing({ run: "b" }, ["c"]), { run: "c", chosen: "" });
+  assert.deepEqual(choosing({ run: "b" }, ["b", "c"]), { run: "b", chosen: "b\nc" });
+  assert.deepEqual(choosing({ run: "b" }, []), { run: "b", chosen: "" });
+});
+
+test("a layer without pictures leads to the nearest drawn one, and says so", () => {
+  const layers = [{ ...LAYER, steps: [0, 10, 30] }];
+  const asked = { ...RELU, run: "a", step: 20 };
+  const target = targetOf(layers, asked);
+  assert.deepEqual([target?.layer, target?.step], ["fmapboard/conv", 30]);
+  assert.match(target?.note ?? "", /^relu has no pictures: these are of conv, the nearest/);
+  assert.match(target?.note ?? "", /step 20 is kept: this is step 30, the next kept one/);
+  assert.equal(targetOf(layers, { ...CONV, run: "a", step: 10 })?.note, "");
+  assert.equal(targetOf(layers, { ...RELU, shown_at: null, run: "a", step: 10 }), null);
+});
+
+test("what was looked through is said with the number of logged steps, if some are not kept", () => {
+  assert.equal(scope({ layers: 20, steps: 35, written: 35 }), "20 layers × 35 steps");
+  assert.equal(
+    scope({ layers: 1, steps: 35, written: 90 }),
+    "1 layer × 35 steps (kept of 90 logged)",
+  );
+});
+
+test("an answer is requested again when the run has new steps, not when they become known", () => {
+  const source = new HealthSource(new Store(() => {}));
+  assert.equal(source.epoch("a", ""), 1);
+  assert.equal(source.epoch("a", "3/20"), 1);
+  assert.equal(source.epoch("a", "3/20"), 1);
+  assert.equal(source.epoch("a", "4/30"), 2);
+  assert.equal(source.epoch("b", "4/30"), 1);
+});

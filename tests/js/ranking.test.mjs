@@ -1,0 +1,74 @@
+// @ts-check
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { groupOf, rank, ranked } from "../../src/fmapboard/plugin/static/data/ranking.js";
+import { SAME } from "../../src/fmapboard/plugin/static/state/columns.js";
+import { START } from "../../src/fmapboard/plugin/static/state/state.js";
+import { LAYER } from "./fixtures.mjs";
+
+/** @typedef {import("../../src/fmapboard/plugin/static/data/answers.js").LayerDifference} LayerDifference */
+
+/** @param {string} key @param {Partial<LayerDifference>} more */
+function row(key, more) {
+  const difference = /** @type {LayerDifference} */ ({
+    ...{ key, other_key: key, inputs: "same", step: 0, other_step: 0, measure: "maps" },
+    ...{ value: 0, rounding: 0, nonfinite: 0, why: "" },
+    ...more,
+  });
+  return { key, match: { layer: LAYER, by: /** @type {const} */ ("name") }, difference };
+}
+
+test("layers are ranked by difference, and never across measures", () => {
+  const rows = [
+    row("small", { value: 0.1 }),
+    row("statistics", { value: 1.9, measure: "statistics" }),
+    { key: "missing", match: null, difference: null },
+    row("large", { value: 1.2 }),
+    row("some NaN", { value: 0, nonfinite: 0.2 }),
+    row("unknown", { measure: null, value: null }),
+    row("all NaN", { value: null, nonfinite: 1 }),
+  ];
+  assert.deepEqual(
+    ranked(rows).map(({ key }) => key),
+    ["all NaN", "some NaN", "large", "small", "statistics", "missing", "unknown"],
+  );
+  assert.equal(groupOf(rows[2]), "none");
+});
+
+/** A store that keeps what was asked for, and answers nothing. */
+function fakeSource() {
+  /** @type {Map<string, {value: unknown, error: null}>} */
+  const entries = new Map();
+  const store = {
+    has: (/** @type {string} */ key) => entries.has(key),
+    get: (/** @type {string} */ key) => {
+      const entry = entries.get(key) ?? { value: undefined, error: null };
+      entries.set(key, entry);
+      return entry;
+    },
+  };
+  return { entries, source: /** @type {any} */ ({ store }) };
+}
+
+test("differences are asked for a few at a time, and not while the step is changing", () => {
+  const layers = Array.from({ length: 60 }, (_, i) => ({
+    ...LAYER,
+    key: `fmapboard/l${i}`,
+    label: `l${i}`,
+    position: i,
+  }));
+  const { entries, source } = fakeSource();
+  const state = { ...START, run: "a" };
+  const column = { ...SAME, run: "b", step: 5 };
+  const asked = (/** @type {boolean} */ calm) =>
+    rank(source, state, column, 20, layers, layers, calm);
+  assert.deepEqual([asked(false).total, entries.size], [60, 0]);
+  asked(true);
+  const [first] = [...entries.keys()];
+  assert.equal(entries.size, 1);
+  const query = JSON.parse(first.slice("difference/".length));
+  assert.deepEqual([query.step, query.other_step, query.key.length], [20, 5, 24]);
+  const answer = { layers: query.key.map((/** @type {string} */ key) => row(key, {}).difference) };
+  entries.set(first, { value: answer, error: null });
+  assert.deepEqual([asked(true).done, entries.size], [24, 2]);
+});

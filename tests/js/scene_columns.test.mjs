@@ -1,0 +1,109 @@
+// @ts-check
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { stretched } from "../../src/fmapboard/plugin/static/draw/paint.js";
+import {
+  columnIndex,
+  differencePeaks,
+  isDifference,
+  otherColumn,
+  partName,
+  parts,
+} from "../../src/fmapboard/plugin/static/draw/scene_columns.js";
+import { ofLayers, seriesOf, spanOf } from "../../src/fmapboard/plugin/static/state/series.js";
+import { SAME } from "../../src/fmapboard/plugin/static/state/columns.js";
+import { START } from "../../src/fmapboard/plugin/static/state/state.js";
+import { LAYER } from "./fixtures.mjs";
+
+/** @typedef {import("../../src/fmapboard/plugin/static/draw/scene_columns.js").SceneColumn} SceneColumn */
+
+/** @param {number[]|null} peak of the difference @returns {SceneColumn} */
+function column(peak) {
+  const difference = peak && /** @type {any} */ ({ peak: Float64Array.from(peak) });
+  const base = { letter: "", question: null, maps: null, side: null, why: "", note: "" };
+  return { ...base, difference };
+}
+
+test("a column without a picture keeps its tile, and has no difference", () => {
+  const columns = [column(null), column([1, 5]), column(null), column([3, 2])];
+  assert.deepEqual(parts("both", columns), ["a", "b", "c", "d"]);
+  assert.deepEqual(parts("difference", columns), ["ab", "ac", "ad"]);
+  assert.deepEqual(parts("all", columns), ["a", "b", "c", "d", "ab", "ad"]);
+  assert.deepEqual(parts("difference", [column(null), column(null)]), ["a", "b"]);
+  assert.deepEqual(parts("all", [column(null)]), ["a"]);
+  assert.deepEqual([...differencePeaks(columns, 2)], [3, 5]);
+});
+
+test("a part names the columns that it is of", () => {
+  assert.deepEqual([columnIndex("a"), columnIndex("ad")], [0, 3]);
+  assert.deepEqual([isDifference("c"), isDifference("ac")], [false, true]);
+  assert.deepEqual([partName("c"), partName("ac")], ["C", "A − C"]);
+});
+
+/** @param {number} size @param {number} channels */
+function side(size, channels) {
+  const levels = new Uint8Array(channels * size * size);
+  const planes = { channels, height: size, width: size, levels, marks: null, coarse: 1 };
+  return { planes, lo: new Float32Array(channels), hi: new Float32Array(channels) };
+}
+
+/** @param {number} size @param {number} channels */
+function other(size, channels) {
+  const { planes, lo, hi } = side(size, channels);
+  const array = (/** @type {Float32Array} */ values) => ({ shape: [1, channels], values });
+  const maps = /** @type {any} */ ({
+    planes: new Map([["feature_maps/0", planes]]),
+    arrays: { "feature_maps.lo": array(lo), "feature_maps.hi": array(hi) },
+    ...{ missing: [], header: { pictures: [] } },
+  });
+  const question = { run: "b", key: "k", step: 0, ts: 0, role: "feature_maps", sample: 0 };
+  return otherColumn({ question, maps, why: "" }, 1, side(4, 8));
+}
+
+test("a column says what of it is not compared", () => {
+  assert.equal(other(4, 8).note, "");
+  assert.equal(other(4, 6).note, "8 and 6 channels drawn: only the first 6 are compared");
+  const small = other(2, 8);
+  assert.equal(small.difference, null);
+  assert.equal(small.note, "maps of 2×2 px, not 4×4 px: stretched to the same size, no difference");
+  assert.equal(otherColumn({ question: null, maps: null, why: "gone" }, 1, side(4, 8)).why, "gone");
+});
+
+test("a map of another size is stretched by whole pixels", () => {
+  const pixels = Uint32Array.from([1, 2, 3, 4]);
+  const size = { height: 2, width: 2 };
+  assert.equal(stretched(pixels, size, 2, 2), pixels);
+  assert.deepEqual([...stretched(pixels, size, 2, 4)], [1, 1, 2, 2, 3, 3, 4, 4]);
+});
+
+test("columns that differ only in step or sample share one curve", () => {
+  const asked = [];
+  const source = {
+    history: (/** @type {string} */ run) => asked.push(run) && null,
+    numbers: () => null,
+  };
+  const place = (/** @type {string} */ run, /** @type {object} */ own) => ({
+    ...{ run, column: { ...SAME, ...own }, question: null, why: "" },
+    match: { layer: { ...LAYER, steps: [5, 90] }, by: /** @type {const} */ ("name") },
+  });
+  const columns = [place("a", { step: 3 }), place("b", {}), { ...place("c", {}), match: null }];
+  const layer = { ...LAYER, steps: [0, 20] };
+  const all = seriesOf(/** @type {any} */ (source), { ...START, run: "a" }, layer, columns);
+  assert.deepEqual(
+    all.map(({ run, letters }) => [run, letters]),
+    [
+      ["a", "A, B"],
+      ["b", "C"],
+    ],
+  );
+  assert.deepEqual(spanOf(all), [0, 90]);
+  const inputs = [
+    { ...place("a", {}), column: { ...SAME, role: /** @type {const} */ ("inputs") } },
+  ];
+  const two = seriesOf(/** @type {any} */ (source), { ...START, run: "a" }, layer, inputs);
+  assert.equal(two.length, 2);
+  assert.deepEqual(
+    ofLayers(two).map(({ letters }) => letters),
+    ["A, B"],
+  );
+});

@@ -1,0 +1,308 @@
+"""The overview page in a real browser: findings, their pictures, the map of layers and steps."""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from browser_visitor import Person
+from overview_runs import HEALTHY_STEPS, NAN_FROM, OLD
+
+MAGENTA = [255, 0, 255, 255]
+COUNT_PAINTS = """() => { window.paints = 0;
+const own = CanvasRenderingContext2D.prototype.putImageData;
+CanvasRenderingContext2D.prototype.putImageData = function (...of) {
+  window.paints += 1; return own.apply(this, of); }; }"""
+TILE = """(tile) => { const c = tile.querySelector("canvas");
+return [...c.getContext("2d").getImageData(c.width >> 1, c.height >> 1, 1, 1).data]; }"""
+
+
+@pytest.fixture(scope="module")
+def runs(serve: Callable[[Path], str], overview_runs: Path) -> str:
+    return serve(overview_runs)
+
+
+@pytest.fixture
+def overview(visit: Callable[..., Person], runs: str) -> Callable[..., Person]:
+    """A function that opens the overview of a run and waits for all its pictures."""
+
+    def open_overview(run: str, **state: object) -> Person:
+        person = visit(runs, width=1366, run=run, **{"view": None, **state})
+        person.settle()
+        return person
+
+    return open_overview
+
+
+def hover(person: Person, layer: int, step: int, of: tuple[int, int]) -> str:
+    """Point at a cell, given by row and column of all rows and columns; the text of the tip."""
+    box = plot(person)
+    x = box["left"] + (step + 0.5) / of[1] * box["width"]
+    y = box["top"] + (layer + 0.5) / of[0] * box["height"]
+    person.page.mouse.move(x, y)
+    tip = person.see(".tip")
+    tip.wait_for()
+    return str(tip.inner_text())
+
+
+def plot(person: Person) -> dict[str, float]:
+    """The cells of the map in the page, px: found by moving over the map's first row and column."""
+    box = person.see(".health-map").bounding_box()
+    extent = json.loads(person.see(".health-map").get_attribute("data-plot") or "{}")
+    return {
+        "left": box["x"] + extent["left"], "top": box["y"] + extent["top"],
+        "width": extent["width"], "height": extent["height"],
+    }  # fmt: skip
+
+
+def is_shown(person: Person, view: str) -> bool:
+    return bool(person.frame.evaluate(f"document.documentElement.dataset.view === '{view}'"))
+
+
+def test_the_overview_opens_first_and_an_address_with_a_layer_opens_the_maps(
+    runs: str, visit: Callable[..., Person]
+) -> None:
+    first = visit(runs, view=None)
+    assert first.see("main.overview").is_visible()
+    assert not first.see(".time").is_visible()
+    assert first.see(".switch [aria-pressed=true]").text_content() == "Overview"
+    old = visit(runs, view=None, run="ill", layer="fmapboard/block.0")
+    old.drawn(55, "block.0")
+    assert not old.see("main.overview").is_visible()
+
+
+def test_the_switch_and_its_key_lead_to_the_maps_and_back(
+    overview: Callable[..., Person],
+) -> None:
+    person = overview("ill")
+    person.see(".switch button:text-is('Maps')").click()
+    person.see(".grid").wait_for()
+    assert "p.feature_maps.view=maps" in person.page.url
+    person.press("v")
+    person.see("main.overview").wait_for()
+    person.reopen()
+    assert is_shown(person, "overview")
+    person.press("v")
+    person.see(".grid").wait_for()
+
+
+def test_the_first_line_says_where_it_began_and_leads_there(
+    overview: Callable[..., Person],
+) -> None:
+    person = overview("ill")
+    line = person.see(".finding").first
+    said = line.locator(".sentence").inner_text()
+    assert f"since step {NAN_FROM}" in said
+    assert "first in block.0" in said
+    assert line.locator(".severity").text_content() == "non-finite"
+    line.click()
+    person.drawn(NAN_FROM, "block.0")
+    assert f"p.feature_maps.step={NAN_FROM}" in person.page.url
+    assert not person.see(".arrival").is_visible()
+
+
+def test_a_line_has_tiles_of_the_affected_channels_at_the_step_it_began(
+    overview: Callable[..., Person],
+) -> None:
+    person = overview("ill")
+    line = person.see(".line").first
+    assert line.locator(".stems").text_content() == f"maps at step {NAN_FROM}, sample 0 · channel 1"
+    assert line.locator(".tile").count() == 1
+    assert line.locator(".tile").first.evaluate(TILE) == MAGENTA
+    line.locator(".tile").first.click()
+    person.drawn(NAN_FROM, "block.0")
+    assert "p.feature_maps.channel=1" in person.page.url
+
+
+def test_a_cell_is_described_under_the_pointer_without_painting_the_map_again(
+    overview: Callable[..., Person],
+) -> None:
+    person = overview("ill")
+    person.frame.evaluate(COUNT_PAINTS)
+    asked: list[str] = []
+    person.page.on("request", lambda request: asked.append(request.url))
+    before = hover(person, 2, 5, (7, 12))
+    assert before.startswith("block.0 · step 25\nfine\n")
+    after = hover(person, 2, 6, (7, 12))
+    assert after.startswith("block.0 · step 30\nnon-finite: NaN or infinity\n")
+    assert "4 % non-finite" in after
+    assert "13 % dead, 6 % constant" in hover(person, 0, 5, (7, 12))
+    assert person.frame.evaluate("window.paints") == 0
+    assert not [url for url in asked if re.search("data/(health|findings|maps)", url)]
+    person.page.mouse.move(5, 300)
+    person.see(".tip").wait_for(state="hidden")
+
+
+def test_a_click_on_a_layer_without_pictures_leads_to_the_nearest_drawn_one_and_says_so(
+    overview: Callable[..., Person],
+) -> None:
+    person = overview("ill")
+    assert "nearest drawn layer: block.0" in hover(person, 3, 6, (7, 12))
+    person.page.mouse.down()
+    person.page.mouse.up()
+    person.drawn(NAN_FROM, "block.0")
+    note = person.see(".arrival")
+    assert note.text_content() == (
+        "block.1 has no pictures: these are of block.0, the nearest drawn layer."
+    )
+    person.press("ArrowRight")
+    person.drawn(NAN_FROM + 5)
+    assert not note.is_visible()
+
+
+def test_the_map_is_used_and_announced_with_the_keyboard(
+    overview: Callable[..., Person],
+) -> None:
+    person = overview("ill", layer="fmapboard/stem.0", step=0, view="overview")
+    person.press("ArrowDown")  # the first key shows the cell of the maps
+    said = person.see(".health-room > [role=status]")
+    assert said.text_content().startswith("stem.0 · step 0. ")
+    person.press("ArrowDown", "ArrowDown", "End", "ArrowLeft")
+    assert said.text_content().startswith("block.0 · step 50. non-finite")
+    assert person.see(".cursor").is_visible()
+    person.press("Enter")
+    person.drawn(50, "block.0")
+    assert not person.see("main.overview").is_visible()
+
+
+def test_keys_of_the_maps_do_nothing_on_the_overview(overview: Callable[..., Person]) -> None:
+    person = overview("ill")
+    before = person.page.url
+    person.press("c", "s", "l", "d", "o", "]", " ")
+    person.settle()
+    assert person.page.url == before
+
+
+def test_brightness_shows_the_range_or_the_change_and_says_which(
+    overview: Callable[..., Person],
+) -> None:
+    person = overview("ill")
+    text = person.see(".brightness")
+    assert "range of values (maximum − minimum), logarithmic: ≤" in text.inner_text().replace(
+        "\n", " "
+    )
+    before = person.canvas(".health-map canvas")
+    person.see(".brightness button:text-is('Change')").click()
+    person.settle()
+    assert "change of the weights since the logged step before" in text.inner_text()
+    assert person.canvas(".health-map canvas") != before
+    assert "p.feature_maps.shade=change" in person.page.url
+
+
+def test_the_key_lists_the_states_that_the_map_has(overview: Callable[..., Person]) -> None:
+    listed = overview("ill").see(".health-key li").all_inner_texts()
+    assert listed[0] == "non-finite"
+    assert "fine" in listed
+    assert "large" not in listed
+    assert overview("healthy").see(".health-key li").all_inner_texts() == ["fine"]
+
+
+def test_a_healthy_run_says_what_was_looked_through(overview: Callable[..., Person]) -> None:
+    person = overview("healthy")
+    said = f"nothing found in 2 layers × {len(HEALTHY_STEPS)} steps"
+    assert person.see(".findings").inner_text() == said
+    assert person.see(".overview h2").text_content() == "All layers of healthy over the steps"
+
+
+def test_a_run_of_an_earlier_version_says_what_it_was_read_from(
+    overview: Callable[..., Person],
+) -> None:
+    person = overview(OLD)
+    assert "step 30" in person.see(".finding").first.inner_text()
+    assert "read from records: drawn layers only" in person.see(".findings").inner_text()
+    assert "read from records: drawn layers only" in person.see(".overview .facts").text_content()
+    assert person.see(".health-map canvas").is_visible()
+
+
+def test_findings_of_several_runs_are_ranked_and_name_their_run(
+    overview: Callable[..., Person],
+) -> None:
+    person = overview("healthy")
+    person.press("/")
+    person.page.keyboard.type("il")
+    boxes = person.see(".run-list label")
+    assert boxes.all_inner_texts() == ["ill"]
+    boxes.first.click()
+    person.see(".finding .of-run:has-text('ill')").first.wait_for()
+    person.settle()
+    person.reopen()
+    person.settle()
+    lines = person.see(".findings > li").all_inner_texts()
+    assert lines[0].startswith("non-finite\nill · ")
+    assert lines[-1].startswith("healthy · nothing found in 2 layers")
+    assert person.see(".overview h2").text_content() == "All layers of healthy over the steps"
+    person.see(".finding").first.click()
+    person.drawn(NAN_FROM, "block.0")
+    assert "p.feature_maps.run=ill" in person.page.url
+
+
+def test_findings_of_unknown_kinds_are_shown_too(runs: str, visit: Callable[..., Person]) -> None:
+    person = visit(runs, view="overview", run="healthy")
+    found = {
+        "kind": "stalled", "class": "figure", "severity": 2, "name": "", "label": "0", "since": 6,
+        "key": "fmapboard/0", "shown_at": "fmapboard/0", "after": 3, "until": None, "value": 1.0,
+        "more": 0, "message": "the optimizer of `0` stands <b>still</b>",
+    }  # fmt: skip
+    answer = {"run": "healthy", "source": "overview", "layers": 3, "steps": 8, "written": 8}
+    person.page.route(
+        "**/data/findings?*", lambda route: route.fulfill(json={**answer, "findings": [found]})
+    )
+    person.page.reload()
+    person.reopen()
+    person.settle()
+    assert person.see(".sentence").inner_text() == "the optimizer of 0 stands <b>still</b>"
+    assert person.see(".tile").count() == 4
+    person.see(".finding").click()
+    person.drawn(6, "0")
+
+
+def test_3000_layers_are_binned_and_painted_once(runs: str, visit: Callable[..., Person]) -> None:
+    person = visit(runs, view="maps", run="healthy")
+    person.page.route("**/data/health?*", lambda route: route.fulfill(body=_large_run()))
+    person.frame.evaluate(COUNT_PAINTS)
+    person.press("v")
+    person.see(".health-map").wait_for()
+    person.settle()
+    assert person.see(".overview .facts").text_content().startswith("3000 layers × 200 steps")
+    key = person.see(".health-key li").count()
+    painted = person.frame.evaluate("window.paints")
+    assert painted == 1 + key
+    area = person.see(".health-map").bounding_box()
+    assert area["y"] + area["height"] <= person.page.viewport_size["height"]
+    said = hover(person, 2000, 100, (3000, 200))
+    assert said.startswith("layer2000 · step 1000\nnon-finite")
+    assert "the worst of the" in said
+    person.frame.evaluate("window.dispatchEvent(new Event('resize'))")
+    person.settle()
+    assert person.frame.evaluate("window.paints") == painted
+
+
+def _large_run() -> bytes:
+    """An answer of ``data/health``: 3000 layers, 200 steps, one layer non-finite from step 1000."""
+    count, steps = 3000, 200
+    layer = {
+        "name": "", "type": "Linear", "kernel_shape": None, "call": 1, "channels": 4, "values": 9,
+        "drawn": 0, "activation": None, "key": None, "shown_at": None,
+    }  # fmt: skip
+    arrays = {name: np.zeros((steps, count), "<f4") for name in ("nonfinite", "minimum", "maximum")}
+    arrays["maximum"] += 1
+    arrays["nonfinite"][100:, 2000] = 1
+    facts: dict[str, Any] = {
+        "run": "healthy", "source": "overview", "steps": list(range(0, 10 * steps, 10)),
+        "written": steps, "since": {}, "first_nonfinite": None,
+        "layers": [
+            {**layer, "label": f"layer{i}", "layer": f"layer{i}", "position": i}
+            for i in range(count)
+        ],
+        "arrays": [{"name": name, "shape": [steps, count]} for name in arrays],
+    }  # fmt: skip
+    text = json.dumps(facts).encode()
+    return b"".join(
+        [struct.pack("<I", len(text)), text, *(values.tobytes() for values in arrays.values())]
+    )

@@ -1,0 +1,113 @@
+"""``data/difference``: how much layers differ, by their maps or by the statistics of the batch."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from column_runs import AGAIN, BASE, RENAMED, SHORT, network
+from compared_runs import IMAGES
+from tab_client import Tab, open_tab
+from two_layer_runs import log_steps, two_layers
+
+import fmapboard
+
+FIRST, SECOND = "fmapboard/first", "fmapboard/second"
+GROWN = 0.1 / math.sqrt((1 + 1.1**2) / 2)
+"""Relative difference of maps, all of which are 10 % larger on the other side."""
+
+
+@pytest.fixture(scope="module")
+def tab(column_runs: Path) -> Tab:
+    return open_tab(column_runs)
+
+
+def compare(tab: Tab, key: str, other_key: str, **sides: object) -> dict[str, Any]:
+    query = {"run": BASE, "step": 0, "other_run": BASE, "other_step": 0, **sides}
+    (found,) = tab.ask("data/difference", key=key, other_key=other_key, **query)["layers"]
+    assert (found["key"], found["other_key"]) == (key, other_key)
+    return dict(found)
+
+
+def test_maps_of_one_input_image_are_compared(tab: Tab) -> None:
+    found = compare(tab, FIRST, FIRST, other_step=10)
+    assert (found["measure"], found["inputs"]) == ("maps", "same")
+    assert found["value"] == pytest.approx(GROWN, abs=3 * found["rounding"])
+    assert 0 < found["rounding"] < 0.01
+    assert (found["step"], found["other_step"], found["nonfinite"]) == (0, 10, 0)
+
+
+def test_a_difference_is_that_of_the_true_maps(tab: Tab) -> None:
+    with torch.no_grad():
+        a, b = (network(("first", "second"), seed)[0](IMAGES[1:2]).double() for seed in (0, 1))
+    true = float((a - b).square().mean().sqrt() / ((a.square() + b.square()).mean() / 2).sqrt())
+    found = compare(tab, FIRST, FIRST, other_run=AGAIN, sample=1, other_sample=1)
+    assert found["value"] == pytest.approx(true, abs=2 * found["rounding"])
+    same = compare(tab, FIRST, FIRST)
+    assert same["value"] == 0
+
+
+def test_statistics_are_compared_if_the_input_images_differ(tab: Tab) -> None:
+    found = compare(tab, FIRST, "fmapboard/conv1", other_run=RENAMED, other_step=10)
+    assert (found["measure"], found["inputs"]) == ("statistics", "different")
+    # The batch holds the same images in another order, so only the growth differs.
+    assert found["value"] == pytest.approx(GROWN, rel=1e-3)
+    assert found["rounding"] is None
+    assert compare(tab, FIRST, FIRST, other_sample=1)["inputs"] == "different"
+
+
+def test_the_step_of_a_layer_is_the_last_one_that_is_kept(tab: Tab) -> None:
+    found = compare(tab, FIRST, "fmapboard/conv1", step=25, other_run=RENAMED, other_step=25)
+    assert (found["step"], found["other_step"]) == (20, 10)
+
+
+def test_several_layers_are_compared_in_the_requested_order(tab: Tab) -> None:
+    query = {"run": BASE, "step": 0, "other_run": SHORT, "other_step": 0}
+    pairs = [("key", SECOND), ("key", FIRST), ("other_key", SECOND), ("other_key", FIRST)]
+    answer = tab.client.get(
+        "/data/plugin/feature_maps/data/difference", query_string=[*query.items(), *pairs]
+    )
+    second, first = answer.json["layers"]
+    assert second["why"] == f"no layer {SECOND!r} in run {SHORT!r}"
+    assert (second["value"], second["measure"], first["measure"]) == (None, None, "maps")
+
+
+def test_values_that_are_not_finite_are_left_out_and_counted(tmp_path: Path) -> None:
+    log_steps(tmp_path / "a", steps=[0])
+    log_steps(tmp_path / "b", steps=[0])
+    query = {"run": "a", "step": 0, "other_run": "b", "other_step": 0}
+    tab = open_tab(tmp_path)
+    (found,) = tab.ask("data/difference", key="fmapboard/0", other_key="fmapboard/0", **query)[
+        "layers"
+    ]
+    # One of the five channels is NaN.
+    assert (found["nonfinite"], found["value"]) == (pytest.approx(0.2), 0)
+
+
+def test_layers_of_different_sizes_are_not_compared_by_their_maps(tmp_path: Path) -> None:
+    for run, size in (("a", 8), ("b", 4)):
+        model = two_layers()
+        with fmapboard.watch(model, tmp_path / run, every=1) as board, board.step(0):
+            model(torch.ones(1, 1, size, size))
+    query = {"run": "a", "step": 0, "other_run": "b", "other_step": 0, "key": "fmapboard/0"}
+    found = open_tab(tmp_path).ask("data/difference", other_key="fmapboard/0", **query)
+    assert found["layers"][0]["measure"] == "statistics"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"key": ""}, "the query has no key"),
+        ({"role": "kernels"}, "role must be one of feature_maps, inputs, gradients_of_maps"),
+        ({"sample": -1}, "sample must not be negative"),
+        ({"other_step": "x"}, "other_step must be an integer"),
+    ],
+)
+def test_an_invalid_query_is_refused(tab: Tab, wrong: dict[str, object], said: str) -> None:
+    query = {"run": BASE, "step": 0, "other_run": BASE, "other_step": 0, "key": FIRST}
+    answer = tab.get("data/difference", **{**query, "other_key": FIRST, **wrong})
+    assert answer.status_code == 400
+    assert said in answer.json["error"]

@@ -1,0 +1,239 @@
+"""Health of all layers at all kept steps: from the overview series, or from what a run has."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from data_providers import provider_of
+from faulty_runs import INFINITE_AT, LARGE_FROM, STEPS
+from tab_answers import unpacked
+from tab_client import Tab, open_tab
+from tensorboard.context import RequestContext
+from two_layer_runs import log_steps, store_blobs
+
+from fmapboard.overview_format import LayerFacts, OverviewStep, pack_overview
+from fmapboard.plugin import recorded_health
+from fmapboard.plugin.cache import BlobCache
+from fmapboard.plugin.calls import InTurn
+from fmapboard.plugin.data_source import Reader
+from fmapboard.plugin.health_table import HealthTable
+from fmapboard.plugin.health_tables import health_table
+
+STORED = Path(__file__).parents[1] / "golden" / "run_cde8805"
+FACTS = LayerFacts("a", "a", "Conv2d", (2, 1, 1, 1), 1, 0, 2, 4, drawn=2, roles=("feature_maps",))
+TAG = "fmapboard_overview"
+
+
+def health(tab: Tab, run: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    facts, body = tab.open("data/health", run=run)
+    return facts, unpacked(facts["arrays"], body)
+
+
+@pytest.mark.parametrize("loader", ["fast", "python"])
+def test_both_loaders_give_the_health_that_was_written(faulty_runs: Path, loader: str) -> None:
+    with provider_of(faulty_runs, loader) as provider:
+        reader = Reader(provider, BlobCache(0), InTurn(), RequestContext(), "")
+        table = health_table(reader, "faulty")
+        assert health_table(reader, "nope") is None
+    assert isinstance(table, HealthTable)
+    assert (table.source, table.steps, table.written) == ("overview", tuple(STEPS), 10)
+    assert [row.facts.label for row in table.rows] == ["big", "act", "act.call2", "many", "last"]
+    assert [row.key for row in table.rows] == ["fmapboard/big", None, None, "fmapboard/many", None]
+    assert [row.shown_at for row in table.rows] == [
+        "fmapboard/big", "fmapboard/big", "fmapboard/big", "fmapboard/many", "fmapboard/many",
+    ]  # fmt: skip
+    assert table.since == {
+        "nonfinite": {2: INFINITE_AT}, "large": {0: LARGE_FROM, 1: LARGE_FROM},
+        "dead": {0: 0, 1: 0, 3: 0, 4: 0},
+    }  # fmt: skip
+    assert table.columns["dead"][:, 4].tolist() == [0.75] * 10  # all 80 channels, 64 are drawn
+    assert table.columns["dead_lasting"][:, 4].tolist() == [0.0] * 3 + [0.75] * 7
+    assert (table.columns["maximum"][:, 0] >= 1e4).tolist() == [
+        step >= LARGE_FROM for step in STEPS
+    ]
+    assert table.first_nonfinite is not None
+    assert table.first_nonfinite["step"] == INFINITE_AT
+
+
+def test_the_answer_has_the_facts_as_json_and_the_numbers_as_float32(faulty_runs: Path) -> None:
+    facts, arrays = health(open_tab(faulty_runs), "faulty")
+    assert facts["layers"][3] == {
+        "name": "", "label": "many", "layer": "many", "type": "Conv2d",
+        "kernel_shape": [80, 6, 1, 1], "call": 1, "position": 3, "channels": 80, "values": 200,
+        "drawn": 64, "activation": "last", "key": "fmapboard/many", "shown_at": "fmapboard/many",
+    }  # fmt: skip
+    assert (facts["source"], facts["since"]["nonfinite"]) == ("overview", {"2": INFINITE_AT})
+    assert set(arrays) == {
+        "minimum", "maximum", "nonfinite", "constant", "dead", "dead_lasting", "change",
+        "weights_change",
+    }  # fmt: skip
+    assert {array.shape for array in arrays.values()} == {(10, 5)}
+    assert arrays["nonfinite"][:, 2].tolist() == [step >= INFINITE_AT for step in STEPS]
+
+
+def test_an_answer_may_be_cached_if_the_newest_step_is_named(faulty_runs: Path) -> None:
+    tab = open_tab(faulty_runs)
+    newest = health(tab, "faulty")[0]["wall_times"][-1]
+    lasting = [tab.get("data/health", run="faulty", ts=ts) for ts in (newest, newest - 1)]
+    assert [answer.headers.get("Cache-Control") for answer in lasting] == [
+        "private, max-age=3600", "no-cache, must-revalidate",
+    ]  # fmt: skip
+
+
+def test_a_dropped_first_step_is_restored_and_onsets_at_dropped_steps_are_exact(
+    faulty_runs: Path,
+) -> None:
+    facts, arrays = health(open_tab(faulty_runs, kept=3), "faulty")
+    assert len(facts["steps"]) == 4
+    assert (facts["steps"][0], facts["steps"][-1]) == (0, STEPS[-1])
+    assert facts["written"] == 10
+    assert facts["since"]["large"] == {"0": LARGE_FROM, "1": LARGE_FROM}
+    assert not np.isnan(arrays["minimum"][:, 0]).any()
+
+
+def test_models_of_one_run_are_rows_of_one_table(tmp_path: Path) -> None:
+    log_steps(tmp_path / "run", names=("gan", "critic"))
+    log_steps(tmp_path / "run", names=("gan",), steps=[30], start_step=30)
+    facts, arrays = health(open_tab(tmp_path), "run")
+    assert [(row["name"], row["key"]) for row in facts["layers"]] == [
+        ("critic", "critic.fmapboard/0"), ("critic", "critic.fmapboard/1"),
+        ("gan", "gan.fmapboard/0"), ("gan", "gan.fmapboard/1"),
+    ]  # fmt: skip
+    assert facts["steps"] == [0, 10, 20, 30]
+    assert np.isnan(arrays["maximum"][3]).tolist() == [True, True, False, False]
+    assert set(facts["since"]["nonfinite"]) == {"0", "1", "2", "3"}
+
+
+def test_only_new_records_are_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log_steps(tmp_path / "run", steps=range(0, 50, 10))
+    tab, reads = open_tab(tmp_path), []
+    read_blob = tab.provider.read_blob
+
+    def counted(ctx: Any, *, blob_key: str) -> bytes:
+        reads.append(blob_key)
+        return read_blob(ctx, blob_key=blob_key)
+
+    monkeypatch.setattr(tab.provider, "read_blob", counted)
+    before = health(tab, "run")[1]
+    assert len(reads) == 11  # header and numbers of five steps, and one list of layers
+    for route in ("layers", "timeline"):
+        tab.ask(f"data/{route}", run="run")
+    tab.ask("data/overview", run="run", step=30)
+    assert len(reads) == 11
+    log_steps(tmp_path / "run", steps=[50], start_step=50)
+    tab.provider._multiplexer.Reload()
+    facts, after = health(tab, "run")
+    assert facts["steps"] == [0, 10, 20, 30, 40, 50]
+    assert len(reads) <= 11 + 3 + 2
+    np.testing.assert_array_equal(after["maximum"][:5], before["maximum"])
+
+
+def stored_overview(run: Path, step: int, changes: Any = None) -> None:
+    numbers = {"maximum": np.array([step]), "counted": np.ones(1), "missed": np.zeros(1)}
+    of = OverviewStep(step, 1, (FACTS,), numbers, {})
+    header, *rest = pack_overview(of)
+    changed = json.dumps({**json.loads(header), **(changes or {})}).encode()
+    store_blobs(run, [changed, *rest], tag=TAG, step=step)
+
+
+BROKEN: dict[str, dict[str, Any]] = {
+    "a newer format": {"format": 9},
+    "no list of layers": {"layers": None},
+    "a list of layers that is missing": {"layers": "x", "arrays": []},
+    "columns that are a number": {"columns": 5},
+    "one column": {"columns": ["maximum"]},
+    "columns of numbers": {"columns": list(range(18))},
+    "since a list": {"since": []},
+    "since nothing": {"since": {"dead": {"0": None}}},
+    "since of no layer": {"since": {"dead": {"0": [99]}}},
+    "since of a word": {"since": {"dead": {"soon": [0]}}},
+    "since long ago": {"since": {"dead": {"9" * 400: [0]}}},
+    "a step in words": {"step": "first"},
+    "numbers of another shape": {"arrays": [{"name": "numbers", "shape": [18, 1]}]},
+    "numbers of an impossible size": {"arrays": [{"name": "numbers", "shape": [1, 2**40]}]},
+    "no numbers": {"arrays": []},
+}
+"""Records of the newest step; some things are read only of that one."""
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_record_is_reported_and_the_other_steps_are_shown(
+    tmp_path: Path, name: str
+) -> None:
+    stored_overview(tmp_path / "run", 0)
+    stored_overview(tmp_path / "run", 1, BROKEN[name])
+    tab = open_tab(tmp_path)
+    facts, arrays = health(tab, "run")
+    assert facts["steps"] == [0, 1]
+    assert set(facts["errors"]) == {"1"}
+    assert "overview" in facts["errors"]["1"] or "record" in facts["errors"]["1"]
+    np.testing.assert_array_equal(arrays["maximum"][:, 0], [0, np.nan])
+    assert tab.health("run", "fmapboard/a", 1)["error"] == facts["errors"]["1"]
+    assert tab.health("run", "fmapboard/a", 0)["maximum"] == 0
+    for route in ("layers", "timeline"):
+        tab.ask(f"data/{route}", run="run")
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_run_whose_only_overview_is_broken_falls_back_to_its_records(
+    tmp_path: Path, name: str
+) -> None:
+    log_steps(tmp_path / "run", steps=[0])
+    for tag in (TAG, f"{TAG}_first"):  # beside the valid records, of another model
+        header, *rest = pack_overview(OverviewStep(0, 1, (FACTS,), {}, {}))
+        broken = json.dumps({**json.loads(header), **BROKEN[name]}).encode()
+        store_blobs(tmp_path / "run", [broken, *rest], tag=f"other.{tag}")
+    tab = open_tab(tmp_path)
+    facts, _ = health(tab, "run")
+    assert [row["label"] for row in facts["layers"]] == ["0", "1"]
+    assert set(facts["errors"]) == {"0"}
+
+
+def test_arbitrary_numbers_of_a_record_give_an_answer(tmp_path: Path) -> None:
+    of = OverviewStep(0, 1, (FACTS,), {}, {})
+    header, _, layers = pack_overview(of)
+    for step, value in enumerate((np.inf, -np.inf, 3e38, -1.0, np.nan)):
+        blob = np.full(18, value, "<f4").tobytes()
+        store_blobs(tmp_path / "run", [header, blob, layers], tag=TAG, step=step)
+    tab = open_tab(tmp_path)
+    for route in ("layers", "timeline"):
+        tab.ask(f"data/{route}", run="run")
+    for step in range(5):
+        tab.ask("data/overview", run="run", step=step)
+    assert health(tab, "run")[0]["steps"] == [0, 1, 2, 3, 4]
+
+
+def test_a_run_of_an_earlier_version_falls_back_to_records_and_scalars(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tab = open_tab(STORED.parent)
+    facts, arrays = health(tab, STORED.name)
+    assert (facts["source"], facts["steps"], facts["since"]) == ("records", [0, 10, 20, 30], {})
+    labels = [row["label"] for row in facts["layers"]]
+    assert labels[:4] == ["stem.0", "stem.1", "refine", "relu"]
+    assert [row["shown_at"] for row in facts["layers"][:2]] == ["fmapboard/stem.0"] * 2
+    assert arrays["minimum"][3, 0] == pytest.approx(-0.843, abs=1e-3)
+    assert arrays["dead"][3, labels.index("refine")] == pytest.approx(0.2)  # of its ReLU
+    assert np.isnan(arrays["dead_lasting"]).all()
+    assert facts["first_nonfinite"]["step"] == 30
+    monkeypatch.setattr(recorded_health, "MAX_RECORDS", 3)
+    fewer, without = health(tab, STORED.name)
+    assert fewer["source"] == "scalars"
+    assert np.isnan(without["minimum"]).all()
+    np.testing.assert_array_equal(without["dead"], arrays["dead"])
+
+
+def test_a_run_that_an_earlier_version_began_falls_back_for_all_its_steps(tmp_path: Path) -> None:
+    shutil.copytree(STORED, tmp_path / "run")
+    log_steps(tmp_path / "run", steps=[40], start_step=40)
+    stored_overview(tmp_path / "run", 50)
+    key = "fmapboard/refine"
+    tab = open_tab(tmp_path)
+    assert tab.layer("run", key)["steps"] == [0, 10, 20, 30]
+    facts, _ = health(tab, "run")
+    assert facts["steps"][:4] == [0, 10, 20, 30]

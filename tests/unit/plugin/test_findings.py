@@ -1,0 +1,202 @@
+"""Findings: which facts of a table are reported, since when, in which words and order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fmapboard.overview_format import LayerFacts
+from fmapboard.plugin.findings import LINES, Finding, findings
+from fmapboard.plugin.health_table import FirstNonfinite, HealthRow, HealthTable
+
+STEPS = tuple(range(0, 100, 10))
+
+
+def table(
+    rows: int = 3,
+    *,
+    steps: tuple[int, ...] = STEPS,
+    written: int | None = None,
+    since: dict[str, dict[int, int]] | None = None,
+    first: FirstNonfinite | None = None,
+    facts: dict[int, dict[str, Any]] | None = None,
+    **columns: dict[int, list[float]],
+) -> HealthTable:
+    """Healthy layers ``conv0``, ``conv1``, ... with the given values of some rows."""
+    healthy = {"minimum": -1.0, "maximum": 1.0, "nonfinite": 0.0, "constant": 0.0, "dead": 0.0}
+    healthy |= {"dead_lasting": 0.0, "change": 0.1, "weights_change": 0.01}
+    whole = {name: np.full((len(steps), rows), value) for name, value in healthy.items()}
+    for name, given in columns.items():
+        for row, values in given.items():
+            whole[name][:, row] = values
+    layers = []
+    for row in range(rows):
+        known = {"label": f"conv{row}", "layer": f"conv{row}", "type": "Conv2d", "call": 1}
+        known |= {"kernel_shape": (8, 8, 3, 3), "position": row, "channels": 64, "values": 2048}
+        known |= (facts or {}).get(row, {})
+        key = f"fmapboard/conv{row}"
+        layers.append(HealthRow(LayerFacts(**known), "", key, key))
+    return HealthTable(
+        "run", "overview", steps, written or len(steps), tuple(layers), whole, since or {}, first
+    )
+
+
+def from_step(index: int, value: float, before: float = 0.0) -> list[float]:
+    return [before] * index + [value] * (len(STEPS) - index)
+
+
+def only(of: HealthTable) -> Finding:
+    (found,) = findings(of)
+    return found
+
+
+def test_nothing_is_found_in_a_healthy_run_or_an_empty_one() -> None:
+    assert findings(table()) == []
+    assert findings(table(0)) == []
+    assert findings(table(steps=())) == []
+
+
+def test_the_first_layer_with_nonfinite_values_stands_for_all() -> None:
+    found = only(table(nonfinite={2: from_step(3, 0.5), 1: from_step(2, 0.25), 0: from_step(3, 1)}))
+    assert (found.kind, found.severity, found.label) == ("nonfinite", 3, "conv1")
+    assert (found.since, found.after, found.until, found.more) == (20, None, None, 2)
+    assert found.value == 0.25
+    text = "non-finite values since step 20, first in `conv1`; then in 2 further layers"
+    assert found.message == text
+
+
+def test_what_watch_wrote_names_the_exact_place() -> None:
+    first: FirstNonfinite = {
+        "step": 20,
+        "text": "first non-finite values: 2 NaN, 7 +Inf of 1,024 in the activations of layer "
+        "conv1 (Conv2d, call 2)",
+        "name": "",
+        "label": "conv1.call2",
+    }
+    facts = {1: {"label": "conv1.call2", "call": 2}}
+    found = only(table(nonfinite={1: from_step(2, 0.5)}, first=first, facts=facts))
+    assert found.message == "NaN and +Inf since step 20, first in `conv1` (call 2)"
+    assert (found.since, found.shown_at) == (20, "fmapboard/conv1")
+
+
+def test_a_gradient_that_was_nonfinite_once() -> None:
+    text = "first non-finite values: 3 NaN in the gradient of parameter conv0.weight"
+    first: FirstNonfinite = {"step": 37, "text": text, "name": "", "label": None}
+    found = only(table(first=first, nonfinite={0: from_step(4, 0.5)}))
+    where = "the gradient of parameter conv0.weight"
+    assert found.message == f"NaN at step 37, first in {where}; then in 1 further layer"
+    assert (found.label, found.shown_at, found.since) == ("", None, 37)
+
+
+def test_an_input_is_told_from_an_output() -> None:
+    text = "first non-finite values: 3 NaN of 12 in the input of layer conv0 (Conv2d, call 1)"
+    first: FirstNonfinite = {"step": 30, "text": text, "name": "", "label": "conv0"}
+    found = only(table(first=first))
+    assert found.message == "NaN at step 30, first in the input of `conv0`"
+
+
+def test_large_values_that_came_and_went() -> None:
+    values = [1.0] * 4 + [2e5, 3e5] + [1.0] * 4
+    found = only(table(maximum={2: values}))
+    assert (found.kind, found.severity, found.value) == ("large", 2, 3e5)
+    assert found.message == "magnitudes up to 3e+05 in `conv2` from step 40 to 50"
+
+
+def test_a_negative_extreme_is_large_too() -> None:
+    assert only(table(minimum={0: from_step(9, -1e4)})).message.endswith("since step 90")
+
+
+def test_dead_channels_last_and_are_counted_in_large_maps_only() -> None:
+    dead = {"dead": {1: from_step(2, 0.67)}, "dead_lasting": {1: from_step(5, 0.67)}}
+    found = only(table(**dead, since={"dead": {1: 21}}))
+    assert (found.severity, found.since, found.value) == (2, 21, 0.67)
+    assert found.message == "67 % of 64 channels dead in `conv1` since step 21"
+    from_kept = only(table(**dead)).message
+    assert from_kept.endswith("since step 20")
+    small = {1: {"values": 499}}
+    assert findings(table(**dead, facts=small)) == []
+    assert findings(table(dead={1: from_step(2, 0.67)})) == []  # other channels at each step
+
+
+def test_dead_channels_of_an_old_run_must_stay_for_four_kept_steps() -> None:
+    unknown = {"dead_lasting": {0: [np.nan] * 10}}
+    assert findings(table(dead={0: from_step(7, 0.3)}, **unknown)) == []
+    found = only(table(dead={0: from_step(6, 0.3)}, **unknown))
+    assert (found.severity, found.since) == (1, 60)
+
+
+def test_an_activation_is_named_once_with_the_layer_it_follows() -> None:
+    dead = {"dead": dict.fromkeys((0, 1), [0.5] * 10)}
+    dead["dead_lasting"] = dict.fromkeys((0, 1), from_step(3, 0.5))
+    facts = {0: {"activation": "conv1"}, 1: {"type": "ReLU"}}
+    found = only(table(**dead, facts=facts))
+    assert found.label == "conv0"
+    assert found.message.startswith("50 % of 64 channels dead in `conv0` (after `conv1`)")
+
+
+def test_an_activation_with_large_values_is_named_once() -> None:
+    large = dict.fromkeys((0, 1), from_step(2, 1e5))
+    facts = {0: {"activation": "conv1"}, 1: {"type": "ReLU"}}
+    assert only(table(maximum=large, facts=facts)).label == "conv0"
+    assert only(table(maximum={1: large[1]}, facts=facts)).label == "conv1"
+
+
+def test_dead_channels_are_news_until_their_values_are_not_finite() -> None:
+    dead = [0.5] * 6 + [0.0] * 4
+    gone = {"dead": {0: dead}, "dead_lasting": {0: dead}}
+    assert findings(table(**gone)) == []
+    listed = findings(table(**gone, nonfinite={0: from_step(6, 1.0)}))
+    assert [found.kind for found in listed] == ["nonfinite", "dead"]
+    assert listed[1].message == "50 % of 64 channels dead in `conv0` from step 0 to 50"
+
+
+def test_constant_channels_of_an_activation_are_no_news() -> None:
+    flat = {"constant": {0: [0.5] * 10}}
+    assert only(table(**flat)).kind == "constant"
+    assert findings(table(**flat, facts={0: {"type": "ReLU"}})) == []
+
+
+def test_unchanged_weights_are_one_line() -> None:
+    still = dict.fromkeys((0, 1), [np.nan] + [0.0] * 9)
+    found = only(table(weights_change=still))
+    text = "weights of `conv0` unchanged since step 10, and those of 1 further layer"
+    assert (found.severity, found.message) == (1, text)
+    assert findings(table(weights_change={0: from_step(8, 0.0, before=0.1)})) == []
+
+
+def test_between_kept_steps_the_onset_is_not_known() -> None:
+    found = only(table(nonfinite={0: from_step(2, 1.0)}, written=50))
+    assert (found.since, found.after) == (20, 10)
+    assert "since a step between 10 and 20" in found.message
+    exact = only(table(nonfinite={0: from_step(2, 1.0)}, written=50, since={"nonfinite": {0: 13}}))
+    assert (exact.since, exact.after) == (13, None)
+
+
+def test_a_state_with_interruptions_says_so() -> None:
+    values = from_step(2, 1e5)
+    values[5] = 1.0
+    found = only(table(maximum={0: values}))
+    assert found.message.endswith("since step 20, at 88 % of the kept steps")
+
+
+def test_the_most_severe_comes_first_then_the_earliest() -> None:
+    listed = findings(
+        table(
+            6,
+            maximum={5: from_step(1, 1e6), 4: from_step(3, 1e6)},
+            nonfinite={3: from_step(8, 1.0)},
+            weights_change={0: [0.0] * 10},
+        )
+    )
+    order = [(found.kind, found.label) for found in listed]
+    assert order == [
+        ("nonfinite", "conv3"), ("large", "conv5"), ("large", "conv4"), ("unchanged", "conv0")
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("layers", "more"), [(LINES, 0), (LINES + 7, 7)])
+def test_many_layers_with_one_fault_are_counted(layers: int, more: int) -> None:
+    listed = findings(table(layers, maximum={row: from_step(1, 1e6) for row in range(layers)}))
+    assert [found.more for found in listed] == [0] * (LINES - 1) + [more]
