@@ -16,6 +16,7 @@ AXE = Path(__file__).parents[1] / "js" / "node_modules" / "axe-core" / "axe.min.
 
 MAPS = {"run": "good", "layer": "fmapboard/stem.0"}
 VIEWS: dict[str, dict[str, Any]] = {
+    "the overview": {"run": "bad", "view": "overview"},
     "maps": MAPS,
     "a channel": {**MAPS, "channel": 1, "overlay": 60},
     "faults": {"run": "bad", "layer": "fmapboard/block.0", "channel": 1, "flagged": 1},

@@ -96,7 +96,7 @@ def test_at_683_by_384_tiles_are_visible_and_everything_is_reached(
 
 def test_a_task_is_done_with_the_keyboard_alone(address: str, visit: Callable[..., Person]) -> None:
     """Choose a run, a step, a scale, an order, a comparison, a layer and a channel."""
-    person = visit(address, width=1366, height=768, run="good")
+    person = visit(address, width=1366, height=768, run="good", view="maps")
     person.settle()
     person.frame.evaluate("window.focus()")
     keyboard = person.page.keyboard
@@ -186,7 +186,7 @@ def test_every_term_has_a_tooltip_and_a_description(
 def test_strips_have_a_header_and_tell_20_from_250(
     serve: Callable[[Path], str], visit: Callable[..., Person], faulty_runs: Path
 ) -> None:
-    person = visit(serve(faulty_runs), run="faulty", step=0)
+    person = visit(serve(faulty_runs), run="faulty", step=0, view="maps")
     person.see(".strip.known").first.wait_for()
     assert person.see(".strip-head").text_content() == "rangefaultschange"
     many = person.see(".layer:has(.name:text-is('many'))")
@@ -207,7 +207,7 @@ def test_strips_have_a_header_and_tell_20_from_250(
 
 
 def test_an_address_of_what_is_gone_says_so(address: str, visit: Callable[..., Person]) -> None:
-    person = visit(address, run="deleted", layer="fmapboard/stem.1")
+    person = visit(address, run="deleted", layer="fmapboard/stem.1", view="maps")
     person.settle()
     gone = person.see(".gone").text_content()
     shown = person.see("select[aria-label=Run]").input_value()
@@ -216,7 +216,7 @@ def test_an_address_of_what_is_gone_says_so(address: str, visit: Callable[..., P
     person.press("ArrowDown")
     person.settle()
     assert "Layer" not in person.see(".gone").text_content()
-    fine = visit(address, run="good")
+    fine = visit(address, run="good", view="maps")
     assert fine.see(".gone").is_hidden()
 
 
@@ -228,7 +228,7 @@ def test_the_flagged_filter_lists_all_layers_of_a_run_without_faults(
         for step in range(2):
             with board.step(step), torch.no_grad():
                 model(torch.rand(2, 3, 12, 12))
-    person = visit(serve(tmp_path), run="fine", flagged=1)
+    person = visit(serve(tmp_path), run="fine", flagged=1, view="maps")
     person.see(
         ".layers .note:text-is('No layer is flagged at this step: all are listed.')"
     ).wait_for()
