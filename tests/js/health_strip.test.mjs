@@ -59,7 +59,7 @@ test("a layer without statistics at a step is not said to be finite", () => {
   assert.deepEqual(health({ ...unknown, channels_constant: null }), {
     severity: 0,
     badge: "",
-    kind: "well",
+    kind: "fine",
     text: "no statistics of feature maps were logged at this step",
   });
 });
@@ -87,7 +87,7 @@ test("a change is said to be of maps or of weights, and since when", () => {
     last({ weights_unchanged_since: 30 }),
     "change of the maps since step 40: 0.1 std; weights unchanged since step 30",
   );
-  assert.equal(last({ change: NaN }), "change of the maps since step 40: not finite");
+  assert.equal(last({ change: NaN }), "change of the maps since step 40: non-finite");
   assert.equal(last({ change: null, change_of: null, change_since: null }), "change: not recorded");
 });
 

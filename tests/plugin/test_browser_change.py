@@ -64,13 +64,13 @@ def logged(serve: Callable[[Path], str], logdir_of_changes: Path) -> str:
 
 
 def badge(person: Person, layer: str) -> str:
-    row = person.see(f".layer[aria-label^='{layer},']")
+    row = person.see(f".layer[data-layer='{layer}']")
     return str(row.locator(".badge").text_content())
 
 
 def said(person: Person, layer: str) -> str:
     """The last line of what is said about a layer: its change."""
-    row = person.see(f".layer[aria-label^='{layer},']")
+    row = person.see(f".layer[data-layer='{layer}']")
     return str(row.get_attribute("title")).splitlines()[-1]
 
 
@@ -89,7 +89,7 @@ def test_a_frozen_layer_says_no_change_and_a_softmax_layer_does_not(
     else:
         for layer in ("trained", "softmax"):
             assert said(person, layer).startswith("change of the maps since step 10: ")
-    person.see("button.sick").click()
+    person.see("button.flagged").click()
     person.wait("document.querySelectorAll('.tree .layer').length === 1")
 
 

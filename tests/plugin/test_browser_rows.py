@@ -92,7 +92,7 @@ def test_colours_scale_lock_size_and_order_change_the_rows(
         person.settle()
         pictures.append(person.canvas(".grid canvas"))
     assert len(set(pictures)) == 10
-    person.see("select[aria-label=Tile]").select_option(label="Rows 24 px")
+    person.see("select[aria-label=Tile]").select_option(label="24 px")
     person.settle()
     grid = "document.querySelector('.grid')"
     person.wait(f"{grid}.scrollWidth > {grid}.clientWidth")

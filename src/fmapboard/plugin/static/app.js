@@ -4,6 +4,7 @@
 import { MOST, newColumn, swapped } from "./state/columns.js";
 import { mainSide, partners } from "./state/compare.js";
 import * as host from "./host.js";
+import { followFont } from "./host_font.js";
 import { installKeys } from "./state/keys.js";
 import { CALM_MS, look } from "./state/look.js";
 import { Overview } from "./state/overview.js";
@@ -43,6 +44,8 @@ export class App {
     /** Columns that were removed last, which `d` brings back. @type {State["columns"]} */
     this.removed = [];
     this.steppedAt = -Infinity;
+    /** @type {import("./state/gone.js").Gone[]} */
+    this.gone = [];
     /** @type {Set<string>} */
     this.relisted = new Set();
     this.page = createPage(this);
@@ -53,6 +56,7 @@ export class App {
     this.state = fromEntries(host.readAddress());
     document.body.replaceChildren(this.page.element);
     host.followTheme(() => this.redraw());
+    followFont(() => this.redraw());
     host.listen(() => this.reload());
     host.onAddress(() => this.follow());
     installKeys(this);

@@ -3,6 +3,8 @@
 
 /** Draws the tab into TensorBoard's frame. */
 export async function render() {
+  document.documentElement.lang = "en";
+  document.title = "Feature maps";
   try {
     const [{ App }] = await Promise.all([import("./app.js"), style()]);
     new App().start();

@@ -45,6 +45,7 @@ import { indexOf } from "../state/steps.js";
  * @property {ImageBitmap|null} input of the step and sample of the scene
  * @property {boolean} hasInput
  * @property {string} problem in words, "" for none
+ * @property {string} gone what the address names but is not there, in words; "" for nothing
  * @property {boolean} playing
  * @property {import("../state/front.js").Front|null} front null unless the overview is shown
  */

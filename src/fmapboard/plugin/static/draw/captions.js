@@ -16,12 +16,37 @@ import { CAPTION_LINE, corner } from "./tile_layout.js";
 const RANGE_FROM = 88;
 
 /**
+ * False if no value of the batch was finite, so that a picture has no range.
+ * @param {import("../data/decoded_maps.js").Maps} maps @param {string} role
+ * @param {number} channel
+ */
+function anyFinite(maps, role, channel) {
+  const { nan, positive, negative } = flags(maps, role, channel);
+  const least = maps.arrays[`${role}.minimum`]?.values[channel];
+  return !(nan + positive + negative > 0 && least !== undefined && !Number.isFinite(least));
+}
+
+/**
+ * Ends of the colour bar of a channel; NaN if it has no finite value in any column.
+ * @param {MapsScene} scene @param {number} channel @returns {[number, number]}
+ */
+export function drawnRange({ columns, ranges }, channel) {
+  const finite =
+    ranges.hi[channel] !== 0 ||
+    columns.some(
+      ({ maps, question }) => maps && question && anyFinite(maps, question.role, channel),
+    );
+  return finite ? [ranges.lo[channel], ranges.hi[channel]] : [NaN, NaN];
+}
+
+/**
  * Range of the values in a tile, in words; of a difference, its largest magnitude.
  * @param {MapsScene} scene @param {Part} part @param {number} channel
  */
 export function rangeText(scene, part, channel) {
-  const { side, difference } = columnOf(scene, part);
+  const { side, difference, maps, question } = columnOf(scene, part);
   if (isDifference(part)) return difference ? `Δ ±${short(difference.peak[channel], 2)}` : "";
+  if (maps && question && !anyFinite(maps, question.role, channel)) return "no finite value";
   return side ? `${short(side.lo[channel], 2)}…${short(side.hi[channel], 2)}` : "";
 }
 
@@ -33,6 +58,31 @@ export function faultOf(scene, part, channel) {
   if (isDifference(part)) return null;
   const { maps, question, side } = columnOf(scene, part);
   return maps && question && side ? loudest(flags(maps, question.role, channel)) : null;
+}
+
+/** Names of the marks of each scene. @type {WeakMap<MapsScene, Set<string>>} */
+const marked = new WeakMap();
+
+/** Names of the marks in the pictures of a scene, as in `LEGEND`, or "large". @param {MapsScene} scene */
+export function marksIn(scene) {
+  const held = marked.get(scene);
+  if (held) return held;
+  /** @type {Set<string>} */
+  const found = new Set();
+  for (const { maps, question, side } of scene.columns) {
+    if (!maps || !question || !side) continue;
+    for (const channel of scene.order) {
+      const of = flags(maps, question.role, channel);
+      if (of.nan) found.add("NaN");
+      if (of.positive) found.add("+Inf");
+      if (of.negative) found.add("−Inf");
+      if (of.large) found.add("large");
+      if (of.dead) found.add("dead");
+      if (of.constant) found.add("constant");
+    }
+  }
+  marked.set(scene, found);
+  return found;
 }
 
 /**

@@ -131,3 +131,29 @@ export function shareOf(history, name) {
     return above / Math.max(1, channels);
   });
 }
+
+/** Lowest and highest value of a layer at each step; null if they are not stored. @param {import("./scene.js").History} history */
+export function rangeLines(history) {
+  const low = history.arrays["feature_maps.minimum"];
+  const high = history.arrays["feature_maps.maximum"];
+  if (!low || !high) return null;
+  const channels = low.shape[1];
+  const fold = (
+    /** @type {Float32Array} */ values,
+    /** @type {(a: number, b: number) => number} */ by,
+  ) =>
+    history.steps.map((_, i) =>
+      values
+        .subarray(i * channels, (i + 1) * channels)
+        .filter(Number.isFinite)
+        .reduce((a, b) => (Number.isNaN(a) ? b : by(a, b)), NaN),
+    );
+  const bad = shareOf(history, "feature_maps.nonfinite");
+  return {
+    steps: history.steps,
+    least: fold(low.values, Math.min),
+    most: fold(high.values, Math.max),
+    /** NaN at the steps with a non-finite value, 0 at the others. */
+    finite: history.steps.map((_, i) => (bad[i] > 0 ? NaN : 0)),
+  };
+}

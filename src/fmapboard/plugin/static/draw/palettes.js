@@ -39,12 +39,13 @@ export const FAULT_COLOURS = Object.freeze({
   constant: "#00b4b4",
 });
 
+/** Marks of single pixels and of whole channels, with the term of the glossary. */
 export const LEGEND = Object.freeze([
-  { code: MARK.NAN, name: "NaN", what: "not a number" },
-  { code: MARK.POSITIVE_INFINITY, name: "+Inf", what: "positive infinity" },
-  { code: MARK.NEGATIVE_INFINITY, name: "−Inf", what: "negative infinity" },
-  { code: MARK.CONSTANT, name: "constant", what: "one single value in the whole channel" },
-  { code: MARK.DEAD, name: "dead", what: "the activation is off everywhere" },
+  { code: MARK.NAN, name: "NaN", term: "nonfinite" },
+  { code: MARK.POSITIVE_INFINITY, name: "+Inf", term: "nonfinite" },
+  { code: MARK.NEGATIVE_INFINITY, name: "−Inf", term: "nonfinite" },
+  { code: MARK.CONSTANT, name: "constant", term: "constant" },
+  { code: MARK.DEAD, name: "dead", term: "dead" },
 ]);
 
 /** @type {Readonly<Record<string, readonly Rgb[]>>} */

@@ -3,6 +3,7 @@
 
 import { colours as coloursOf } from "./paint.js";
 import { short, stepText, ticks } from "./number_text.js";
+import { FAULT_COLOURS } from "./palettes.js";
 import { nearest } from "../state/steps.js";
 import { prepare, theme } from "./theme.js";
 
@@ -103,6 +104,23 @@ export function drawLine({ context, x, y }, steps, values, colour, dash = []) {
   }
   context.stroke();
   context.setLineDash([]);
+}
+
+/**
+ * Marks at the upper edge the steps whose value is not finite, which no line can show.
+ * @param {Frame} of @param {number[]} steps @param {ArrayLike<number>} values
+ */
+export function drawNonfinite({ context, x }, steps, values) {
+  context.fillStyle = FAULT_COLOURS.nonfinite;
+  steps.forEach((step, i) => {
+    if (Number.isFinite(values[i])) return;
+    const at = x(step);
+    context.beginPath();
+    context.moveTo(at - 4, 0);
+    context.lineTo(at + 4, 0);
+    context.lineTo(at, TOP + 1);
+    context.fill();
+  });
 }
 
 /**

@@ -112,11 +112,23 @@ export function whyNot(maps, question) {
 }
 
 /**
+ * Indices of the columns from left to right: of one run, older steps stand left of newer ones.
+ * @param {readonly {question: Question|null}[]} columns the main one first
+ */
+export function leftToRight(columns) {
+  const places = columns.map((_, i) => i);
+  const steps = columns.map(({ question }) => question?.step ?? NaN);
+  const runs = new Set(columns.map(({ question }) => question?.run));
+  if (runs.size > 1 || steps.some(Number.isNaN)) return places;
+  return places.sort((i, j) => steps[i] - steps[j] || i - j);
+}
+
+/**
  * The tiles of a cell. A column without a picture keeps its place.
  * @param {import("../state/state.js").Shown} show @param {SceneColumn[]} columns @returns {Part[]}
  */
 export function parts(show, columns) {
-  const maps = MAPS.slice(0, columns.length);
+  const maps = leftToRight(columns).map((i) => MAPS[i]);
   const differences = DIFFERENCES.slice(1, columns.length);
   if (show === "both" || !columns.some((each) => each.difference)) return maps;
   if (show === "difference") return differences;

@@ -2,6 +2,7 @@
 /** Builds the model to draw from the state and all answers known so far. */
 
 import { ServerError } from "../data/api.js";
+import { goneText, replaced } from "./gone.js";
 import { inPalette } from "./palette.js";
 import { inputOf, inputSeries, sidesOf } from "./sides.js";
 import { rank } from "../data/ranking.js";
@@ -35,6 +36,7 @@ export function look(app) {
   const listed = source.runs();
   const runs = listed.value?.runs ?? [];
   if (runs.length && !runs.some((each) => each.run === app.state.run) && !listed.loading) {
+    app.gone = replaced(app.gone, "run", app.state.run, runs[0].run);
     app.state = { ...app.state, run: runs[0].run };
   }
   const { state } = app;
@@ -42,6 +44,7 @@ export function look(app) {
   const answer = runs.length ? source.layers(state.run) : null;
   const layers = answer?.value?.layers ?? [];
   if (layers.length && !layers.some((each) => each.key === state.layer)) {
+    app.gone = replaced(app.gone, "layer", state.layer, layers[0].key);
     state.layer = layers[0].key;
   }
   const layer = layers.find((each) => each.key === state.layer);
@@ -90,6 +93,7 @@ export function look(app) {
     input: wantsInput && question ? inputOf(source, question).picture : null,
     hasInput: Boolean(question && inputSeries(source, question)),
     problem: (listed.error ?? answer?.error ?? shown.error)?.message ?? layer?.error ?? "",
+    gone: goneText(app.gone, state),
     playing: app.playing,
     front: isFront && runs.length ? app.overview.look(runs) : null,
   };

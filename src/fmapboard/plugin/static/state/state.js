@@ -38,7 +38,7 @@ import { columnText, columnsOf } from "./columns.js";
  * @property {number} rank column whose differing layers are listed, from 1; 0 for no list
  * @property {number} tile side of a tile in CSS px, 0 to fit the window
  * @property {Grouping} group
- * @property {boolean} sick list only flagged layers
+ * @property {boolean} flagged list only flagged layers
  * @property {string} filter of the list of layers
  * @property {number} overlay opacity over the input image in percent, 0 for off
  * @property {HistogramGroup} histogram
@@ -70,7 +70,7 @@ export const START = Object.freeze({
   rank: 0,
   tile: 0,
   group: "network",
-  sick: false,
+  flagged: false,
   filter: "",
   overlay: 0,
   histogram: "activations",
@@ -118,6 +118,8 @@ const WHOLE = new Set(["channel", "step", "sort_step", "sample", "tile", "overla
 /** @type {Partial<Record<string, RegExp>>} */
 const FORMS = { channels: /^\d{1,6}(,\d{1,6})*$/, pixel: /^(0(\.\d+)?|1),(0(\.\d+)?|1)$/ };
 const MAY_BE_NEGATIVE = new Set(["step", "sort_step"]);
+/** Fields by the names that they had in older addresses. */
+const RENAMED = new Map([["sick", "flagged"]]);
 
 /**
  * One value of an address, or undefined if it is not valid for the field.
@@ -151,7 +153,8 @@ export function fromEntries(entries) {
   const given = new Set();
   const compared = [];
   let other = "";
-  for (const [field, text] of entries) {
+  for (const [name, text] of entries) {
+    const field = RENAMED.get(name) ?? name;
     if (COMPARED.test(field)) {
       compared.push(text);
       given.add("compare");

@@ -7,7 +7,7 @@ import { short } from "../draw/number_text.js";
 
 /** @param {ChangeOf} of @param {number} change */
 function amount(of, change) {
-  if (Number.isNaN(change)) return "not finite";
+  if (Number.isNaN(change)) return "non-finite";
   return of === "maps" ? `${short(change)} std` : `${short(change * 100)} %`;
 }
 
@@ -33,5 +33,7 @@ export function channelChange({ arrays, header }, role, channel) {
   const values = arrays[`${name}.change`]?.values ?? [];
   const of = name === "weights" ? "weights" : "maps";
   const whose = of === "weights" && values.length === 1 ? "the layer's weights" : `the ${of}`;
-  return `${amount(of, values[values.length === 1 ? 0 : channel])} of ${whose} since step ${since}`;
+  const change = values[values.length === 1 ? 0 : channel];
+  const comma = Number.isNaN(change) ? "," : "";
+  return `${amount(of, change)}${comma} of ${whose} since step ${since}`;
 }

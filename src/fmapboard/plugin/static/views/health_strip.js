@@ -13,7 +13,7 @@ import { layerChange } from "./change_text.js";
  *   & {minimum: number, maximum: number, mean: number, std: number, change: number|null}} Overview
  */
 
-/** @typedef {"nonfinite"|"dead"|"constant"|"large"|"still"|"unreadable"|"well"} FaultKind */
+/** @typedef {"nonfinite"|"dead"|"constant"|"large"|"still"|"unreadable"|"fine"} FaultKind */
 
 /**
  * @typedef {object} Fault
@@ -31,7 +31,7 @@ const DECADES = 4;
 function fault(of, whole) {
   if (of.error) return { severity: 1, badge: "unreadable", kind: "unreadable" };
   /** @type {Fault} */
-  let worst = { severity: 0, badge: "", kind: "well" };
+  let worst = { severity: 0, badge: "", kind: "fine" };
   for (const each of faults(of, whole)) if (each.severity > worst.severity) worst = each;
   return worst;
 }
@@ -85,26 +85,31 @@ export function health(of, layer = undefined) {
   return { ...fault(of, whole), text: text.filter(Boolean).join("\n") };
 }
 
+/** Decades of the axis of ranges, from `10 ** -1` to `LARGE`. */
+const RANGE_DECADES = 5;
+
 /**
- * A value on −1…1, logarithmic, so that values from 0.01 to 1000 can be told apart.
+ * A value on the axis of ranges, −1…1: logarithmic, ±1 at ±0.2, ±100 at ±0.6, `LARGE` at the end.
  * @param {number} value
  */
-export function squashed(value) {
+export function onRangeAxis(value) {
   if (Number.isNaN(value)) return 0;
-  const size = Math.log10(1 + Math.abs(value) * 100) / 5;
+  const size = Math.log10(1 + Math.abs(value) * 10) / RANGE_DECADES;
   return Math.sign(value) * Math.min(1, size);
 }
 
 /**
- * Parts of the strip, each 0…1: both ends of the range, the shares of faulty channels, the change.
+ * Parts of the strip, each 0…1: both ends of the range, the shares of faulty channels, the change;
+ * and the largest magnitude.
  * @param {Overview} of
  */
 export function strip(of) {
   const channels = Math.max(1, of.channels);
   const change = of.change ?? 0;
   return {
-    from: (squashed(of.minimum) + 1) / 2,
-    to: (squashed(of.maximum) + 1) / 2,
+    from: (onRangeAxis(of.minimum) + 1) / 2,
+    to: (onRangeAxis(of.maximum) + 1) / 2,
+    peak: Math.max(Math.abs(of.minimum), Math.abs(of.maximum)),
     dead: (of.channels_dead ?? 0) / channels,
     constant: (of.channels_constant ?? 0) / channels,
     nonfinite: (of.channels_nonfinite ?? 0) / channels,

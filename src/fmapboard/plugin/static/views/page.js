@@ -2,6 +2,7 @@
 /** All views of the tab, and where each one is on the page. */
 
 import { h, show } from "./dom.js";
+import { createDrawers } from "./drawers.js";
 import { createArrival } from "./view_arrival.js";
 import { createBarView } from "./view_bar.js";
 import { createChannel } from "./view_channel.js";
@@ -9,6 +10,7 @@ import { createCharts } from "./view_charts.js";
 import { createEmpty } from "./view_empty.js";
 import { createFilm } from "./view_film.js";
 import { createFirstFault } from "./view_first_fault.js";
+import { createGone } from "./view_gone.js";
 import { createGrid } from "./view_grid.js";
 import { createHead } from "./view_head.js";
 import { createHelp } from "./view_help.js";
@@ -39,6 +41,7 @@ export function createPage(app) {
   const time = createTime(app);
   const sampling = createSampling();
   const firstFault = createFirstFault(app);
+  const gone = createGone();
   const layers = createLayers(app);
   const head = createHead(app);
   const legend = createLegend();
@@ -74,14 +77,24 @@ export function createPage(app) {
     charts.element,
   );
   const body = h("div", { class: "body" }, layers.element, main, aside, film.element);
-  const element = h(
-    "div",
-    { class: "app" },
+  const drawers = createDrawers(app, body, { layers: layers.element, details: aside });
+  head.toolbar.prepend(drawers.buttons.layers);
+  head.toolbar.append(drawers.buttons.details);
+  const bars = h(
+    "header",
+    { class: "bars" },
     bar.element,
     time.element,
+    gone.element,
     firstFault.element,
     arrival.element,
     sampling.element,
+    head.toolbar,
+  );
+  const element = h(
+    "div",
+    { class: "app" },
+    bars,
     body,
     overview.element,
     empty.element,
@@ -92,13 +105,16 @@ export function createPage(app) {
   function draw(model, { nothing, busy, live, hovered }) {
     show(body, !nothing && !model.front);
     show(time.element, !nothing && !model.front);
+    show(head.toolbar, !nothing && model.state.view === "maps");
     empty.draw(model, nothing);
     sampling.draw(model);
+    gone.draw(model);
     firstFault.draw(model);
     bar.draw(model, busy, live);
     arrival.draw();
     overview.draw(nothing ? { ...model, front: null } : model);
     if (nothing || model.front) return;
+    drawers.draw();
     time.draw(model);
     layers.draw(model);
     const isFilm = model.state.view === "film";

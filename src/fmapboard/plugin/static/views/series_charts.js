@@ -1,16 +1,17 @@
 // @ts-check
 /** Charts with curves of all columns: gradient norm, shares of faulty channels, range. */
 
-import { extent, line, shareOf, tagsOf } from "../draw/chart_series.js";
+import { extent, line, rangeLines, shareOf, tagsOf } from "../draw/chart_series.js";
 import { short } from "../draw/number_text.js";
-import { drawBand, drawLine, drawNow, frame } from "../draw/plot.js";
+import { FAULT_COLOURS } from "../draw/palettes.js";
+import { drawBand, drawLine, drawNonfinite, drawNow, frame } from "../draw/plot.js";
 import { theme } from "../draw/theme.js";
 import { indexOf } from "../state/steps.js";
+import { keyed } from "./chart_key.js";
 import { say, show } from "./dom.js";
 import { coloursOf, dashOf } from "./series_key.js";
 
 /** @typedef {import("../data/answers.js").RunEntry} RunEntry */
-/** @typedef {import("../draw/scene.js").History} History */
 /** @typedef {import("../state/series.js").Series} Series */
 
 export const HEIGHT = 96;
@@ -26,7 +27,7 @@ export const HEIGHT = 96;
  * @property {Series[]} all the main column's series first
  * @property {readonly RunEntry[]} runs
  *
- * @typedef {ReturnType<typeof import("./view_charts.js").chart>} Chart
+ * @typedef {import("./chart.js").Chart} Chart
  */
 
 /** Lines at the steps of the slider and of the columns. @param {import("../draw/plot.js").Frame} plot @param {At} at */
@@ -44,23 +45,22 @@ function valueAtStep(values, steps, step) {
 export function norms(of, at) {
   const lines = at.all.flatMap((series) => normLines(series, at));
   const values = extent(lines.map((each) => Array.from(each.values).filter((value) => value > 0)));
-  show(of.element, Boolean(values));
-  if (!values) return false;
+  show(of.element, lines.length > 0);
+  if (!lines.length) return false;
   of.setSteps(at.steps);
-  const plot = frame(of.canvas, at.width, HEIGHT, at.span, values, values[1] / values[0] > 20);
+  const [lo, hi] = values ?? [0, 1];
+  const plot = frame(of.canvas, at.width, HEIGHT, at.span, [lo, hi], lo > 0 && hi / lo > 20);
   for (const { steps, values: drawn, colour, dash } of lines) {
     drawLine(plot, steps, drawn, colour, dash);
+    drawNonfinite(plot, steps, drawn);
   }
   drawSteps(plot, at);
-  say(
-    of.value,
-    lines
-      .map(
-        ({ name, steps, values: drawn }) => `${name} ${short(valueAtStep(drawn, steps, at.step))}`,
-      )
-      .join(" · "),
-  );
-  of.value.title = of.value.textContent;
+  const texts = lines.map(({ name, steps, values: drawn, colour }) => {
+    const value = valueAtStep(drawn, steps, at.step);
+    return { text: `${name} ${Number.isNaN(value) ? "NaN" : short(value)}`, colour };
+  });
+  const bad = lines.some((each) => !Array.from(each.values).every(Number.isFinite));
+  keyed(of.value, texts, bad);
   of.canvas.setAttribute("aria-label", `gradient norm over steps: ${of.value.textContent}`);
   return true;
 }
@@ -85,9 +85,9 @@ function normLines(series, { all, runs }) {
 }
 
 const FAULTS = /** @type {[string, string, number[]][]} */ ([
-  ["dead", "rgb(255 128 0)", []],
-  ["constant", "rgb(0 190 190)", [6, 3]],
-  ["nonfinite", "rgb(235 0 235)", [2, 3]],
+  ["dead", FAULT_COLOURS.dead, []],
+  ["constant", FAULT_COLOURS.constant, [6, 3]],
+  ["nonfinite", FAULT_COLOURS.nonfinite, [2, 3]],
 ]);
 
 /** Shares of dead, constant and non-finite channels. @param {Chart} of @param {At} at */
@@ -104,7 +104,7 @@ export function shares(of, at) {
         : { colour, dash: [] };
       const drawn = history.arrays[`${role}.mean`]?.shape[1] ?? layer.channels;
       const among = drawn < layer.channels ? ` of ${drawn} drawn` : "";
-      const fault = name === "nonfinite" ? "not finite" : name;
+      const fault = name === "nonfinite" ? "non-finite" : name;
       const now = Math.round(100 * valueAtStep(values, history.steps, at.step));
       const any = values.some((value) => value > 0);
       const text = `${several ? `${letters}: ` : ""}${fault} ${now} %${among}`;
@@ -117,15 +117,16 @@ export function shares(of, at) {
   if (!found.length) return false;
   of.setSteps(at.steps);
   show(of.canvas, any);
-  say(of.value, any ? shown.map(({ text }) => text).join(" · ") : "none at any step");
-  of.value.title = several ? "solid: dead; dashed: constant; dotted: not finite" : "";
+  if (any) keyed(of.value, shown);
+  else say(of.value, "none at any step");
+  if (several) of.value.title = "solid: dead; dashed: constant; dotted: non-finite";
   if (!any) return true;
   const plot = frame(of.canvas, at.width, HEIGHT - 16, at.span, [0, 1]);
   for (const { steps, values, colour, dash } of shown) drawLine(plot, steps, values, colour, dash);
   drawSteps(plot, at);
   of.canvas.setAttribute(
     "aria-label",
-    `share of sick channels over steps: ${of.value.textContent}`,
+    `share of faulty channels over steps: ${of.value.textContent}`,
   );
   return true;
 }
@@ -139,47 +140,24 @@ export function ranges(of, at) {
   show(of.element, found.length > 0);
   if (!found.length) return false;
   const values = extent(found.flatMap(({ least, most }) => [least, most]));
-  show(of.canvas, Boolean(values));
-  if (!values) return true;
   of.setSteps(at.steps);
-  const plot = frame(of.canvas, at.width, HEIGHT - 16, at.span, values);
-  for (const { series, steps, least, most } of found) {
+  const plot = frame(of.canvas, at.width, HEIGHT - 16, at.span, values ?? [0, 1]);
+  for (const { series, steps, least, most, finite } of found) {
     const { line: colour, band } = coloursOf(at.all, series, at.runs);
     const dash = dashOf(at.all, series);
     drawBand(plot, steps, least, most, band);
     drawLine(plot, steps, least, colour, dash);
     drawLine(plot, steps, most, colour, dash);
+    drawNonfinite(plot, steps, finite);
   }
   drawSteps(plot, at);
   const texts = found.map(({ series, steps, least, most }) => {
     const [low, high] = [least, most].map((ends) => short(valueAtStep(ends, steps, at.step)));
-    return `${found.length > 1 ? `${series.letters}: ` : ""}${low} … ${high}`;
+    const text = `${found.length > 1 ? `${series.letters}: ` : ""}${low} … ${high}`;
+    return { text, colour: coloursOf(at.all, series, at.runs).line };
   });
-  say(of.value, texts.join(" · "));
-  of.value.title = of.value.textContent;
+  const bad = found.some(({ finite }) => finite.some(Number.isNaN));
+  keyed(of.value, texts, bad);
   of.canvas.setAttribute("aria-label", `range over steps: ${of.value.textContent}`);
   return true;
-}
-
-/** Lowest and highest value of a layer at each step; null if they are not stored. @param {History} history */
-function rangeLines(history) {
-  const low = history.arrays["feature_maps.minimum"];
-  const high = history.arrays["feature_maps.maximum"];
-  if (!low || !high) return null;
-  const channels = low.shape[1];
-  const fold = (
-    /** @type {Float32Array} */ values,
-    /** @type {(a: number, b: number) => number} */ by,
-  ) =>
-    history.steps.map((_, i) =>
-      values
-        .subarray(i * channels, (i + 1) * channels)
-        .filter(Number.isFinite)
-        .reduce((a, b) => (Number.isNaN(a) ? b : by(a, b)), NaN),
-    );
-  return {
-    steps: history.steps,
-    least: fold(low.values, Math.min),
-    most: fold(high.values, Math.max),
-  };
 }

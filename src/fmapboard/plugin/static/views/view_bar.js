@@ -2,6 +2,7 @@
 /** The top bar: the run, and actions on the whole view. */
 
 import { button, choice, h, say, show } from "./dom.js";
+import { explain } from "./glossary.js";
 import { runColour } from "../draw/run_colours.js";
 import { address } from "../host.js";
 import { middle } from "../state/run_search.js";
@@ -26,7 +27,6 @@ export function createBarView(app) {
     type: "button",
     class: "toggle",
     text: "Live",
-    title: "Look for new steps every 10 seconds; on by itself while the run is being written",
     on: {
       click: () => {
         app.renewal.liveChosen = !app.renewal.live;
@@ -34,6 +34,7 @@ export function createBarView(app) {
       },
     },
   });
+  explain(live, "live");
   const save = async () => {
     if (app.state.view === "film") tell(await app.page.film.save(tell));
     else if (app.model) tell(await savePicture(app.model));
@@ -59,7 +60,7 @@ export function createBarView(app) {
     button({ icon: "reload", label: "Look for new steps", press: () => app.reload() }),
     button({ icon: "link", label: "Copy a link to this view", press: share }),
     download,
-    button({ text: "?", label: "Keys", key: "?", press: () => app.page.help.toggle() }),
+    button({ text: "?", label: "Keys and terms", key: "?", press: () => app.page.help.toggle() }),
   );
   let until = 0;
 

@@ -5,7 +5,7 @@ import { origin, sideName } from "../state/compare.js";
 import { spanOf } from "../state/series.js";
 import { button, h, say, show } from "./dom.js";
 import { short, whole } from "../draw/number_text.js";
-import { drawBand, drawLine, drawNow, frame, pickSteps } from "../draw/plot.js";
+import { drawBand, drawLine, drawNonfinite, drawNow, frame, pickSteps } from "../draw/plot.js";
 import { flags } from "../draw/scene.js";
 import { column, extent } from "../draw/chart_series.js";
 import { theme } from "../draw/theme.js";
@@ -13,7 +13,10 @@ import { channelChange } from "./change_text.js";
 import { coloursOf, createKey, dashOf, ofColumns } from "./series_key.js";
 import { createPicture } from "./channel_picture.js";
 import { createProfile } from "./row_profile.js";
-import { createBar } from "./view_legend.js";
+import { drawnRange } from "../draw/captions.js";
+import { leftToRight } from "../draw/scene_columns.js";
+import { explain } from "./glossary.js";
+import { createBar, drawnOf } from "./view_legend.js";
 
 /** @typedef {import("../app.js").App} App */
 /** @typedef {import("../app.js").Model} Model */
@@ -59,7 +62,10 @@ export function createChannel(app) {
     "h3",
     {},
     h("span", { text: "Over steps" }),
-    h("span", { class: "value", text: "range, mean ± std" }),
+    explain(
+      h("span", { class: "value", text: "range, mean ± std of the whole batch" }),
+      "batch std",
+    ),
   );
   const key = createKey();
   const hint = h("p", {
@@ -133,13 +139,12 @@ export function createChannel(app) {
     say(name, `Channel ${channel}`);
     const width = element.clientWidth - 24;
     for (const each of pictures) each.draw(model, scene, channel, width);
+    leftToRight(scene.columns).forEach((i, place) => {
+      pictures[i].element.style.order = String(place - parts.length);
+    });
     profile.draw(scene, channel, width, ofColumns(scene, model.runs));
-    bar.draw(
-      scene.ranges.lo[channel],
-      scene.ranges.hi[channel],
-      state.colours,
-      scene.columns.length > 2 ? "all maps" : scene.columns.length > 1 ? "both maps" : "",
-    );
+    const [lo, hi] = drawnRange(scene, channel);
+    bar.draw(lo, hi, state.colours, drawnOf(scene, state));
     show(overlay, model.hasInput && !scene.rows); // a sequence cannot be laid over an image
     over.setAttribute("aria-pressed", String(state.overlay > 0));
     show(opacity, state.overlay > 0);
@@ -159,7 +164,8 @@ export function createChannel(app) {
       };
       const [low, high, mean, std] = [of("minimum"), of("maximum"), of("mean"), of("std")];
       const at = series.history?.steps ?? [];
-      return low && high ? [{ series, at, low, high, mean, std }] : [];
+      const bad = of("nonfinite")?.map((count) => (count > 0 ? NaN : 0)) ?? low ?? [];
+      return low && high ? [{ series, at, low, high, mean, std, bad }] : [];
     });
     const values = extent(curves.flatMap(({ low, high }) => [low, high]));
     const span = spanOf(model.series);
@@ -168,7 +174,7 @@ export function createChannel(app) {
     key.draw(values ? model.series : [], model.runs);
     if (!values || !span) return;
     const plot = frame(chart, width, HISTORY, span, values);
-    curves.forEach(({ series, at, low, high, mean, std }, i) => {
+    curves.forEach(({ series, at, low, high, mean, std, bad }, i) => {
       const { line, band } = coloursOf(model.series, series, model.runs);
       if (i === 0) drawBand(plot, at, low, high, band);
       if (mean && std) {
@@ -176,6 +182,7 @@ export function createChannel(app) {
         drawBand(plot, at, edge(-1), edge(1), band);
       }
       if (mean) drawLine(plot, at, mean, line, dashOf(model.series, series));
+      drawNonfinite(plot, at, bad);
     });
     for (const at of new Set(scene.columns.map(({ question }) => question?.step))) {
       if (at !== undefined) drawNow(plot, at, theme().text);
@@ -203,22 +210,25 @@ function numbersTable(table, scene, channel) {
   const all = scene.columns.map((each) => each.question);
   /** @type {{maps: Maps, question: Question, letters: string}[]} */
   const sides = [];
-  for (const { maps, question, letter } of scene.columns) {
+  for (const i of leftToRight(scene.columns)) {
+    const { maps, question, letter } = scene.columns[i];
     if (!maps || !question) continue;
     // The numbers are of the whole batch: two samples share them.
     const same = sides.find((each) => each.maps === maps && each.question.role === question.role);
     if (same) same.letters += `, ${letter}`;
     else sides.push({ maps, question, letters: letter });
   }
+  const batch = (/** @type {"th"|"td"} */ tag, /** @type {string|null} */ scope) =>
+    explain(/** @type {HTMLElement} */ (h(tag, { scope, text: "whole batch" })), "batch");
   const rows = [];
   if (sides.length === 1) {
-    rows.push(h("tr", {}, h("th"), h("th", { scope: "col", text: "whole batch" })));
+    rows.push(h("tr", {}, h("td"), batch("th", "col")));
   } else {
     const heading = (/** @type {typeof sides[number]} */ { question, letters }) => {
       const name = sides.length > 2 ? letters : `${letters}: ${sideName(question, all)}`;
       return h("th", { scope: "col", text: name, title: origin(question) });
     };
-    rows.push(h("tr", {}, h("th", { text: "whole batch" }), ...sides.map(heading)));
+    rows.push(h("tr", {}, batch("td", null), ...sides.map(heading)));
   }
   for (const [stat, text] of ROWS) {
     const cells = sides.map(({ maps, question }) => {
@@ -231,7 +241,9 @@ function numbersTable(table, scene, channel) {
       h(
         "tr",
         {},
-        h("th", { scope: "row", text }),
+        stat === "std"
+          ? explain(h("th", { scope: "row", text }), "std")
+          : h("th", { scope: "row", text }),
         ...cells.map((value) => h("td", { text: count ? whole(value || 0) : short(value, 4) })),
       ),
     );
@@ -242,26 +254,26 @@ function numbersTable(table, scene, channel) {
     const bad = of.nan + of.positive + of.negative > 0;
     return (
       [
-        bad && "not finite",
+        bad && "non-finite",
         of.large && "large",
         of.dead && (of.after ? `dead after its ${of.after}` : "dead"),
         of.constant && "constant",
       ]
         .filter(Boolean)
-        .join(", ") || "well"
+        .join(", ") || "no fault found"
     );
   });
   rows.push(
     h(
       "tr",
       {},
-      h("th", { scope: "row", text: "Change" }),
+      explain(h("th", { scope: "row", text: "Change" }), "change"),
       ...changes.map((text) => h("td", { text })),
     ),
     h(
       "tr",
       {},
-      h("th", { scope: "row", text: "State" }),
+      explain(h("th", { scope: "row", text: "State" }), "nonfinite large dead constant"),
       ...states.map((text) => h("td", { text })),
     ),
   );

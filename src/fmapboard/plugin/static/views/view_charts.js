@@ -2,13 +2,16 @@
 /** Charts of a layer over steps: histogram, gradient norm, shares of faulty channels, range. */
 
 import { h, say, segments, show } from "./dom.js";
-import { drawHeat, drawNow, frame, pickSteps } from "../draw/plot.js";
+import { drawHeat, drawNow, frame } from "../draw/plot.js";
 import { heat, tagsOf } from "../draw/chart_series.js";
 import { short } from "../draw/number_text.js";
 import { CHOICES } from "../state/state.js";
 import { indexOf } from "../state/steps.js";
 import { ofLayers, spanOf } from "../state/series.js";
 import { theme } from "../draw/theme.js";
+import { middle } from "../state/run_search.js";
+import { createChart } from "./chart.js";
+import { explain } from "./glossary.js";
 import { HEIGHT, norms, ranges, shares } from "./series_charts.js";
 import { createKey } from "./series_key.js";
 
@@ -20,29 +23,8 @@ import { createKey } from "./series_key.js";
 /** @typedef {import("./series_charts.js").At} At */
 /** @typedef {import("./series_charts.js").Chart} Chart */
 
-/** A canvas with a heading. @param {string} title @param {App} app @param {Node|null} more */
-export function chart(title, app, more = null) {
-  const canvas = h("canvas", { role: "img", class: "chart" });
-  const value = h("span", { class: "value" });
-  const heading = h("span", { text: title });
-  const element = h("section", {}, h("h3", {}, heading, value), more, canvas);
-  /** @type {number[]} */
-  let steps = [];
-  pickSteps(
-    canvas,
-    () => steps,
-    (step) => app.update({ step }),
-  );
-  return {
-    element,
-    canvas,
-    value,
-    heading,
-    setSteps: (/** @type {number[]} */ now) => {
-      steps = now;
-    },
-  };
-}
+/** Longest name of a layer in a heading, characters. */
+const LONGEST = 36;
 
 /** @param {App} app */
 export function createCharts(app) {
@@ -56,10 +38,14 @@ export function createCharts(app) {
     ],
     (histogram) => app.update({ histogram }),
   );
-  const histogram = chart("Histogram over steps", app, which.element);
-  const norm = chart("Gradient norm", app);
-  const share = chart("Sick channels", app);
-  const range = chart("Range of the layer", app);
+  const histogram = createChart("Histogram over steps", app, which.element);
+  const norm = createChart("Gradient norm", app);
+  const share = createChart("Faulty channels", app);
+  const range = createChart("Range of the layer", app);
+  explain(histogram.heading, "histogram");
+  explain(norm.heading, "norm");
+  explain(share.heading, "dead constant nonfinite");
+  explain(range.heading, "range batch");
   const nothing = h("p", {
     class: "note",
     text: "No histograms or norms of this layer were logged.",
@@ -129,7 +115,7 @@ function histograms(of, which, numbers, chosen, at) {
   const tag = tags(group)[0];
   const made = heatOf(all[tag]);
   const whose = at.all.length > 1 ? `${at.all[0].letters}: ` : "";
-  say(of.value, made ? whose + tag.slice(tag.indexOf("/") + 1) : "nothing finite");
+  say(of.value, made ? whose + middle(tag.slice(tag.indexOf("/") + 1), LONGEST) : "nothing finite");
   of.value.title = tag;
   if (!made) return true;
   of.setSteps(at.steps);

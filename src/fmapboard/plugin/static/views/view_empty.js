@@ -13,7 +13,7 @@ export function createEmpty(app) {
   const where = h("p");
   const problem = h("p", { class: "problem", role: "alert" });
   const element = h(
-    "section",
+    "main",
     { class: "empty", hidden: true },
     h("h1", { text: "No feature maps here yet" }),
     problem,
@@ -24,7 +24,7 @@ export function createEmpty(app) {
       text: "Then point TensorBoard at the log directory; fmapboard serve also keeps enough steps in memory:",
     }),
     h("pre", { text: "fmapboard serve runs" }),
-    h("p", { text: "No model at hand? This trains a small one on photographs, in seconds:" }),
+    h("p", { text: "No model at hand? This trains a small one on bundled images, in seconds:" }),
     h("pre", { text: "fmapboard demo" }),
     h("p", {
       class: "note",

@@ -210,7 +210,11 @@ function named(scene, channel, part) {
 }
 
 /** Describes a channel. @param {MapsScene} scene @param {number} channel @param {Part} part */
-function spoken(scene, channel, part = scene.parts[0]) {
+function spoken(
+  scene,
+  channel,
+  part = isDifference(scene.parts[0]) ? scene.parts[0] : /** @type {Part} */ ("a"),
+) {
   const fault = faultOf(scene, part, channel);
   const range = rangeText(scene, part, channel) || "no picture";
   const [number] = scene.sorting.texts?.(channel) ?? [];
@@ -258,7 +262,7 @@ export function reading(scene, part, channel, y, x) {
     if (!between) return "no difference";
     const { height, width, values } = between;
     const value = values[(channel * height + y) * width + x];
-    if (Number.isNaN(value)) return "not finite on at least one side";
+    if (Number.isNaN(value)) return "non-finite on at least one side";
     const unit = unitOf(scene.a, channel) + unitOf(side, channel);
     return `difference ${short(value, 4)}${unit > 0 ? ` ± ${short(unit, 2)}` : ""}`;
   }

@@ -1,13 +1,15 @@
 // @ts-check
-/** Title and settings: the layer's name, role, order, colours, scale and comparison. */
+/** Title and toolbar: the layer's name; what is shown, how, and what it is compared with. */
 
 import { ROLE_NAMES } from "../state/compare.js";
 import { choice, h, say, segments, show } from "./dom.js";
+import { GLOSSARY, explain } from "./glossary.js";
 import { stepText } from "../draw/number_text.js";
 import { ROW_SHARE } from "../draw/tile_layout.js";
 import { selected } from "../state/palette.js";
 import { indexOf } from "../state/steps.js";
 import { TILES } from "../state/state.js";
+import { createGroup, createToolbar, labelled } from "./toolbar.js";
 import { createCompare } from "./view_compare.js";
 
 /** @typedef {import("../app.js").App} App */
@@ -17,7 +19,10 @@ import { createCompare } from "./view_compare.js";
 /** @typedef {import("../state/state.js").Sort} Sort */
 /** @typedef {import("../state/state.js").State} State */
 
-const ROLES = /** @type {[Role, string][]} */ (Object.entries(ROLE_NAMES));
+const ROLES = Object.entries(ROLE_NAMES).map(
+  ([role, text]) =>
+    /** @type {[Role, string, string]} */ ([role, text, GLOSSARY[text.toLowerCase()]?.[1] ?? text]),
+);
 
 /** @param {App} app */
 export function createHead(app) {
@@ -34,57 +39,57 @@ export function createHead(app) {
     text: "Re-sort",
     on: { click: () => app.update({ sort_step: app.shownStep() }) },
   });
-  const colours = choice("Colours; Signed has zero in the middle", (/** @type {Palette} */ value) =>
+  const colours = choice("Colours", (/** @type {Palette} */ value) =>
     app.update(selected(app.state, value)),
   );
   const scale = segments(
     "Scale",
     [
-      ["channel", "Channel", "each channel between its own extremes"],
-      ["layer", "Layer", "one scale for all channels of the layer"],
+      ["channel", "Channel", "each channel between its own extremes (s)"],
+      ["layer", "Layer", "one scale for all channels of the layer (s)"],
     ],
     (scale) => app.update({ scale }),
   );
   const lock = h("button", {
     type: "button",
     class: "toggle",
-    text: "Lock over steps",
-    title: "One scale for all kept steps, so that steps compare (l)",
+    text: "Lock",
+    "aria-label": "Lock the scale over steps",
     on: { click: () => app.update({ locked: !app.state.locked }) },
   });
+  explain(lock, "locked", "Lock the scale over steps (l)");
   const size = choice("Tile", (value) => app.update({ tile: Number(value) }));
+  explain(sample.select, "sample");
+  explain(sort.select, "sort strength similarity change");
+  explain(colours.select, "colours");
+  explain(size.select, "tile");
   const compare = createCompare(app);
-  const ofMaps = h(
-    "div",
-    { class: "controls" },
-    sample.element,
-    h("div", { class: "group" }, h("span", { class: "label", text: "Scale" }), scale.element, lock),
-    colours.element,
-    sort.element,
-    again,
-    size.element,
-    compare.element,
-  );
-  const element = h(
-    "header",
-    { class: "head" },
-    h("div", { class: "title" }, name, facts),
-    h("div", { class: "controls" }, roles.element, ofMaps),
-  );
+  const what = createGroup("Data", "What is shown", roles.element, sample.element);
+  const ofMaps = [
+    labelled("scale", "scale", scale.element, lock),
+    labelled("colours", "colours", colours.element),
+    labelled("sort", "sort", sort.element, again),
+  ];
+  const tiles = labelled("tiles", "tile", size.element);
+  const how = createGroup("Display", "How it is drawn", ...ofMaps, tiles);
+  const against = createGroup("Compare", "What it is compared with", compare.element);
+  const toolbar = createToolbar([what, how, against], [how, against, what]);
+  const element = h("header", { class: "head" }, h("div", { class: "title" }, name, facts));
 
   /** @param {Model} model */
   function draw(model) {
     const { state, layer, scene } = model;
     say(name, layer ? (layer.name ? `${layer.name} · ${layer.label}` : layer.label) : "");
     say(facts, layer ? described(layer, scene, model.steps[indexOf(model.steps, state.step)]) : "");
+    if (scene?.kind === "maps" && scene.picture.block > 1) explain(facts, "block");
+    else facts.removeAttribute("title");
     roles.draw(state.role, (id) => id === state.role || Boolean(layer?.roles.includes(id)));
     show(roles.element, (layer?.roles.length ?? 0) > 1);
     const kernels = state.role === "kernels"; // one scale, signed, the same for all samples
     const samples = layer?.samples ?? 1;
     show(sample.element, samples > 1 && !kernels);
-    for (const each of [scale.element.parentElement, colours.element, sort.element]) {
-      if (each) show(each, !kernels);
-    }
+    for (const each of ofMaps) show(each, !kernels);
+    show(what.element, !roles.element.hidden || !sample.element.hidden);
     sample.fill(
       Array.from(
         { length: samples },
@@ -105,10 +110,10 @@ export function createHead(app) {
     );
     sort.fill(
       [
-        ["index", "Sort by index"],
-        ["strength", "Sort by strength"],
-        ["change", "Sort by change"],
-        ["similarity", "Sort by similarity"],
+        ["index", "by index"],
+        ["strength", "by strength"],
+        ["change", "by change"],
+        ["similarity", "by similarity"],
       ],
       state.sort,
     );
@@ -124,13 +129,13 @@ export function createHead(app) {
     );
     compare.draw(model);
   }
-  return { element, draw };
+  return { element, toolbar: toolbar.element, draw };
 }
 
 /** @param {number} side CSS px, 0 for automatic @param {boolean} rows */
 function sizeText(side, rows) {
-  if (!side) return rows ? "Rows auto" : "Tiles auto";
-  return rows ? `Rows ${side / ROW_SHARE} px` : `Tiles ${side} px`;
+  if (!side) return "auto";
+  return `${rows ? side / ROW_SHARE : side} px`;
 }
 
 /**

@@ -1,11 +1,12 @@
 // @ts-check
-/** The list of keyboard shortcuts, opened by `?`. */
+/** The list of keyboard shortcuts and the meaning of the tab's terms, opened by `?`. */
 
 import { button, h } from "./dom.js";
+import { GLOSSARY, termId } from "./glossary.js";
 import { KEYS } from "../state/keys.js";
 
 export function createHelp() {
-  const dialog = h("dialog", { class: "help", "aria-label": "Keys" });
+  const dialog = h("dialog", { class: "help", "aria-label": "Help" });
   const rows = KEYS.map(([keys, what]) =>
     h(
       "tr",
@@ -14,6 +15,10 @@ export function createHelp() {
       h("td", { text: what }),
     ),
   );
+  const terms = Object.entries(GLOSSARY).flatMap(([term, [name, text]]) => [
+    h("dt", { text: name }),
+    h("dd", { id: termId(term), text }),
+  ]);
   dialog.append(
     h(
       "div",
@@ -22,10 +27,8 @@ export function createHelp() {
       button({ icon: "close", label: "Close", press: () => dialog.close() }),
     ),
     h("table", {}, h("tbody", {}, ...rows)),
-    h("p", {
-      class: "note",
-      text: "In the list of layers, the strip at the right of a row shows: the range of values (the line is zero), the share of dead, constant and not finite channels, and how far the layer moved since the kept step before.",
-    }),
+    h("h2", { text: "Terms" }),
+    h("dl", { class: "terms" }, ...terms),
   );
   dialog.addEventListener("click", (event) => {
     if (event.target === dialog) dialog.close();

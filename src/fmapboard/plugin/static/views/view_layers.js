@@ -2,7 +2,9 @@
 /** The list of layers, each with a badge and a small strip that show its state. */
 
 import { h, icon, say, segments, show } from "./dom.js";
-import { health, strip } from "./health_strip.js";
+import { explain } from "./glossary.js";
+import { health } from "./health_strip.js";
+import { createStrip, createStripHead } from "./layer_strip.js";
 import { kernelRows, matches, networkRows, unfolded } from "./tree.js";
 
 /** @typedef {import("../app.js").App} App */
@@ -30,19 +32,26 @@ export function createLayers(app) {
     ],
     (group) => app.update({ group }),
   );
-  const sick = h("button", {
+  const onlyFlagged = h("button", {
     type: "button",
-    class: "sick",
-    on: { click: () => app.update({ sick: !app.state.sick }) },
+    class: "flagged",
+    on: { click: () => app.update({ flagged: !app.state.flagged }) },
   });
+  explain(onlyFlagged, "flagged", "Show only the flagged layers");
   const list = h("div", { class: "tree", role: "tree", "aria-label": "Layers", tabindex: "0" });
-  const empty = h("p", { class: "note", text: "No layer matches." });
+  const note = h("p", { class: "note", role: "status" });
   const element = h(
     "nav",
     { class: "layers", "aria-label": "Layers" },
-    h("div", { class: "layers-head" }, filter, h("div", { class: "row" }, grouping.element, sick)),
+    h(
+      "div",
+      { class: "layers-head" },
+      filter,
+      h("div", { class: "row" }, grouping.element, onlyFlagged),
+    ),
+    createStripHead(),
+    note,
     list,
-    empty,
   );
   /** @type {Set<string>} */
   const folded = new Set();
@@ -99,12 +108,11 @@ export function createLayers(app) {
     grouping.draw(state.group);
     age(model);
     const flagged = model.layers.filter((layer) => severity(overview, layer) > 0);
-    say(sick, `${flagged.length} flagged`);
-    sick.setAttribute("aria-pressed", String(state.sick));
-    sick.classList.toggle("any", flagged.length > 0);
-    sick.title =
-      "Show only layers with values that are not finite or large, with dead or constant channels, or with unchanged weights";
-    const among = (state.sick ? flagged : model.layers).filter((layer) =>
+    say(onlyFlagged, `${flagged.length} flagged`);
+    onlyFlagged.setAttribute("aria-pressed", String(state.flagged));
+    onlyFlagged.classList.toggle("any", flagged.length > 0);
+    const none = state.flagged && overview.size > 0 && !flagged.length;
+    const among = (state.flagged && flagged.length ? flagged : model.layers).filter((layer) =>
       matches(layer, state.filter),
     );
     const all = state.group === "kernel" ? kernelRows(among) : networkRows(among);
@@ -121,7 +129,12 @@ export function createLayers(app) {
       list.replaceChildren(...drawn.map((each) => each.element));
       painted = null;
     }
-    show(empty, model.layers.length > 0 && rows.length === 0);
+    const unmatched = model.layers.length > 0 && rows.length === 0;
+    say(
+      note,
+      unmatched ? "No layer matches." : "No layer is flagged at this step: all are listed.",
+    );
+    show(note, unmatched || none);
     if (painted !== overview) for (const each of drawn) each.paint(overview);
     painted = overview;
     mark(state.layer);
@@ -173,12 +186,13 @@ function createRow(row, index, isFolded) {
     return { row, element, paint: (overview) => paintGroup(sum, row, overview) };
   }
   const badge = h("span", { class: "badge" });
+  const spoken = h("span", { class: "spoken" });
   const bar = createStrip();
-  element.append(badge, bar.element);
+  element.append(badge, spoken, bar.element);
   return {
     row,
     element,
-    paint: (overview) => paintLayer(element, badge, bar, row.layers[0], overview),
+    paint: (overview) => paintLayer(element, { badge, spoken, bar }, row.layers[0], overview),
   };
 }
 
@@ -189,47 +203,21 @@ function paintGroup(sum, row, overview) {
   say(sum, String(row.layers.length));
 }
 
-function createStrip() {
-  const range = h("i", { class: "range" });
-  const dead = h("i", { class: "dead" });
-  const constant = h("i", { class: "constant" });
-  const bad = h("i", { class: "bad" });
-  const change = h("i", { class: "change" });
-  const element = h(
-    "span",
-    { class: "strip", "aria-hidden": "true" },
-    h("b", { class: "span" }, range),
-    h("b", { class: "share" }, dead, constant, bad),
-    h("b", { class: "moved" }, change),
-  );
-  return { element, range, dead, constant, bad, change };
-}
-
 /**
- * @param {HTMLElement} element @param {HTMLElement} badge
- * @param {ReturnType<typeof createStrip>} bar
+ * @param {HTMLElement} element
+ * @param {{badge: HTMLElement, spoken: HTMLElement, bar: ReturnType<typeof createStrip>}} parts
  * @param {import("../data/answers.js").Layer} layer @param {Overviews} overview
  */
-function paintLayer(element, badge, bar, layer, overview) {
+function paintLayer(element, { badge, spoken, bar }, layer, overview) {
   const shape = layer.kernel_shape ? ` ${layer.kernel_shape.join("×")}` : "";
   const title = `${layer.label}\n${layer.type}${shape}, ${layer.channels} channels`;
   const of = overview.get(layer.key);
   const said = of ? health(of, layer) : null;
   element.title = said && of ? `${title}\nstep ${of.step}\n${said.text}` : title;
-  element.setAttribute("aria-label", `${layer.label}, ${said ? said.badge || "well" : "loading"}`);
+  element.dataset.layer = layer.label;
   element.dataset.severity = String(said?.severity ?? 0);
   badge.dataset.kind = said?.kind ?? "";
   say(badge, said?.badge ?? "");
-  bar.element.classList.toggle("known", Boolean(of));
-  if (!of) return;
-  const parts = strip(of);
-  const size = (/** @type {HTMLElement} */ part, /** @type {number} */ share) => {
-    part.style.height = `${Math.round((share > 0 ? Math.max(share, 0.15) : 0) * 100)}%`;
-  };
-  bar.range.style.left = `${parts.from * 100}%`;
-  bar.range.style.width = `${Math.max(2, (parts.to - parts.from) * 100)}%`;
-  size(bar.dead, parts.dead);
-  size(bar.constant, parts.constant);
-  size(bar.bad, parts.nonfinite);
-  size(bar.change, parts.change);
+  say(spoken, said ? (said.badge ? "" : "fine") : "loading");
+  bar.draw(of);
 }

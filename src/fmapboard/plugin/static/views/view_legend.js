@@ -3,10 +3,14 @@
 
 import { sideName } from "../state/compare.js";
 import { h, say, show } from "./dom.js";
+import { barLabels } from "../draw/bar_labels.js";
+import { drawnRange, marksIn } from "../draw/captions.js";
 import { drawKernelBars } from "./kernel_bars.js";
-import { short, ticks, whole } from "../draw/number_text.js";
+import { short } from "../draw/number_text.js";
+import { FAULT_COLOURS, LEGEND, MARK_COLOURS, css, ramp } from "../draw/palettes.js";
 import { isDifference } from "../draw/scene_columns.js";
-import { FAULT_COLOURS, LARGE, LEGEND, MARK, MARK_COLOURS, css, ramp } from "../draw/palettes.js";
+import { theme } from "../draw/theme.js";
+import { explain } from "./glossary.js";
 
 /** What a title of a difference says of the inputs of its sides. */
 const INPUTS = Object.freeze({
@@ -28,65 +32,85 @@ export function gradient(name) {
   return `linear-gradient(to right, ${ramp(name, 17).map(css).join(", ")})`;
 }
 
+/** Measures texts. @type {CanvasRenderingContext2D|null} */
+let pen = null;
+
+/** Width of a text of the scale, CSS px. @param {string} text */
+function widthOf(text) {
+  pen ??= document.createElement("canvas").getContext("2d");
+  if (!pen) return text.length * 7;
+  pen.font = theme().font;
+  return pen.measureText(text).width + 1;
+}
+
 /** A colour bar with its scale below. */
 export function createBar() {
   const ramp = h("div", { class: "ramp" });
   const scale = h("div", { class: "ramp-scale" });
   const title = h("span", { class: "ramp-title" });
-  const element = h("div", { class: "bar" }, title, h("div", { class: "ramp-room" }, ramp, scale));
+  const room = h("div", { class: "ramp-room" }, ramp, scale);
+  const element = h("div", { class: "bar", role: "img" }, title, room);
   let before = "";
 
   /** @param {number} lo @param {number} hi @param {string} palette @param {string} text */
   function draw(lo, hi, palette, text) {
-    const key = `${lo}/${hi}/${palette}/${text}`;
-    if (key === before) return;
-    before = key;
     say(title, text);
     show(title, Boolean(text));
+    const width = room.clientWidth || 120;
+    const key = `${lo}/${hi}/${palette}/${text}/${width}`;
+    if (key === before) return;
+    before = key;
     ramp.style.background = gradient(palette);
     ramp.classList.toggle("rgb", palette === "rgb");
-    const places = ticks(lo, hi, 4).filter(
-      (value) => hi > lo && value > lo + (hi - lo) * 0.22 && value < hi - (hi - lo) * 0.22,
-    );
-    const at = [lo, ...places, hi];
     scale.replaceChildren(
-      ...at.map((value, i) => {
-        const label = h("span", { text: short(value) });
-        label.style.left = `${hi > lo ? ((value - lo) / (hi - lo)) * 100 : i * 100}%`;
-        if (i === 0) label.className = "start";
-        if (i === at.length - 1) label.className = "end";
+      ...barLabels(lo, hi, width, widthOf).map(({ text: value, left, end }) => {
+        const label = h("span", { class: end ? "end" : null, text: value });
+        label.style.left = `${left}px`;
         return label;
       }),
     );
-    element.setAttribute("aria-label", `${text}: ${short(lo)} to ${short(hi)}`);
+    const range = Number.isNaN(lo) ? "no finite value" : `${short(lo)} to ${short(hi)}`;
+    element.setAttribute("aria-label", `${text}: ${range}`);
   }
   return { element, draw };
+}
+
+/**
+ * What the range of a colour bar is that of, in words.
+ * @param {import("../draw/scene.js").MapsScene} scene
+ * @param {import("../state/state.js").State} state
+ */
+export function drawnOf(scene, { locked, sample }) {
+  const { length } = scene.columns;
+  const of = length < 2 ? `sample ${sample}` : length > 2 ? "all maps" : "both maps";
+  return locked ? `${of}, all kept steps` : of;
 }
 
 export function createLegend() {
   const main = createBar();
   const between = createBar();
-  /** @type {HTMLElement|null} */
-  let deadText = null;
+  /** One entry per mark, by name. @type {Map<string, {entry: HTMLElement, said: HTMLElement}>} */
+  const entries = new Map();
+  const add = (
+    /** @type {string} */ name,
+    /** @type {string} */ term,
+    /** @type {Element} */ i,
+  ) => {
+    const said = h("span", { text: name });
+    entries.set(name, { entry: explain(h("li", {}, i, said), term), said });
+  };
+  for (const { code, name, term } of LEGEND) {
+    const swatch = h("i");
+    swatch.style.background = css(MARK_COLOURS[code]);
+    add(name, term, swatch);
+  }
   const edge = h("i", { class: "edge" });
   edge.style.borderColor = FAULT_COLOURS.large;
-  const large = h(
-    "li",
-    { title: `a magnitude of ${whole(LARGE)} or more` },
-    edge,
-    h("span", { text: "large" }),
-  );
+  add("large", "large", edge);
   const marks = h(
     "ul",
-    { class: "marks", "aria-label": "What is no value" },
-    ...LEGEND.map(({ code, name, what }) => {
-      const swatch = h("i");
-      swatch.style.background = css(MARK_COLOURS[code]);
-      const said = h("span", { text: name });
-      if (code === MARK.DEAD) deadText = said;
-      return h("li", { title: what }, swatch, said);
-    }),
-    large,
+    { class: "marks", "aria-label": "Marks in the pictures" },
+    ...[...entries.values()].map(({ entry }) => entry),
   );
   const element = h("div", { class: "legend" }, main.element, between.element, marks);
 
@@ -97,13 +121,18 @@ export function createLegend() {
     show(main.element, Boolean(maps && !isDifference(maps.parts[0])));
     show(between.element, Boolean(maps?.parts.some(isDifference)));
     if (scene?.kind === "kernels") drawKernelBars(scene, main, between);
+    const found = maps ? marksIn(maps) : new Set();
+    for (const [name, { entry }] of entries) show(entry, found.has(name));
+    show(marks, found.size > 0);
     if (!maps) return;
     const follower = maps.question.role === "feature_maps" && maps.maps.header.activation;
-    if (deadText) say(deadText, follower ? `dead after its ${follower.type}: 0 there` : "dead");
+    const dead = entries.get("dead");
+    if (dead) say(dead.said, follower ? `dead after its ${follower.type}: 0 there` : "dead");
     const c = hovered ?? state.channel ?? maps.order[0] ?? 0;
     const whose = maps.wholeLayer ? "whole layer" : `channel ${c}`;
-    const where = `${whose}${state.locked ? ", all steps" : ""}`;
-    main.draw(maps.ranges.lo[c], maps.ranges.hi[c], state.colours, where);
+    const where = `${whose}, ${drawnOf(maps, state)}`;
+    const [lo, hi] = drawnRange(maps, c);
+    main.draw(lo, hi, state.colours, where);
     const compared = maps.columns.filter((each) => each.difference);
     if (compared.length) {
       const all = maps.columns.map((each) => each.question);

@@ -1,6 +1,7 @@
 // @ts-check
 /** Headings above the pictures: where each column stems from, its input image, and what differs. */
 
+import { leftToRight } from "../draw/scene_columns.js";
 import { runColour } from "../draw/run_colours.js";
 import { MOST } from "../state/columns.js";
 import { createColumnControls } from "./column_controls.js";
@@ -62,6 +63,7 @@ function createSide(app, i) {
 export function createSides(app) {
   const each = Array.from({ length: MOST + 1 }, (_, i) => createSide(app, i));
   const note = h("p", { class: "differs all", role: "status" });
+  note.style.order = String(each.length);
   const element = h("div", { class: "sides" }, ...each.map((side) => side.element), note);
 
   /** @param {Model} model */
@@ -70,6 +72,12 @@ export function createSides(app) {
     show(element, Boolean(sides) || (state.columns.length > 0 && state.role !== "kernels"));
     if (element.hidden) return;
     for (const side of each) side.draw(model);
+    const order = leftToRight(model.scene?.columns ?? []);
+    each.forEach((side, i) => {
+      const place = order.length ? order.indexOf(i) : i;
+      side.element.style.order = String(place < 0 ? i : place);
+      side.element.classList.toggle("first", place === 0);
+    });
     const shown = each.filter((side) => !side.element.hidden).length;
     element.style.setProperty("--columns", String(shown));
     say(note, sides?.notes.join(" ") ?? "");

@@ -2,10 +2,15 @@
 /** The step slider, which applies to the whole tab. */
 
 import { button, h, icon, say } from "./dom.js";
+import { explain } from "./glossary.js";
 import { asOf } from "../state/freshness.js";
 import { clock, stepText } from "../draw/number_text.js";
 import { indexOf, keptText } from "../state/steps.js";
 import { paintStepMarks } from "./step_marks.js";
+
+const KEEPS_MORE =
+  "The newest step is the newest that TensorBoard has read. " +
+  "--samples_per_plugin images=…,feature_maps=… keeps more steps.";
 
 /** @param {import("../app.js").App} app */
 export function createTime(app) {
@@ -17,7 +22,7 @@ export function createTime(app) {
     "aria-label": "Step",
   });
   const now = h("output", { class: "step" });
-  const kept = h("span", { class: "kept" });
+  const kept = explain(h("span", { class: "kept" }), "kept live", KEEPS_MORE);
   const play = button({ icon: "play", label: "Play", key: "space", press: () => app.play() });
   const marks = h("canvas", { class: "step-marks", role: "img" });
   const ticks = h("div", { class: "slider-room" }, slider, marks);
@@ -30,9 +35,9 @@ export function createTime(app) {
       key: "Home",
       press: () => app.stepTo("first"),
     }),
-    button({ icon: "previous", label: "Step before", key: "←", press: () => app.stepBy(-1) }),
+    button({ icon: "previous", label: "Previous step", key: "←", press: () => app.stepBy(-1) }),
     play,
-    button({ icon: "next", label: "Step after", key: "→", press: () => app.stepBy(1) }),
+    button({ icon: "next", label: "Next step", key: "→", press: () => app.stepBy(1) }),
     button({
       icon: "last",
       label: "Newest step, and follow it",
@@ -69,10 +74,6 @@ export function createTime(app) {
     const time = asOf(model.listedAt, app.renewal.live, Date.now());
     const newest = model.state.step === null ? " · newest" : "";
     say(kept, `· ${keptText(steps.length, model.written)}${newest}${time}`);
-    kept.title =
-      "The newest steps are those that TensorBoard has read; Live asks for them every 10 s. " +
-      "TensorBoard keeps a sample of the logged steps in memory: the first and the last " +
-      "always, others at random. --samples_per_plugin images=…,feature_maps=… keeps more.";
     paintStepMarks(marks, slider.clientWidth, model);
     if (playing !== model.playing) {
       playing = model.playing;

@@ -1,0 +1,97 @@
+// @ts-check
+/** The terms of the tab in plain words: for tooltips, screen readers, the help and the docs. */
+
+/**
+ * Name and explanation of each term; docs/tab.md quotes them.
+ * @type {Readonly<Record<string, readonly [name: string, text: string]>>}
+ */
+export const GLOSSARY = Object.freeze({
+  maps: ["maps", "The layer's output (feature maps), one picture per channel."],
+  inputs: ["inputs", "The input of the layer itself, one picture per channel."],
+  gradients: ["gradients", "The gradient of the loss with respect to the layer's output."],
+  kernels: ["kernels", "The layer's convolution weights."],
+  sample: ["sample", "The image whose maps are drawn, counted from 0 in the batch or the probe."],
+  scale: [
+    "scale",
+    "The values that get the first and the last colour: those of each channel, or of the whole layer.",
+  ],
+  locked: [
+    "locked",
+    "One scale for all kept steps: the same colour is the same value at every step.",
+  ],
+  colours: [
+    "colours",
+    "The palette of the maps. Signed is centred on 0: blue below it, red above.",
+  ],
+  sort: [
+    "sort",
+    "The order of the channels. Channels in order of strength or similarity keep their places while the step changes.",
+  ],
+  tile: ["tile", "The size of the picture of a channel, in CSS pixels. Auto fits the window."],
+  compare: [
+    "compare",
+    "Shows a second step, run, sample or kind of map next to the first, or the difference.",
+  ],
+  strength: ["strength", "The root mean square of a channel's values over the whole batch."],
+  similarity: [
+    "similarity",
+    "Channels with similar maps stand next to each other, beginning at the strongest one.",
+  ],
+  change: [
+    "change",
+    "How much the maps, or else the weights, differ from the step before: 0 is no change.",
+  ],
+  unchanged: [
+    "no change",
+    "The weights are the same as at an earlier step although the optimizer has taken a step.",
+  ],
+  flagged: [
+    "flagged",
+    "Layers with non-finite or large values, with at least 10 % dead or constant channels, or with weights that do not change.",
+  ],
+  nonfinite: ["non-finite", "NaN, +Inf or −Inf: not a number, or too large for the number format."],
+  large: ["large", "A value of magnitude 10 000 or more."],
+  dead: [
+    "dead",
+    "The activation is 0 for the whole batch, so that no gradient reaches the channel's weights.",
+  ],
+  constant: ["constant", "The channel has the same value at every position of its map."],
+  range: ["range", "The smallest and the largest value."],
+  std: ["std", "The standard deviation of the channel's values over the whole batch."],
+  norm: [
+    "gradient norm",
+    "The 2-norm of the gradient of the loss with respect to a parameter of the layer.",
+  ],
+  histogram: ["histogram", "How often each value occurs, per step: the brighter, the more often."],
+  batch: ["whole batch", "Measured over all images of the batch and all positions of the map."],
+  block: [
+    "block",
+    "The square of positions that one stored pixel is the mean of, because the map was too large to store.",
+  ],
+  kept: [
+    "kept",
+    "TensorBoard holds a sample of the logged steps in memory: the first and the last always, others at random.",
+  ],
+  live: ["live", "Asks for new steps every 10 seconds. It is on while the run is being written."],
+});
+
+/** Id of the element of the help that explains a term. @param {string} term */
+export const termId = (term) => `term-${term}`;
+
+/**
+ * A tooltip of one or more terms, and the same as description for screen readers.
+ * @template {HTMLElement} T
+ * @param {T} element @param {string} terms names of terms, separated by spaces
+ * @param {string} more what else the tooltip says, before the explanation @returns {T}
+ */
+export function explain(element, terms, more = "") {
+  const names = terms.split(" ");
+  const texts = names.map((term) => {
+    const found = GLOSSARY[term];
+    if (!found) throw new Error(`no term ${term}; there are ${Object.keys(GLOSSARY).join(", ")}`);
+    return found[1];
+  });
+  element.title = [more, ...texts].filter(Boolean).join("\n");
+  element.setAttribute("aria-describedby", names.map(termId).join(" "));
+  return element;
+}

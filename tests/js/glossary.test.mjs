@@ -1,0 +1,62 @@
+// @ts-check
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { GLOSSARY, explain } from "../../src/fmapboard/plugin/static/views/glossary.js";
+import { goneText, replaced } from "../../src/fmapboard/plugin/static/state/gone.js";
+import { leftToRight } from "../../src/fmapboard/plugin/static/draw/scene_columns.js";
+import { START, fromEntries } from "../../src/fmapboard/plugin/static/state/state.js";
+
+const ROOT = new URL("../../", import.meta.url);
+
+/** An element that only keeps what is set on it. */
+const element = () => {
+  /** @type {Record<string, string>} */
+  const set = {};
+  const fake = { title: "", set, setAttribute: (/** @type {string} */ n, v = "") => (set[n] = v) };
+  return /** @type {typeof fake & HTMLElement} */ (/** @type {unknown} */ (fake));
+};
+
+test("a term is explained in the tooltip, and for screen readers by the help", () => {
+  const made = explain(element(), "dead large", "Marks");
+  assert.equal(made.title, ["Marks", GLOSSARY.dead[1], GLOSSARY.large[1]].join("\n"));
+  assert.equal(made.set["aria-describedby"], "term-dead term-large");
+  assert.throws(() => explain(element(), "alive"), /no term alive; there are maps, inputs/);
+});
+
+test("the docs explain every term with the words of the tab", () => {
+  const page = readFileSync(new URL("docs/tab.md", ROOT), "utf8").replace(/\s+/g, " ");
+  for (const [name, text] of Object.values(GLOSSARY)) {
+    assert.ok(page.includes(`**${name}** | ${text} |`), name);
+  }
+});
+
+test("what an address names but is not there is said while its replacement is shown", () => {
+  const once = replaced([], "run", "old", "new");
+  const twice = replaced(once, "layer", "fmapboard/a", "fmapboard/b");
+  const shown = { ...START, run: "new", layer: "fmapboard/b" };
+  assert.equal(goneText(once, shown), "Run old is gone: showing new.");
+  assert.equal(
+    goneText(twice, shown),
+    "Run old is gone: showing new. Layer a is not in run new: showing b.",
+  );
+  assert.equal(
+    goneText(twice, { ...shown, layer: "fmapboard/c" }),
+    "Run old is gone: showing new.",
+  );
+  assert.equal(goneText(replaced([], "run", "", "new"), shown), "");
+});
+
+test("of one run, older steps stand left; of several, the order is the user's", () => {
+  const column = (/** @type {string} */ run, /** @type {number} */ step) => ({
+    question: { run, key: "k", step, ts: 0, role: "feature_maps", sample: 0 },
+  });
+  assert.deepEqual(leftToRight([column("a", 9), column("a", 0), column("a", 5)]), [1, 2, 0]);
+  assert.deepEqual(leftToRight([column("a", 9), column("a", 9)]), [0, 1]);
+  assert.deepEqual(leftToRight([column("a", 9), column("b", 0)]), [0, 1]);
+  assert.deepEqual(leftToRight([column("a", 9), { question: null }]), [0, 1]);
+});
+
+test("an address of an earlier version still lists only flagged layers", () => {
+  assert.equal(fromEntries([["sick", "1"]]).flagged, true);
+});

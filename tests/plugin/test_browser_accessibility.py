@@ -1,0 +1,121 @@
+"""axe-core, with its default rules, finds no violation in any view of the tab, light or dark.
+
+To add a view, add the state of its address to ``VIEWS``, or to ``OPENED`` what opens it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browser_visitor import Person
+
+AXE = Path(__file__).parents[1] / "js" / "node_modules" / "axe-core" / "axe.min.js"
+
+MAPS = {"run": "good", "layer": "fmapboard/stem.0"}
+VIEWS: dict[str, dict[str, Any]] = {
+    "the overview": {"run": "bad", "view": "overview"},
+    "maps": MAPS,
+    "a channel": {**MAPS, "channel": 1, "overlay": 60},
+    "faults": {"run": "bad", "layer": "fmapboard/block.0", "channel": 1, "flagged": 1},
+    "two steps": {**MAPS, "channel": 1, "compare": "step", "other": 0, "show": "all"},
+    "two runs": {**MAPS, "compare": "run", "other": "bad"},
+    "kernels": {**MAPS, "role": "kernels"},
+    "gradients": {**MAPS, "role": "gradients_of_maps", "colours": "signed"},
+    "what is gone": {"run": "no such run", "layer": "fmapboard/none"},
+}
+"""The state of each view of the runs of ``striped_training``."""
+
+OPENED: dict[str, Callable[[Person], None]] = {
+    "help": lambda person: person.press("?"),
+    "a column": lambda person: person.see("[aria-label='Change column B']").click(),
+    "the runs of a column": lambda person: open_runs(person),
+    "the ranked layers": lambda person: person.see("button:text-is('Rank layers')").click(),
+}
+"""What opens a view that has no address, over a comparison."""
+
+SMALL: dict[str, Callable[[Person], None]] = {
+    "a menu": lambda person: person.see(".fold:visible").first.click(),
+    "the layers": lambda person: person.see(".drawer-button:visible").first.click(),
+    "the details": lambda person: person.see(".drawer-button:visible").last.click(),
+}
+"""What opens a view in a small window."""
+
+
+def open_runs(person: Person) -> None:
+    person.see("[aria-label='Change column B']").click()
+    person.see(".column-panel .picker:visible").click()
+
+
+FOUND = """async () => {
+  const { violations } = await axe.run(document);
+  return violations.flatMap(({ id, nodes }) => nodes.map(({ target, failureSummary }) =>
+    `${id} at ${target.join(" ")}: ${failureSummary.replaceAll("\\n", " ")}`));
+}"""
+
+
+@pytest.fixture(scope="module")
+def axe() -> str:
+    """The text of axe-core; CI installs it, and a skipped test fails there."""
+    if not AXE.exists():
+        pytest.skip("axe-core is missing: npm ci --prefix tests/js")
+    return AXE.read_text()
+
+
+def violations(person: Person, axe: str) -> dict[str, list[str]]:
+    """What axe-core finds in the tab's frame, per theme."""
+    person.settle()
+    person.frame.evaluate(axe)
+    found = {}
+    for theme, act in (("dark", "add"), ("light", "remove")):
+        person.page.evaluate(f"document.body.classList.{act}('dark-mode')")
+        person.wait(f"document.documentElement.dataset.theme === '{theme}'")
+        person.settle()
+        found[theme] = person.frame.evaluate(FOUND)
+    return found
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_axe_finds_no_violation_in(
+    address: str, visit: Callable[..., Person], axe: str, view: str
+) -> None:
+    person = visit(address, width=1366, height=768, **VIEWS[view])
+    assert violations(person, axe) == {"dark": [], "light": []}
+
+
+def test_axe_finds_no_violation_in_a_small_window(
+    address: str, visit: Callable[..., Person], axe: str
+) -> None:
+    person = visit(address, width=683, height=384, **MAPS, channel=1)
+    for act in SMALL.values():
+        person.press("Escape")
+        act(person)
+        assert violations(person, axe) == {"dark": [], "light": []}
+
+
+@pytest.mark.parametrize("view", OPENED)
+def test_axe_finds_no_violation_with_open(
+    address: str, visit: Callable[..., Person], axe: str, view: str
+) -> None:
+    person = visit(address, width=1366, height=768, **MAPS, compare="run", other="bad")
+    person.settle()
+    OPENED[view](person)
+    assert violations(person, axe) == {"dark": [], "light": []}
+
+
+def test_axe_finds_no_violation_in_an_empty_directory(
+    serve: Callable[[Path], str], visit: Callable[..., Person], axe: str, tmp_path: Path
+) -> None:
+    person = visit(serve(tmp_path))
+    person.see(".empty").wait_for()
+    assert violations(person, axe) == {"dark": [], "light": []}
+
+
+def test_axe_finds_a_violation_that_is_there(
+    address: str, visit: Callable[..., Person], axe: str
+) -> None:
+    person = visit(address, **MAPS)
+    person.frame.evaluate("document.querySelector('.slider').removeAttribute('aria-label')")
+    assert "label at input" in str(violations(person, axe)["light"])
