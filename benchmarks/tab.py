@@ -6,8 +6,8 @@
 
 Trains ResNet-50 with random weights for 50 logged steps (or uses --run), starts TensorBoard on the
 run and drives headless Chromium. With --layers it writes one run of that many layers and --kept
-steps, and small ones beside it, without training, and also reports the server's answers and memory. Needs `pip install playwright` and a chromium or google-chrome on
-PATH.
+steps, and small ones beside it, without training, and also reports the server's answers and memory.
+Needs `pip install playwright` and a chromium or google-chrome on PATH.
 """
 
 from __future__ import annotations
