@@ -4,15 +4,18 @@ The tab has two pages: the overview, which opens first, and the maps.
 
     python benchmarks/tab.py                 # ResNet-50, 53 layers, 50 steps, at most 64 channels
     python benchmarks/tab.py --all-channels  # the same with all channels, up to 2048
+    python benchmarks/tab.py --layers 3000 --runs 500 --kept 200  # synthetic, takes long to write
 
 Trains ResNet-50 with random weights for 50 logged steps (or uses --run), starts TensorBoard on the
-run and drives headless Chromium. Needs `pip install playwright` and a chromium or google-chrome on
-PATH.
+run and drives headless Chromium. With --layers it writes one run of that many layers and --kept
+steps, and small ones beside it, without training, and also reports the server's answers and memory.
+Needs `pip install playwright` and a chromium or google-chrome on PATH.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import platform
 import re
@@ -23,13 +26,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from synthetic_runs import LARGE, write_runs
 
 STEPS = 50
 LAYERS = ("conv1", "layer1.0.conv3", "layer4.2.conv3")
@@ -37,6 +43,7 @@ FLAGS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
     "--disable-background-networking", "--disable-component-update",
 ]  # fmt: skip
+ROUTES = "data/plugin/feature_maps/data/"
 PATIENCE_MS = 120_000
 READY = "() => document.documentElement.dataset.ready === 'true'"
 # Time from the slider's event until the tab reports that the canvas is drawn, ms.
@@ -78,9 +85,10 @@ def train(run: Path, all_channels: bool) -> None:
 
 
 @contextmanager
-def serve(logdir: Path) -> Iterator[str]:
-    """Run TensorBoard on a directory and yield its address."""
+def serve(logdir: Path, kept: int) -> Iterator[tuple[str, int]]:
+    """Run TensorBoard on a directory and yield its address and process id."""
     command = [sys.executable, "-m", "tensorboard.main", "--logdir", str(logdir), "--port", "0"]
+    command += ["--samples_per_plugin", f"images={kept},feature_maps={kept}"]
     server = subprocess.Popen(
         [*command, "--host", "127.0.0.1"],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
@@ -90,7 +98,7 @@ def serve(logdir: Path) -> Iterator[str]:
         for line in server.stdout:
             found = re.search(r"http://127\.0\.0\.1:\d+/", line)
             if found:
-                yield found[0]
+                yield found[0], server.pid
                 return
         raise SystemExit("TensorBoard ended before it printed its address")
     finally:
@@ -135,11 +143,13 @@ def in_tensorboard(browser: Any, address: str, view: str = "maps") -> float:
     return took
 
 
-def step_changes(browser: Any, address: str, layer: str) -> tuple[list[float], list[float]]:
+def step_changes(
+    browser: Any, address: str, layer: str, steps: int
+) -> tuple[list[float], list[float]]:
     """Times to draw steps that the browser has not loaded, and the step after each, ms."""
     page = alone(browser, address, layer=layer)
     new, after = [], []
-    for index in range(0, STEPS - 10, 17):
+    for index in range(0, steps - 10, max(17, steps // 8)):
         for offset in (0, 9):  # 9 steps are more than the tab prefetches
             page.wait_for_function(QUIET)
             new.append(float(page.evaluate(CHANGE, index + offset)))
@@ -149,7 +159,9 @@ def step_changes(browser: Any, address: str, layer: str) -> tuple[list[float], l
     return new, after
 
 
-def measure(address: str, rounds: int) -> list[tuple[str, list[float], float]]:
+def measure(
+    address: str, rounds: int, layers: Sequence[str], steps: int
+) -> list[tuple[str, list[float], float]]:
     """Rows of name, times and target, ms."""
     from playwright.sync_api import sync_playwright
 
@@ -180,14 +192,70 @@ def measure(address: str, rounds: int) -> list[tuple[str, list[float], float]]:
                 2000.0,
             ),
         ]
-        for layer in LAYERS:
-            new, after = step_changes(browser, address, layer)
+        for layer in layers:
+            new, after = step_changes(browser, address, layer, steps)
             rows += [
                 (f"step not loaded yet, {layer}", new, 100.0),
                 (f"the step after it, {layer}", after, 100.0),
             ]
         browser.close()
     return rows
+
+
+def answers(address: str, rounds: int) -> list[tuple[str, list[float], float]]:
+    """Times of the server's answers about the large run, ms, from the second request on."""
+    routes = ["runs", *(f"{name}?run={LARGE}" for name in ("layers", "health", "timeline"))]
+    rows = []
+    for route in [*routes, f"overview?run={LARGE}&step=5"]:
+        took = []
+        for _ in range(rounds + 1):
+            started = time.perf_counter()
+            with urllib.request.urlopen(f"{address}{ROUTES}{route}") as answer:
+                answer.read()
+            took.append(1000 * (time.perf_counter() - started))
+        rows += [(f"data/{route}, first", took[:1], 2000.0), (f"data/{route}", took[1:], 2000.0)]
+    return rows
+
+
+def wait_until_loaded(address: str, runs: int, steps: int) -> None:
+    """Wait until the server has read all runs and the last step of the large one."""
+    while True:
+        try:
+            with urllib.request.urlopen(f"{address}{ROUTES}runs") as answer:
+                found = len(json.load(answer)["runs"])
+            with urllib.request.urlopen(f"{address}{ROUTES}layers?run={LARGE}") as answer:
+                if found == runs and json.load(answer)["steps"][-1] == steps - 1:
+                    return
+        except urllib.error.HTTPError:
+            pass  # not loaded yet
+        time.sleep(2)
+
+
+def memory(pid: int) -> dict[str, float]:
+    """Program -> resident memory of a process and its children, MB; on Linux."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    found = {}
+    for each in (str(pid), *children):
+        status = Path(f"/proc/{each}/status").read_text()
+        name, kib = (re.search(rf"{key}:\s+(\S+)", status) for key in ("Name", "VmRSS"))
+        if name and kib:
+            found[name[1]] = int(kib[1]) / 1024
+    return found
+
+
+def heap(address: str) -> float:
+    """JavaScript heap of the page on the large run, MB."""
+    from playwright.sync_api import sync_playwright
+
+    program = shutil.which("chromium") or shutil.which("google-chrome")
+    with sync_playwright() as driver:
+        flags = [*FLAGS, "--enable-precise-memory-info"]
+        browser = driver.chromium.launch(executable_path=program, args=flags)
+        page = alone(browser, address)
+        page.wait_for_timeout(3000)
+        used = float(page.evaluate("performance.memory.usedJSHeapSize")) / 2**20
+        browser.close()
+    return used
 
 
 def report(rows: list[tuple[str, list[float], float]], what: str) -> None:
@@ -205,14 +273,36 @@ def main() -> None:
     parser.add_argument("--run", type=Path, help="log directory that already contains such a run")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--all-channels", action="store_true")
+    parser.add_argument("--layers", type=int, help="layers of a synthetic run")
+    parser.add_argument("--runs", type=int, default=1, help="runs, with --layers")
+    parser.add_argument("--kept", type=int, default=STEPS, help="steps that TensorBoard keeps")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         logdir = options.run or Path(folder)
+        steps = options.kept
+        if options.layers:
+            if options.run is None:
+                write_runs(logdir, layers=options.layers, runs=options.runs, steps=steps)
+            large(logdir, options.runs, steps, options.rounds)
+            return
         if options.run is None:
             train(logdir / "resnet50", options.all_channels)
-        with serve(logdir) as address:
-            rows = measure(address, options.rounds)
+        with serve(logdir, steps) as (address, _):
+            rows = measure(address, options.rounds, LAYERS, STEPS)
     report(rows, "Feature maps tab, ResNet-50, 53 layers, 50 steps")
+
+
+def large(logdir: Path, runs: int, steps: int, rounds: int) -> None:
+    """Measure on synthetic runs."""
+    with serve(logdir, steps) as (address, pid):
+        wait_until_loaded(address, runs, steps)
+        rows = answers(address, rounds)
+        rows += measure(address, rounds, ["block0.conv3"], steps)
+        console, page = Console(), heap(address)
+        for name, used in memory(pid).items():
+            console.print(f"memory of {name}: {used:.0f} MB")
+        console.print(f"memory of the page's JavaScript: {page:.0f} MB")
+    report(rows, f"Feature maps tab, {runs} runs, {steps} steps")
 
 
 if __name__ == "__main__":

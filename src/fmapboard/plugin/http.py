@@ -50,6 +50,22 @@ class Answer:
     """True if the browser may cache the response, for an hour."""
 
 
+def long_answer(content: dict[str, Any]) -> Answer:
+    """A JSON answer with very many values; they must be plain, and non-finite ones `spelled`.
+
+    TensorBoard searches all other JSON for values that JSON cannot represent, which takes most of
+    the time of a long answer.
+    """
+    return Answer(json.dumps(content, separators=(",", ":"), allow_nan=False))
+
+
+def spelled(value: float) -> float | str:
+    """A number for `long_answer`; non-finite ones are strings, as TensorBoard sends them."""
+    if math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
 @dataclass(frozen=True, slots=True)
 class Query:
     """The validated values of a query string.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -14,6 +15,8 @@ from fmapboard.plugin.tag_names import layer_of, natural, overview_of
 from fmapboard.tab_format import PLUGIN_NAME
 
 _SERIES = (tags.OVERVIEW, tags.FIRST_OVERVIEW)
+_RECENT = 1.0
+"""Time in s for which a list of tags is used again: a page asks for several answers at once."""
 _PROBES = 8
 """Layers whose steps are compared with those of the overview."""
 
@@ -36,7 +39,7 @@ class RunOverview:
 
 def run_overview(reader: Reader, run: str) -> RunOverview:
     """Read the overview series of a run; only what is new since the last call."""
-    listed = tuple(reader.tags(run).get(run, ()))
+    _, listed = reader.built(("tags", run), partial(_listing, reader, run), _length)
     names = sorted({name for name in map(overview_of, listed) if name is not None}, key=natural)
     if not names:
         return RunOverview((), {}, listed)
@@ -50,7 +53,7 @@ def run_overview(reader: Reader, run: str) -> RunOverview:
         if not own and not firsts:
             continue
         model = reader.built(
-            (run, name), partial(read_model, reader, name, Kept(own, firsts)), _bytes
+            ("overview", run, name), partial(read_model, reader, name, Kept(own, firsts)), _bytes
         )
         if not isinstance(model, ModelOverview):
             errors.update(model)
@@ -59,6 +62,20 @@ def run_overview(reader: Reader, run: str) -> RunOverview:
         else:
             models.append(model)
     return RunOverview(tuple(models), errors, listed)
+
+
+def _listing(
+    reader: Reader, run: str, last: tuple[float, tuple[str, ...]] | None
+) -> tuple[float, tuple[str, ...]]:
+    """The tags of a run, and when they were listed; the last list if that is recent."""
+    now = time.monotonic()
+    if last is not None and now - last[0] < _RECENT:
+        return last
+    return now, tuple(reader.tags(run).get(run, ()))
+
+
+def _length(listing: tuple[float, tuple[str, ...]]) -> int:
+    return 100 * len(listing[1])
 
 
 def _is_complete(model: ModelOverview, found: Mapping[str, Sequence[Point]]) -> bool:

@@ -234,10 +234,11 @@ def _check_shapes(picture: PictureFacts, arrays: Mapping[str, Floats]) -> None:
 
 
 def _check_roles(header: Header, arrays: Mapping[str, Floats]) -> None:
-    """Refuse arrays of a tensor without a picture, whose shapes nothing tells."""
+    """Refuse statistics of a tensor without a picture, whose shapes nothing tells."""
     absent = set(ROLES) - {picture.role for picture in header.pictures}
     for name in arrays:
-        if name.partition(".")[0] in absent:
+        role, _, what = name.partition(".")
+        if role in absent and what != "change":  # `change` checks its own
             raise FormatError(f"the record has {name} without a picture of it")
 
 

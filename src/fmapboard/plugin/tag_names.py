@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from fmapboard import tags
 
+_TAGS = 2**15
+"""Tags that are kept parsed; a large network has several thousand, the same in each run."""
 _DIGITS = re.compile(r"(\d+)", re.ASCII)
 
 
@@ -38,6 +41,7 @@ class LayerTag:
         return f"{self.prefix}{tags.FIRST_RECORD}{self.label}"
 
 
+@lru_cache(_TAGS)
 def layer_of(tag: str) -> LayerTag | None:
     """The layer of a record's or a first-step record's tag; None for any other tag."""
     group, _, label = tag.partition("/")
@@ -46,6 +50,7 @@ def layer_of(tag: str) -> LayerTag | None:
     return LayerTag(name, label) if ours and label else None
 
 
+@lru_cache(_TAGS)
 def overview_of(tag: str) -> str | None:
     """The name of the model whose overview series, or first one, has this tag; None for others."""
     name, _, marker = tag.rpartition(".")

@@ -6,7 +6,7 @@ from typing import Any
 
 from fmapboard.plugin.data_source import IMAGES, Point, Reader
 from fmapboard.plugin.health_table import rows_of
-from fmapboard.plugin.http import Answer, Query, missing
+from fmapboard.plugin.http import Answer, Query, long_answer, missing
 from fmapboard.plugin.layer_series import Series, series_of
 from fmapboard.plugin.overview_series import run_overview
 from fmapboard.plugin.overview_table import ModelOverview
@@ -46,7 +46,7 @@ def layers(reader: Reader, query: Query) -> Answer:
     written = max(layer["steps_written"] for layer in listed)
     inputs = _inputs(reader, run, listed)
     whole = {"run": run, "layers": listed, "inputs": inputs, **_shared_steps(listed)}
-    return Answer({**whole, "steps_written": written})
+    return long_answer({**whole, "steps_written": written})
 
 
 def _shared_steps(listed: list[dict[str, Any]]) -> dict[str, list[Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fmapboard.plugin.data_source import Reader
-from fmapboard.plugin.http import Answer, Query, missing
+from fmapboard.plugin.http import Answer, Query, long_answer, missing, spelled
 from fmapboard.plugin.layer_series import nearest, series_of
 from fmapboard.plugin.overview_series import run_overview
 from fmapboard.plugin.record_health import layer_wide, mean_change
@@ -45,7 +45,15 @@ def overview(reader: Reader, query: Query) -> Answer:
         for series, point in zip(every, points, strict=True)
     ]
     ordered = sorted([*told, *listed], key=lambda layer: natural(layer["key"]))
-    return Answer({"step": step, "layers": ordered})
+    return long_answer({"step": step, "layers": [_plain(layer) for layer in ordered]})
+
+
+def _plain(layer: dict[str, Any]) -> dict[str, Any]:
+    """The entry with its non-finite numbers as strings."""
+    for name in ("minimum", "maximum", "mean", "std", "change"):
+        if layer[name] is not None:
+            layer[name] = spelled(layer[name])
+    return layer
 
 
 def _read(header: bytes | None, arrays: bytes | None) -> Record | FormatError:
