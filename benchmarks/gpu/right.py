@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from functools import partial
 from typing import Any
+from unittest import mock
 
 import torch
 from torch import Tensor, nn
 
 import fmapboard
+from fmapboard.capture import tile_coder
 from fmapboard.records import LoggedStep
 from fmapboard.writers.memory import MemoryWriter
 from gpu import compare
@@ -31,8 +35,17 @@ def run(report: Report, settings: Settings) -> None:
         for mode in ("eager", "amp"):
             body = partial(records, mode, kind, AVERAGED, settings)
             report.run("right", f"{kind}: averaged tiles, {mode}", body)
+            report.run("right", f"{kind}: quantized tiles, {mode}", partial(quantized, body))
             body = partial(nonfinite, mode, kind, settings)
             report.run("right", f"{kind}: NaN and infinity, {mode}", body)
+            report.run("right", f"{kind}: NaN in quantized tiles, {mode}", partial(quantized, body))
+
+
+def quantized(body: Callable[[Check], None], check: Check) -> None:
+    """Run a check with all tiles quantized on the device, as many as in a large network."""
+    always = {"_LAUNCHES_PER_TENSOR": math.inf, "_SAVED_PER_LAUNCH": -math.inf}
+    with mock.patch.multiple(tile_coder, **always):
+        body(check)
 
 
 def records(

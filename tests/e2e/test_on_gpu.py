@@ -50,7 +50,8 @@ def on_the_cpu(*names: str) -> dict[str, str]:
 def test_a_dry_run_reports_each_section_and_says_what_it_skips(tmp_path: Path) -> None:
     status, results, output = run(tmp_path, "--modes", ",".join(MODES))
     assert (status, output.count("\n[")) == (0, len(results)), output
-    more = [f"{what}, {mode}" for what in ("averaged tiles", "NaN and infinity") for mode in AMP]
+    of = ("averaged tiles", "quantized tiles", "NaN and infinity", "NaN in quantized tiles")
+    more = [f"{what}, {mode}" for what in of for mode in AMP]
     assert verdicts(results, "right") == on_the_cpu(*MODES, *more)
     assert verdicts(results, "neutral") == on_the_cpu(*MODES)
     assert set(verdicts(results, "waits").values()) == {"skip"}
