@@ -44,6 +44,13 @@ test("layers without kernels are matched by position if they are of one type", (
 test("models that are alone in their runs correspond, whatever they are called", () => {
   assert.deepEqual(by([layer("a", { name: "net", position: 3 })]), ["name", "a"]);
   assert.deepEqual(by([layer("x", { name: "net" })]), ["position", "x"]);
+  // Of several models, those of one name correspond.
+  const models = ["gan", "critic"].map((name) => layer("a", { name }));
+  assert.equal(match(models[1], models, models)?.layer.name, "critic");
+  assert.equal(
+    match(models[1], models, [models[0], layer("x", { name: "critic" })])?.by,
+    "position",
+  );
   const two = [layer("x", { name: "gan" }), layer("x", { name: "critic" })];
   assert.equal(by(two), null);
 });

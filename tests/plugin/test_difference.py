@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import struct
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from column_runs import AGAIN, BASE, RENAMED, SHORT, network
@@ -14,6 +16,9 @@ from tab_client import Tab, open_tab
 from two_layer_runs import log_steps, two_layers
 
 import fmapboard
+from fmapboard.plugin.picture_values import map_values
+from fmapboard.records import Picture
+from fmapboard.render.png import encode
 
 FIRST, SECOND = "fmapboard/first", "fmapboard/second"
 GROWN = 0.1 / math.sqrt((1 + 1.1**2) / 2)
@@ -95,6 +100,40 @@ def test_layers_of_different_sizes_are_not_compared_by_their_maps(tmp_path: Path
     query = {"run": "a", "step": 0, "other_run": "b", "other_step": 0, "key": "fmapboard/0"}
     found = open_tab(tmp_path).ask("data/difference", other_key="fmapboard/0", **query)
     assert found["layers"][0]["measure"] == "statistics"
+
+
+PICTURE = {"tile": [2, 3], "drawn": 2, "columns": 1, "padding": 1}
+PIXELS = np.arange(7 * 5, dtype=np.uint8).reshape(7, 5)
+
+
+def test_a_stored_picture_is_read_back_tile_by_tile() -> None:
+    found = map_values(encode(Picture(PIXELS)), PICTURE, np.array([0, -1]), np.array([255, 1]))
+    assert found is not None
+    assert found.values[0].tolist() == [[6, 7, 8], [11, 12, 13]]
+    assert found.values[1] * 255 == pytest.approx(2 * PIXELS[4:6, 1:4] - 255.0)
+    assert found.unit == pytest.approx([0.5, 1 / 255])
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"tile": [2, 5]}, {"tile": [10**9, 10**9]}, {"tile": "ab"}, {"tile": 5}, {"tile": [0, 1]},
+        {"drawn": 3}, {"drawn": -1}, {"drawn": None}, {"columns": 0}, {"padding": 10**9},
+        {"padding": "1"},
+    ],
+)  # fmt: skip
+def test_a_header_that_does_not_fit_its_picture_is_not_read(changes: dict[str, Any]) -> None:
+    ends = np.zeros(2), np.ones(2)
+    assert map_values(encode(Picture(PIXELS)), {**PICTURE, **changes}, *ends) is None
+
+
+def test_a_damaged_picture_is_not_read() -> None:
+    png = encode(Picture(PIXELS))
+    huge = png[:16] + struct.pack(">II", 2**20, 2**20) + png[24:]
+    cut = png[: len(png) // 2]
+    colours = encode(Picture(np.zeros((7, 5, 3), np.uint8)))
+    for bad in (b"", b"GIF89a", png[:20], cut, huge, png.replace(b"IDAT", b"iDAT"), colours):
+        assert map_values(bad, PICTURE, np.zeros(2), np.ones(2)) is None
 
 
 @pytest.mark.parametrize(

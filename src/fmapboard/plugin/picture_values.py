@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import io
+import math
+import struct
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +21,8 @@ _CONSTANT = 254
 """From here on, a palette index marks a channel whose only value is ``lo``."""
 _LEVELS = 250
 """Number of palette indices that are values, from ``lo`` to ``hi``; those after them are marks."""
-_MAX_PIXELS = 2**28
+_PNG = b"\x89PNG\r\n\x1a\n"
+_MAX_PIXELS = 2**26  # Pillow warns of larger pictures
 _INDICES = np.minimum(np.arange(256), _LEVELS - 1)
 _SHARE_OF_INDEX = (np.ceil(_INDICES * 256 / _LEVELS) / 255).astype(np.float32)
 """Position of a palette index between ``lo`` and ``hi``, 0…1."""
@@ -41,13 +45,16 @@ def decoded(png: bytes) -> tuple[str, npt.NDArray[np.uint8]] | None:
     """Mode ("L", "P", "RGB") and pixels of a PNG; None if it, or Pillow, cannot be read."""
     try:
         from PIL import Image
-
-        with Image.open(io.BytesIO(png)) as picture:
-            if picture.format != "PNG" or picture.width * picture.height > _MAX_PIXELS:
-                return None
-            return picture.mode, np.asarray(picture)
-    except (ImportError, OSError, ValueError, SyntaxError):  # Pillow's errors for damaged files
+    except ImportError:
         return None
+    sides = struct.unpack(">II", png[16:24]) if png.startswith(_PNG) and len(png) > 24 else (0, 0)
+    if not 0 < sides[0] * sides[1] <= _MAX_PIXELS:
+        return None
+    try:
+        with Image.open(io.BytesIO(png), formats=("PNG",)) as picture:
+            return picture.mode, np.asarray(picture)
+    except (OSError, EOFError, ValueError, SyntaxError, struct.error, zlib.error):
+        return None  # damaged
 
 
 def map_values(png: bytes, picture: Mapping[str, Any], lo: Floats, hi: Floats) -> MapValues | None:
@@ -80,13 +87,19 @@ def map_values(png: bytes, picture: Mapping[str, Any], lo: Floats, hi: Floats) -
 
 
 def _tiles(pixels: npt.NDArray[np.uint8], picture: Mapping[str, Any]) -> Any:
-    """The tiles of a grid, [drawn, height, width]; None if the picture is too small for them."""
-    height, width = picture["tile"]
-    drawn, columns = picture["drawn"], picture.get("columns", 1)
-    padding = picture.get("padding", 2)
-    around = 0 if drawn == 1 else padding
-    if min(height, width, drawn, columns) < 1:
+    """The tiles of a grid, [drawn, height, width]; None if the header does not fit the picture."""
+    try:
+        height, width = picture["tile"]
+        drawn, padding = picture["drawn"], picture.get("padding", 2)
+        columns = picture.get("columns", max(1, math.isqrt(drawn)))
+    except (LookupError, TypeError, ValueError):
         return None
+    numbers = (height, width, drawn, columns, padding)
+    if not all(type(number) is int for number in numbers) or min(*numbers[:4], padding + 1) < 1:
+        return None
+    if drawn * height * width > pixels.size:
+        return None
+    around = 0 if drawn == 1 else padding
     tiles = np.empty((drawn, height, width), np.uint8)
     for i in range(drawn):
         top = around + i // columns * (height + padding)
