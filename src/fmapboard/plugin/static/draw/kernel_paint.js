@@ -100,9 +100,15 @@ export function paintKernels(context, grid, of, where, look) {
  * @param {number[]} cells first and last + 1 @param {Where} where @param {Look} look
  */
 function frames(context, grid, of, [first, last], where, look) {
+  const apart = grid.of.transposed && (grid.of.groups ?? 1) > 1; // a channel is part of a column
+  const chosen = [];
   for (let cell = first; cell < last; cell += 1) {
     const plane = grid.cells[cell];
     const selected = where.selected !== null && channelOf(grid.of, plane) === where.selected;
+    if (selected && grid.columns && !apart) {
+      chosen.push(cell);
+      continue;
+    }
     if (!selected && plane !== where.hovered) continue;
     const { left, top } = corner(of, cell);
     const wide = corner(of, cell, of.parts - 1).left + of.tileWidth - left;
@@ -112,6 +118,17 @@ function frames(context, grid, of, [first, last], where, look) {
     const around = context.lineWidth / 2 + (grid.columns ? 0 : 0.5);
     context.strokeRect(x - around, y - around, wide + 2 * around, of.tileHeight + 2 * around);
   }
+  if (!chosen.length) return;
+  const start = corner(of, chosen[0]);
+  const stop = corner(of, chosen[chosen.length - 1], of.parts - 1);
+  context.strokeStyle = look.accent;
+  context.lineWidth = 2;
+  context.strokeRect(
+    start.left - (where.left ?? 0) - 1,
+    start.top - where.top - 1,
+    stop.left + of.tileWidth - start.left + 2,
+    stop.top + of.tileHeight - start.top + 2,
+  );
 }
 
 /**

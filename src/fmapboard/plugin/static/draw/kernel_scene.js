@@ -254,8 +254,8 @@ export function kernelMeaning({ grid, question }) {
     `${count(of.inputs, of.allInputs, "inputs")}${of.transposed ? "" : grouped}.`;
   if (grid.colour) {
     return (
-      `${drawn} Red, green and blue are the weights of the three inputs, each by itself: ` +
-      `half bright is 0, full ${short(grid.peak)}, none ${short(-grid.peak)}; mid-grey is 0 in all.${noise}`
+      `${drawn} Red, green and blue are the weights of the three inputs: half bright (grey) is 0, ` +
+      `full ${short(grid.peak)}, none ${short(-grid.peak)}.${noise}`
     );
   }
   const within = (of.groups ?? 1) > 1 ? " of the group" : "";
