@@ -11,6 +11,7 @@ import { valueAt } from "../data/decode.js";
 import { short } from "../draw/number_text.js";
 import { LEGEND } from "../draw/palettes.js";
 import { prepare, theme } from "../draw/theme.js";
+import { listed } from "../state/film.js";
 
 /** @typedef {import("../app.js").App} App */
 /** @typedef {import("../app.js").Model} Model */
@@ -73,6 +74,7 @@ export function createGrid(app) {
       ratio,
       selected: state.channel,
       hovered,
+      chosen: listed(state.channels),
     };
     paintGrid(context, scene, placed, where, look);
     gridCrosshairs(context, scene, placed, where, state.pixel);
