@@ -128,7 +128,7 @@ def test_the_first_bad_frame_is_named_and_marked(
     person.wait(READY)
     onset = person.see(".film-faults button")
     assert onset.all_text_contents() == [
-        "channel 1: not finite first at step 12 (not at 11), at 8 of 20 kept steps"
+        "channel 1: non-finite first at step 12 (not at 11), at 8 of 20 kept steps"
     ]
     onset.first.click()
     person.wait("document.documentElement.dataset.step === '12'")
@@ -230,7 +230,9 @@ def test_few_frames_are_requested_and_a_frame_that_fails_says_why(
 def test_the_strip_is_saved_with_all_steps(
     grown_address: str, visit: Callable[..., Person], tmp_path: Path
 ) -> None:
-    person = visit(grown_address, view="film", run="probed", layer="fmapboard/first", channels="1")
+    person = visit(
+        grown_address, width=900, view="film", run="probed", layer="fmapboard/first", channels="1"
+    )  # so narrow that most frames are loaded only now
     person.wait(READY)
     with person.page.expect_download() as download:
         person.press("p")

@@ -45,7 +45,9 @@ def test_channels_are_ordered_by_their_stored_value_at_the_point(
     person.drawn(20, "block.0")
     before = person.canvas(".grid canvas")
     person.see("button:has-text('Point at a pixel')").click()
-    box = person.see(".pixel figure canvas").bounding_box()
+    picture = person.see(".pixel figure canvas")
+    picture.wait_for()
+    box = picture.bounding_box()
     person.page.mouse.click(box["x"] + 0.8 * box["width"], box["y"] + 0.3 * box["height"])
     listed = entries(person)
     assert point(person) == pytest.approx((0.8, 0.3), abs=0.01)
@@ -167,3 +169,14 @@ def test_a_point_in_a_sequence_is_a_position(
     assert [name for name, _ in listed] == [f"channel {c}" for c in np.argsort(-true)]
     person.see("button:text-is('Layers')").click()
     assert {name for name, _ in entries(person)} == {"0", "1"}
+    person.press("m")
+    person.wait("document.documentElement.dataset.film === 'ready'")
+    box = person.see(".film canvas").bounding_box()
+    said = set()
+    for y in range(24, 80, 6):
+        person.page.mouse.move(box["x"] + 260, box["y"] + y)
+        said.add(person.see(".film .status").text_content())
+    pattern = r"step 0 · channel 0 · position (\d+) · (\S+) ± (\S+)"
+    (found,) = [match for match in (re.fullmatch(pattern, each) for each in said) if match]
+    position, value, unit = int(found[1]), number(found[2]), number(found[3])
+    assert value == pytest.approx(stored_maps(tmp_path / "audio", "0")[0][0, 0, position], abs=unit)

@@ -11,7 +11,7 @@ import { Overview } from "./state/overview.js";
 import { Renewal } from "./state/renewal.js";
 import { Scenes } from "./data/scenes.js";
 import { Source } from "./data/tab_data.js";
-import { toggled } from "./state/film.js";
+import { listed, toggled } from "./state/film.js";
 import { START, fromEntries, toEntries } from "./state/state.js";
 import { indexOf, neighbours, walk } from "./state/steps.js";
 import { Store } from "./data/store.js";
@@ -249,9 +249,12 @@ export class App {
     } else this.update({ channel });
   }
 
-  /** Opens the film strip of the chosen channels, or goes back to the maps. */
+  /** Opens the film strip of the open channel and those chosen with it, or goes back to the maps. */
   toggleFilm() {
-    this.update({ view: this.state.view === "film" ? "maps" : "film" });
+    const { view, channel, channels } = this.state;
+    if (view === "film") this.update({ view: "maps" });
+    else if (channel === null || listed(channels).includes(channel)) this.update({ view: "film" });
+    else this.update({ view: "film", channels: "" });
   }
 
   toggleOverlay() {

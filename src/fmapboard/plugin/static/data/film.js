@@ -134,16 +134,21 @@ export class FilmSource {
   /**
    * Loads everything that these columns show, for a saved file; a frame that fails stays unloaded.
    * @param {Strip} strip @param {number[]} columns
+   * @returns {Promise<boolean>} false if the strip was left meanwhile
    */
   async load(strip, columns) {
-    this.saved = questions(strip, columns); // also asked for when the screen is drawn meanwhile
+    const asked = questions(strip, columns);
+    this.saved = asked; // also asked for when the screen is drawn meanwhile
     this.want(strip, []);
     await Promise.all([this.frames.idle(), this.inputs.idle()]);
-    this.saved = NOTHING;
+    const isWhole = this.saved === asked;
+    if (isWhole) this.saved = NOTHING;
+    return isWhole;
   }
 
   /** Stops all requests. */
   rest() {
+    this.saved = NOTHING;
     this.frames.want([]);
     this.inputs.want([]);
   }

@@ -124,6 +124,11 @@ export function caption(context, scene, of, cell, where, look) {
     context.textAlign = "left";
     context.fillText(text, left, base + CAPTION_LINE);
   }
+  if (where.chosen?.includes(channel)) {
+    context.setLineDash([4, 3]);
+    frame(context, left, y, wide, of.tileHeight, look.accent, 2);
+    context.setLineDash([]);
+  }
   if (channel === where.hovered) frame(context, left, y, wide, of.tileHeight, look.muted, 1);
   if (channel === where.selected) frame(context, left, y, wide, of.tileHeight, look.accent, 2);
 }

@@ -2,7 +2,7 @@
 /** Texts and frames of a film strip: steps, faults, ranges, scales, and what is missing. */
 
 import { drawCrosshair } from "./crosshair.js";
-import { kernelAt } from "./film_kernels.js";
+import { kernelAt, kernelPalette } from "./film_kernels.js";
 import { CAPTION, HEADING, columnLeft, fitted } from "./film_layout.js";
 import { faultAt, kernelStep } from "./film_scale.js";
 import { short, stepText } from "./number_text.js";
@@ -12,10 +12,9 @@ import { flags, loudest } from "./scene.js";
 /** @typedef {import("./film_layout.js").FilmLayout} FilmLayout */
 /** @typedef {import("./film_paint.js").Film} Film */
 /** @typedef {import("./film_paint.js").FilmWhere} FilmWhere */
-/** @typedef {import("./grid_paint.js").Look} Look */
+/** @typedef {import("./grid_paint.js").Look & {second: string}} Look */
 
 const RAMP = 126;
-const WARN = "#c25e00";
 
 /**
  * The most severe fault of a channel at a step, exact once its frame is there.
@@ -100,7 +99,7 @@ function tileCaption(context, film, of, i, channel, left, top, wide, look) {
   const base = top + of.tileHeight + 3;
   if (!side || why) {
     frame(context, left + 1, top + 1, of.tileWidth - 2, of.tileHeight - 2, look.muted, 1);
-    context.fillStyle = why ? WARN : look.muted;
+    context.fillStyle = why ? look.second : look.muted;
     const lines = Math.max(1, Math.floor((of.tileHeight - 6) / 12));
     wrapped(context, why || "loading", left + 4, top + 4, of.tileWidth - 8, lines);
   }
@@ -153,8 +152,8 @@ function inputCaption(context, film, of, i, left, top, wide, look) {
     return;
   }
   const size = fitted(input.picture, Math.max(of.tileWidth, 40), of.inputHeight);
-  frame(context, left, top, size.width, size.height, WARN, 2);
-  context.fillStyle = WARN;
+  frame(context, left, top, size.width, size.height, look.second, 2);
+  context.fillStyle = look.second;
   context.fillText("≠ before", left, base, wide);
 }
 
@@ -236,11 +235,26 @@ export function gutter(context, film, of, where, look) {
     const y = top + Math.max(of.kernelTop, of.tileHeight ? CAPTION + 52 : CAPTION);
     write("its kernel", y, true);
     const peak = short(film.kernelPeak, 2);
-    write(film.kernelPeak ? `−${peak} … ${peak}, locked` : "each step its own ±max", y + 15);
+    const isRgb = kernelPalette(film) === "rgb";
+    if (!isRgb) drawRamp(context, ramp("signed", RAMP), left, y + 16);
+    const scale = film.kernelPeak ? `−${peak} … ${peak}, locked` : "each step its own ±max";
+    write(scale, y + (isRgb ? 15 : 28));
+    if (isRgb) write("per colour; grey is 0", y + 27);
   });
   context.fillStyle = look.background;
   context.fillRect(0, 0, of.gutter - 4, HEADING - 2);
   write("step", 4);
+}
+
+/**
+ * @param {CanvasRenderingContext2D} context @param {import("./palettes.js").Rgb[]} colours
+ * @param {number} left @param {number} top CSS px
+ */
+function drawRamp(context, colours, left, top) {
+  colours.forEach((colour, x) => {
+    context.fillStyle = css(colour);
+    context.fillRect(left + x, top, 1, 9);
+  });
 }
 
 /**
@@ -249,10 +263,7 @@ export function gutter(context, film, of, where, look) {
  * @param {(text: string, y: number) => void} write
  */
 function scaleBar(context, film, channel, left, top, look, write) {
-  ramp(look.palette, RAMP).forEach((colour, x) => {
-    context.fillStyle = css(colour);
-    context.fillRect(left + x, top + 1, 1, 9);
-  });
+  drawRamp(context, ramp(look.palette, RAMP), left, top + 1);
   const { locked, steps } = film;
   if (!locked) {
     write("each step its own", top + 13);

@@ -139,3 +139,16 @@ export function kernelAt(film, i, channel) {
   const from = { picture, image: frame.kernels, layer: film.layer };
   return kernelBlock(from, channel, film.kernelPeak || Number(picture.peak ?? 0));
 }
+
+/**
+ * Palette of the kernels that have been loaded; "" before.
+ * @param {import("./film_paint.js").Film} film
+ */
+export function kernelPalette({ history, kernelFrame }) {
+  for (const { step } of history?.kernels ?? []) {
+    const frame = kernelFrame(step);
+    const picture = frame && pictureOf(frame.maps, "kernels");
+    if (picture) return picture.palette;
+  }
+  return "";
+}

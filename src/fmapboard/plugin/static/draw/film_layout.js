@@ -59,7 +59,9 @@ function laidOut(request, side) {
   const { count, rows, mapHeight, mapWidth, ratio, isSequence } = request;
   const longer = Math.max(mapHeight, mapWidth, 1);
   const wide = isSequence ? Math.max(ROW_WIDTH, side) : side;
-  const whole = Math.round((wide * ratio) / (isSequence ? Math.max(mapWidth, 1) : longer));
+  const whole = isSequence
+    ? Math.floor((wide * ratio) / Math.max(mapWidth, 1))
+    : Math.round((wide * ratio) / longer);
   // Only a sequence is shrunk: a map smaller than its pixels would hide some of them.
   const factor = whole >= 1 || !isSequence ? Math.max(1, whole) : (wide * ratio) / mapWidth;
   const factorDown = isSequence ? Math.round(ROW_HEIGHT * ratio) : factor;
@@ -69,8 +71,9 @@ function laidOut(request, side) {
   const inputHeight = request.hasInput ? Math.min(isSequence ? 48 : columnWidth - GAP, 96) : 0;
   const inputTop = HEADING;
   const rowTop = HEADING + (inputHeight ? inputHeight + CAPTION : 0);
+  const most = isSequence ? 28 : Math.max(40, Math.min(72, side * 0.6));
   const kernelHeight = request.hasKernels
-    ? Math.min(columnWidth - GAP, request.hasMaps ? Math.max(40, Math.min(72, side * 0.6)) : side)
+    ? Math.min(columnWidth - GAP, request.hasMaps ? most : side)
     : 0;
   const kernelTop = tileHeight + (request.hasMaps ? CAPTION : 0);
   const rowHeight = kernelTop + (kernelHeight ? kernelHeight + CAPTION : 0) + MARGIN;

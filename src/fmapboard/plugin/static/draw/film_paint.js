@@ -11,7 +11,7 @@ import { lay, tileCanvas } from "./paint.js";
 /** @typedef {import("../data/film_frames.js").Frame} Frame */
 /** @typedef {import("../data/film_frames.js").InputFrame} InputFrame */
 /** @typedef {import("./film_layout.js").FilmLayout} FilmLayout */
-/** @typedef {import("./grid_paint.js").Look} Look */
+/** @typedef {import("./grid_paint.js").Look & {second: string}} Look */
 /** @typedef {import("./value_scale.js").Ranges} Ranges */
 
 /**

@@ -39,7 +39,7 @@ export function ownRanges(side, how) {
 /** @typedef {"nonfinite"|"large"|"dead"|"constant"} Fault */
 
 const WORDS = Object.freeze({
-  nonfinite: "not finite",
+  nonfinite: "non-finite",
   large: "large",
   dead: "dead",
   constant: "const",

@@ -35,6 +35,7 @@ const ROW_HATCH = 6;
  * @property {number} ratio device px per CSS px
  * @property {number|null} selected channel
  * @property {number|null} hovered channel
+ * @property {readonly number[]} [chosen] channels of the film strip
  */
 
 /**

@@ -85,7 +85,7 @@ const MOVES = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRi
  * @param {App} app @param {string} key
  */
 function pointAct({ state, page }, key) {
-  const by = state.pixel && state.view === "maps" ? MOVES[key] : undefined;
+  const by = state.view === "maps" && page.pixel.isOn() ? MOVES[key] : undefined;
   return by && (() => page.pixel.move(...by));
 }
 

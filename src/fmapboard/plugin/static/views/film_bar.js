@@ -158,9 +158,7 @@ export function createFilmBar(app) {
     faults.replaceChildren(
       ...(items.length
         ? items
-        : [
-            `No value that is not finite or large, and no dead or constant step, in ${steps.length} kept steps.`,
-          ]),
+        : [`Never non-finite, large, dead or constant at the ${steps.length} kept steps.`]),
       ...(more > 0 ? [`and ${more} more`] : []),
     );
   }

@@ -20,7 +20,8 @@ const MAX_SIDE = 16000;
 /**
  * Offers the file for download.
  * @param {Model} model @param {Strip} strip
- * @param {(columns: number[]) => Promise<void>} load loads the frames of some columns
+ * @param {(columns: number[]) => Promise<boolean>} load loads the frames of some columns; false if
+ *   the strip was left meanwhile
  * @param {(strip: Strip, ratio: number, height: number, tile: number) => FilmLayout} layoutFor
  * @param {(text: string) => void} tell progress @returns {Promise<string>} what happened
  */
@@ -54,7 +55,7 @@ export async function saveFilm(model, strip, load, layoutFor, tell) {
   inner.height = Math.ceil(of.height);
   for (const [at, band] of bands.entries()) {
     tell(`Loading step ${band[0] + 1} of ${count}…`);
-    await load(band);
+    if (!(await load(band))) return "Not saved: the film strip was left";
     inner.width = of.gutter + band.length * of.columnWidth;
     const below = /** @type {CanvasRenderingContext2D} */ (
       inner.getContext("2d", { willReadFrequently: true })
@@ -92,7 +93,7 @@ function bandsOf(of) {
 
 /**
  * @param {CanvasRenderingContext2D} context @param {Model} model @param {Strip} strip
- * @param {number} width px @param {import("../draw/grid_paint.js").Look} look
+ * @param {number} width px @param {{text: string, muted: string, font: string}} look
  */
 function titles(context, { state }, strip, width, look) {
   context.fillStyle = look.text;

@@ -55,12 +55,14 @@ function entry(picture, name, value, isBad, press) {
   );
 }
 
-/** @param {HTMLElement[]} items @param {() => void} showAll */
-function listed(items, showAll) {
-  const more = items.length - FIRST;
-  if (more <= 0) return items;
-  const rest = h("button", { type: "button", text: `Show ${more} more`, on: { click: showAll } });
-  return [...items.slice(0, FIRST), h("li", {}, rest)];
+/**
+ * A button for the entries that are not listed; none if all are.
+ * @param {number} more @param {() => void} showAll
+ */
+function rest(more, showAll) {
+  if (more <= 0) return [];
+  const press = { click: showAll };
+  return [h("li", {}, h("button", { type: "button", text: `Show ${more} more`, on: press }))];
 }
 
 /**
@@ -82,10 +84,7 @@ export function channelItems(app, scene, point, isWhole, showAll) {
       app.update({ channel: of.channel }),
     );
   });
-  const more = readings.length - items.length;
-  if (more <= 0) return items;
-  const rest = h("button", { type: "button", text: `Show ${more} more`, on: { click: showAll } });
-  return [...items, h("li", {}, rest)];
+  return [...items, ...rest(readings.length - items.length, showAll)];
 }
 
 /**
@@ -94,13 +93,13 @@ export function channelItems(app, scene, point, isWhole, showAll) {
  * @param {boolean} isWhole all of them @param {() => void} showAll
  */
 export function layerItems(app, ranked, point, isWhole, showAll) {
-  const items = ranked.layers.map((of) => {
+  const items = ranked.layers.slice(0, isWhole ? Infinity : FIRST).map((of) => {
     const { y, x } = cellOf(point, of.height, of.width);
     const averaged = of.block > 1 ? `, each the mean of ${of.block}×${of.block}` : "";
     const cell =
       of.height === 1 ? `column ${x} of ${of.width}` : `y ${y}, x ${x} of ${of.height}×${of.width}`;
     const value = of.nonfinite
-      ? `${of.nonfinite} not finite`
+      ? `${of.nonfinite} non-finite`
       : `${short(of.score, 3)} · channel ${of.channel} ${of.deviation > 0 ? "+" : ""}${short(of.deviation, 2)} σ`;
     const made = entry(
       small(of.pixels, of.height, of.width, point),
@@ -112,5 +111,5 @@ export function layerItems(app, ranked, point, isWhole, showAll) {
     made.title = `${cell}${averaged}; ${of.compared} channels that vary`;
     return made;
   });
-  return isWhole ? items : listed(items, showAll);
+  return [...items, ...rest(ranked.layers.length - items.length, showAll)];
 }

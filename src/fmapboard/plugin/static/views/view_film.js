@@ -3,6 +3,7 @@
 
 import { FilmSource } from "../data/film.js";
 import { valueAt } from "../data/decode.js";
+import { pictureOf } from "../data/decoded_maps.js";
 import { faultOfFrame, whyNoFrame } from "../draw/film_captions.js";
 import {
   columnLeft,
@@ -21,6 +22,7 @@ import { createFilmBar } from "./film_bar.js";
 import { saveFilm } from "./film_save.js";
 
 /** @typedef {import("../data/film.js").Strip} Strip */
+/** @typedef {import("../data/film_frames.js").Frame} Frame */
 /** @typedef {import("../data/tab_data.js").Model} Model */
 /** @typedef {import("../draw/film_layout.js").FilmLayout} FilmLayout */
 
@@ -61,6 +63,8 @@ export function createFilm(app) {
   let drawn = null;
   /** The pointer in the page, while it is over the strip. @type {MouseEvent|null} */
   let pointer = null;
+  /** @type {number|null} */
+  let hovered = null;
   let revealed = "";
   let scheduled = false;
 
@@ -112,7 +116,7 @@ export function createFilm(app) {
       width,
       height,
       ratio,
-      hovered: pointer ? (under(pointer)?.column ?? null) : null,
+      hovered,
     };
     const look = { ...theme(), palette: drawn.state.colours };
     paintFilm(prepare(canvas, width, height), strip, placed, where, look);
@@ -160,16 +164,17 @@ export function createFilm(app) {
     },
     { passive: true },
   );
-  canvas.addEventListener("mousemove", (event) => {
+  /** @param {MouseEvent|null} event null once the pointer has left */
+  function point(event) {
     pointer = event;
-    paint();
     readOut();
-  });
-  canvas.addEventListener("mouseleave", () => {
-    pointer = null;
+    const column = (event && under(event)?.column) ?? null;
+    if (column === hovered) return;
+    hovered = column;
     paint();
-    readOut();
-  });
+  }
+  canvas.addEventListener("mousemove", point);
+  canvas.addEventListener("mouseleave", () => point(null));
   canvas.addEventListener("click", (event) => {
     const at = under(event);
     if (at && strip) open(at.column, at.row);
@@ -275,5 +280,10 @@ function describe(strip, i, channel, place) {
   const said = Number.isNaN(value)
     ? (known ?? "no value")
     : `${short(value, 4)}${unit > 0 ? ` ± ${short(unit, 2)}` : ""}${known ? ` (${known})` : ""}`;
-  return `${name} · y ${y}, x ${x} · ${said}`;
+  const { block, layout } = /** @type {import("../data/answers.js").MapsPicture} */ (
+    pictureOf(/** @type {Frame} */ (strip.frame(i)).maps, strip.role)
+  );
+  const position = block > 1 ? `positions ${x * block} to ${(x + 1) * block - 1}` : `position ${x}`;
+  const at = layout === "rows" ? position : `y ${y}, x ${x}`;
+  return `${name} · ${at} · ${said}`;
 }

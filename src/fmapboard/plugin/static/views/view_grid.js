@@ -22,6 +22,7 @@ import {
   describeKernel,
   revealColumn,
 } from "./kernel_text.js";
+import { listed } from "../state/film.js";
 
 /** @typedef {import("../app.js").App} App */
 /** @typedef {import("../app.js").Model} Model */
@@ -82,6 +83,7 @@ export function createGrid(app) {
       ratio,
       selected: state.channel,
       hovered,
+      chosen: listed(state.channels),
     };
     if (scene.kind === "maps") {
       paintGrid(context, scene, placed, where, look);

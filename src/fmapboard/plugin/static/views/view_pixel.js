@@ -55,7 +55,10 @@ export function createPixel(app) {
     h("div", { class: "row spread" }, start, h("span", { class: "row" }, list.element, close)),
     body,
   );
-  const layers = new PixelLayers(app.source, () => app.redraw());
+  const layers = new PixelLayers(app.source, () => changed());
+  /** @type {Model|null} */
+  let drawn = null;
+  let scheduled = false;
   let isWhole = false;
   let wholeOf = "";
   let shown = "";
@@ -63,6 +66,16 @@ export function createPixel(app) {
   let shownScene = null;
   /** @type {MapsScene|null} */
   let current = null;
+
+  /** Draws the list soon after an answer; several answers are drawn together. */
+  function changed() {
+    if (scheduled) return;
+    scheduled = true;
+    requestAnimationFrame(() => {
+      scheduled = false;
+      if (drawn && drawn === app.model) draw(drawn);
+    });
+  }
 
   /** @param {Point} point */
   const put = (point) => app.update({ pixel: pointText(point) });
@@ -86,6 +99,7 @@ export function createPixel(app) {
 
   /** @param {Model} model */
   function draw(model) {
+    drawn = model;
     const { state, scene, stale } = model;
     const point = pointOf(state.pixel);
     current = scene?.kind === "maps" ? scene : null;
@@ -113,7 +127,7 @@ export function createPixel(app) {
 
   /** @param {MapsScene} scene @param {Point} point @param {() => void} showAll */
   function channels(scene, point, showAll) {
-    say(measure, "Ordered by value, the highest first; what is not finite comes before.");
+    say(measure, "Ordered by value, highest first; non-finite channels come before.");
     const key = JSON.stringify(["channels", point, app.state.colours, isWhole]);
     if (key === shown && scene === shownScene) return;
     [shown, shownScene] = [key, scene];
@@ -166,7 +180,8 @@ export function createPixel(app) {
     drawCrosshair(context, { left: 0, top: 0, width: wide, height: high }, point, scene.a.planes);
     canvas.setAttribute("aria-label", `network's input; ${placeText(scene, point)}`);
   }
-  return { element, draw, toggle, move, put, rest: () => layers.rest() };
+  const isOn = () => Boolean(current && app.state.pixel);
+  return { element, draw, toggle, move, put, isOn, rest: () => layers.rest() };
 }
 
 /** Where the point is, in words. @param {MapsScene} scene @param {Point} point */
