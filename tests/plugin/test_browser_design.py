@@ -160,12 +160,12 @@ def test_marks_are_explained_only_where_there_are_any(
     address: str, visit: Callable[..., Person]
 ) -> None:
     person = visit(address, run="good", layer="fmapboard/stem.0")
-    person.see(".marks li:visible").first.wait_for()
-    shown = person.see(".marks li:visible").all_text_contents()
+    person.see(".legend .marks li:visible").first.wait_for()
+    shown = person.see(".legend .marks li:visible").all_text_contents()
     assert set(shown) == {"constant", "dead after its ReLU: 0 there"}
     person.see(".layer .name:text-is('block.0')").click()
     person.drawn(STEPS[-1], "block.0")
-    assert person.see(".marks").is_hidden()
+    assert person.see(".legend .marks").is_hidden()
 
 
 def test_every_term_has_a_tooltip_and_a_description(
