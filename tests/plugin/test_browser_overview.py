@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-import struct
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 from browser_visitor import Person
-from overview_runs import HEALTHY_STEPS, NAN_FROM, OLD
+from overview_runs import HEALTHY_STEPS, NAN_FROM, OLD, large_answer
 
 MAGENTA = [255, 0, 255, 255]
 COUNT_PAINTS = """() => { window.paints = 0;
@@ -52,7 +49,7 @@ def hover(person: Person, layer: int, step: int, of: tuple[int, int]) -> str:
 
 
 def plot(person: Person) -> dict[str, float]:
-    """The cells of the map in the page, px: found by moving over the map's first row and column."""
+    """The place of the map's cells in the page, px."""
     box = person.see(".health-map").bounding_box()
     extent = json.loads(person.see(".health-map").get_attribute("data-plot") or "{}")
     return {
@@ -264,7 +261,7 @@ def test_findings_of_unknown_kinds_are_shown_too(runs: str, visit: Callable[...,
 
 def test_3000_layers_are_binned_and_painted_once(runs: str, visit: Callable[..., Person]) -> None:
     person = visit(runs, view="maps", run="healthy")
-    person.page.route("**/data/health?*", lambda route: route.fulfill(body=_large_run()))
+    person.page.route("**/data/health?*", lambda route: route.fulfill(body=large_answer()))
     person.frame.evaluate(COUNT_PAINTS)
     person.press("v")
     person.see(".health-map").wait_for()
@@ -281,28 +278,3 @@ def test_3000_layers_are_binned_and_painted_once(runs: str, visit: Callable[...,
     person.frame.evaluate("window.dispatchEvent(new Event('resize'))")
     person.settle()
     assert person.frame.evaluate("window.paints") == painted
-
-
-def _large_run() -> bytes:
-    """An answer of ``data/health``: 3000 layers, 200 steps, one layer non-finite from step 1000."""
-    count, steps = 3000, 200
-    layer = {
-        "name": "", "type": "Linear", "kernel_shape": None, "call": 1, "channels": 4, "values": 9,
-        "drawn": 0, "activation": None, "key": None, "shown_at": None,
-    }  # fmt: skip
-    arrays = {name: np.zeros((steps, count), "<f4") for name in ("nonfinite", "minimum", "maximum")}
-    arrays["maximum"] += 1
-    arrays["nonfinite"][100:, 2000] = 1
-    facts: dict[str, Any] = {
-        "run": "healthy", "source": "overview", "steps": list(range(0, 10 * steps, 10)),
-        "written": steps, "since": {}, "first_nonfinite": None,
-        "layers": [
-            {**layer, "label": f"layer{i}", "layer": f"layer{i}", "position": i}
-            for i in range(count)
-        ],
-        "arrays": [{"name": name, "shape": [steps, count]} for name in arrays],
-    }  # fmt: skip
-    text = json.dumps(facts).encode()
-    return b"".join(
-        [struct.pack("<I", len(text)), text, *(values.tobytes() for values in arrays.values())]
-    )
