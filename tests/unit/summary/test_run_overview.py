@@ -266,3 +266,17 @@ def test_a_damaged_overview_is_an_error_of_the_format(broken: Any) -> None:
     assert unpack_overview(blobs).layers == of.layers
     with pytest.raises(FormatError):
         unpack_overview(broken(blobs))
+
+
+def test_a_step_at_which_a_state_is_not_known_is_no_interruption() -> None:
+    run, unknown = Run(), np.full(4, math.nan)
+    large = layer(maximum=np.full(4, 1e5))
+    lost = layer(minimum=unknown, maximum=unknown, nan=np.full(4, 18))
+    found = [run(part).since for part in (large, lost, large, layer(), large)]
+    assert found == [
+        {"large": {0: 0}},
+        {"nonfinite": {0: 10}},
+        {"large": {0: 0}},
+        {},
+        {"large": {0: 40}},
+    ]
