@@ -9,10 +9,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from fmapboard.measure.code_tiles import coded, joined
+from fmapboard.measure.average_on_device import average
+from fmapboard.measure.code_tiles import Codes, coded, joined
+from fmapboard.measure.device_stats import plane_extremes
 from fmapboard.measure.pending import PendingMaps
-from fmapboard.measure.reducer import Reducer
-from fmapboard.records import LayerCall, Planes
+from fmapboard.records import Planes
 from fmapboard.render.quantize import Quantizer
 
 INF, NAN = torch.inf, torch.nan
@@ -51,7 +52,7 @@ def decoded(tiles: list[Tensor], *, zero_centered: bool = False) -> list[Planes]
         groups.setdefault((tile.shape[2:], tile.dtype), []).append(number)
     members = list(groups.values())
 
-    def done(group: int, codes: Any) -> None:
+    def done(group: int, codes: Codes) -> None:
         start = 0
         for number in members[group]:
             tile = tiles[number]
@@ -128,35 +129,24 @@ def test_the_largest_value_is_white_and_the_smallest_black_also_beside_marks() -
         assert (flat[np.arange(200), pick.numpy()] == pixel).all()
 
 
-def averaged_on_device(maps: Tensor, options: dict[str, Any]) -> tuple[Planes, Planes]:
-    """The planes of averaged maps, coded, and as the worker quantizes their means."""
-    layer, call = torch.nn.Identity(), LayerCall("layer", "Identity", None)
-    # A CPU tensor is not averaged in the training thread: do what `Reducer.keep` does elsewhere.
-    from fmapboard.measure.average_on_device import average
-    from fmapboard.measure.device_stats import plane_extremes
-
-    reduce = Reducer(max_tile=4, **options)
-    assert reduce.quantize is not None
+def averaged(maps: Tensor, *, zero_centered: bool) -> tuple[Planes, Planes]:
+    """The planes of maps averaged as on a device, coded, and as the worker quantizes them."""
+    quantizer = Quantizer(4, zero_centered=zero_centered)
     means, block = average(maps, 4)
     extremes = plane_extremes(maps.flatten(2))
-    pending = PendingMaps(means, maps.shape[1], "", False, "tiles", block, extremes)
+    shape, channels = tuple(maps.shape), maps.shape[1]
     found: list[Planes] = []
 
-    def done(group: int, codes: Any) -> None:
+    def done(group: int, codes: Codes) -> None:
         of = codes.codes.view(means.shape)
-        own = PendingMaps(of, maps.shape[1], "", False, "tiles", block, extremes, codes.limits)
-        of_host = own.coded()
-        assert of_host is not None
-        shape = tuple(maps.shape)
-        assert reduce.quantize is not None
-        found.append(of_host.planes(reduce.quantize, shape, shape[1], "", "tiles", own.averaged()))
+        own = PendingMaps(of, channels, "", False, "tiles", block, extremes, codes.limits)
+        on_host = own.coded()
+        assert on_host is not None
+        found.append(on_host.planes(quantizer, shape, channels, "", "tiles", own.averaged()))
 
-    coded([joined([means])], zero_centered=reduce.zero_centered, done=done)
-    expected = reduce.quantize(
-        call.label, means.numpy(), tuple(maps.shape), maps.shape[1], "", None, "tiles",
-        pending.averaged(),
-    )  # fmt: skip
-    assert layer is not None
+    coded([joined([means])], zero_centered=zero_centered, done=done)
+    how = PendingMaps(means, channels, "", False, "tiles", block, extremes).averaged()
+    expected = quantizer("", means.numpy(), shape, channels, "", None, "tiles", how)
     return found[0], expected
 
 
@@ -173,7 +163,7 @@ def test_averaged_planes_are_drawn_as_the_worker_draws_their_means(
         maps[0, 2, :3], maps[0, 3, :3], maps[1, 3] = LARGE, -LARGE, maps[1, 3].sign() * LARGE
     if special == "nonfinite":
         maps[:, 1, 0, 0], maps[0, 2, 1, 1], maps[1, 3, 4, 4], maps[0, 4] = NAN, INF, -INF, NAN
-    own, expected = averaged_on_device(maps, {"zero_centered": zero_centered})
+    own, expected = averaged(maps, zero_centered=zero_centered)
     assert_same_planes(own, expected, within=1)
     assert own.block == expected.block == 3
     if special in ("finite", "constant"):
