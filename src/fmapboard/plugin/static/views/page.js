@@ -53,7 +53,7 @@ export function createPage(app) {
     channel.element,
     charts.element,
   );
-  const body = h("div", { class: "body" }, layers.element, main, aside, film.element);
+  const body = h("div", { class: "body" }, layers.element, main, aside);
   const element = h(
     "div",
     { class: "app" },
@@ -80,13 +80,14 @@ export function createPage(app) {
     const isFilm = model.state.view === "film";
     show(main, !isFilm);
     show(aside, !isFilm);
-    show(film.element, isFilm);
     if (isFilm) {
+      if (!film.element.isConnected) body.append(film.element);
       pixel.rest();
       film.draw(model);
       return;
     }
     film.rest();
+    film.element.remove();
     head.draw(model);
     legend.draw(model, hovered);
     sides.draw(model);
