@@ -123,6 +123,7 @@ const REQUEST = {
   mapWidth: 32,
   isSequence: false,
   tile: 96,
+  windowWidth: 1000,
   windowHeight: 600,
   ratio: 1,
   hasInput: true,
@@ -137,6 +138,15 @@ test("200 steps: only the visible columns are loaded, and a few ahead", () => {
   assert.deepEqual([first, last], [10, 19]);
   assert.deepEqual(loadingOrder(first, last, 200, 2).slice(9), [19, 9, 20, 8]);
   assert.deepEqual(loadingOrder(0, 2, 3, 2), [0, 1, 2]);
+});
+
+test("frames fit the window with several steps in view, and labels do not overlap", () => {
+  const auto = { ...REQUEST, tile: 0, rows: 1 };
+  assert.equal(filmLayout(auto).tileWidth, 96);
+  assert.equal(filmLayout({ ...auto, count: 2 }).tileWidth, 192);
+  assert.equal(filmLayout({ ...auto, windowHeight: 200 }).tileWidth, 64);
+  const flat = filmLayout({ ...REQUEST, tile: 24, hasKernels: true });
+  assert.ok(flat.rowHeight >= 16 + 50 + 45);
 });
 
 test("a point of the strip is a step, a channel, and a place in its map", () => {

@@ -27,6 +27,11 @@ export const HEADING = 22;
 export const CAPTION = 16;
 const GAP = 8;
 const MARGIN = 8;
+/** Steps that should be in view at once, as far as frames of the smallest size allow it. */
+const COLUMNS_SEEN = 8;
+/** Heights of the labels left of a map, and left of a kernel. */
+const MAP_LABELS = 68;
+const KERNEL_LABELS = 46;
 const SIDES = Object.freeze([192, 160, 128, 96, 80, 64, 48]);
 /** Rows of a sequence are this wide and high. */
 const ROW_WIDTH = 224;
@@ -40,6 +45,7 @@ const ROW_HEIGHT = 28;
  * @property {number} mapWidth map px
  * @property {boolean} isSequence each map is one row of pixels
  * @property {number} tile longer side of a tile in CSS px, 0 to about fit the window
+ * @property {number} windowWidth CSS px
  * @property {number} windowHeight CSS px
  * @property {number} ratio device px per CSS px
  * @property {boolean} hasInput
@@ -51,7 +57,11 @@ const ROW_HEIGHT = 28;
 export function filmLayout(request) {
   if (request.tile > 0) return laidOut(request, request.tile);
   const all = SIDES.map((side) => laidOut(request, side));
-  return all.find((each) => each.height <= request.windowHeight) ?? all[all.length - 1];
+  const seen = Math.min(request.count, COLUMNS_SEEN);
+  const fits = (/** @type {FilmLayout} */ of) =>
+    of.height <= request.windowHeight &&
+    (request.isSequence || of.gutter + seen * of.columnWidth <= request.windowWidth);
+  return all.find(fits) ?? all[all.length - 1];
 }
 
 /** @param {FilmRequest} request @param {number} side CSS px @returns {FilmLayout} */
@@ -76,7 +86,9 @@ function laidOut(request, side) {
     ? Math.min(columnWidth - GAP, request.hasMaps ? most : side)
     : 0;
   const kernelTop = tileHeight + (request.hasMaps ? CAPTION : 0);
-  const rowHeight = kernelTop + (kernelHeight ? kernelHeight + CAPTION : 0) + MARGIN;
+  const labels = (request.hasMaps ? MAP_LABELS : CAPTION) + (kernelHeight ? KERNEL_LABELS : 0);
+  const pictures = kernelTop + (kernelHeight ? kernelHeight + CAPTION : 0) + MARGIN;
+  const rowHeight = Math.max(pictures, labels);
   return {
     count,
     rows,

@@ -76,7 +76,7 @@ export function createPage(app) {
     kernels.element,
     charts.element,
   );
-  const body = h("div", { class: "body" }, layers.element, main, aside, film.element);
+  const body = h("div", { class: "body" }, layers.element, main, aside);
   const drawers = createDrawers(app, body, { layers: layers.element, details: aside });
   head.toolbar.prepend(drawers.buttons.layers);
   head.toolbar.append(drawers.buttons.details);
@@ -120,13 +120,14 @@ export function createPage(app) {
     const isFilm = model.state.view === "film";
     show(main, !isFilm);
     show(aside, !isFilm);
-    show(film.element, isFilm);
     if (isFilm) {
+      if (!film.element.isConnected) body.append(film.element);
       pixel.rest();
       film.draw(model);
       return;
     }
     film.rest();
+    film.element.remove();
     head.draw(model);
     legend.draw(model, hovered);
     sides.draw(model);

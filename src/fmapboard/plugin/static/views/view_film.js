@@ -37,7 +37,7 @@ export function createFilm(app) {
   const scroller = h(
     "div",
     {
-      class: "grid film-strip",
+      class: "film-strip",
       tabindex: "0",
       role: "application",
       "aria-label":
@@ -74,7 +74,7 @@ export function createFilm(app) {
     scheduled = true;
     requestAnimationFrame(() => {
       scheduled = false;
-      if (!element.hidden && drawn) draw(drawn);
+      if (element.isConnected && drawn) draw(drawn);
     });
   }
 
@@ -94,6 +94,7 @@ export function createFilm(app) {
       mapWidth: known?.width ?? 1,
       isSequence: Boolean(known && known.height === 1 && known.width > 1),
       tile,
+      windowWidth: scroller.clientWidth,
       windowHeight: height,
       ratio,
       hasInput: of.hasInput,
@@ -226,7 +227,7 @@ export function createFilm(app) {
   /** Stops loading while another view is shown. */
   function rest() {
     if (!strip) return;
-    strip = null;
+    strip = pointer = hovered = null;
     revealed = "";
     source.rest();
   }
