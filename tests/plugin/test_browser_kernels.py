@@ -142,9 +142,9 @@ def test_a_click_selects_the_output_channel_and_the_maps_show_it(
           const box = canvas.getBoundingClientRect();
           const text = document.querySelector(".status");
           for (let x = box.width - 5; x > 0; x -= 3) {
-            const at = { clientX: box.left + x, clientY: box.top + 60, bubbles: true };
+            const at = { clientX: box.left + x, clientY: box.top + 200, bubbles: true };
             canvas.dispatchEvent(new MouseEvent("mousemove", at));
-            if (text.textContent.startsWith("channel 5 ")) return [at.clientX - box.left, 60];
+            if (text.textContent.startsWith("channel 5 ")) return [at.clientX - box.left, 200];
           }
         }"""
     )
