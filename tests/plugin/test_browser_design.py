@@ -39,8 +39,7 @@ def tab_to(person: Person, label: str) -> None:
 def overlaps(person: Person, selector: str) -> list[str]:
     """Texts of visible elements that touch the next one of the same parent."""
     script = """(selector) => [...document.querySelectorAll(selector)].flatMap((e) => {
-      const next = e.nextElementSibling;
-      if (!next || !e.offsetWidth || !next.offsetWidth) return [];
+      const next = e.nextElementSibling; if (!next?.offsetWidth || !e.offsetWidth) return [];
       const [a, b] = [e, next].map((each) => each.getBoundingClientRect());
       return a.right > b.left ? [`${e.textContent} ${next.textContent}`] : [];
     })"""
