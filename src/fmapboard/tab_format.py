@@ -20,8 +20,9 @@ counts of NaN and infinite values are lower bounds (see ``records.Statistics``).
 kernels has ``role``, ``tag``, ``padding``, ``palette``, ``peak`` (the largest magnitude; its scale
 is -peak … peak), ``tile`` ([height, width] of a kernel, the depth slices of a 3-D one side by
 side), ``outputs`` and ``inputs`` (each [drawn, all] of the weight's axes, as drawn: those of a
-regular convolution are [out, in / groups], of a transposed one [out / groups, in]), ``groups``, and
-``transposed``, only if it is true. The last five are missing in early records.
+regular convolution are [out, in / groups], of a transposed one [out / groups, in]), ``groups``,
+only if it is not 1, and ``transposed``, only if it is true. The last five are missing in early
+records.
 
 Format 2 adds ``layout`` to pictures. Without it, and in format 1, a picture is a grid of tiles.
 With ``"rows"`` it is one picture of sequences [C, L], with one row of pixels per channel and one

@@ -171,7 +171,7 @@ def kernel_facts(kernels: Kernels, most: int | None, peak: float) -> dict[str, A
         "outputs": [drawn[0], outputs],
         "inputs": [drawn[1], inputs],
         **({"transposed": True} if is_transposed else {}),
-        **({} if kernels.groups is None else {"groups": kernels.groups}),
+        **({} if kernels.groups in (None, 1) else {"groups": kernels.groups}),
     }
 
 

@@ -147,9 +147,9 @@ def test_planes_of_a_probe_are_combined_with_statistics_of_the_batch() -> None:
 @pytest.mark.parametrize(
     ("layer", "facts"),
     [
-        (nn.Conv2d(6, 10, 3), {"outputs": [8, 10], "inputs": [6, 6], "groups": 1}),
+        (nn.Conv2d(6, 10, 3), {"outputs": [8, 10], "inputs": [6, 6]}),
         (nn.Conv2d(6, 10, 3, groups=2), {"outputs": [8, 10], "inputs": [3, 3], "groups": 2}),
-        (nn.Conv1d(2, 4, 5), {"outputs": [4, 4], "inputs": [2, 2], "groups": 1}),
+        (nn.Conv1d(2, 4, 5), {"outputs": [4, 4], "inputs": [2, 2]}),
         (
             nn.ConvTranspose2d(12, 6, 4, groups=3),
             {"outputs": [2, 2], "inputs": [8, 12], "groups": 3, "transposed": True},

@@ -239,7 +239,7 @@
  * @property {number} [padding] px
  * @property {number[]} [outputs] [drawn, all] of the weight's axis
  * @property {number[]} [inputs] [drawn, all] of the weight's axis
- * @property {number} [groups] of the convolution
+ * @property {number} [groups] of the convolution, if there are several
  * @property {boolean} [transposed]
  * @property {"rows"} [layout]
  */

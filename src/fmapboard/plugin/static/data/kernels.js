@@ -69,7 +69,7 @@ export function arrangement(header, picture, size) {
     counted: Boolean(picture.outputs) || !rgb,
     allOutputs,
     allInputs,
-    groups: picture.groups ?? null,
+    groups: picture.groups ?? (picture.outputs ? 1 : null),
     transposed,
     height,
     width,
