@@ -79,7 +79,7 @@ def test_a_click_selects_the_output_channel_and_the_maps_show_it(
     person.press("]")
     person.settle()
     assert person.see(".kernels h2").text_content() == "Kernels of channel 6"
-    person.see(".head button:text-is('Maps')").click()
+    person.see(".toolbar button:text-is('Maps')").click()
     person.settle()
     assert person.see(".channel:visible h2").text_content() == "Channel 6"
     person.reopen()
@@ -127,12 +127,11 @@ def test_kernels_of_two_steps_or_runs_have_one_scale_and_a_difference(
     bars = person.see(".legend .bar:visible")
     assert bars.count() == 2
     for bar, most, exact in ((0, peak, 5e-3), (1, between, 0.1)):
-        start, end = (
-            number(bars.nth(bar).locator(f".{end}").text_content()) for end in ("start", "end")
-        )
+        labels = bars.nth(bar).locator(".end").all_text_contents()
+        start, end = number(labels[0]), number(labels[-1])
         assert start == -end
         assert end == pytest.approx(most, rel=exact, abs=0.02 * peak if bar else 0)
-    rows = person.see(".kernels .numbers tr").all_text_contents()
+    rows = person.see(".kernels .kernel-numbers tr").all_text_contents()
     assert rows[0] == "AB"
     norm = float((mine - theirs)[2].norm())
     shown = number(rows[4].removeprefix("Norm of A − …"))
@@ -171,7 +170,7 @@ def test_the_legend_of_rgb_kernels_says_what_each_colour_is(
     full, none = re.search(r"half bright \(grey\) is 0, full (\S+), none (\S+)\.", meaning).groups()  # type: ignore[union-attr]
     assert number(full) == -number(none) == pytest.approx(peak, rel=5e-3)
     assert person.see(".legend .ramp.rgb:visible").count() == 1
-    assert not person.see(".head select[aria-label^=Colours]").is_visible()
+    assert not person.see(".toolbar select[aria-label^=Colours]").is_visible()
 
 
 @pytest.mark.parametrize("layer", ["plain", "rgb", "up_grouped"])
@@ -190,7 +189,8 @@ def test_the_panel_has_all_kernels_of_a_channel_and_their_numbers(
     numbers = [text for text in drawn_texts(person, tiles) if text.startswith("in ")]
     assert numbers == [f"in {i}" for i in inputs]
     rows = dict(
-        row.split("\t") for row in person.see(".kernels .numbers").inner_text().strip().splitlines()
+        row.split("\t")
+        for row in person.see(".kernels .kernel-numbers").inner_text().strip().splitlines()
     )
     for name, true in (("Minimum", own.min()), ("Maximum", own.max()), ("Norm", own.norm())):
         value, error = rows[name].split(" ± ")

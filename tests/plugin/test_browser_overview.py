@@ -213,7 +213,7 @@ def test_a_run_of_an_earlier_version_says_what_it_was_read_from(
     person = overview(OLD)
     assert "step 30" in person.see(".finding").first.inner_text()
     assert "read from records: drawn layers only" in person.see(".findings").inner_text()
-    assert "read from records: drawn layers only" in person.see(".overview .facts").text_content()
+    assert "read from records: drawn layers only" in person.see(".overview .about").text_content()
     assert person.see(".health-map canvas").is_visible()
 
 
@@ -266,7 +266,7 @@ def test_3000_layers_are_binned_and_painted_once(runs: str, visit: Callable[...,
     person.press("v")
     person.see(".health-map").wait_for()
     person.settle()
-    assert person.see(".overview .facts").text_content().startswith("3000 layers × 200 steps")
+    assert person.see(".overview .about").text_content().startswith("3000 layers × 200 steps")
     key = person.see(".health-key li").count()
     painted = person.frame.evaluate("window.paints")
     assert painted == 1 + key

@@ -138,7 +138,7 @@ def test_layers_are_requested_few_at_a_time_and_no_longer_after_leaving(
     person.drawn(20, "stem.0")
     held = []
     person.page.route(re.compile(r"data/maps\?.*step=20&"), lambda route: held.append(route))
-    person.see("button:text-is('Layers')").click()
+    person.see("aside button:text-is('Layers')").click()
     person.see(".pixel-measure:has-text('0 of 4 layers measured so far')").wait_for()
     person.wait("document.documentElement.dataset.pixel === 'loading'")
     assert len(held) <= 3
@@ -167,7 +167,7 @@ def test_a_point_in_a_sequence_is_a_position(
     assert "position 28 of the sequence" in person.see(".pixel-where").text_content()
     true = stored_maps(tmp_path / "audio", "0")[0][:, 0, 28]
     assert [name for name, _ in listed] == [f"channel {c}" for c in np.argsort(-true)]
-    person.see("button:text-is('Layers')").click()
+    person.see("aside button:text-is('Layers')").click()
     assert {name for name, _ in entries(person)} == {"0", "1"}
     person.press("m")
     person.wait("document.documentElement.dataset.film === 'ready'")

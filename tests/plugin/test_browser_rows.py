@@ -154,7 +154,7 @@ def test_inputs_gradients_and_kernels_of_a_sequence_are_shown(
     person = visit(address, run="audio", layer="fmapboard/first")
     pictures = {person.canvas(".grid canvas")}
     for role in ("Inputs", "Gradients", "Kernels"):
-        person.see(f".head button:text-is('{role}')").click()
+        person.see(f".toolbar button:text-is('{role}')").click()
         person.settle()
         pictures.add(person.canvas(".grid canvas"))
         assert person.see(".grid-room > .note:visible").count() == 0

@@ -146,9 +146,8 @@ def test_an_order_by_index_has_no_line_and_no_numbers(
 
 def ends(person: Person) -> list[float]:
     """Values at both ends of the colour bar of the maps."""
-    texts = [
-        person.see(f".legend .bar >> nth=0 >> .{end}").text_content() for end in ("start", "end")
-    ]
+    labels = person.see(".legend .bar >> nth=0 >> .end").all_text_contents()
+    texts = (labels[0], labels[-1])
     return [float(text.replace("−", "-")) for text in texts]
 
 
@@ -178,7 +177,7 @@ def test_gradients_open_in_the_signed_palette_and_keep_their_own(
 ) -> None:
     person = visit(sorted_address, channel=1)
     assert chosen(person) == "viridis"
-    person.see(".head button:text-is('Gradients')").click()
+    person.see(".toolbar button:text-is('Gradients')").click()
     person.settle()
     assert chosen(person) == "signed"
     peak = float(trained.gradients[-1][0, 1].abs().max())
@@ -190,12 +189,12 @@ def test_gradients_open_in_the_signed_palette_and_keep_their_own(
     person.settle()
     gradients = trained.gradients[-1][0, 1]
     assert ends(person) == pytest.approx([float(gradients.min()), float(gradients.max())], rel=5e-3)
-    person.see(".head button:text-is('Maps')").click()
+    person.see(".toolbar button:text-is('Maps')").click()
     person.settle()
     assert chosen(person) == "viridis"
     assert "gradient_colours=magma" in person.page.url
     person.reopen()
     assert chosen(person) == "viridis"
-    person.see(".head button:text-is('Gradients')").click()
+    person.see(".toolbar button:text-is('Gradients')").click()
     person.settle()
     assert chosen(person) == "magma"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -143,7 +144,7 @@ def _first_told(table: HealthTable, told: FirstNonfinite, spells: list[Spell]) -
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
+    return f"{math.floor(100 * share + 0.5)} %"  # as the front end rounds
 
 
 def _further(more: int) -> str:
@@ -203,7 +204,8 @@ def _channels(table: HealthTable, kind: str, flags: Flags) -> Iterator[Finding]:
     for spell, more in _limited(spells):
         value = share[spell.row]
         row = table.rows[spell.row]
-        text = f"{_percent(value)} of {row.facts.channels} channels {kind} in "
+        count = f"{row.facts.channels} " if row.facts.channels else ""
+        text = f"{_percent(value)} of {count}channels {kind} in "
         text += _named(table, spell.row)
         if kind == "dead" and row.facts.activation:
             text += f" (after `{row.facts.activation}`)"

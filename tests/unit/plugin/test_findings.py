@@ -120,6 +120,15 @@ def test_dead_channels_last_and_are_counted_in_large_maps_only() -> None:
     assert findings(table(dead={1: from_step(2, 0.67)})) == []  # other channels at each step
 
 
+@pytest.mark.parametrize(("channels", "text"), [(8, "13 % of 8 channels"), (0, "13 % of channels")])
+def test_shares_are_rounded_as_in_the_tab_and_unknown_counts_left_out(
+    channels: int, text: str
+) -> None:
+    dead = {"dead": {0: [0.125] * 10}, "dead_lasting": {0: [0.125] * 10}}
+    found = only(table(**dead, facts={0: {"channels": channels}}))
+    assert found.message == f"{text} dead in `conv0` since step 0"
+
+
 def test_dead_channels_of_an_old_run_must_stay_for_four_kept_steps() -> None:
     unknown = {"dead_lasting": {0: [np.nan] * 10}}
     assert findings(table(dead={0: from_step(7, 0.3)}, **unknown)) == []

@@ -20,6 +20,7 @@ export function createFindings(app) {
   const more = h("button", {
     type: "button",
     class: "more",
+    text: "Show more",
     on: { click: () => app.overview.showLines(!app.overview.all) },
   });
   const said = h("p", { class: "visually-hidden", role: "status" });

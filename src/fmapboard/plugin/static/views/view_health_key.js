@@ -17,7 +17,7 @@ const DOTTED = "the state of these cells is known, but not the number that brigh
 
 /** @param {import("../app.js").App} app */
 export function createHealthKey(app) {
-  const states = h("ul", { class: "marks" });
+  const states = h("ul", { class: "states" });
   const shades = segments(
     "Brightness",
     [

@@ -69,7 +69,7 @@ export function createKernels(app) {
   const read = (/** @type {string} */ text) => say(value, text);
   const colour = createTiles(read);
   const tiles = createTiles(read);
-  const table = h("table", { class: "numbers" });
+  const table = h("table", { class: "kernel-numbers" });
   table.title = "Over the drawn kernels, from the stored picture with one byte per weight";
   const note = h("p", { class: "note" });
   const move = (/** @type {number} */ by) => () => app.moveChannel(by);
@@ -89,7 +89,7 @@ export function createKernels(app) {
   const body = h("div", { class: "channel-body" }, value, colour.canvas, tiles.canvas, table);
   const element = h(
     "section",
-    { class: "channel kernels", "aria-label": "Kernels of a channel" },
+    { class: "kernels", "aria-label": "Kernels of a channel" },
     head,
     body,
     note,

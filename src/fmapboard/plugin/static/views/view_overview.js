@@ -19,7 +19,7 @@ export function createOverview(app) {
   const runs = createRunChooser(app);
   const findings = createFindings(app);
   const title = h("h2");
-  const facts = h("span", { class: "facts" });
+  const facts = h("span", { class: "about" });
   const hint = h("span", { class: "label", text: HINT });
   const note = h("p", { class: "label" });
   const key = createHealthKey(app);
