@@ -47,6 +47,8 @@ def train(steps: int = 3, model: nn.Module | None = None, **options: Any) -> tup
     changes: Changes = {}
     for logged in writer.steps:
         for record in logged.records:
+            if record.tag.startswith("fmapboard_overview"):
+                continue
             header, arrays = unpack(record.blobs)
             values = {
                 name.removesuffix(".change"): array.tolist()

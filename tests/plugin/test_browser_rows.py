@@ -135,7 +135,10 @@ def test_rows_are_compared_with_another_step_sample_or_role(
     person = visit(address, run="audio", layer="fmapboard/first", step=2, channel=1)
     alone = person.canvas(".grid canvas")
     person.see("select[aria-label='Compare with']").select_option(kind)
-    person.see(f"select[aria-label='Compare with which {kind}']").select_option(other)
+    person.see("button[aria-label='Change column B']").click()
+    label = {"step": "Step of", "sample": "Sample of", "role": "What"}[kind]
+    person.see(f"select[aria-label^='{label} column B']").select_option(other)
+    person.page.keyboard.press("Escape")
     person.see("button:text-is('Both')").click()
     person.settle()
     person.wait("document.querySelectorAll('.channel figure:not([hidden])').length === 3")

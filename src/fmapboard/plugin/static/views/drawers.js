@@ -24,7 +24,8 @@ export function createDrawers(app, body, drawers) {
   for (const name of /** @type {Drawer[]} */ (["layers", "details"])) {
     drawers[name].id = `drawer-${name}`;
     drawers[name].addEventListener("keydown", (event) => {
-      if (event.key !== "Escape" || body.dataset.drawer !== name) return;
+      const isSmall = buttons[name].offsetWidth > 0; // in a large window there are no drawers
+      if (event.key !== "Escape" || body.dataset.drawer !== name || !isSmall) return;
       event.stopPropagation(); // the channel stays open
       open(null);
       buttons[name].focus();
