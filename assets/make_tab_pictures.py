@@ -29,7 +29,6 @@ STEPS, EVERY, WRONG_FROM, FACTOR = 240, 8, 120, 12
 VIEWS = {
     "tab": ("demo", {"layer": "fmapboard/conv2", "channel": 5}, 780),
     "tab_overview": ("goes_wrong", {"view": "overview"}, 780),
-    "tab_overview_demo": ("demo", {"view": "overview"}, 780),
     "tab_compare": ("demo", {"layer": "fmapboard/conv2", "compare": "demo@0", "show": "all"}, 780),
     "tab_film": ("demo", {"view": "film", "layer": "fmapboard/conv2", "channels": "5,11"}, 780),
     "tab_kernels": ("demo", {"layer": "fmapboard/conv1", "role": "kernels"}, 780),

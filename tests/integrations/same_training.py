@@ -272,7 +272,7 @@ def _value(plugin: str, proto: Any) -> Any:
     if plugin != "feature_maps":
         return values.tolist()
     header, arrays = unpack(values.tolist())
-    del header["training_thread_ms"]
+    header.pop("training_thread_ms", None)  # an overview has none
     return header, {name: array.tobytes() for name, array in arrays.items()}
 
 

@@ -171,7 +171,8 @@ export function createHealthMap(app) {
   function draw(health, shade, width, height) {
     const ratio = window.devicePixelRatio || 1;
     const look = { ...theme(), theme: themeName(), ratio };
-    const now = JSON.stringify([shade, width, height, ratio, look.theme]);
+    const { size } = document.fonts; // a font that has arrived gives the names other widths
+    const now = JSON.stringify([shade, width, height, ratio, look.theme, size]);
     if (drawn?.health === health && now === before) return;
     if (drawn?.health !== health) {
       if (drawn?.health.run !== health.run) at = null;
