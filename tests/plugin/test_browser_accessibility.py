@@ -24,6 +24,8 @@ VIEWS: dict[str, dict[str, Any]] = {
     "two runs": {**MAPS, "compare": "run", "other": "bad"},
     "kernels": {**MAPS, "role": "kernels"},
     "gradients": {**MAPS, "role": "gradients_of_maps", "colours": "signed"},
+    "a film strip": {**MAPS, "view": "film", "channels": "1,2"},
+    "a point": {**MAPS, "channel": 1, "pixel": "0.5,0.5"},
     "what is gone": {"run": "no such run", "layer": "fmapboard/none"},
 }
 """The state of each view of the runs of ``striped_training``."""

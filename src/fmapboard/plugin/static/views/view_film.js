@@ -49,7 +49,7 @@ export function createFilm(app) {
   const status = h("div", { class: "status", "aria-live": "polite" });
   const element = h(
     "section",
-    { class: "film", "aria-label": "Film strip" },
+    { class: "film", role: "main", "aria-label": "Film strip" },
     bar.element,
     note,
     h("div", { class: "grid-room" }, scroller, status),
