@@ -24,16 +24,16 @@ import fmapboard
 from fmapboard.cli.serve import server_command
 from fmapboard.demo.photographs import Photographs
 
-PORT = 6118
+PORT, HEIGHT = 6118, 780
 STEPS, EVERY, WRONG_FROM, FACTOR = 240, 8, 120, 12
 VIEWS = {
-    "tab": ("demo", {"layer": "fmapboard/conv2", "channel": 5}, 780),
-    "tab_overview": ("goes_wrong", {"view": "overview"}, 780),
-    "tab_compare": ("demo", {"layer": "fmapboard/conv2", "compare": "demo@0", "show": "all"}, 780),
-    "tab_film": ("demo", {"view": "film", "layer": "fmapboard/conv2", "channels": "5,11"}, 780),
-    "tab_kernels": ("demo", {"layer": "fmapboard/conv1", "role": "kernels"}, 780),
+    "tab": ("demo", {"layer": "fmapboard/conv2", "channel": 5}),
+    "tab_overview": ("goes_wrong", {"view": "overview"}),
+    "tab_compare": ("demo", {"layer": "fmapboard/conv2", "compare": "demo@0", "show": "all"}),
+    "tab_film": ("demo", {"view": "film", "layer": "fmapboard/conv2", "channels": "5,11"}),
+    "tab_kernels": ("demo", {"layer": "fmapboard/conv1", "role": "kernels"}),
 }
-"""File name -> run, state in the address, height in px."""
+"""File name -> run, and state in the address."""
 
 
 class Block(nn.Module):
@@ -107,8 +107,8 @@ def screenshots(logdir: Path, folder: Path, names: list[str], *, dark: bool, wid
             executable_path="/usr/bin/chromium", args=CHROMIUM_FLAGS
         )
         for name in names:
-            run, state, height = VIEWS[name]
-            page = browser.new_page(viewport={"width": width, "height": height})
+            run, state = VIEWS[name]
+            page = browser.new_page(viewport={"width": width, "height": HEIGHT})
             state = {"run": run, **state}
             fields = "".join(f"&p.feature_maps.{key}={value}" for key, value in state.items())
             page.goto(f"{address}{'?darkMode=true' if dark else ''}#feature_maps{fields}")

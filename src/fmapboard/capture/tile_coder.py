@@ -17,10 +17,10 @@ from fmapboard.measure.device_stats import HALVES
 from fmapboard.measure.pending import PendingMaps, PendingMeasurement
 
 _LAUNCHES_PER_TENSOR = 2 / 3
-"""At most so many additional launches per measured tensor."""
+"""Maximum number of additional launches per measured tensor."""
 
 _SAVED_PER_LAUNCH = 2**14
-"""Bytes. The worker takes 20 µs of CPU time to quantize as many, about as long as one launch."""
+"""Minimum number of bytes; the worker takes about 20 µs to quantize them, as long as one launch."""
 
 _MOST_TOGETHER = 2**24
 """Bytes of a group as float32; temporary copies take twice as much."""

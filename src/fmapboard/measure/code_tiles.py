@@ -17,7 +17,7 @@ from fmapboard.render.codes import MARKS
 
 _LAUNCHES_PER_CALL, _FOR_SEVERAL_GROUPS, _FOR_CENTERED = 12, 3, 3
 _LAUNCHES_PER_GROUP = 10
-_TENSORS_PER_CAT = 128  # CUDA concatenates so many contiguous tensors in one launch
+_TENSORS_PER_CAT = 128  # CUDA concatenates up to this many contiguous tensors in one launch
 NUMBERS = 3
 """Float32 numbers per plane that are sent with the codes."""
 

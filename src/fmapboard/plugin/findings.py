@@ -9,11 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fmapboard.overview_format import LARGE, LASTING, MAJOR, MINOR
+from fmapboard.overview_format import LASTING, MAJOR, MINOR, is_activation, states
 from fmapboard.plugin.health_table import FirstNonfinite, HealthTable
 from fmapboard.plugin.spells import Flags, Spell, back_to_start, in_a_row, when
 from fmapboard.plugin.spells import spells as spells_of
-from fmapboard.plugin.stored_record import FLOORED
 from fmapboard.tab_format import Floats
 
 LINES = 5
@@ -74,19 +73,28 @@ def findings(table: HealthTable) -> list[Finding]:
     """
     if not table.steps or not table.rows:
         return []
+    flags = _states(table)
     found = [
-        *_nonfinite(table),
-        *_large(table),
-        *_channels(table, "dead", _dead(table)),
-        *_channels(table, "constant", _constant(table)),
-        *_unchanged(table),
+        *_nonfinite(table, flags["nonfinite"]),
+        *_large(table, flags["large"]),
+        *_channels(table, "dead", _dead(table, flags["dead"])),
+        *_channels(table, "constant", _constant(table, flags["constant"])),
+        *_unchanged(table, flags["unchanged"]),
     ]
     return sorted(found, key=lambda finding: (-finding.severity, finding.since))
 
 
-def _nonfinite(table: HealthTable) -> list[Finding]:
+def _states(table: HealthTable) -> dict[str, Flags]:
+    """Kind of `overview_format.KINDS` -> [steps, rows]."""
+    names = ("minimum", "maximum", "nonfinite", "dead", "constant", "weights_change")
+    columns = {name: _column(table, name) for name in names}
+    facts = [row.facts for row in table.rows]
+    return states(columns, is_activation(facts, columns["dead"]))
+
+
+def _nonfinite(table: HealthTable, flags: Flags) -> list[Finding]:
     share = _column(table, "nonfinite")
-    spells = sorted(spells_of(table, "nonfinite", share > 0), key=lambda s: (s.since, s.row))
+    spells = sorted(spells_of(table, "nonfinite", flags), key=lambda s: (s.since, s.row))
     told = table.first_nonfinite
     if told is not None and (not spells or told["step"] <= spells[0].since):
         return [_first_told(table, told, spells)]
@@ -151,9 +159,9 @@ def _further(more: int) -> str:
     return f"; then in {more} further layer{'s' * (more > 1)}" if more else ""
 
 
-def _large(table: HealthTable) -> Iterator[Finding]:
+def _large(table: HealthTable, flags: Flags) -> Iterator[Finding]:
     magnitude = np.fmax(np.abs(_column(table, "minimum")), np.abs(_column(table, "maximum")))
-    spells = _without_followers(table, list(spells_of(table, "large", magnitude >= LARGE)))
+    spells = _without_followers(table, list(spells_of(table, "large", flags)))
     spells.sort(key=lambda spell: (spell.since, spell.row))
     for spell, more in _limited(spells):
         value = float(magnitude[spell.last, spell.row])
@@ -170,9 +178,9 @@ def _without_followers(table: HealthTable, spells: list[Spell]) -> list[Spell]:
     return [s for s in spells if (rows[s.row].name, rows[s.row].facts.label) not in named]
 
 
-def _dead(table: HealthTable) -> Flags:
+def _dead(table: HealthTable, dead: Flags) -> Flags:
     """Where a layer has dead channels that last, in maps that are not too small to tell."""
-    lasting, dead = _column(table, "dead_lasting"), _column(table, "dead") >= MINOR
+    lasting = _column(table, "dead_lasting")
     often = in_a_row(dead, LASTING)
     values = np.array([row.facts.values for row in table.rows])
     # The channels have been dead since before they had been so for `LASTING` steps.
@@ -182,13 +190,10 @@ def _dead(table: HealthTable) -> Flags:
     return flags
 
 
-def _constant(table: HealthTable) -> Flags:
-    """Where a drawn layer has constant channels; behind a dead activation they are no news."""
+def _constant(table: HealthTable, constant: Flags) -> Flags:
+    """Where a drawn layer has constant channels; of others, those behind dead ones are no news."""
     has_pictures = np.array([row.key is not None for row in table.rows])
-    is_activation = np.array([row.facts.type in FLOORED for row in table.rows])
-    often = in_a_row(_column(table, "constant") >= MINOR, LASTING)
-    flags: Flags = often & has_pictures & ~is_activation
-    return flags
+    return in_a_row(constant & has_pictures, LASTING)
 
 
 def _channels(table: HealthTable, kind: str, flags: Flags) -> Iterator[Finding]:
@@ -213,8 +218,8 @@ def _channels(table: HealthTable, kind: str, flags: Flags) -> Iterator[Finding]:
         yield _finding(table, kind, 2 if value >= MAJOR else 1, spell, value, text, more)
 
 
-def _unchanged(table: HealthTable) -> list[Finding]:
-    flags = in_a_row(_column(table, "weights_change") == 0, _UNCHANGED_STEPS)
+def _unchanged(table: HealthTable, unchanged: Flags) -> list[Finding]:
+    flags = in_a_row(unchanged, _UNCHANGED_STEPS)
     spells = [spell for spell in spells_of(table, "unchanged", flags) if spell.until is None]
     if not spells:
         return []

@@ -161,10 +161,12 @@ def test_dead_channels_are_news_until_their_values_are_not_finite() -> None:
     assert listed[1].message == "50 % of 64 channels dead in `conv0` from step 0 to 50"
 
 
-def test_constant_channels_of_an_activation_are_no_news() -> None:
+def test_constant_channels_are_told_from_dead_ones() -> None:
     flat = {"constant": {0: [0.5] * 10}}
-    assert only(table(**flat)).kind == "constant"
-    assert findings(table(**flat, facts={0: {"type": "ReLU"}})) == []
+    unknown = {"dead": {0: [np.nan] * 10}, "dead_lasting": {0: [np.nan] * 10}}
+    assert only(table(**flat, **unknown)).kind == "constant"
+    dead = {"dead": {0: [0.5] * 10}, "dead_lasting": {0: [0.5] * 10}}
+    assert only(table(**flat, **dead)).kind == "dead"  # of an activation these are the same
 
 
 def test_unchanged_weights_are_one_line() -> None:

@@ -30,7 +30,7 @@ export const GLOSSARY = Object.freeze({
   tile: ["tile", "The size of the picture of a channel, in CSS pixels. Auto fits the window."],
   compare: [
     "compare",
-    "Shows a second step, run, sample or kind of map next to the first, or the difference.",
+    "Shows up to three further steps, runs or samples, or the inputs or gradients, next to the first, or the differences.",
   ],
   strength: ["strength", "The root mean square of a channel's values over the whole batch."],
   similarity: [
