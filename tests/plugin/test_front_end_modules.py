@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from decoded_pictures import rgb_pixels
+from node import required_node
 from read_grid import read_maps
 from reduced_maps import reduced
 from torch import nn
@@ -28,24 +28,9 @@ ROOT = Path(__file__).parents[2]
 STATIC = ROOT / "src" / "fmapboard" / "plugin" / "static"
 
 
-def find_node() -> str | None:
-    """Path of the system's Node, or of the one in Playwright's Python package."""
-    found = shutil.which("node")
-    if found is None:
-        try:
-            from playwright._impl._driver import compute_driver_executable
-        except ImportError:
-            return None
-        found = str(compute_driver_executable()[0])
-    return found
-
-
 @pytest.fixture(scope="module")
 def node() -> str:
-    found = find_node()
-    if found is None:
-        pytest.skip("node is missing: install it, or pip install playwright, which brings one")
-    return found
+    return required_node()
 
 
 def ask(node: str, script: str, given: Any = None) -> Any:

@@ -102,15 +102,8 @@ def test_the_tab_loads_without_torch() -> None:
     assert done.stdout.split() == ["False", "False", "feature_maps"]
 
 
-def test_every_file_of_the_front_end_has_a_route_of_its_own() -> None:
-    folder = static_files.FOLDER
-    files = {
-        f"/{path.relative_to(folder).as_posix()}"
-        for path in folder.rglob("*")
-        if path.suffix in (".js", ".css", ".svg")
-    }
-    assert set(static_files.static_routes()) == files
-    assert {"/index.js", "/data/api.js", "/style.css"} <= files
+def test_the_front_end_is_an_entry_a_script_and_a_style_sheet() -> None:
+    assert set(static_files.static_routes()) == {"/index.js", "/app.js", "/style.css"}
 
 
 def test_files_are_served_with_fixed_content_types_and_without_sniffing(tab: Any) -> None:

@@ -30,7 +30,7 @@ class FeatureMapsPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # tensorbo
     """Serves the front end's files and the data routes; all are thread safe.
 
     Raises:
-        FileNotFoundError: the front end's files are not installed.
+        FileNotFoundError: a file of the front end is not installed.
     """
 
     plugin_name = PLUGIN_NAME

@@ -1,10 +1,11 @@
-"""Routes for the front end's files, which are read once when TensorBoard starts."""
+"""Routes for the front end: the module that TensorBoard imports, the script and the style sheet."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
+from fmapboard.plugin.bundle import script, styles
 from fmapboard.plugin.http import Answer, app
 
 ENTRY = "/index.js"
@@ -13,24 +14,25 @@ ENTRY = "/index.js"
 FOLDER = Path(__file__).with_name("static")
 
 # `mimetypes` would read the Windows registry, where other programs may have set wrong types.
-_TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+_SCRIPT, _STYLES = "text/javascript", "text/css"
 
 
 def static_routes() -> dict[str, Any]:
-    """Path -> WSGI application, for every file of a known type in ``static`` and its folders.
+    """Path -> WSGI application. The files are read once, when TensorBoard starts.
 
     Raises:
-        FileNotFoundError: the entry module is missing, so the installation is incomplete.
+        FileNotFoundError: a file is missing, so the installation is incomplete.
+        ValueError: see `script`.
     """
-    routes = {
-        f"/{file.relative_to(FOLDER).as_posix()}": _file(file.read_bytes(), _TYPES[file.suffix])
-        for file in sorted(FOLDER.rglob("*"))
-        if file.suffix in _TYPES
-    }
-    if ENTRY not in routes:
-        raise FileNotFoundError(f"no fmapboard/plugin/static{ENTRY}; reinstall fmapboard")
-    return routes
+    try:
+        return {
+            ENTRY: _text(FOLDER.joinpath(ENTRY[1:]).read_text("utf-8"), _SCRIPT),
+            "/app.js": _text(script(FOLDER, "app.js"), _SCRIPT),
+            "/style.css": _text(styles(FOLDER, "style.css"), _STYLES),
+        }
+    except OSError as error:
+        raise FileNotFoundError(f"no {error.filename}; reinstall fmapboard") from error
 
 
-def _file(content: bytes, content_type: str) -> Any:
+def _text(content: str, content_type: str) -> Any:
     return app(lambda environ, query: Answer(content, content_type))
