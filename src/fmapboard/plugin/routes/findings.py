@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import asdict
 
+from fmapboard.checks.layer_findings import findings as find
 from fmapboard.plugin.data_source import Reader
-from fmapboard.plugin.findings import findings as find
 from fmapboard.plugin.health_tables import health_table
 from fmapboard.plugin.http import Answer, Query, missing
 

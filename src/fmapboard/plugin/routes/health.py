@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from fmapboard.checks.health_table import HealthRow
 from fmapboard.plugin.data_source import Reader
-from fmapboard.plugin.health_table import HealthRow
 from fmapboard.plugin.health_tables import health_table
 from fmapboard.plugin.http import Answer, Query, container, missing
 

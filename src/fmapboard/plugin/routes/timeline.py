@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from fmapboard import tags
+from fmapboard.checks.health_table import HealthTable
 from fmapboard.overview_format import (
     KINDS,
     LARGE,
@@ -18,7 +19,6 @@ from fmapboard.overview_format import (
     states,
 )
 from fmapboard.plugin.data_source import Reader
-from fmapboard.plugin.health_table import HealthTable
 from fmapboard.plugin.health_tables import from_overview
 from fmapboard.plugin.http import Answer, Query, missing
 from fmapboard.plugin.layer_series import Series, series_of
