@@ -75,9 +75,6 @@ class RecordBuilder:
         self.errors: dict[int, str] = {}
         """Step -> why a record of it cannot be read."""
 
-    def __len__(self) -> int:
-        return len(self._steps)
-
     def add_scalar(self, step: int, tag: str, value: float) -> None:
         """Add a value of a scalar.
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fmapboard.checks import BUILT_IN, Check, Finding, Report, chosen, run_checks
-from fmapboard.cli.run_files import RunFiles, read_run, run_directories
+from fmapboard.cli.run_files import RunFiles, read_runs
 from fmapboard.errors import ConfigurationError
 
 FACT = 1
@@ -33,8 +33,7 @@ def check_runs(
         UnreadableRun: a path holds no run of fmapboard.
     """
     checks = _checks(silenced, further)
-    directories = list(dict.fromkeys(run for path in paths for run in run_directories(path)))
-    runs = [read_run(directory) for directory in directories]
+    runs = list({run.path: run for path in paths for run in read_runs(path)}.values())
     reports = [(run, [run_checks(record, checks) for record in run.records]) for run in runs]
     found = [
         (run, finding) for run, every in reports for report in every for finding in report.findings

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 from google.protobuf.message import DecodeError
-from tensorboard.compat.proto import event_pb2, summary_pb2
+from tensorboard.compat.proto import event_pb2
 from tensorboard.util import tensor_util
 
 from fmapboard import tags
@@ -50,18 +50,31 @@ class RunFiles:
     problems: list[str] = field(default_factory=list)
 
 
-def run_directories(path: Path) -> list[Path]:
-    """The run directories at or below a path: those that hold event files, sorted.
+def read_runs(path: Path) -> list[RunFiles]:
+    """Read all runs at or below a path; other tools' runs among them are left out.
 
     Raises:
         UnreadableRun: there is none.
+        OSError: a file cannot be opened.
     """
+    directories = _run_directories(path)
+    runs, unreadable = [], []
+    for directory in directories:
+        try:
+            runs.append(read_run(directory))
+        except UnreadableRun as error:
+            unreadable.append(error)
+    if not runs:
+        raise unreadable[0]
+    return runs
+
+
+def _run_directories(path: Path) -> list[Path]:
+    """The run directories at or below a path: those that hold event files, sorted."""
     if not path.exists():
         raise UnreadableRun(f"{path}: no such directory")
     if not path.is_dir():
-        raise UnreadableRun(
-            f"{path}: not a directory; give the directory that holds the event file"
-        )
+        raise UnreadableRun(f"{path}: expected the directory that holds the event files")
     found = sorted({file.parent for file in path.rglob("*tfevents*") if file.is_file()})
     if not found:
         raise UnreadableRun(f"{path}: no event files in it or below it")
@@ -88,7 +101,7 @@ def read_run(path: Path) -> RunFiles:
         if builder.errors:
             step, why = next(iter(builder.errors.items()))
             problems.append(f"{len(builder.errors)} records, the first at step {step}: {why}")
-    records = [builder.record() for _, builder in sorted(builders.items()) if len(builder)]
+    records = [builder.record() for _, builder in sorted(builders.items())]
     if not records:
         why = f" ({problems[0]})" if problems else ""
         raise UnreadableRun(f"{path}: nothing in it was logged by fmapboard{why}")
@@ -135,9 +148,7 @@ def _add(builders: dict[str, RecordBuilder], event: Any, run: str) -> None:
             _add_value(builder, event.step, tag, value)
 
 
-def _add_value(
-    builder: RecordBuilder, step: int, tag: str, value: summary_pb2.Summary.Value
-) -> None:
+def _add_value(builder: RecordBuilder, step: int, tag: str, value: Any) -> None:
     if tag.partition("/")[0] in GROUPS:
         number = _number(value)
         if number is not None:
@@ -150,7 +161,7 @@ def _add_value(
         builder.add_blobs(step, tag, list(value.tensor.string_val))
 
 
-def _number(value: summary_pb2.Summary.Value) -> float | None:
+def _number(value: Any) -> float | None:
     """The number of a scalar, in either of TensorBoard's formats; None if it is none."""
     if value.HasField("simple_value"):
         return float(value.simple_value)
