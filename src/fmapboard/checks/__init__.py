@@ -26,7 +26,7 @@ On the command line, ``fmapboard check RUN --check package.module:LargeStepCheck
 
 from __future__ import annotations
 
-from fmapboard.checks.built_in import BUILT_IN, Report, chosen, run_checks
+from fmapboard.checks.built_in import BUILT_IN, Checks, Report, chosen, run_checks
 from fmapboard.checks.finding import Finding
 from fmapboard.checks.health_table import HealthRow, HealthTable
 from fmapboard.checks.run_record import Check, NotRecorded, RunRecord, Series
@@ -34,6 +34,7 @@ from fmapboard.checks.run_record import Check, NotRecorded, RunRecord, Series
 __all__ = [
     "BUILT_IN",
     "Check",
+    "Checks",
     "Finding",
     "HealthRow",
     "HealthTable",

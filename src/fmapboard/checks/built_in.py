@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from fmapboard.checks.finding import Finding, order
 from fmapboard.checks.growth import ExplodingCheck, VanishingCheck
@@ -26,6 +26,8 @@ from fmapboard.checks.training_facts import (
 from fmapboard.checks.usual_range import BatchnormGapCheck, InputScaleCheck, UpdateRatioCheck
 from fmapboard.errors import ConfigurationError, closest, first_line
 
+Checks: TypeAlias = "bool | Mapping[str, bool | Check] | Sequence[Check]"
+"""What ``checks=`` of ``watch`` takes (see `chosen`)."""
 BUILT_IN: tuple[Check, ...] = (
     NotInOptimizerCheck(),
     GradientsNotClearedCheck(),

@@ -113,6 +113,11 @@ class RecordBuilder:
         self._first = {label: of for label, of in self._first.items() if of[0] < step}
         self.errors = {at: why for at, why in self.errors.items() if at < step}
 
+    def drop(self, step: int) -> None:
+        """Forget a step, because it was not stored."""
+        self._steps.pop(step, None)
+        self._first = {label: of for label, of in self._first.items() if of[0] != step}
+
     def thin(self, first: int, last: int) -> None:
         """Keep only the first and the last steps, to bound the memory of a long run.
 
