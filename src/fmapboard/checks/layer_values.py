@@ -61,9 +61,12 @@ class DeadCheck:
 
     Attributes:
         share: share of a layer's channels, 0 to 1, from which it is reported.
+        share_at_start: the same, for channels that are dead since the first logged step: in narrow
+            layers with random weights many are.
     """
 
     share: float = 0.5
+    share_at_start: float = 0.9
     kind: ClassVar[str] = "dead"
 
     def __call__(self, record: RunRecord) -> Sequence[Finding]:
@@ -74,8 +77,13 @@ class DeadCheck:
         return [
             self._finding(record, table, found)
             for found in findings(table)
-            if found.kind == self.kind and found.value >= self.share and found.until is None
+            if found.kind == self.kind and found.until is None and self._is_reported(table, found)
         ]
+
+    def _is_reported(self, table: HealthTable, found: LayerFinding) -> bool:
+        is_from_start = found.since <= table.steps[0]
+        least = self.share_at_start if is_from_start else self.share
+        return found.value >= least - 1e-6  # shares are stored as float32
 
     def _finding(self, record: RunRecord, table: HealthTable, found: LayerFinding) -> Finding:
         row = _row(table, found.label)

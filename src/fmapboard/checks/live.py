@@ -48,6 +48,7 @@ class LiveChecks:
         self._before: tuple[int, bool] = 0, False
         self._new: list[Finding] = []
         self._step: int | None = None
+        self._told_nonfinite = False
 
     def __call__(self, step: LoggedStep) -> LoggedStep:
         """The step with what the checks say of the run up to it; as it is if that is nothing."""
@@ -57,8 +58,8 @@ class LiveChecks:
             return step
         self._add(step)
         self._count += 1
-        has_nonfinite = self._prefix + tags.FIRST_NONFINITE in step.texts
-        if self._count > _OFTEN and self._count % _EVERY and not has_nonfinite:
+        self._told_nonfinite = self._prefix + tags.FIRST_NONFINITE in step.texts
+        if self._count > _OFTEN and self._count % _EVERY and not self._told_nonfinite:
             return step
         report = run_checks(self._builder.record(), self._checks)
         for kind, error in report.failed.items():
@@ -68,6 +69,8 @@ class LiveChecks:
     def stored(self) -> None:
         """Log what is new in the last step; call it when the step has been written."""
         for finding in self._new:
+            if finding.kind == "nonfinite" and self._told_nonfinite:
+                continue  # the text about the first non-finite value is logged too
             say = log.warning if finding.class_ == "fact" else log.info
             say("step %d: %s: %s", self._step, finding.kind, finding.text)
         self._new, self._step = [], None

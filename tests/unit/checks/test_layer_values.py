@@ -37,6 +37,12 @@ def test_dead_channels_from_half_of_a_layer_on() -> None:
     assert DeadCheck()(record(columns=fewer)) == []
 
 
+def test_more_channels_may_be_dead_from_the_first_step_on() -> None:
+    for share, count in ((0.89, 0), (0.9, 1)):
+        columns = {"dead": {2: [share] * len(STEPS)}, "dead_lasting": {2: [share] * len(STEPS)}}
+        assert len(DeadCheck()(record(columns=columns))) == count
+
+
 def test_dead_channels_must_last_and_be_of_large_maps() -> None:
     dead = {2: from_step(2, 0.9, 0.0)}
     assert DeadCheck()(record(columns={"dead": dead})) == []  # other channels at each step
