@@ -26,7 +26,7 @@ from fmapboard.checks.training_facts import (
 from fmapboard.checks.usual_range import BatchnormGapCheck, InputScaleCheck, UpdateRatioCheck
 from fmapboard.errors import ConfigurationError, closest, first_line
 
-Checks: TypeAlias = "bool | Mapping[str, bool | Check] | Sequence[Check]"
+Checks: TypeAlias = bool | Mapping[str, bool | Check] | Sequence[Check]
 """What ``checks=`` of ``watch`` takes (see `chosen`)."""
 BUILT_IN: tuple[Check, ...] = (
     NotInOptimizerCheck(),

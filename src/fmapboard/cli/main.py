@@ -241,8 +241,7 @@ def serve(logdir: Path | RemoteDirectory, port: int, no_open: bool) -> None:
 def check(context: click.Context, /, runs: tuple[Path, ...], **options: Any) -> None:
     """Say what is wrong in each RUN directory: warnings for facts, notes for unusual figures.
 
-    Exits with 0 if nothing or only notes were found, 1 for a warning, and 2 for bad usage or a run
-    that cannot be read. docs/checks.md describes every check.
+    Exits with 0 for nothing or only notes, 1 for a warning, 2 for bad usage or an unreadable run.
     """
     from fmapboard.cli.check import check_runs
 
