@@ -75,22 +75,6 @@ class Finding:
             **({"model": self.model} if self.model else {}),
         }
 
-    def as_record(self) -> dict[str, Any]:
-        """An object for the tab's record of findings (see ``stored_findings``)."""
-        value = self.value
-        return {
-            "kind": self.kind,
-            "class": self.class_,
-            "layer": self.layer,
-            "parameter": self.parameter,
-            "since": self.since_step,
-            "value": None if value is None or not math.isfinite(value) else float(value),
-            "message": self.message,
-            "healthy": self.healthy,
-            "meaning": self.meaning,
-            "advice": self.advice,
-        }
-
 
 def order(finding: Finding) -> tuple[bool, int]:
     """Sort key: facts first, then the earliest."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -11,6 +10,7 @@ from fmapboard.checks.built_in import Report, run_checks
 from fmapboard.checks.finding import Finding
 from fmapboard.checks.record_builder import GROUPS, RecordBuilder, is_read
 from fmapboard.checks.run_record import Check
+from fmapboard.checks.stored_findings import pack_stored
 from fmapboard.errors import log
 from fmapboard.records import LoggedStep, TabRecord
 
@@ -105,8 +105,7 @@ class LiveChecks:
         if not found and not self._stores:
             return step
         self._stores = True
-        blob = json.dumps([each.as_record() for each in found], separators=(",", ":")).encode()
-        record = TabRecord(self._prefix + tags.CHECKS, (blob,))
+        record = TabRecord(self._prefix + tags.CHECKS, pack_stored(found))
         texts = dict(step.texts)
         if self._new:
             lines = [f"- **{_LABEL[each.class_]}: {each.kind}**: {each.text}" for each in self._new]
