@@ -31,6 +31,8 @@ OVERVIEW = "fmapboard_overview"
 """Feature maps tab: one record per step with numbers of all layers (``overview_format``)."""
 FIRST_OVERVIEW = "fmapboard_overview_first"
 """Feature maps tab: the overview of the first step again."""
+FINDINGS = "fmapboard_findings"
+"""Feature maps tab: what only the training process knows, per step (``findings_format``)."""
 
 NETWORK_INPUT = "network_input/sample_"
 CONSTANT_CHANNELS, NONFINITE, DEAD_CHANNELS = "constant_channels", "nonfinite", "dead_channels"
