@@ -264,11 +264,11 @@ def watch(
         scale: the range drawn from black to white: that of each ``"channel"``, of the whole
             ``"layer"``, or ``"locked"`` to each channel's range at the first logged step.
         colormap: ``"grey"``, ``"viridis"``, ``"magma"`` or the zero-centered ``"signed"``.
-        normalization: the ``(mean, std)`` per channel used to normalize the network's input; the
-            normalization is undone before the input is drawn.
+        normalization: the ``(mean, std)`` per channel of the input, undone before it is drawn.
         when_full: what to do when steps are logged faster than they are written: ``"wait"`` blocks
             the training thread, ``"drop_oldest"`` drops the oldest queued steps, counted in
             ``FeatureMapLogger.dropped_steps``.
+        checks: record facts about faults, such as gradients that are not cleared; False: none.
         fused: read tensors on CUDA devices with fused Triton kernels; ``"auto"`` is off for now.
 
     Returns:

@@ -41,6 +41,7 @@ class CommonOptions(TypedDict, total=False):
     colormap: str
     normalization: tuple[Sequence[float], Sequence[float]] | None
     when_full: WhenFull
+    checks: bool
     fused: Fused
 
 
@@ -79,6 +80,7 @@ class Options:
     colormap: str = "grey"
     normalization: Normalization | None = None
     when_full: WhenFull = "wait"
+    checks: bool = True
     fused: Fused = "auto"
 
     @classmethod
@@ -105,7 +107,7 @@ class Options:
         object.__setattr__(self, "colormap", checked_colormap(self.colormap))
         as_schedule(self.every)
         object.__setattr__(self, "start_step", step_number(self.start_step, "start_step"))
-        self._need_bool("inputs", "activation_gradients", "reduce_statistics")
+        self._need_bool("inputs", "activation_gradients", "reduce_statistics", "checks")
         if self.reduce_statistics and self.when_full == "drop_oldest":
             raise ConfigurationError(
                 "reduce_statistics=True and when_full='drop_oldest' are mutually exclusive: each "
@@ -127,6 +129,11 @@ class Options:
     def kernels_every(self) -> int:
         """Draw convolution kernels at every n-th logged step; 0 for never."""
         return 10 if self.kernels is True else int(self.kernels)
+
+    @property
+    def records_findings(self) -> bool:
+        """Record what only the training process knows (``findings_format``)."""
+        return self.checks is not False
 
     def _need_positive(self, *names: str) -> None:
         for name in names:
