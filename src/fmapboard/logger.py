@@ -263,8 +263,7 @@ def watch(
         scale: the range drawn from black to white: that of each ``"channel"``, of the whole
             ``"layer"``, or ``"locked"`` to each channel's range at the first logged step.
         colormap: ``"grey"``, ``"viridis"``, ``"magma"`` or the zero-centered ``"signed"``.
-        normalization: the ``(mean, std)`` per channel used to normalize the network's input; the
-            normalization is undone before the input is drawn.
+        normalization: the ``(mean, std)`` per channel of the input, undone before it is drawn.
         when_full: if steps are logged faster than they are written, ``"wait"`` blocks the training
             thread; ``"drop_oldest"`` drops queued steps, counted in ``dropped_steps``.
         checks: say in words what is wrong while the run is logged; False for nothing,

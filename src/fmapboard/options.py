@@ -132,6 +132,11 @@ class Options:
         """Draw convolution kernels at every n-th logged step; 0 for never."""
         return 10 if self.kernels is True else int(self.kernels)
 
+    @property
+    def records_findings(self) -> bool:
+        """Record what only the training process knows (``findings_format``)."""
+        return self.checks is not False
+
     def _need_positive(self, *names: str) -> None:
         for name in names:
             value = getattr(self, name)
