@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from check_records import record
 
-from fmapboard.checks import BUILT_IN, Check, Finding, NotRecorded, RunRecord, chosen, run_checks
+from fmapboard.checks import BUILT_IN, Finding, NotRecorded, RunRecord, chosen, run_checks
 from fmapboard.checks.finding import named
 from fmapboard.errors import ConfigurationError
 
@@ -92,16 +92,6 @@ def test_facts_come_first_then_the_earliest() -> None:
     assert [(one.class_, one.since_step) for one in found] == [
         ("fact", 2), ("fact", 9), ("figure", 1)
     ]  # fmt: skip
-
-
-@pytest.mark.parametrize("check", BUILT_IN, ids=lambda check: check.kind)
-def test_a_built_in_check_is_silent_or_not_recorded_without_data(check: Check) -> None:
-    assert run_checks(RunRecord(), [check]).findings == ()
-    assert run_checks(RunRecord(), [check]).failed == {}
-    one_step = record(steps=[7])
-    assert run_checks(one_step, [check]).findings == ()
-    assert run_checks(one_step, [check]).failed == {}
-    assert hash(check) == hash(type(check)())  # immutable, with defaults for all thresholds
 
 
 def test_the_json_of_a_finding() -> None:
