@@ -58,12 +58,14 @@ def record(
             for row, values in rows.items():
                 numbers[name][row] = values[index]
         overviews.append((step, OverviewStep(step, index + 1, listed, numbers, {})))
+    groups: dict[str, dict[str, Series]] = {}
+    for tag, values in (scalars or {}).items():
+        group, _, name = tag.partition("/")
+        at = np.array(steps[: len(values)], np.int64)
+        groups.setdefault(group, {})[name] = Series(at, np.array(values, np.float64))
     return RunRecord(
         health=health_of("", "", overviews, None),
-        scalars={
-            tag: Series(np.array(steps[: len(values)], np.int64), np.array(values, np.float64))
-            for tag, values in (scalars or {}).items()
-        },
+        scalars=groups,
         facts=dict(zip(steps, facts, strict=False)),
         first={
             label: {name: np.asarray(values, np.float32) for name, values in of.items()}

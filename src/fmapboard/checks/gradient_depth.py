@@ -46,10 +46,13 @@ def gradient_ratios(record: RunRecord) -> GradientRatios | None:
             layers.append((row.facts.layer, series, math.sqrt(weights)))
     if len(layers) < _LEAST_LAYERS:
         return None
-    steps = np.unique(np.concatenate([series.steps for _, series, _ in layers]))
+    steps = layers[0][1].steps
+    if any(series.steps is not steps for _, series, _ in layers):
+        steps = np.unique(np.concatenate([series.steps for _, series, _ in layers]))
     table = np.full((len(steps), len(layers)), np.nan)
     for column, (_, series, root) in enumerate(layers):
-        table[np.searchsorted(steps, series.steps), column] = series.values / root
+        at = slice(None) if series.steps is steps else np.searchsorted(steps, series.steps)
+        table[at, column] = series.values / root
     known = ~np.isnan(table).any(1) & (table[:, -3:].max(1) > 0)
     if not known.any():
         return None

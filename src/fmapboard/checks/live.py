@@ -69,8 +69,6 @@ class LiveChecks:
     def stored(self) -> None:
         """Log what is new in the last step; call it when the step has been written."""
         for finding in self._new:
-            if finding.kind == "nonfinite" and self._told_nonfinite:
-                continue  # the text about the first non-finite value is logged too
             say = log.warning if finding.class_ == "fact" else log.info
             say("step %d: %s: %s", self._step, finding.kind, finding.text)
         self._new, self._step = [], None
@@ -87,10 +85,11 @@ class LiveChecks:
 
     def _add(self, step: LoggedStep) -> None:
         size = len(self._prefix)
-        for tag, value in step.scalars.items():
-            own = tag[size:]
-            if own.partition("/")[0] in GROUPS:
-                self._builder.add_scalar(step.step, own, float(value))
+        starts = tuple(f"{self._prefix}{group}/" for group in GROUPS)
+        scalars = {
+            tag[size:]: value for tag, value in step.scalars.items() if tag.startswith(starts)
+        }
+        self._builder.add_scalars(step.step, scalars)
         for record in step.records:
             if is_read(record.tag):
                 self._builder.add_blobs(step.step, record.tag[size:], record.blobs)
@@ -101,7 +100,8 @@ class LiveChecks:
 
     def _with(self, step: LoggedStep, report: Report) -> LoggedStep:
         found = report.findings
-        self._new = [finding for finding in found if self._is_new(finding)]
+        told = {"nonfinite"} if self._told_nonfinite else set()  # there is a text about it
+        self._new = [one for one in found if self._is_new(one) and one.kind not in told]
         if not found and not self._stores:
             return step
         self._stores = True

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -85,6 +84,10 @@ class RecordBuilder:
         """
         self._at(step).scalars[tag] = value
 
+    def add_scalars(self, step: int, values: dict[str, float]) -> None:
+        """Replace the scalars of a step; ``values`` is kept, by tag without the model's prefix."""
+        self._at(step).scalars = values
+
     def add_text(self, step: int, text: str) -> None:
         """Add the text that says where the first non-finite value was found."""
         self._at(step).text = text
@@ -140,7 +143,7 @@ class RecordBuilder:
             run=self._run,
             name=self._name,
             health=health_of(self._run, self._name, overviews, told),
-            scalars=_series((at, of.scalars) for at, of in ordered),
+            scalars=_series([(at, of.scalars) for at, of in ordered]),
             facts={at: of.facts for at, of in ordered if of.facts is not None},
             first={label: arrays for label, (_, arrays) in self._first.items()},
             network_input={at: of.network_input for at, of in overviews if of.network_input},
@@ -174,16 +177,40 @@ class RecordBuilder:
             self._first[label] = step, {name: one.ravel().copy() for name, one in found.items()}
 
 
-def _series(steps: Iterable[tuple[int, Mapping[str, float]]]) -> dict[str, Series]:
-    """Tag -> its values at the steps that have it."""
+def _series(
+    steps: Sequence[tuple[int, Mapping[str, float]]],
+) -> dict[str, dict[str, Series]]:
+    """Group -> name -> its values at the steps that have it."""
+    steps = [(step, values) for step, values in steps if values]
+    if not steps:
+        return {}
+    found: dict[str, dict[str, Series]] = {}
+    for tag, series in _whole(steps) if _is_regular(steps) else _in_parts(steps):
+        group, _, name = tag.partition("/")
+        found.setdefault(group, {})[name] = series
+    return found
+
+
+def _is_regular(steps: Sequence[tuple[int, Mapping[str, float]]]) -> bool:
+    """True if every step has the same tags, in the same order."""
+    tags_of_first = list(steps[0][1])
+    return all(list(values) == tags_of_first for _, values in steps)
+
+
+def _whole(steps: Sequence[tuple[int, Mapping[str, float]]]) -> Iterator[tuple[str, Series]]:
+    at = np.array([step for step, _ in steps], np.int64)
+    table = np.array([list(values.values()) for _, values in steps], np.float64)  # [S, tags]
+    table[~np.isfinite(table)] = np.nan
+    for tag, column in zip(steps[0][1], table.T, strict=True):
+        yield tag, Series(at, column)
+
+
+def _in_parts(steps: Sequence[tuple[int, Mapping[str, float]]]) -> Iterator[tuple[str, Series]]:
     points: dict[str, list[tuple[int, float]]] = {}
     for step, values in steps:
         for tag, value in values.items():
             points.setdefault(tag, []).append((step, value))
-    return {
-        tag: Series(
-            np.array([step for step, _ in of], np.int64),
-            np.array([value if math.isfinite(value) else np.nan for _, value in of], np.float64),
-        )
-        for tag, of in points.items()
-    }
+    for tag, of in points.items():
+        numbers = np.array([value for _, value in of], np.float64)
+        numbers[~np.isfinite(numbers)] = np.nan
+        yield tag, Series(np.array([step for step, _ in of], np.int64), numbers)

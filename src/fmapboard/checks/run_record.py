@@ -43,8 +43,8 @@ class RunRecord:
         run: name or path of the run.
         name: name of the model, as in ``watch(name=...)``; "" for none.
         health: numbers of every layer at every step; None if the run has no overview series.
-        scalars: tag without the model's prefix -> its series: those in the groups of
-            `record_builder.GROUPS`.
+        scalars: group, such as ``gradient_norm`` -> name of a layer or parameter -> its series;
+            of the groups in `record_builder.GROUPS`.
         facts: logged step -> what only the training process knew, ascending; empty if the run has
             no such series.
         first: label of a drawn layer -> ``minimum``, ``maximum``, ``mean`` and ``std`` of its drawn
@@ -55,7 +55,7 @@ class RunRecord:
     run: str = ""
     name: str = ""
     health: HealthTable | None = None
-    scalars: Mapping[str, Series] = field(default_factory=dict)
+    scalars: Mapping[str, Mapping[str, Series]] = field(default_factory=dict)
     facts: Mapping[int, Findings] = field(default_factory=dict)
     first: Mapping[str, Mapping[str, Floats]] = field(default_factory=dict)
     network_input: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
@@ -80,20 +80,15 @@ class RunRecord:
             raise NotRecorded(f"the series {tags.FINDINGS}")
         return self.facts
 
-    def group(self, group: str) -> dict[str, Series]:
+    def group(self, group: str) -> Mapping[str, Series]:
         """Name of a layer or parameter -> its scalar in a group, such as ``gradient_norm``.
 
         Raises:
             NotRecorded: the run has no scalar in the group.
         """
-        found = {
-            tag.partition("/")[2]: series
-            for tag, series in self.scalars.items()
-            if tag.partition("/")[0] == group
-        }
-        if not found:
+        if not self.scalars.get(group):
             raise NotRecorded(f"the scalars {group}/…")
-        return found
+        return self.scalars[group]
 
     def picture(self, row: HealthRow) -> str:
         """Tag of the Images series that shows a layer, or the layer before it; "" if none does."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from fmapboard import tags
 from fmapboard.checks.finding import Finding, named
 from fmapboard.checks.run_record import RunRecord
 from fmapboard.findings_format import Findings
@@ -251,5 +252,5 @@ def _count(facts: Findings, name: str) -> int:
 
 def _has_no_gradient(record: RunRecord, parameter: str) -> bool:
     """True if the gradient is known to be zero at every logged step."""
-    norms = record.scalars.get(f"gradient_norm/{parameter}")
+    norms = record.scalars.get(tags.GRADIENT_NORM, {}).get(parameter)
     return norms is not None and bool((norms.values == 0).all())

@@ -40,14 +40,13 @@ class UpdateRatioCheck:
         weights = {n: s for n, s in series.items() if n.rpartition(".")[2] == "weight"}
         kernels = _kernels(record)
         chosen = {n: s for n, s in weights.items() if n in kernels} or weights or series
-        steps = sorted({int(step) for one in chosen.values() for step in one.steps})
-        place = {step: index for index, step in enumerate(steps)}
-        ratios = np.full((len(steps), len(chosen)), np.nan)
+        every = np.unique(np.concatenate([one.steps for one in chosen.values()]))
+        ratios = np.full((len(every), len(chosen)), np.nan)
         for column, one in enumerate(chosen.values()):
-            ratios[[place[int(step)] for step in one.steps], column] = one.values
+            ratios[np.searchsorted(every, one.steps), column] = one.values
         ratios[ratios <= 0] = np.nan  # not applied, or frozen: no update to judge
         known = ~np.isnan(ratios).all(1)
-        ratios, steps = ratios[known], [s for s, k in zip(steps, known, strict=True) if k]
+        ratios, steps = ratios[known], every[known].tolist()
         if not steps:
             return []
         with warnings.catch_warnings():

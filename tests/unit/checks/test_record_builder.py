@@ -60,7 +60,7 @@ def test_a_record_has_every_step() -> None:
     assert health.steps == (0, 10, 20)
     assert health.since == {"dead": {0: 3}}
     assert health.columns["dead"][:, 0].tolist() == [0.5] * 3
-    assert record.scalars["gradient_norm/total"].values.tolist() == [0.0, 10.0, 20.0]
+    assert record.scalars["gradient_norm"]["total"].values.tolist() == [0.0, 10.0, 20.0]
     assert [facts.batch for facts in record.facts.values()] == [0, 10, 20]
     assert record.network_input[10] == {"std": 0.5}
     assert (record.run, record.name, health.rows[0].key) == ("run", "gen", "gen.fmapboard/conv0")
@@ -118,5 +118,14 @@ def test_huge_scalars_become_unknown() -> None:
     made = RecordBuilder()
     made.add_scalar(0, "gradient_norm/w", float("inf"))
     made.add_scalar(1, "gradient_norm/w", 1e300)
-    values = made.record().scalars["gradient_norm/w"].values.tolist()
+    values = made.record().scalars["gradient_norm"]["w"].values.tolist()
     assert str(values) == "[nan, 1e+300]"
+
+
+def test_scalars_that_some_steps_lack() -> None:
+    made = RecordBuilder()
+    made.add_scalar(0, "gradient_norm/a", 1.0)
+    made.add_scalars(2, {"gradient_norm/b": 3.0, "gradient_norm/a": 2.0})
+    norms = made.record().group("gradient_norm")
+    assert (norms["a"].steps.tolist(), norms["a"].values.tolist()) == ([0, 2], [1.0, 2.0])
+    assert (norms["b"].steps.tolist(), norms["b"].values.tolist()) == ([2], [3.0])
