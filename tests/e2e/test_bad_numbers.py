@@ -175,6 +175,7 @@ def test_the_first_bad_activation_is_named_once_in_the_log_and_as_text(
         model, tmp_path, optimizer=optimizer, every=1, layers=["first", "second", Same]
     ):
         for _ in range(5):
+            optimizer.zero_grad()
             model(torch.randn(2, 3, 8, 8)).sum().backward()
             optimizer.step()
     said = (
@@ -195,6 +196,7 @@ def test_a_non_finite_gradient_of_a_parameter_is_named_if_all_activations_are_fi
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
     with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1, name="net"):
         for _ in range(2):
+            optimizer.zero_grad()
             model(torch.randn(2, 3, 8, 8)).sum().backward()
             model[1].bias.grad[:3] = torch.tensor([NAN, -INF, -INF])
             optimizer.step()

@@ -35,6 +35,7 @@ def log(run: Path, budget: int | None) -> list[int]:
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     for number in range(3):
         with board.step(number):
+            optimizer.zero_grad()
             model(torch.randn(2, 3, 96, 96)).sum().backward()
             optimizer.step()
     board.close()

@@ -17,11 +17,16 @@ STEPS = 5
 Loop = Callable[[nn.Module, torch.optim.Optimizer], None]
 
 
+INTENDED = {"constant_images": False, "gradients_not_cleared": False}
+"""Checks that the loops below fail on purpose: the value of all pixels marks a pass."""
+
+
 def shown(loop: Loop, **options: object) -> list[float | None]:
     """For each step of a training loop, the mark of the pass that was logged."""
     torch.manual_seed(0)
     model, kept = Marked(), MemoryWriter()
     optimizer = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.01)
+    options = {"checks": INTENDED, **options}
     with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1, **options):
         loop(model, optimizer)
     return marks(kept.steps)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -14,6 +15,8 @@ from fmapboard.checks.layer_findings import LayerFinding, findings
 from fmapboard.checks.run_record import NotRecorded, RunRecord
 from fmapboard.tab_format import Floats
 
+_ROUNDING = 1e-6
+"""Shares are stored as float32."""
 _PARAMETER = "gradient of parameter "
 
 
@@ -81,18 +84,34 @@ class DeadCheck:
         ]
 
     def _is_reported(self, table: HealthTable, found: LayerFinding) -> bool:
-        is_from_start = found.since <= table.steps[0]
+        is_from_start = self._since(table, found) <= table.steps[0]
         least = self.share_at_start if is_from_start else self.share
-        return found.value >= least - 1e-6  # shares are stored as float32
+        return found.value >= least - _ROUNDING
+
+    def _since(self, table: HealthTable, found: LayerFinding) -> int:
+        """First of the steps at the end of the run with so many dead channels."""
+        row = next(i for i, row in enumerate(table.rows) if row.facts.label == found.label)
+        dead = table.columns["dead"][:, row]
+        since = found.since
+        for step, share in zip(reversed(table.steps), dead[::-1].tolist(), strict=True):
+            if share < self.share - _ROUNDING:
+                break
+            since = step if math.isfinite(share) else since
+        return since
 
     def _finding(self, record: RunRecord, table: HealthTable, found: LayerFinding) -> Finding:
         row = _row(table, found.label)
+        facts = None if row is None else row.facts
+        after = f" (after `{facts.activation}`)" if facts and facts.activation else ""
+        count = f"{facts.channels} " if facts and facts.channels else ""
         more = f"; the same in {found.more} further layers" if found.more else ""
+        since = self._since(table, found)
         return Finding(
             kind=self.kind,
             class_="figure",
-            message=found.message + more,
-            since_step=found.since,
+            message=f"{100 * found.value:.0f} % of {count}channels dead in `{found.label}`{after} "
+            f"since step {since}{more}",
+            since_step=since,
             layer=found.label,
             value=found.value,
             healthy=f"below {100 * self.share:.0f} %",
@@ -107,8 +126,9 @@ class DeadCheck:
 class CopiedChannelsCheck:
     """Channels of a layer that are copies of each other at the first logged step.
 
-    Copies have equal minimum, maximum, mean and standard deviation, to within 1e-5 of the layer's
-    range. Constant channels do not count.
+    Copies may differ by an offset, as that of a bias: they have equal ranges, standard deviations
+    and distances of the mean from the minimum, to within 1e-4 of the range. Constant channels do
+    not count.
 
     Attributes:
         share: share of all pairs of a layer's drawn channels, 0 to 1, from which it is reported.
@@ -196,15 +216,14 @@ def _row(table: HealthTable, label: str) -> HealthRow | None:
 
 def _copied(statistics: Mapping[str, Floats], least: int) -> float:
     """Share of pairs of channels with equal statistics, 0 to 1."""
-    numbers = np.stack([statistics[n] for n in ("minimum", "maximum", "mean", "std")], axis=1)
-    numbers = numbers.astype(np.float64)  # [C, 4]
-    if len(numbers) < least or not np.isfinite(numbers).all():
+    names = ("minimum", "maximum", "mean", "std")
+    low, high, mean, std = (statistics[name].astype(np.float64) for name in names)
+    if len(low) < least or not np.isfinite([low, high, mean, std]).all():
         return 0.0
-    scale = float(numbers[:, 1].max() - numbers[:, 0].min())
-    varies = numbers[:, 1] - numbers[:, 0] > 1e-5 * scale
-    if scale <= 0 or not varies.any():
-        return 0.0
-    gaps = np.abs(numbers[:, None] - numbers[None]).max(2)  # [C, C]
-    same = (gaps <= 1e-5 * scale) & varies[:, None] & varies
-    pairs = len(numbers) * (len(numbers) - 1) / 2
+    size = high - low
+    varies = size > 1e-5 * (high.max() - low.min())
+    shape = np.stack([size, mean - low, std], axis=1)  # [C, 3]
+    gaps = np.abs(shape[:, None] - shape[None]).max(2)  # [C, C]
+    same = (gaps <= 1e-4 * size[:, None]) & varies[:, None] & varies
+    pairs = len(low) * (len(low) - 1) / 2
     return float(np.triu(same, 1).sum() / pairs)

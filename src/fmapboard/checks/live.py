@@ -35,11 +35,18 @@ class LiveChecks:
     Args:
         checks: the checks.
         name: name of the model, as in ``watch(name=...)``, or None.
-        failed: called once per check that raises an error.
+        failed: called with each check that raises an error.
+        is_logged: True for a kind of which the log has a warning already.
     """
 
-    def __init__(self, checks: Sequence[Check], name: str | None, failed: Failed) -> None:
-        self._checks, self._failed = checks, failed
+    def __init__(
+        self,
+        checks: Sequence[Check],
+        name: str | None,
+        failed: Failed,
+        is_logged: Callable[[str], bool],
+    ) -> None:
+        self._checks, self._failed, self._is_logged = checks, failed, is_logged
         self._name, self._prefix = name or "", tags.prefix(name)
         self._builder = RecordBuilder(name=self._name)
         self._count = 0
@@ -69,6 +76,8 @@ class LiveChecks:
     def stored(self) -> None:
         """Log what is new in the last step; call it when the step has been written."""
         for finding in self._new:
+            if self._is_logged(finding.kind):
+                continue
             say = log.warning if finding.class_ == "fact" else log.info
             say("step %d: %s: %s", self._step, finding.kind, finding.text)
         self._new, self._step = [], None

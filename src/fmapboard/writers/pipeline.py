@@ -26,6 +26,8 @@ from fmapboard.writers.worker import Worker
 _EVENT_OVERHEAD = 64
 """Maximum size in bytes of an event without its summary: framing, checksums, step and time."""
 
+_HINTS = {"not_in_optimizer": "no optimizer", "eval_mode": "eval mode"}
+"""Kind of a finding -> subject of the warning (`capture.hints`) that says the same."""
 MAX_QUEUE_BYTES = 256 * 2**20
 """Maximum size in bytes of the steps that wait to be written."""
 
@@ -56,7 +58,12 @@ class Pipeline:
             has_probe=options.probe is not None,
         )
         self._writer, self._warn = writer, warn
-        self._checks = LiveChecks(chosen(options.checks), options.name, self._check_failed)
+        self._checks = LiveChecks(
+            chosen(options.checks),
+            options.name,
+            self._check_failed,
+            lambda kind: kind in _HINTS and warn.has_warned(_HINTS[kind]),
+        )
         self._worker: Worker[Callable[[], StepData | None]] = Worker(
             self._work,
             self._failed,
@@ -124,12 +131,15 @@ class Pipeline:
             raise
 
     def _checked(self, step: LoggedStep) -> LoggedStep:
-        """The step with what the checks say; without it if they fail."""
+        """The step with what the checks say; without it if they fail or it is too large."""
         try:
-            return self._checks(step)
+            checked = self._checks(step)
         except Exception as error:
             self._warn.error("checks", error, "the step is logged without them")
             return step
+        limit = self._max_bytes
+        is_too_large = checked is not step and limit is not None and _size(checked) > limit
+        return step if is_too_large else checked
 
     def _check_failed(self, kind: str, error: str) -> None:
         self._warn.warn(f"check {kind}", f"check {kind}: {error}; the other checks go on")

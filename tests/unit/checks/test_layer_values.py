@@ -70,6 +70,20 @@ def test_copied_channels_from_a_fifth_of_the_pairs_on() -> None:
     assert CopiedChannelsCheck()(record(first={"conv1": channels(7)})) == []  # 21 of 120
 
 
+def test_copies_may_differ_by_an_offset_but_not_by_a_factor() -> None:
+    shifted = statistics(*((-1.0 + i, 1.0 + i, 0.25 + i, 0.5) for i in range(8)))
+    assert len(CopiedChannelsCheck()(record(first={"conv1": shifted}))) == 1
+    scaled = statistics(*((-f, f, 0.25 * f, 0.5 * f) for f in map(float, range(1, 9))))
+    assert CopiedChannelsCheck()(record(first={"conv1": scaled})) == []
+
+
+def test_dead_channels_are_told_since_there_were_so_many() -> None:
+    dead = {2: [0.0, 0.2, 0.2, 0.2, 0.8, 0.8, 0.8, 0.8]}
+    (found,) = DeadCheck()(record(columns={"dead": dead, "dead_lasting": dead}))
+    assert found.since_step == 40
+    assert found.message == "80 % of 64 channels dead in `conv2` (after `relu2`) since step 40"
+
+
 def test_constant_channels_and_small_layers_have_no_copies() -> None:
     constant = statistics(*[(0.0, 0.0, 0.0, 0.0)] * 16)
     assert CopiedChannelsCheck()(record(first={"conv1": constant})) == []

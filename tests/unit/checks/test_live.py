@@ -37,8 +37,11 @@ FACT = Finding(kind="mine", class_="fact", message="a `fact`", since_step=0, lay
 NOTE = Finding(kind="mine", class_="figure", message="a note", parameter="w", healthy="none")
 
 
-def live(*checks: Says, name: str | None = None) -> LiveChecks:
-    return LiveChecks(checks, name, lambda kind, error: FAILED.append((kind, error)))
+def live(*checks: Says, name: str | None = None, logged: str = "") -> LiveChecks:
+    def failed(kind: str, error: str) -> None:
+        FAILED.append((kind, error))
+
+    return LiveChecks(checks, name, failed, lambda kind: kind == logged)
 
 
 def step(number: int, **more: object) -> LoggedStep:
@@ -63,6 +66,13 @@ def test_a_finding_is_logged_and_told_once(caplog: pytest.LogCaptureFixture) -> 
         ("WARNING", "fmapboard: step 0: mine: a `fact`. See docs/checks.md#mine"),
         ("INFO", "fmapboard: step 0: mine: a note (healthy: none). See docs/checks.md#mine"),
     ]
+
+
+def test_what_the_log_has_already_is_only_told_as_text(caplog: pytest.LogCaptureFixture) -> None:
+    checks = live(Says([FACT]), logged="mine")
+    assert "fmapboard/checks" in checks(step(0)).texts
+    checks.stored()
+    assert caplog.records == []
 
 
 def test_the_record_of_the_tab_has_all_findings_and_then_that_they_are_gone() -> None:
