@@ -15,10 +15,7 @@ from fmapboard.writers.memory import MemoryWriter
 
 STEPS = 5
 Loop = Callable[[nn.Module, torch.optim.Optimizer], None]
-
-
-INTENDED = {"constant_images": False, "gradients_not_cleared": False}
-"""Checks that the loops below fail on purpose: the value of all pixels marks a pass."""
+MARKED = {"constant_images": False, "gradients_not_cleared": False}  # marks are constant images
 
 
 def shown(loop: Loop, **options: object) -> list[float | None]:
@@ -26,7 +23,7 @@ def shown(loop: Loop, **options: object) -> list[float | None]:
     torch.manual_seed(0)
     model, kept = Marked(), MemoryWriter()
     optimizer = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.01)
-    options = {"checks": INTENDED, **options}
+    options = {"checks": MARKED, **options}
     with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1, **options):
         loop(model, optimizer)
     return marks(kept.steps)

@@ -70,6 +70,12 @@ def test_copied_channels_from_a_fifth_of_the_pairs_on() -> None:
     assert CopiedChannelsCheck()(record(first={"conv1": channels(7)})) == []  # 21 of 120
 
 
+def test_dead_channels_that_became_nonfinite_are_left_to_that_finding() -> None:
+    dead = {2: [0.8] * 6 + [0.0] * 2}
+    columns = {"dead": dead, "dead_lasting": dead, "nonfinite": {2: [0.0] * 6 + [1.0] * 2}}
+    assert DeadCheck()(record(columns=columns)) == []
+
+
 def test_copies_may_differ_by_an_offset_but_not_by_a_factor() -> None:
     shifted = statistics(*((-1.0 + i, 1.0 + i, 0.25 + i, 0.5) for i in range(8)))
     assert len(CopiedChannelsCheck()(record(first={"conv1": shifted}))) == 1
@@ -87,6 +93,9 @@ def test_dead_channels_are_told_since_there_were_so_many() -> None:
 def test_constant_channels_and_small_layers_have_no_copies() -> None:
     constant = statistics(*[(0.0, 0.0, 0.0, 0.0)] * 16)
     assert CopiedChannelsCheck()(record(first={"conv1": constant})) == []
+    random = [(-1.0, 1.0, float(v) / 9, 0.5) for v in range(4)]
+    some = statistics(*[(3.0, 3.0, 3.0, 0.0)] * 12, *random)
+    assert CopiedChannelsCheck()(record(first={"conv1": some})) == []
     three = statistics(*[(-1.0, 1.0, 0.0, 0.5)] * 3)
     assert CopiedChannelsCheck()(record(first={"conv1": three})) == []
     with pytest.raises(NotRecorded, match="fmapboard_first"):
