@@ -71,7 +71,7 @@ def test_copied_channels_from_a_fifth_of_the_pairs_on() -> None:
 
 
 def test_dead_channels_that_became_nonfinite_are_left_to_that_finding() -> None:
-    dead = {2: [0.8] * 6 + [0.0] * 2}
+    dead = {2: [0.0, *[0.8] * 5, 0.0, 0.0]}
     columns = {"dead": dead, "dead_lasting": dead, "nonfinite": {2: [0.0] * 6 + [1.0] * 2}}
     assert DeadCheck()(record(columns=columns)) == []
 
