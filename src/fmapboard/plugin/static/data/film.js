@@ -89,7 +89,7 @@ export class FilmSource {
     };
     const how = { scale: state.scale, zeroCentred: state.colours === "signed" };
     const isLocked = state.film_scale === "locked";
-    const locked = isLocked && !isKernels ? lockedRanges(history, role, sample, how) : null;
+    const locked = isLocked && !isKernels ? lockedRanges(history, role, how) : null;
     return {
       layer,
       role,
@@ -98,8 +98,7 @@ export class FilmSource {
       channels: filmChannels(state, drawn),
       history,
       isLocked,
-      locked: locked?.ranges ?? null,
-      wholeBatch: Boolean(locked?.wholeBatch),
+      locked,
       how,
       kernelPeak: isLocked ? kernelPeak(history) : 0,
       point: pointOf(state.pixel),

@@ -272,8 +272,7 @@ function scaleBar(context, film, channel, left, top, look, write) {
   }
   write(`${short(locked.lo[channel])} … ${short(locked.hi[channel])}`, top + 13);
   write(`locked over ${steps.length} steps`, top + 25);
-  if (film.wholeBatch) write("(of the whole batch)", top + 37);
-  else if (film.how.scale === "layer") write("(whole layer)", top + 37);
+  if (film.how.scale === "layer") write("(whole layer)", top + 37);
 }
 
 /**

@@ -16,19 +16,14 @@ import { ranges } from "./value_scale.js";
  */
 
 /**
- * The range of each channel over all kept steps.
- * @param {History|null} history @param {string} role @param {number} sample
- * @param {ScaleChoice} how
- * @returns {{ranges: Ranges, wholeBatch: boolean}|null} null if it is not known; `wholeBatch` if it
- *   is that of all samples of the batch, because the history has no other for this sample
+ * The range of each channel over all kept steps; null if it is not known.
+ * @param {History|null} history of the sample that is shown @param {string} role
+ * @param {ScaleChoice} how @returns {Ranges|null}
  */
-export function lockedRanges(history, role, sample, how) {
-  const wholeBatch = sample > 0;
-  const [least, most] = wholeBatch ? ["minimum", "maximum"] : ["lo", "hi"];
-  const lo = history?.arrays[`${role}.${least}`];
-  const hi = history?.arrays[`${role}.${most}`];
-  if (!lo || !hi) return null;
-  return { ranges: ranges(lo.shape[1], [{ lo: lo.values, hi: hi.values }], how), wholeBatch };
+export function lockedRanges(history, role, how) {
+  const lo = history?.arrays[`${role}.lo`];
+  const hi = history?.arrays[`${role}.hi`];
+  return lo && hi ? ranges(lo.shape[1], [{ lo: lo.values, hi: hi.values }], how) : null;
 }
 
 /** The range of each channel at one step. @param {Side} side @param {ScaleChoice} how */

@@ -6,7 +6,7 @@ import { MOST_CHANNELS, readChannels } from "../state/film.js";
 import { TILES } from "../state/state.js";
 import { onsets } from "../draw/film_scale.js";
 import { short, stepText } from "../draw/number_text.js";
-import { button, choice, h, say, segments, show } from "./dom.js";
+import { choice, h, say, segments, show } from "./dom.js";
 
 /** @typedef {import("../data/answers.js").Role} Role */
 /** @typedef {import("../data/film.js").Strip} Strip */
@@ -19,13 +19,6 @@ const MOST_ONSETS = 8;
 export function createFilmBar(app) {
   const title = h("h1");
   const facts = h("p", { class: "facts" });
-  const back = button({
-    icon: "previous",
-    text: "Back to maps",
-    label: "Back to all channels of the layer",
-    key: "m",
-    press: () => app.update({ view: "maps" }),
-  });
   /** @type {HTMLInputElement} */
   const channels = h("input", {
     type: "search",
@@ -64,7 +57,7 @@ export function createFilmBar(app) {
   const element = h(
     "header",
     { class: "head" },
-    h("div", { class: "title" }, back, title, facts),
+    h("div", { class: "title" }, title, facts),
     h(
       "div",
       { class: "controls" },
@@ -198,7 +191,7 @@ function inputNote(strip) {
 }
 
 /** The scale of the frames, in words. @param {Strip} strip */
-export function scaleNote({ hasMaps, locked, isLocked, wholeBatch, how, channels, steps }) {
+export function scaleNote({ hasMaps, locked, isLocked, how, channels, steps }) {
   if (!hasMaps) {
     return isLocked
       ? "Kernels: one scale, locked over all kept steps."
@@ -212,8 +205,7 @@ export function scaleNote({ hasMaps, locked, isLocked, wholeBatch, how, channels
   const each = channels.map(
     (channel) => `channel ${channel} ${short(locked.lo[channel])} … ${short(locked.hi[channel])}`,
   );
-  const whose = wholeBatch ? " (extremes of the whole batch)" : "";
   const said =
     how.scale === "layer" ? [`whole layer ${each[0].replace(/^channel \d+ /, "")}`] : each;
-  return `Scale locked over all ${steps.length} kept steps${whose}: ${said.join("; ")}.`;
+  return `Scale locked over all ${steps.length} kept steps: ${said.join("; ")}.`;
 }
