@@ -237,13 +237,22 @@ def states(numbers: Mapping[str, Floats], is_activation: Flags) -> dict[str, Fla
         if "dead" in numbers:
             found["dead"] = numbers["dead"] >= MINOR - _ROUNDING
         if "constant" in numbers:
-            alone = numbers["constant"]
-            if "dead" in numbers:
-                alone = alone - np.where(is_activation, numbers["dead"], 0.0)
-            found["constant"] = alone >= MINOR - _ROUNDING
+            found["constant"] = constant_alone(numbers, is_activation) >= MINOR - _ROUNDING
         if "weights_change" in numbers:
             found["unchanged"] = numbers["weights_change"] == 0
     return found
+
+
+def constant_alone(numbers: Mapping[str, Floats], is_activation: Flags) -> Floats:
+    """Share of channels that are constant but not dead activations, as the front end counts them.
+
+    Args:
+        numbers: the columns, each [..., layers], with ``constant``.
+        is_activation: bool [layers], see `is_activation`.
+    """
+    if "dead" not in numbers:
+        return numbers["constant"]
+    return numbers["constant"] - np.where(is_activation, numbers["dead"], 0.0)
 
 
 def is_activation(layers: Sequence[LayerFacts], dead: Floats) -> Flags:

@@ -212,8 +212,9 @@ def test_a_run_of_an_earlier_version_says_what_it_was_read_from(
 ) -> None:
     person = overview(OLD)
     assert "step 30" in person.see(".finding").first.inner_text()
-    assert "read from records: drawn layers only" in person.see(".findings").inner_text()
-    assert "read from records: drawn layers only" in person.see(".overview .about").text_content()
+    told = "read from records and scalars: range and change of drawn channels only"
+    assert told in person.see(".findings").inner_text()
+    assert told in person.see(".overview .about").text_content()
     assert person.see(".health-map canvas").is_visible()
 
 
