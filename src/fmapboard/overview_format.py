@@ -244,15 +244,8 @@ def states(numbers: Mapping[str, Floats], is_activation: Flags) -> dict[str, Fla
 
 
 def constant_alone(numbers: Mapping[str, Floats], is_activation: Flags) -> Floats:
-    """Share of channels that are constant but not dead activations, as the front end counts them.
-
-    Args:
-        numbers: the columns, each [..., layers], with ``constant``.
-        is_activation: bool [layers], see `is_activation`.
-    """
-    if "dead" not in numbers:
-        return numbers["constant"]
-    return numbers["constant"] - np.where(is_activation, numbers["dead"], 0.0)
+    """Share of channels that are constant but not dead activations; arguments as of `states`."""
+    return numbers["constant"] - np.where(is_activation, numbers.get("dead", np.zeros(())), 0.0)
 
 
 def is_activation(layers: Sequence[LayerFacts], dead: Floats) -> Flags:
