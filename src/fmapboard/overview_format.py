@@ -219,8 +219,6 @@ def overview_step(
 def states(numbers: Mapping[str, Floats], is_activation: Flags) -> dict[str, Flags]:
     """Which layers are in which of the `KINDS`; a layer may be in several.
 
-    A dead channel of an activation is constant too, which is not counted as a fault of its own.
-
     Args:
         numbers: the columns, each [..., layers]; a missing one is not known.
         is_activation: bool [layers], True for activations, see `is_activation`.
