@@ -2,6 +2,7 @@
 /** Title and settings above a film strip, and since when its channels have faults. */
 
 import { ROLE_NAMES, layerText } from "../state/compare.js";
+import { LETTERS } from "../state/columns.js";
 import { MOST_CHANNELS, readChannels } from "../state/film.js";
 import { TILES } from "../state/state.js";
 import { onsets } from "../draw/film_scale.js";
@@ -52,6 +53,7 @@ export function createFilmBar(app) {
   });
   const size = choice("Size of a frame", (value) => app.update({ tile: Number(value) }));
   const notes = h("p", { class: "film-notes film-inputs", role: "status" });
+  const columns = h("p", { class: "film-notes film-columns", role: "status" });
   const scale = h("p", { class: "film-notes film-scale" });
   const faults = h("p", { class: "film-faults" });
   const element = h(
@@ -69,6 +71,7 @@ export function createFilmBar(app) {
       size.element,
       refused,
     ),
+    columns,
     scale,
     notes,
     faults,
@@ -121,6 +124,8 @@ export function createFilmBar(app) {
       TILES.map((side) => [String(side), side ? `Frames ${side} px` : "Frames auto"]),
       String(state.tile),
     );
+    say(columns, columnsNote(state));
+    show(columns, state.columns.length > 0);
     say(scale, scaleNote(strip));
     scale.title = scale.textContent ?? "";
     say(notes, inputNote(strip));
@@ -167,6 +172,13 @@ function onsetText({ channel, kind, word, step, after, count }, kept) {
       ? `step ${stepText(step)}`
       : `step ${stepText(step)} (not at ${stepText(after)})`;
   return `channel ${channel}: ${name} first at ${since}, at ${count} of ${kept} kept steps`;
+}
+
+/** Which columns are left out; "" if there is only one. @param {import("../state/state.js").State} state */
+export function columnsNote({ run, columns }) {
+  if (!columns.length) return "";
+  const others = LETTERS.slice(1, columns.length + 1).join(", ");
+  return `The film strip shows column A only (run ${run || "."}). To see ${others}, go to Maps.`;
 }
 
 /** What is known about the inputs of the steps, in words. @param {Strip} strip */
