@@ -203,7 +203,7 @@ function inputNote(strip) {
 }
 
 /** The scale of the frames, in words. @param {Strip} strip */
-export function scaleNote({ hasMaps, locked, isLocked, how, channels, steps }) {
+export function scaleNote({ hasMaps, locked, leftOut, isLocked, how, channels, steps }) {
   if (!hasMaps) {
     return isLocked
       ? "Kernels: one scale, locked over all kept steps."
@@ -219,5 +219,10 @@ export function scaleNote({ hasMaps, locked, isLocked, how, channels, steps }) {
   );
   const said =
     how.scale === "layer" ? [`whole layer ${each[0].replace(/^channel \d+ /, "")}`] : each;
-  return `Scale locked over all ${steps.length} kept steps: ${said.join("; ")}.`;
+  const kept = steps.length - leftOut;
+  const over = leftOut ? `${kept} of ${steps.length} kept steps` : `all ${kept} kept steps`;
+  const rest = leftOut
+    ? ` The ${leftOut === 1 ? "step" : `${leftOut} steps`} with large values ${leftOut === 1 ? "is" : "are"} left out: there, colours stop at both ends.`
+    : "";
+  return `Scale locked over ${over}: ${said.join("; ")}.${rest}`;
 }
