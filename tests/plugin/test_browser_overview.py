@@ -115,7 +115,8 @@ def test_the_first_finding_and_its_pictures_are_in_sight_without_scrolling(
     assert f"step {NAN_FROM}" in first.inner_text()
     in_sight = """(line) => { const [a, b] = [line, ...line.querySelectorAll(".tile")]
       .map((e) => e.getBoundingClientRect());
-      return a.top >= 0 && Math.max(a.bottom, b.bottom) <= innerHeight && b.right <= innerWidth; }"""
+      const bottom = Math.max(a.bottom, b.bottom);
+      return a.top >= 0 && bottom <= innerHeight && b.right <= innerWidth; }"""
     assert first.evaluate(in_sight)
 
 
