@@ -219,8 +219,6 @@ def overview_step(
 def states(numbers: Mapping[str, Floats], is_activation: Flags) -> dict[str, Flags]:
     """Which layers are in which of the `KINDS`; a layer may be in several.
 
-    A dead channel of an activation is constant too, which is not counted as a fault of its own.
-
     Args:
         numbers: the columns, each [..., layers]; a missing one is not known.
         is_activation: bool [layers], True for activations, see `is_activation`.
@@ -237,13 +235,15 @@ def states(numbers: Mapping[str, Floats], is_activation: Flags) -> dict[str, Fla
         if "dead" in numbers:
             found["dead"] = numbers["dead"] >= MINOR - _ROUNDING
         if "constant" in numbers:
-            alone = numbers["constant"]
-            if "dead" in numbers:
-                alone = alone - np.where(is_activation, numbers["dead"], 0.0)
-            found["constant"] = alone >= MINOR - _ROUNDING
+            found["constant"] = constant_alone(numbers, is_activation) >= MINOR - _ROUNDING
         if "weights_change" in numbers:
             found["unchanged"] = numbers["weights_change"] == 0
     return found
+
+
+def constant_alone(numbers: Mapping[str, Floats], is_activation: Flags) -> Floats:
+    """Share of channels that are constant but not dead activations; arguments as of `states`."""
+    return numbers["constant"] - np.where(is_activation, numbers.get("dead", np.zeros(())), 0.0)
 
 
 def is_activation(layers: Sequence[LayerFacts], dead: Floats) -> Flags:

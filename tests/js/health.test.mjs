@@ -86,6 +86,14 @@ function finding(of) {
   };
 }
 
+test("a dead channel of an activation is not counted as constant too", () => {
+  const of = health(
+    { nonfinite: [[0, 0, 0, 0]], dead: [[0.2, 0.2, 0.05, 0.1]], constant: [[0.6, 0.6, 0.1, 0.1]] },
+    [CONV, RELU, RELU, RELU],
+  );
+  assert.deepEqual([...tableOf(of).codes], [CODE.MOSTLY_CONSTANT, CODE.DEAD, CODE.FINE, CODE.DEAD]);
+});
+
 test("a cell has the most severe state of its layer at its step", () => {
   const table = tableOf(
     health(

@@ -104,6 +104,22 @@ def test_the_first_line_says_where_it_began_and_leads_there(
     assert not person.see(".arrival").is_visible()
 
 
+@pytest.mark.parametrize("width", [1024, 1366])
+def test_the_first_finding_and_its_pictures_are_in_sight_without_scrolling(
+    runs: str, visit: Callable[..., Person], width: int
+) -> None:
+    person = visit(runs, width=width, height=768, run="ill", view=None)
+    person.settle()
+    first = person.see(".line").first
+    first.locator(".tile").first.wait_for()
+    assert f"step {NAN_FROM}" in first.inner_text()
+    in_sight = """(line) => { const [a, b] = [line, ...line.querySelectorAll(".tile")]
+      .map((e) => e.getBoundingClientRect());
+      const bottom = Math.max(a.bottom, b.bottom);
+      return a.top >= 0 && bottom <= innerHeight && b.right <= innerWidth; }"""
+    assert first.evaluate(in_sight)
+
+
 def test_a_line_has_tiles_of_the_affected_channels_at_the_step_it_began(
     overview: Callable[..., Person],
 ) -> None:
@@ -212,8 +228,9 @@ def test_a_run_of_an_earlier_version_says_what_it_was_read_from(
 ) -> None:
     person = overview(OLD)
     assert "step 30" in person.see(".finding").first.inner_text()
-    assert "read from records: drawn layers only" in person.see(".findings").inner_text()
-    assert "read from records: drawn layers only" in person.see(".overview .about").text_content()
+    told = "read from records and scalars: range and change of drawn channels only"
+    assert told in person.see(".findings").inner_text()
+    assert told in person.see(".overview .about").text_content()
     assert person.see(".health-map canvas").is_visible()
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from data_providers import provider_of
 from faulty_runs import INFINITE_AT, LARGE_FROM, STEPS
 from tab_answers import unpacked
@@ -16,7 +17,14 @@ from tab_client import Tab, open_tab
 from tensorboard.context import RequestContext
 from two_layer_runs import log_steps, store_blobs
 
-from fmapboard.overview_format import LayerFacts, OverviewStep, pack_overview
+import fmapboard
+from fmapboard.overview_format import (
+    LayerFacts,
+    OverviewStep,
+    is_activation,
+    pack_overview,
+    states,
+)
 from fmapboard.plugin import recorded_health
 from fmapboard.plugin.cache import BlobCache
 from fmapboard.plugin.calls import InTurn
@@ -237,3 +245,45 @@ def test_a_run_that_an_earlier_version_began_falls_back_for_all_its_steps(tmp_pa
     assert tab.layer("run", key)["steps"] == [0, 10, 20, 30]
     facts, _ = health(tab, "run")
     assert facts["steps"][:4] == [0, 10, 20, 30]
+
+
+@pytest.mark.parametrize("run", [STORED, "faulty", "still"], ids=str)
+def test_the_timeline_has_the_states_of_the_overview(
+    run: Path | str, faulty_runs: Path, tmp_path: Path
+) -> None:
+    root = run.parent if isinstance(run, Path) else faulty_runs
+    name = run.name if isinstance(run, Path) else run
+    if name == "still":
+        root = tmp_path
+        log_still(tmp_path / name)
+    tab = open_tab(root)
+    facts, arrays = health(tab, name)
+    layers = [
+        LayerFacts(row["label"], row["layer"], "", None, 1, 0, 0, 0, activation=row["activation"])
+        for row in facts["layers"]
+    ]
+    flags = states(arrays, is_activation(layers, arrays["dead"]))
+    told = {fault["step"]: fault for fault in tab.ask("data/timeline", run=name)["faults"]}
+    found = {kind for kind, each in flags.items() if each.any()}
+    assert found
+    for at, step in enumerate(facts["steps"]):
+        present = {kind for kind, each in flags.items() if each[at].any()}
+        assert (told[step]["kind"] in present) if present else (step not in told)
+        if present:
+            fault = told[step]
+            assert fault["layers"] == flags[fault["kind"]][at].sum()
+    if name == "still":
+        assert [fault["kind"] for fault in told.values()] == ["unchanged"] * 3
+
+
+def log_still(run: Path) -> None:
+    """Four steps of an optimizer whose learning rate is 0: no weight changes."""
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    with fmapboard.watch(model, run, every=1, optimizer=optimizer) as board:
+        for step in range(4):
+            with board.step(step):
+                optimizer.zero_grad()
+                model(torch.rand(2, 3, 12, 12)).square().mean().backward()
+                optimizer.step()

@@ -35,7 +35,7 @@ export const LINE = 12;
  *   `names` is the width of the longest name @returns {MapLayout}
  */
 export function mapLayout({ layers, steps, width, height, names }) {
-  const left = Math.round(
+  const left = Math.ceil(
     Math.max(LEFT_MIN, Math.min(names + 10, LEFT_MAX, Math.max(LEFT_MIN, width * LEFT_SHARE))),
   );
   const right = width >= RIGHT_FROM ? RIGHT : 0;

@@ -51,13 +51,26 @@ export function column(of, name) {
   return found ?? new Float32Array(of.steps.length * of.layers.length).fill(NaN);
 }
 
+/** Largest error of a difference of two shares. */
+const ROUNDING = 1e-6;
+
+/**
+ * Shares of channels that are constant but not dead activations, as `overview_format` counts them.
+ * @param {Health} of @param {Float32Array} dead [steps, layers]
+ */
+function constantAlone(of, dead) {
+  const constant = column(of, "constant").slice();
+  const count = of.layers.length;
+  for (let i = 0; i < constant.length; i += 1) {
+    if (of.layers[i % count].activation === null && dead[i] > 0) constant[i] -= dead[i] - ROUNDING;
+  }
+  return constant;
+}
+
 /** @param {Health} of @returns {Uint8Array} codes [steps, layers] */
 function codesOf(of) {
-  const [bad, dead, constant] = [
-    column(of, "nonfinite"),
-    column(of, "dead"),
-    column(of, "constant"),
-  ];
+  const [bad, dead] = [column(of, "nonfinite"), column(of, "dead")];
+  const constant = constantAlone(of, dead);
   const [least, most, weights] = [
     column(of, "minimum"),
     column(of, "maximum"),
