@@ -51,7 +51,7 @@ MINOR, MAJOR = 0.1, 0.5
 """Shares of dead or constant channels from which a layer is in that state, and severely so."""
 LASTING = 4
 """Number of logged steps after which a dead channel is lastingly dead."""
-_ROUNDING = 1e-6
+ROUNDING = 1e-6
 """Maximum error of a share that is stored as float32, and of the difference of two."""
 _MAX_LAYERS_TEXT = 64 * 2**20
 """Maximum size in bytes of blob 2 after decompression."""
@@ -233,9 +233,9 @@ def states(numbers: Mapping[str, Floats], is_activation: Flags) -> dict[str, Fla
         if "minimum" in numbers and "maximum" in numbers:
             found["large"] = (numbers["minimum"] <= -LARGE) | (numbers["maximum"] >= LARGE)
         if "dead" in numbers:
-            found["dead"] = numbers["dead"] >= MINOR - _ROUNDING
+            found["dead"] = numbers["dead"] >= MINOR - ROUNDING
         if "constant" in numbers:
-            found["constant"] = constant_alone(numbers, is_activation) >= MINOR - _ROUNDING
+            found["constant"] = constant_alone(numbers, is_activation) >= MINOR - ROUNDING
         if "weights_change" in numbers:
             found["unchanged"] = numbers["weights_change"] == 0
     return found

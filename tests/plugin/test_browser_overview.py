@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from browser_visitor import Person
-from overview_runs import HEALTHY_STEPS, NAN_FROM, OLD, large_answer
+from overview_runs import HEALTHY_STEPS, NAN_FROM, OLD, large_answer, large_step
 
 MAGENTA = [255, 0, 255, 255]
 COUNT_PAINTS = """() => { window.paints = 0;
@@ -279,6 +279,7 @@ def test_findings_of_unknown_kinds_are_shown_too(runs: str, visit: Callable[...,
 def test_3000_layers_are_binned_and_painted_once(runs: str, visit: Callable[..., Person]) -> None:
     person = visit(runs, view="maps", run="healthy")
     person.page.route("**/data/health?*", lambda route: route.fulfill(body=large_answer()))
+    person.page.route("**/data/health_step?*", lambda route: route.fulfill(body=large_step()))
     person.frame.evaluate(COUNT_PAINTS)
     person.press("v")
     person.see(".health-map").wait_for()
@@ -292,6 +293,7 @@ def test_3000_layers_are_binned_and_painted_once(runs: str, visit: Callable[...,
     said = hover(person, 2000, 100, (3000, 200))
     assert said.startswith("layer2000 · step 1000\nnon-finite")
     assert "the worst of the" in said
+    person.see(".tip:has-text('of 4 channels: 25 % non-finite')").wait_for()
     person.frame.evaluate("window.dispatchEvent(new Event('resize'))")
     person.settle()
     assert person.frame.evaluate("window.paints") == painted
