@@ -60,16 +60,19 @@ nitpick_ignore_regex = [
     ("py:.*", r"(Tensor|Optimizer|Path|Any|Callable|Mapping|Sequence|Iterator|Unpack|Literal)"),
     (
         "py:.*",
-        r"(Layers|Schedule|Predicate|Side|Scale|Layout|TensorKind|Normalization|WhenFull|Fused)",
+        r"(Layers|Schedule|Predicate|Side|Scale|Layout|TensorKind|Normalization|WhenFull|Fused|Checks)",
     ),
-    ("py:.*", r"(Floats|Bytes8|TracebackType|StepBlock|Options|WatchOptions|CommonOptions)"),
+    (
+        "py:.*",
+        r"(Findings|Steps|FirstNonfinite|LayerFacts|Class|Floats|Bytes8|TracebackType|StepBlock|Options|WatchOptions|CommonOptions)",
+    ),
     ("py:.*", r"fmapboard\.(logger|run|options|schedule|model|lifetime|writers\.remote)\..*"),
 ]
 
 CONTENTS = {
     "index": {
         "Start": ["get_started", "plain_pytorch", "options", "visualize", "notebooks"],
-        "Look": ["tab", "reading_the_pictures", "what_is_written"],
+        "Look": ["tab", "reading_the_pictures", "checks", "what_is_written"],
         "Integrate": ["frameworks", "setups", "trackers", "log_directories", "recipes"],
         "Understand": ["costs", "how_it_works", "from_hooks"],
         "Extend": ["extending", "reference/index", "contributing"],

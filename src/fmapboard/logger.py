@@ -247,9 +247,8 @@ def watch(
             logged in ``log_dir`` from this step on.
         name: prefix of every tag, to keep several models in one process apart.
         samples: draw this many samples of the batch, one grid each.
-        probe: draw these images instead: a tensor [N, C, H, W] or a tuple of the model's positional
-            arguments. They run in a separate forward pass in eval mode; statistics and histograms
-            are still those of the training batch.
+        probe: draw these images (a tensor [N, C, H, W] or a tuple of positional arguments) instead,
+            in a separate forward pass in eval mode; numbers are still those of the training batch.
         inputs: also log the layers' inputs, as grids and histograms.
         activation_gradients: also log the layers' output gradients, as grids and histograms.
         kernels: draw convolution kernels at every n-th logged step; True: every 10th, False: never.
@@ -264,11 +263,11 @@ def watch(
         scale: the range drawn from black to white: that of each ``"channel"``, of the whole
             ``"layer"``, or ``"locked"`` to each channel's range at the first logged step.
         colormap: ``"grey"``, ``"viridis"``, ``"magma"`` or the zero-centered ``"signed"``.
-        normalization: the ``(mean, std)`` per channel used to normalize the network's input; the
-            normalization is undone before the input is drawn.
-        when_full: what to do when steps are logged faster than they are written: ``"wait"`` blocks
-            the training thread, ``"drop_oldest"`` drops the oldest queued steps, counted in
-            ``FeatureMapLogger.dropped_steps``.
+        normalization: the ``(mean, std)`` per channel of the input, undone before it is drawn.
+        when_full: if steps are logged faster than they are written, ``"wait"`` blocks the training
+            thread; ``"drop_oldest"`` drops queued steps, counted in ``dropped_steps``.
+        checks: say in words what is wrong while the run is logged; False for nothing,
+            ``{"dead": False}`` to leave out a check, ``[MyCheck()]`` to add one.
         fused: read tensors on CUDA devices with fused Triton kernels; ``"auto"`` is off for now.
 
     Returns:

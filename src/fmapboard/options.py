@@ -12,6 +12,7 @@ from typing import Any, Literal, TypedDict, get_args
 import numpy as np
 from typing_extensions import Unpack
 
+from fmapboard.checks import Checks, chosen
 from fmapboard.errors import ConfigurationError, closest
 from fmapboard.records import Normalization, Scale
 from fmapboard.schedule import Schedule, as_schedule, step_number, whole_number
@@ -41,6 +42,7 @@ class CommonOptions(TypedDict, total=False):
     colormap: str
     normalization: tuple[Sequence[float], Sequence[float]] | None
     when_full: WhenFull
+    checks: Checks
     fused: Fused
 
 
@@ -79,6 +81,7 @@ class Options:
     colormap: str = "grey"
     normalization: Normalization | None = None
     when_full: WhenFull = "wait"
+    checks: Checks = True
     fused: Fused = "auto"
 
     @classmethod
@@ -113,6 +116,7 @@ class Options:
             )
         if self.fused != "auto" and not isinstance(self.fused, (bool, np.bool_)):
             raise ConfigurationError(f"fused={self.fused!r}: expected True, False, or 'auto'")
+        chosen(self.checks)
         kernels = whole_number(self.kernels)
         if not isinstance(self.kernels, bool) and (kernels is None or kernels < 0):
             raise ConfigurationError(
@@ -127,6 +131,11 @@ class Options:
     def kernels_every(self) -> int:
         """Draw convolution kernels at every n-th logged step; 0 for never."""
         return 10 if self.kernels is True else int(self.kernels)
+
+    @property
+    def records_findings(self) -> bool:
+        """Record what only the training process knows (``findings_format``)."""
+        return self.checks is not False
 
     def _need_positive(self, *names: str) -> None:
         for name in names:

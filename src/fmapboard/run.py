@@ -248,6 +248,7 @@ class OptimizerSteps:
             return
         elif self.is_on and not self._run.session.was_skipped(optimizer):
             self._run.close_step()
+            self._run.session.facts.step_completed(optimizer)
             self._open_if_due()
 
     def end(self) -> None:

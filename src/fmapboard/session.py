@@ -10,6 +10,7 @@ from torch import nn
 from torch.optim.optimizer import Optimizer
 
 from fmapboard.capture.collector import ActivationCollector
+from fmapboard.capture.fact_recorder import FactRecorder
 from fmapboard.capture.gradients import GradientReader, PendingParameters
 from fmapboard.capture.guard import CONSEQUENCE, Guard, Stopwatch
 from fmapboard.capture.hints import Hints
@@ -53,6 +54,7 @@ class StepSession:
         model: as passed.
         registry: the hooks.
         probe_pass: draws the images of ``probe=``.
+        facts: records what only the training process knows.
         open_step: the number of the logged step that is open, or None.
         exchange: merges statistics over ranks: each step that was open must take part, in the
             worker thread. None if nothing is merged.
@@ -64,8 +66,7 @@ class StepSession:
         also, self._guard = activations(model), Guard(warn)
         self.registry = HookRegistry(model, layers, also=also, failed=self._guard.failed)
         self.model, self._options, self._warn = model, options, warn
-        scripted = scripted_warning(model)
-        if scripted is not None:
+        if (scripted := scripted_warning(model)) is not None:
             warn.warn("scripted", scripted)
         self._transfer, self._memory = Transfer(warn), MemoryPressure(warn)
         self._code_tiles = TileCoder(warn)
@@ -86,6 +87,7 @@ class StepSession:
         self._loss_scale = LossScale(scaler, self._gradients.holds)
         self._selection = PassSelection(model, self._guard)
         self._hints = Hints(warn, self._gradients, self._loss_scale, self._selection)
+        self.facts = FactRecorder(self._gradients, self._selection, options.records_findings)
         self._sides: tuple[Side, ...] = ("output", "input") if options.inputs else ("output",)
         self._open: OpenStep | None = None
         self.open_step: int | None = None
@@ -282,10 +284,11 @@ class StepSession:
         measured = [*opened.live.pending, *(() if probed is None else probed.pending)]
         inputs = tuple(opened.live.inputs if probed is None else probed.inputs)
         kernels, before = opened.kernels or (), opened.before_clipping
+        facts = self.facts.pending(opened)
         opened.discard()  # frees what the tile coder replaces
         self._code_tiles(measured)
         skips = self._loss_scale.step_closes(self._gradients.fused)
-        parts = StepParts(tuple(measured), parameters, before, kernels, inputs, skips)
+        parts = StepParts(tuple(measured), parameters, before, kernels, inputs, skips, facts)
         if not measured and not parts.parameters.names:
             return None
         stopwatch = opened.stopwatch  # `to_host` must not keep the model alive

@@ -31,6 +31,13 @@ OVERVIEW = "fmapboard_overview"
 """Feature maps tab: one record per step with numbers of all layers (``overview_format``)."""
 FIRST_OVERVIEW = "fmapboard_overview_first"
 """Feature maps tab: the overview of the first step again."""
+FINDINGS = "fmapboard_findings"
+"""Feature maps tab: what only the training process knows, per step (``findings_format``)."""
+
+CHECKS = "fmapboard_checks"
+"""Feature maps tab: all that the checks say at a step; written from the first finding on."""
+CHECKS_TEXT = "fmapboard/checks"
+"""Text: what the checks say, each finding once."""
 
 NETWORK_INPUT = "network_input/sample_"
 CONSTANT_CHANNELS, NONFINITE, DEAD_CHANNELS = "constant_channels", "nonfinite", "dead_channels"

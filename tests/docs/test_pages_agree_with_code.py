@@ -12,6 +12,7 @@ import pytest
 
 import fmapboard
 from fmapboard import tags
+from fmapboard.checks import BUILT_IN
 from fmapboard.cli import main
 from fmapboard.options import PALETTES
 
@@ -78,8 +79,14 @@ def test_the_page_of_tags_names_every_scalar_and_text() -> None:
         tags.FIRST_NONFINITE, tags.GRADIENT_NORM, tags.GRADIENT_NORM_BEFORE_CLIPPING,
         tags.CONSTANT_CHANNELS, tags.NONFINITE, tags.DEAD_CHANNELS, tags.WEIGHTS, tags.GRADIENTS,
         tags.NETWORK_INPUT, tags.RECORD, tags.FIRST_RECORD, tags.OVERVIEW, tags.FIRST_OVERVIEW,
+        tags.CHECKS, tags.CHECKS_TEXT,
     )  # fmt: skip
     assert [tag for tag in whole if f"`{tag}" not in text] == []
+
+
+def test_the_page_of_checks_has_a_heading_for_each_built_in_check() -> None:
+    headings = re.findall(r"^### (.*)$", (DOCS / "checks.md").read_text(), re.M)
+    assert sorted(headings) == sorted(check.kind for check in BUILT_IN)
 
 
 def test_the_first_page_links_to_every_page() -> None:

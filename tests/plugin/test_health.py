@@ -17,13 +17,13 @@ from tab_client import Tab, open_tab
 from tensorboard.context import RequestContext
 from two_layer_runs import log_steps, store_blobs
 
+from fmapboard.checks.health_table import HealthTable
 from fmapboard.overview_format import LayerFacts, OverviewStep, pack_overview
 from fmapboard.plugin import http, recorded_health, routes
 from fmapboard.plugin.cache import BlobCache
 from fmapboard.plugin.calls import InTurn
 from fmapboard.plugin.cell_states import CODES, LEVELS, UNKNOWN_LEVEL
 from fmapboard.plugin.data_source import Reader
-from fmapboard.plugin.health_table import HealthTable
 from fmapboard.plugin.health_tables import health_table
 
 STORED = Path(__file__).parents[1] / "golden" / "run_cde8805"

@@ -8,8 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from fmapboard.capture.batch_images import PendingBatch, compared
 from fmapboard.capture.guard import Guard
-from fmapboard.capture.input_images import PendingInputImage, input_images
+from fmapboard.capture.input_images import PendingInputImage, image_batch, input_images
 from fmapboard.capture.isolation import aside
 from fmapboard.capture.loss_scale import Factor
 from fmapboard.capture.passes import Side
@@ -38,6 +39,8 @@ class ActivationCollector:
             it.
         pending: the measurements so far, still on their devices.
         inputs: copies of the network's input images, still on their device.
+        compares_images: compare the images of the batch with each other.
+        batch: the result.
     """
 
     reduce: Reducer
@@ -50,6 +53,8 @@ class ActivationCollector:
     loss_scale: Factor | None = None
     pending: list[PendingMeasurement] = field(default_factory=list)
     inputs: list[PendingInputImage] = field(default_factory=list)
+    compares_images: bool = False
+    batch: PendingBatch | None = None
     _generation: int = 0  # increased by `discard`; gradient hooks of older generations do nothing
 
     def discard(self) -> None:
@@ -57,6 +62,7 @@ class ActivationCollector:
         self._generation += 1
         self.pending.clear()
         self.inputs.clear()
+        self.batch = None
 
     def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Drop what an earlier pass left, and keep the network's input images."""
@@ -70,6 +76,10 @@ class ActivationCollector:
             )
             if self.normalization is not None and self.inputs:
                 self._check_normalization(len(self.normalization[0]), self.inputs[0])
+        if self.compares_images and not self.guard.is_disabled("findings"):
+            with self.guard("findings"):
+                images = image_batch((args, kwargs), sequences=self.reduce.has_sequences)
+                self.batch = None if images is None else compared(images)
 
     def _check_normalization(self, given: int, image: PendingInputImage) -> None:
         if image.normalization is None:

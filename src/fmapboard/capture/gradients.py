@@ -87,6 +87,9 @@ class GradientReader:
         skipped: True if the GradScaler skipped the last step on these parameters.
         trainable: the parameters that required gradients at the last ``arm``.
         fused: the steps of fused optimizers on an accelerator, which may have been skipped.
+        names: ``id`` of each of the model's parameters -> its clean name, as of the last ``arm``.
+        observer: called in each step on the model's parameters, once the gradients are final, with
+            the optimizer and the parameters that it updates, by name.
     """
 
     def __init__(self, model: nn.Module, histograms: Iterable[str], guard: Guard) -> None:
@@ -98,6 +101,7 @@ class GradientReader:
         self.stepped = self.skipped = False
         self._notify_step: Callable[[], None] = _nothing
         self._notify_complete: Callable[[], None] = _nothing
+        self.observer: Callable[[Optimizer, Mapping[str, Tensor]], None] = _ignored
         self.forget()
         self._list_parameters()
 
@@ -122,9 +126,9 @@ class GradientReader:
     def _list_parameters(self) -> None:
         """List the parameters, again for each logged step: they may have been replaced."""
         named = list(self._model.named_parameters())
-        self._names = {id(p): clean_name(name) for name, p in named}
+        self.names = {id(p): clean_name(name) for name, p in named}
         self.trainable = tuple(p for _, p in named if p.requires_grad)
-        self._sharded = sharded_names({self._names[id(p)]: p for _, p in named})
+        self._sharded = sharded_names({self.names[id(p)]: p for _, p in named})
 
     def disarm(self) -> None:
         """Stop listening to optimizer steps."""
@@ -179,7 +183,7 @@ class GradientReader:
                 self._read_what_no_optimizer_holds()
         with self._guard("gradients"):
             norms = self._norms.pending(self._sharded)
-        names = tuple(name for name in self._names.values() if self._was_read(name))
+        names = tuple(name for name in self.names.values() if self._was_read(name))
         return PendingParameters(names, norms, dict(self._samples), dict(self._norms.nonfinite))
 
     def unoptimized(self) -> list[str]:
@@ -193,7 +197,7 @@ class GradientReader:
 
     def holds(self, optimizer: Optimizer) -> bool:
         """True if the optimizer updates a parameter of the model."""
-        return any(id(parameter) in self._names for parameter in parameters_of(optimizer))
+        return any(id(parameter) in self.names for parameter in parameters_of(optimizer))
 
     def about_to_step(self, optimizer: Optimizer) -> bool:
         """Called before an optimizer steps; False if it is known that the GradScaler skips it."""
@@ -218,14 +222,15 @@ class GradientReader:
         with self._guard("gradients"):
             scale = getattr(optimizer, "grad_scale", None)  # fused optimizers unscale themselves
             own = {
-                self._names[id(p)]: p
+                self.names[id(p)]: p
                 for group in optimizer.param_groups
                 for p in group["params"]
-                if id(p) in self._names
+                if id(p) in self.names
             }
             if own:
                 self._held |= {id(parameter) for parameter in own.values()}
                 self._notify_complete()
+                self.observer(optimizer, own)
             fresh = {name: p for name, p in own.items() if not self._was_read(name)}
             for kind, subset in _by_device_type(fresh):
                 with aside(kind, sum(local(parameter).nbytes for parameter in subset.values())):
@@ -241,7 +246,7 @@ class GradientReader:
     def _unread(self, optimizer: Optimizer) -> Iterator[str]:
         """Names of the optimizer's parameters that were not read yet."""
         for group in optimizer.param_groups:
-            own = (self._names[id(p)] for p in group["params"] if id(p) in self._names)
+            own = (self.names[id(p)] for p in group["params"] if id(p) in self.names)
             yield from (name for name in own if not self._was_read(name))
 
     def _was_read(self, name: str) -> bool:
@@ -274,4 +279,8 @@ def _by_device_type(tensors: Mapping[str, Tensor]) -> Iterator[tuple[str, dict[s
 
 
 def _nothing() -> None:
+    return
+
+
+def _ignored(optimizer: Optimizer, own: Mapping[str, Tensor]) -> None:
     return

@@ -19,7 +19,7 @@ from fmapboard.capture.listener import CaptureListener
 from fmapboard.capture.passes import PassTracker, Side
 from fmapboard.errors import ConfigurationError
 from fmapboard.model.activations import floor_of
-from fmapboard.model.layers import Layers, by_kernel_shape, kernel_shape, select, unwrap
+from fmapboard.model.layers import TRANSPOSED, Layers, by_kernel_shape, kernel_shape, select, unwrap
 from fmapboard.model.membership import Membership
 from fmapboard.model.tensors import tensors
 from fmapboard.records import KernelShape, LayerCall
@@ -254,6 +254,7 @@ class HookRegistry:
                 position=position,
                 pictures=name in self.layers,
                 floor=floor_of(module) if side == "output" else None,
+                transposed_stride=tuple(module.stride) if isinstance(module, TRANSPOSED) else None,
             )
         return known
 

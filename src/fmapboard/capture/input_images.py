@@ -52,11 +52,7 @@ def input_images(
             channels differs.
         sequences: the model takes [N, C, L], so a tensor with three axes is not an image [C, H, W].
     """
-    batches = (
-        _batch(tensor, may_be_alone=number == 0 and not sequences)
-        for number, tensor in enumerate(tensors(arguments))
-    )
-    batch = next((found for found in batches if found is not None), None)
+    batch = image_batch(arguments, sequences=sequences)
     if batch is None or most == 0:
         return []
     known = normalization is not None and len(normalization[0]) == batch.shape[1]
@@ -66,6 +62,18 @@ def input_images(
         PendingInputImage(number, sample, normalization if known else None, block)
         for number, sample in enumerate(kept.unbind())
     ]
+
+
+def image_batch(arguments: Any, *, sequences: bool) -> Tensor | None:
+    """The first tensor in a model's input that holds images, [N, C, H, W], or None.
+
+    For the arguments see ``input_images``.
+    """
+    batches = (
+        _batch(tensor, may_be_alone=number == 0 and not sequences)
+        for number, tensor in enumerate(tensors(arguments))
+    )
+    return next((found for found in batches if found is not None), None)
 
 
 def _copied(images: Tensor) -> tuple[Tensor, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from torch import Tensor
@@ -93,6 +93,15 @@ def in_no_optimizer(parameters: Mapping[str, Tensor]) -> list[str]:
     """
     held = {id(p) for optimizer in _living() for p in parameters_of(optimizer)}
     return [name for name, parameter in parameters.items() if id(parameter) not in held]
+
+
+def holding(parameters: Collection[int]) -> list[Optimizer]:
+    """The optimizers of this process that hold a parameter with one of these ``id``.
+
+    Scans all objects that the garbage collector tracks, which takes tens of ms.
+    """
+    found = list(_living())
+    return [one for one in found if any(id(p) in parameters for p in parameters_of(one))]
 
 
 def _living() -> Iterator[Optimizer]:

@@ -13,6 +13,7 @@ from torch import nn
 from fmapboard.capture.collector import ActivationCollector
 from fmapboard.capture.gradient_state import GradientState
 from fmapboard.capture.guard import Guard
+from fmapboard.capture.pass_observer import PassObserver
 from fmapboard.model.tensors import tensors
 
 _MAX_ABANDONED = 8
@@ -26,7 +27,12 @@ class _Graph:
     """A token that lives as long as the autograd graph of a forward pass.
 
     While it is alive, a backward pass may still follow.
+
+    Attributes:
+        is_used: its backward pass has begun.
     """
+
+    is_used = False
 
 
 @dataclass(eq=False)
@@ -41,6 +47,7 @@ class Candidate:
         is_used: its backward pass has begun, and gradients were not cleared since.
         is_cleared: gradients were cleared after its backward pass had begun.
         is_overtaken: gradients were cleared, and its backward pass has not begun.
+        eval_modules: see ``eval_mode.eval_modules``; empty if that is not recorded.
     """
 
     collected: ActivationCollector
@@ -50,6 +57,7 @@ class Candidate:
     is_used: bool = False
     is_cleared: bool = False
     is_overtaken: bool = False
+    eval_modules: tuple[str, ...] = ()
 
     @property
     def is_abandoned(self) -> bool:
@@ -67,10 +75,18 @@ class PassSelection:
     Args:
         model: the unwrapped model.
         guard: handles errors in fmapboard's own code.
+
+    Attributes:
+        model: as passed.
+        guard: as passed.
+        observer: is notified of the passes.
+        fed: number of forward passes, recorded or not, whose backward pass contributed to the
+            gradients, as far as it is known.
     """
 
     def __init__(self, model: nn.Module, guard: Guard) -> None:
-        self._model, self._guard = model, guard
+        self.model, self.guard = model, guard
+        self.observer = PassObserver()
         self._can_train = False
         self._confirmations = 0
         self._gradients = GradientState(())
@@ -89,6 +105,7 @@ class PassSelection:
         self._is_followed = follows
         self._can_train = self._can_train or self._has_trainable()
         self._gradients = GradientState(trainable)
+        self.observer.step_opens()
 
     def close(self) -> None:
         """End the logged step: drop all candidates."""
@@ -97,6 +114,7 @@ class PassSelection:
         self._chosen: Candidate | None = None
         self._abandoned = {True: 0, False: 0}  # by `model.training`
         self._is_followed = self._in_backward = False
+        self.fed = 0
 
     @property
     def chosen(self) -> Candidate | None:
@@ -106,16 +124,16 @@ class PassSelection:
     @property
     def gave_up(self) -> bool:
         """True if recording stopped: too many passes in this mode had no backward pass."""
-        return self._abandoned[self._model.training] >= _MAX_ABANDONED
+        return self._abandoned[self.model.training] >= _MAX_ABANDONED
 
     def may_train(self) -> bool:
         """True if a pass that begins now could be a training pass."""
         if not self._can_train:  # no parameter has ever been trainable
-            return self._model.training
+            return self.model.training
         return torch.is_grad_enabled() and self._has_trainable()
 
     def _has_trainable(self) -> bool:
-        return any(parameter.requires_grad for parameter in self._model.parameters())
+        return any(parameter.requires_grad for parameter in self.model.parameters())
 
     def wants_another(self) -> bool:
         """True if a pass that begins now is to be recorded as a further candidate."""
@@ -140,8 +158,9 @@ class PassSelection:
             self._drop([one for one in self._candidates if not one.trains])
         if self._current is not None:  # its forward pass raised
             self._drop([self._current])
-        self._current = Candidate(collected, trains, not self._model.training)
+        self._current = Candidate(collected, trains, not self.model.training)
         self._candidates.append(self._current)
+        self.observer.pass_begins(self._current)
 
     def ended(self, output: Any) -> None:
         """Called when a pass, recorded or not, has returned: wait for its backward pass."""
@@ -159,6 +178,7 @@ class PassSelection:
         """Drop all candidates: the GradScaler has skipped their optimizer step."""
         self._drop(list(self._candidates))
         self._chosen = None
+        self.fed = 0
 
     def choose(self) -> Candidate | None:
         """Choose the pass whose gradients the optimizer uses.
@@ -205,6 +225,7 @@ class PassSelection:
         """Mark the candidates whose gradients were cleared; False if no gradient changed."""
         if not self._gradients.has_changed():
             return False
+        self.fed = 0
         for one in self._candidates:
             if one.is_used:
                 one.is_used, one.is_cleared = False, True
@@ -218,13 +239,13 @@ class PassSelection:
 
         def begins(gradients: Any) -> None:
             found = selection()
-            if found is not None and graph is not None:  # the closure must keep the token alive
-                found._backward_begins(None if recorded is None else recorded())
+            if found is not None:
+                found._backward_begins(graph, None if recorded is None else recorded())
 
         return begins
 
-    def _backward_begins(self, candidate: Candidate | None) -> None:
-        with self._guard("backward pass"):
+    def _backward_begins(self, graph: _Graph, candidate: Candidate | None) -> None:
+        with self.guard("backward pass"):
             if self._chosen is not None:
                 return
             if not self._in_backward:
@@ -232,6 +253,9 @@ class PassSelection:
                     self._confirmations = 0
                 self._in_backward = True
                 self._when_backward_ends()
+                self.observer.backward_begins()
+            self.fed += not graph.is_used
+            graph.is_used = True
             if candidate is not None:
                 candidate.is_used, candidate.is_cleared = True, False
                 candidate.is_overtaken = False
@@ -246,9 +270,10 @@ class PassSelection:
         engine.queue_callback(lambda: engine.queue_callback(self._backward_ends))
 
     def _backward_ends(self) -> None:
-        with self._guard("backward pass"):
+        with self.guard("backward pass"):
             self._in_backward = False
             self._gradients.settle()
+            self.observer.backward_ends()
 
     def _drop(self, candidates: Iterable[Candidate]) -> None:
         for one in candidates:

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from torch import Tensor
 
+from fmapboard.capture.fact_recorder import PendingFacts
 from fmapboard.capture.gradients import NO_PARAMETERS, PendingParameters
 from fmapboard.capture.input_images import PendingInputImage
 from fmapboard.capture.loss_scale import NO_SKIPS, PendingSkips
@@ -41,6 +42,7 @@ class StepParts:
         inputs: copies of the network's input images.
         skips: the steps that a GradScaler skipped. Parameters that it may have left as they are
             have gradients like the others until ``to_host``, which omits them.
+        facts: what only the training process knows; None if it is not recorded.
     """
 
     measured: tuple[PendingMeasurement, ...]
@@ -49,6 +51,7 @@ class StepParts:
     kernels: tuple[PendingKernels, ...] = ()
     inputs: tuple[PendingInputImage, ...] = ()
     skips: PendingSkips = NO_SKIPS
+    facts: PendingFacts | None = None
 
     def tensors(self) -> Iterator[Tensor]:
         """All tensors held."""
@@ -59,6 +62,8 @@ class StepParts:
         yield from (kernels.weight for kernels in self.kernels)
         yield from (image.values for image in self.inputs)
         yield from self.skips.tensors()
+        if self.facts is not None:
+            yield from self.facts.tensors()
 
     def to_host(
         self,
@@ -84,6 +89,7 @@ class StepParts:
             inputs=tuple(image.to_host() for image in self.inputs),
             scalars=self.skips.scalars(),
             training_thread_ms=header.milliseconds(),
+            facts=None if self.facts is None else self.facts.to_host(),
         )
 
 

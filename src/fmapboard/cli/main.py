@@ -221,6 +221,34 @@ def serve(logdir: Path | RemoteDirectory, port: int, no_open: bool) -> None:
 
 
 @fmapboard.command(
+    cls=_command("fmapboard check runs/demo"),
+    context_settings=_HELP,
+    short_help="Say in words what is wrong in a logged run.",
+)
+@click.argument("runs", nargs=-1, required=True, type=_EXISTING, metavar="RUN...")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON array of findings.")
+@click.option(
+    "--without", "silenced", multiple=True, metavar="KIND", help="Leave out a check. Repeatable."
+)
+@click.option(
+    "--check",
+    "further",
+    multiple=True,
+    metavar="MODULE:NAME",
+    help="Add a check of your own, such as package.module:MyCheck. Repeatable.",
+)
+@click.pass_context
+def check(context: click.Context, /, runs: tuple[Path, ...], **options: Any) -> None:
+    """Say what is wrong in each RUN directory: warnings for facts, notes for unusual figures.
+
+    Exits with 0 for nothing or only notes, 1 for a warning, 2 for bad usage or an unreadable run.
+    """
+    from fmapboard.cli.check import check_runs
+
+    context.exit(check_runs(runs, **options))
+
+
+@fmapboard.command(
     cls=_command("fmapboard doctor"),
     context_settings=_HELP,
     short_help="Check that TensorBoard has the Feature maps tab.",
@@ -245,7 +273,7 @@ def run_visualize(arguments: Sequence[str] | None = None) -> None:
 def _guarded(command: click.Command, name: str, arguments: Sequence[str] | None) -> int:
     """Run a command and return its exit code; an error is printed as one line on stderr."""
     try:
-        command.main(
+        status = command.main(
             args=None if arguments is None else list(arguments),
             prog_name=name,
             standalone_mode=False,
@@ -263,7 +291,7 @@ def _guarded(command: click.Command, name: str, arguments: Sequence[str] | None)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         return _complain(name, f"{where}{error.strerror or error}", _FAILED)
-    return 0
+    return status if isinstance(status, int) else 0
 
 
 def _complain(name: str, text: str, code: int) -> int:

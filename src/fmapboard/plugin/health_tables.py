@@ -9,9 +9,9 @@ from functools import partial
 import numpy as np
 
 from fmapboard import tags
+from fmapboard.checks.health_table import HealthTable, rows_of
 from fmapboard.overview_format import COLUMNS, KINDS
 from fmapboard.plugin.data_source import Reader
-from fmapboard.plugin.health_table import HealthTable, rows_of
 from fmapboard.plugin.nonfinite_text import first_nonfinite
 from fmapboard.plugin.overview_series import RunOverview, run_overview
 from fmapboard.plugin.overview_table import ModelOverview

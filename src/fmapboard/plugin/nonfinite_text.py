@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from fmapboard import tags
+from fmapboard.checks.health_table import FirstNonfinite
+from fmapboard.checks.nonfinite_text import parsed
 from fmapboard.plugin.data_source import Reader
-from fmapboard.plugin.health_table import FirstNonfinite
-
-_LAYER = re.compile(r"layer `([^`]+)` \([^`]*, call (\d+)\)")
 
 
 def first_nonfinite(reader: Reader, run: str, prefixes: Iterable[str]) -> FirstNonfinite | None:
@@ -22,14 +20,7 @@ def first_nonfinite(reader: Reader, run: str, prefixes: Iterable[str]) -> FirstN
     if not texts:
         return None
     step, tag, text = min(texts)
-    at = _LAYER.search(text)
-    call = f".call{at[2]}" if at is not None and at[2] != "1" else ""
-    return {
-        "step": step,
-        "text": text.partition(": ")[2].replace("`", ""),
-        "name": tag.removesuffix(tags.FIRST_NONFINITE).removesuffix("."),
-        "label": at[1] + call if at is not None else None,
-    }
+    return parsed(step, tag.removesuffix(tags.FIRST_NONFINITE).removesuffix("."), text)
 
 
 def _text(stored: Any) -> str:

@@ -9,9 +9,9 @@ from dataclasses import replace
 import numpy as np
 
 from fmapboard import tags
+from fmapboard.checks.health_table import HealthRow, HealthTable, rows_of
 from fmapboard.overview_format import COLUMNS, LayerFacts
 from fmapboard.plugin.data_source import Point, Reader
-from fmapboard.plugin.health_table import HealthRow, HealthTable, rows_of
 from fmapboard.plugin.layer_series import Series, series_of
 from fmapboard.plugin.nonfinite_text import first_nonfinite
 from fmapboard.plugin.record_health import layer_wide, mean_change

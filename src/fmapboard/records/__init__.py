@@ -43,6 +43,7 @@ from fmapboard.records.step_summary import (
     TabRecord,
     TaggedPictures,
 )
+from fmapboard.records.training_facts import TrainingFacts
 
 __all__ = [
     "COLOURS",
@@ -70,5 +71,6 @@ __all__ = [
     "TabRecord",
     "TaggedPictures",
     "TensorKind",
+    "TrainingFacts",
     "TransposedShape",
 ]

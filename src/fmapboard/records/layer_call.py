@@ -63,6 +63,7 @@ class LayerCall:
         position: Index of the call among all calls of the pass, counted from 0.
         pictures: True if the layer is drawn; otherwise it is only measured.
         floor: Output of an activation when it is off (0 for ReLU); None for other modules.
+        transposed_stride: Stride of a transposed convolution; None for other modules.
     """
 
     layer: str
@@ -72,6 +73,7 @@ class LayerCall:
     position: int = 0
     pictures: bool = True
     floor: float | None = None
+    transposed_stride: tuple[int, ...] | None = None
 
     @property
     def label(self) -> str:

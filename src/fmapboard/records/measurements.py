@@ -18,6 +18,7 @@ from fmapboard.records.layer_call import (
     Normalization,
     TensorKind,
 )
+from fmapboard.records.training_facts import TrainingFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +227,7 @@ class StepData:
         scalars: Further scalars: tag without the model's prefix -> value.
         norms_before_clipping: Parameter name -> 2-norm of its gradient before clipping.
         training_thread_ms: Time in ms that the step took on the training thread.
+        facts: What only the training process knows; None if it is not recorded.
     """
 
     step: int
@@ -237,3 +239,4 @@ class StepData:
     scalars: Mapping[str, float] = field(default_factory=dict)
     norms_before_clipping: Mapping[str, float] = field(default_factory=dict)
     training_thread_ms: float = 0.0
+    facts: TrainingFacts | None = None

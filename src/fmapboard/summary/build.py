@@ -22,6 +22,7 @@ from fmapboard.render.grid import arrangement, draw_input_image, draw_kernels, d
 from fmapboard.render.palettes import LEGEND, Palette, palette
 from fmapboard.render.quantize import used_scale
 from fmapboard.summary.channel_change import ChannelChanges
+from fmapboard.summary.findings import FindingsBuilder
 from fmapboard.summary.first_nonfinite import first_nonfinite, plain
 from fmapboard.summary.followers import followers
 from fmapboard.summary.histogram import histogram
@@ -66,6 +67,7 @@ class SummaryBuilder:
         self._records = TabRecords(self._prefix, self._palette.name, scale)
         self._changes = ChannelChanges(has_probe=has_probe)
         self._overview = RunOverview(self._prefix)
+        self._findings = FindingsBuilder(self._prefix)
         self._nonfinite_reported = self._reported_now = False
 
     def __call__(self, data: StepData) -> LoggedStep:
@@ -88,7 +90,8 @@ class SummaryBuilder:
             pictures=(*drawn, *map(self._finished, inputs)),
             histograms=tuple(self._histograms(data)),
             scalars=self._scalars(data, fractions),
-            records=(*records, *overview),  # the overview last, so that it is never ahead
+            # The overview last, so that it is never ahead.
+            records=(*self._findings(data), *records, *overview),
             statistics=data.measured,
             texts=self._texts(data),
         )
@@ -98,6 +101,7 @@ class SummaryBuilder:
         self._records.undo()
         self._changes.undo()
         self._overview.undo()
+        self._findings.undo()
         self._nonfinite_reported &= not self._reported_now
 
     def _finished(self, tagged: TaggedPictures) -> TaggedPictures:

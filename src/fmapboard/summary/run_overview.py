@@ -23,6 +23,7 @@ from fmapboard.overview_format import (
 )
 from fmapboard.records import Floats, LayerMeasurement, StepData, TabRecord, TaggedPictures
 from fmapboard.summary.channel_change import Changes
+from fmapboard.summary.input_numbers import with_input
 from fmapboard.summary.layer_numbers import Segments, changes_of_layers, statistics_of_layers
 
 Ages = npt.NDArray[np.int64]
@@ -114,7 +115,7 @@ class RunOverview:
             return [], {}
         of = self._overview(data.step, measured, drawn, changes, followers)
         assert self._state.layers is not None  # set by `_overview`
-        blobs = pack_overview(of, self._state.layers.packed)
+        blobs = pack_overview(with_input(of, data.inputs), self._state.layers.packed)
         series = (tags.OVERVIEW, *((tags.FIRST_OVERVIEW,) if of.steps_written == 1 else ()))
         records = [TabRecord(self._prefix + tag, blobs) for tag in series]
         return records, _fractions(self._state.layers, of.numbers)
@@ -229,6 +230,7 @@ def _layers(
             samples=drawn[0] if drawn else 1,
             roles=state.roles.get(call.label, ()),
             activation=after.get(call.label),
+            transposed_stride=call.transposed_stride,
         )
         for call, size, shape, drawn in zip(calls, sizes, shapes, pixels, strict=True)
     )

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 
+from fmapboard.checks import chosen
+from fmapboard.checks.live import LiveChecks
 from fmapboard.errors import WarnOnce, WorkerEnded, WriteError
 from fmapboard.options import Options
 from fmapboard.records import LoggedStep, StepData
@@ -54,6 +56,7 @@ class Pipeline:
             has_probe=options.probe is not None,
         )
         self._writer, self._warn = writer, warn
+        self._checks = LiveChecks(chosen(options.checks), options.name, self._check_failed)
         self._worker: Worker[Callable[[], StepData | None]] = Worker(
             self._work,
             self._failed,
@@ -113,10 +116,23 @@ class Pipeline:
             yield
             for tag, text in step.texts.items():
                 self._warn.warn(tag, f"{text} (TensorBoard's Text dashboard: {tag})")
-            self._writer.write(step)
+            self._writer.write(self._checked(step))
+            self._checks.stored()
         except Exception:
             self._build.undo()
+            self._checks.undo()
             raise
+
+    def _checked(self, step: LoggedStep) -> LoggedStep:
+        """The step with what the checks say; without it if they fail."""
+        try:
+            return self._checks(step)
+        except Exception as error:
+            self._warn.error("checks", error, "the step is logged without them")
+            return step
+
+    def _check_failed(self, kind: str, error: str) -> None:
+        self._warn.warn(f"check {kind}", f"check {kind}: {error}; the other checks go on")
 
     def _with_dropped(self, data: StepData) -> StepData:
         """Add the number of dropped steps to the scalars, if steps may be dropped."""

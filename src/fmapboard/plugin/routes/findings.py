@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import asdict
 
+from fmapboard.checks.layer_findings import findings as find
+from fmapboard.plugin.checked import checked
 from fmapboard.plugin.data_source import Reader
-from fmapboard.plugin.findings import findings as find
 from fmapboard.plugin.health_tables import health_table
 from fmapboard.plugin.http import Answer, Query, missing
 
@@ -18,8 +19,11 @@ def findings(reader: Reader, query: Query) -> Answer:
     if table is None:
         raise missing(f"no feature maps in run {run!r}")
     listed = [
-        {**asdict(found), "class": "fact", "value": _number(found.value)} for found in find(table)
+        {**asdict(found), "class": _class(found.kind), "value": _number(found.value)}
+        for found in find(table)
     ]
+    listed += checked(reader, run, table)
+    listed.sort(key=lambda line: (-line["severity"], line["since"]))
     return Answer(
         {
             "run": table.run,
@@ -30,6 +34,10 @@ def findings(reader: Reader, query: Query) -> Answer:
             "findings": listed,
         }
     )
+
+
+def _class(kind: str) -> str:
+    return "fact" if kind in ("nonfinite", "unchanged") else "figure"
 
 
 def _number(value: float) -> float | None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from fmapboard.checks.health_table import rows_of
 from fmapboard.plugin.data_source import IMAGES, Point, Reader
-from fmapboard.plugin.health_table import rows_of
 from fmapboard.plugin.http import Answer, Query, long_answer, missing
 from fmapboard.plugin.layer_series import Series, series_of
 from fmapboard.plugin.overview_series import run_overview

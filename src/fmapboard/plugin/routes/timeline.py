@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from fmapboard import tags
+from fmapboard.checks.health_table import HealthTable
 from fmapboard.overview_format import KINDS, MAJOR, MINOR, constant_alone, is_activation, states
 from fmapboard.plugin.data_source import Reader
-from fmapboard.plugin.health_table import HealthTable
 from fmapboard.plugin.health_tables import health_table
 from fmapboard.plugin.http import Answer, Query, missing
 from fmapboard.plugin.recorded_health import MAX_SERIES, SCALARS, read_shares

@@ -8,20 +8,37 @@ list of what is known about each layer (``LayerFacts``), in the order of calls. 
 ``digest`` of blob 2, so that a reader of many steps need not read the same list again. A reader
 takes columns by name, and ignores columns and keys that it does not know. The first step of each
 start of a run is also in the series ``tags.FIRST_OVERVIEW``, which TensorBoard keeps in any case.
+The optional key ``input`` has the numbers of `OverviewStep.network_input`::
+
+    blobs = pack_overview(OverviewStep(step, steps_written, layers, numbers, since))
+    unpack_overview(blobs).numbers["dead"]   # float [layers]
 """
 
 from __future__ import annotations
 
-import json
-import zlib
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from fmapboard.overview_format.layers import (
+    INVALID,
+    LayerFacts,
+    digest,
+    pack_layers,
+    unpack_layers,
+    whole,
+)
 from fmapboard.tab_format import Floats, FormatError, pack, unpack
+
+__all__ = [
+    "COLUMNS", "INPUT_NUMBERS", "KINDS", "LARGE", "LASTING", "MAJOR", "MINOR", "Flags",
+    "LayerFacts", "OverviewStep", "digest", "is_activation", "overview_step", "pack_layers",
+    "pack_overview", "states", "unpack_layers", "unpack_overview",
+]  # fmt: skip
 
 COLUMNS = (
     "minimum", "maximum", "mean", "std",
@@ -51,46 +68,11 @@ MINOR, MAJOR = 0.1, 0.5
 """Shares of dead or constant channels from which a layer is in that state, and severely so."""
 LASTING = 4
 """Number of logged steps after which a dead channel is lastingly dead."""
+INPUT_NUMBERS = ("minimum", "maximum", "mean", "std")
+"""Numbers of the drawn images that the network received, of their finite values."""
 ROUNDING = 1e-6
 """Maximum error of a share that is stored as float32, and of the difference of two."""
-_MAX_LAYERS_TEXT = 64 * 2**20
-"""Maximum size in bytes of blob 2 after decompression."""
-_INVALID = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
 Flags = npt.NDArray[np.bool_]
-
-
-@dataclass(frozen=True, slots=True)
-class LayerFacts:
-    """What is known about a layer call besides its numbers.
-
-    Attributes:
-        label: name of the layer, and of the call if it is not the first.
-        layer: name of the layer.
-        type: class of the module.
-        kernel_shape: shape of the kernels; None for layers without.
-        call: number of the call within the forward pass, from 1.
-        position: position in the order of calls.
-        channels: number of channels.
-        values: number of values per channel over the whole batch; of a record, at the first step
-            with these layers (see the column of that name).
-        drawn: number of channels drawn; 0 if the layer has no pictures.
-        samples: number of samples drawn.
-        roles: kinds of pictures.
-        activation: label of the activation that directly follows, or None.
-    """
-
-    label: str
-    layer: str
-    type: str
-    kernel_shape: tuple[int, ...] | None
-    call: int
-    position: int
-    channels: int
-    values: int
-    drawn: int = 0
-    samples: int = 1
-    roles: tuple[str, ...] = ()
-    activation: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +88,7 @@ class OverviewStep:
             at which it has been in that state without interruption; for ``"unchanged"``, the step
             since which the weights are the same. Steps at which the layer was not measured, or the
             state not known, are no interruption.
+        network_input: `INPUT_NUMBERS` of the drawn input images; empty if they are not known.
     """
 
     step: int
@@ -113,6 +96,7 @@ class OverviewStep:
     layers: tuple[LayerFacts, ...]
     numbers: Mapping[str, Floats]
     since: Mapping[str, Mapping[int, int]]
+    network_input: Mapping[str, float] = field(default_factory=dict)
 
 
 def pack_overview(of: OverviewStep, layers: bytes | None = None) -> tuple[bytes, ...]:
@@ -137,19 +121,9 @@ def pack_overview(of: OverviewStep, layers: bytes | None = None) -> tuple[bytes,
         "columns": list(COLUMNS),
         "since": since,
         "layers": digest(packed),
+        **({"input": dict(of.network_input)} if of.network_input else {}),
     }
     return pack(header, {"numbers": table}, [packed])
-
-
-def pack_layers(layers: Sequence[LayerFacts]) -> bytes:
-    """Blob 2 of a record."""
-    listed = [asdict(layer) for layer in layers]
-    return zlib.compress(json.dumps(listed, separators=(",", ":"), ensure_ascii=False).encode(), 6)
-
-
-def digest(blob: bytes) -> str:
-    """Tells blob 2 apart from others, for ``layers`` in the header."""
-    return f"{zlib.crc32(blob):08x}-{len(blob)}"
 
 
 def unpack_overview(blobs: Sequence[bytes | None]) -> OverviewStep:
@@ -162,20 +136,6 @@ def unpack_overview(blobs: Sequence[bytes | None]) -> OverviewStep:
         raise FormatError("the overview can no longer be read")
     header, arrays = unpack([blob for blob in blobs if blob is not None])
     return overview_step(header, arrays, unpack_layers(blobs[2] or b""))
-
-
-def unpack_layers(blob: bytes) -> tuple[LayerFacts, ...]:
-    """Parse blob 2 of a record.
-
-    Raises:
-        FormatError: it is damaged.
-    """
-    try:
-        return tuple(map(_layer, json.loads(_decompressed(blob))))
-    except (*_INVALID, zlib.error) as error:
-        raise FormatError(
-            f"the overview's layers are not in fmapboard's format: {error}"
-        ) from error
 
 
 def overview_step(
@@ -198,7 +158,7 @@ def overview_step(
             raise ValueError("a column's name is not a string")
         since = {
             kind: {
-                _whole(index, len(layers)): _whole(int(step))
+                whole(index, len(layers)): whole(int(step))
                 for step, where in of.items()
                 for index in where
             }
@@ -206,14 +166,21 @@ def overview_step(
             if kind in KINDS
         }
         return OverviewStep(
-            _whole(header["step"]),
-            _whole(header["steps_written"]),
+            whole(header["step"]),
+            whole(header["steps_written"]),
             layers,
             dict(zip(columns, table.T, strict=True)),
             since,
+            _input(header.get("input") or {}),
         )
-    except _INVALID as error:
+    except INVALID as error:
         raise FormatError(f"the overview is not in fmapboard's format: {error}") from error
+
+
+def _input(raw: Mapping[str, Any]) -> dict[str, float]:
+    """The finite numbers of the network's input; an unknown one is left out."""
+    known = {name: float(raw[name]) for name in INPUT_NUMBERS if name in raw}
+    return {name: number for name, number in known.items() if math.isfinite(number)}
 
 
 def states(numbers: Mapping[str, Floats], is_activation: Flags) -> dict[str, Flags]:
@@ -255,45 +222,3 @@ def is_activation(layers: Sequence[LayerFacts], dead: Floats) -> Flags:
     """
     known = ~np.isnan(dead).reshape(-1, len(layers)).any(0)
     return known & np.array([layer.activation is None for layer in layers], bool)
-
-
-def _decompressed(blob: bytes) -> bytes:
-    """Decompress at most `_MAX_LAYERS_TEXT` bytes, so that a hostile record cannot fill memory."""
-    engine = zlib.decompressobj()
-    text = engine.decompress(blob, _MAX_LAYERS_TEXT)
-    if engine.unconsumed_tail or not engine.eof:
-        raise ValueError("the list of layers is too long, or cut off")
-    return text
-
-
-_TEXTS = {"label", "layer", "type"}
-_WHOLES = {"call", "position", "channels", "values", "drawn", "samples"}
-_FIELDS = tuple(field.name for field in fields(LayerFacts))
-
-
-def _layer(raw: Any) -> LayerFacts:
-    """Validate one entry of blob 2; unknown keys are ignored."""
-    known = {name: raw[name] for name in _FIELDS if name in raw}
-    for name, value in known.items():
-        if name in _TEXTS:
-            known[name] = _text(value)
-        elif name in _WHOLES:
-            known[name] = _whole(value)
-    shape, activation = known.get("kernel_shape"), known.get("activation")
-    known["kernel_shape"] = None if shape is None else tuple(map(_whole, shape))
-    known["roles"] = tuple(map(_text, known.get("roles", ())))
-    known["activation"] = None if activation is None else _text(activation)
-    return LayerFacts(**known)
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{value!r} is not a string")
-    value.encode()  # raises for a lone surrogate, which cannot be sent
-    return value
-
-
-def _whole(value: Any, below: int = 2**53) -> int:
-    if type(value) is not int or not 0 <= value < below:
-        raise TypeError(f"{value!r} is not a whole number from 0 to {below - 1}")
-    return value

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fmapboard.checks.health_table import FirstNonfinite, HealthRow, HealthTable
+from fmapboard.checks.layer_findings import LINES, LayerFinding, findings
 from fmapboard.overview_format import LayerFacts
-from fmapboard.plugin.findings import LINES, Finding, findings
-from fmapboard.plugin.health_table import FirstNonfinite, HealthRow, HealthTable
 
 STEPS = tuple(range(0, 100, 10))
 
@@ -47,7 +47,7 @@ def from_step(index: int, value: float, before: float = 0.0) -> list[float]:
     return [before] * index + [value] * (len(STEPS) - index)
 
 
-def only(of: HealthTable) -> Finding:
+def only(of: HealthTable) -> LayerFinding:
     (found,) = findings(of)
     return found
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fmapboard.checks.health_table import FirstNonfinite, HealthTable
+from fmapboard.checks.spells import Flags, Spell, back_to_start, in_a_row, when
+from fmapboard.checks.spells import spells as spells_of
 from fmapboard.overview_format import LASTING, MAJOR, MINOR, is_activation, states
-from fmapboard.plugin.health_table import FirstNonfinite, HealthTable
-from fmapboard.plugin.spells import Flags, Spell, back_to_start, in_a_row, when
-from fmapboard.plugin.spells import spells as spells_of
 from fmapboard.tab_format import Floats
 
 LINES = 5
@@ -26,7 +26,7 @@ _KIND = re.compile(r"NaN|\+Inf|-Inf")
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class LayerFinding:
     """Something that is wrong in one layer, since a step.
 
     Attributes:
@@ -60,7 +60,7 @@ class Finding:
     message: str
 
 
-def findings(table: HealthTable) -> list[Finding]:
+def findings(table: HealthTable) -> list[LayerFinding]:
     """Everything that is wrong, the most severe first; equally severe, the earliest first.
 
     - Non-finite values: the first layer that had them is named, and the number of others.
@@ -92,7 +92,7 @@ def _states(table: HealthTable) -> dict[str, Flags]:
     return states(columns, is_activation(facts, columns["dead"]))
 
 
-def _nonfinite(table: HealthTable, flags: Flags) -> list[Finding]:
+def _nonfinite(table: HealthTable, flags: Flags) -> list[LayerFinding]:
     share = _column(table, "nonfinite")
     spells = sorted(spells_of(table, "nonfinite", flags), key=lambda s: (s.since, s.row))
     told = table.first_nonfinite
@@ -105,7 +105,7 @@ def _nonfinite(table: HealthTable, flags: Flags) -> list[Finding]:
     return [_finding(table, "nonfinite", 3, first, share[first.last, first.row], text, more)]
 
 
-def _first_told(table: HealthTable, told: FirstNonfinite, spells: list[Spell]) -> Finding:
+def _first_told(table: HealthTable, told: FirstNonfinite, spells: list[Spell]) -> LayerFinding:
     """The finding for the first non-finite value that `watch` wrote a text about."""
     label, step = told["label"], told["step"]
     match = _TOLD.fullmatch(told["text"])
@@ -135,7 +135,7 @@ def _first_told(table: HealthTable, told: FirstNonfinite, spells: list[Spell]) -
     when = f"since step {step}" if is_lasting else f"at step {step}"
     last, until = (own.last, own.until) if own is not None else (-1, None)
     shares = _column(table, "nonfinite")
-    return Finding(
+    return LayerFinding(
         "nonfinite",
         3,
         told["name"],
@@ -159,7 +159,7 @@ def _further(more: int) -> str:
     return f"; then in {more} further layer{'s' * (more > 1)}" if more else ""
 
 
-def _large(table: HealthTable, flags: Flags) -> Iterator[Finding]:
+def _large(table: HealthTable, flags: Flags) -> Iterator[LayerFinding]:
     magnitude = np.fmax(np.abs(_column(table, "minimum")), np.abs(_column(table, "maximum")))
     spells = _without_followers(table, list(spells_of(table, "large", flags)))
     spells.sort(key=lambda spell: (spell.since, spell.row))
@@ -196,7 +196,7 @@ def _constant(table: HealthTable, constant: Flags) -> Flags:
     return in_a_row(constant & has_pictures, LASTING)
 
 
-def _channels(table: HealthTable, kind: str, flags: Flags) -> Iterator[Finding]:
+def _channels(table: HealthTable, kind: str, flags: Flags) -> Iterator[LayerFinding]:
     shares = _column(table, kind)
     overtaken = _column(table, "nonfinite") > 0
     spells = [
@@ -218,7 +218,7 @@ def _channels(table: HealthTable, kind: str, flags: Flags) -> Iterator[Finding]:
         yield _finding(table, kind, 2 if value >= MAJOR else 1, spell, value, text, more)
 
 
-def _unchanged(table: HealthTable, unchanged: Flags) -> list[Finding]:
+def _unchanged(table: HealthTable, unchanged: Flags) -> list[LayerFinding]:
     flags = in_a_row(unchanged, _UNCHANGED_STEPS)
     spells = [spell for spell in spells_of(table, "unchanged", flags) if spell.until is None]
     if not spells:
@@ -257,9 +257,9 @@ def _finding(
     value: float,
     message: str,
     more: int,
-) -> Finding:
+) -> LayerFinding:
     row = table.rows[spell.row]
-    return Finding(
+    return LayerFinding(
         kind, severity, row.name, row.facts.label, row.key, row.shown_at,
         spell.since, spell.after, spell.until, float(value), more, message,
     )  # fmt: skip

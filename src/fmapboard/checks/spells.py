@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from fmapboard.plugin.health_table import HealthTable
+from fmapboard.checks.health_table import HealthTable
 
 Flags = npt.NDArray[np.bool_]
 

@@ -1,0 +1,180 @@
+"""``FactRecorder``: records at each logged step what only the training process can know."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.optim.optimizer import Optimizer
+
+from fmapboard.capture.batch_images import PendingBatch
+from fmapboard.capture.eval_mode import eval_modules
+from fmapboard.capture.gradients import GradientReader
+from fmapboard.capture.isolation import aside
+from fmapboard.capture.open_step import OpenStep
+from fmapboard.capture.optimizer_membership import OptimizerMembership
+from fmapboard.capture.optimizers import parameters_of
+from fmapboard.capture.pass_observer import PassObserver
+from fmapboard.capture.pass_selection import Candidate, PassSelection
+from fmapboard.capture.uncleared import UnclearedGradients
+from fmapboard.findings_format import Findings
+from fmapboard.model.distributed import is_sharded
+from fmapboard.records import TrainingFacts
+
+
+class _Group(NamedTuple):
+    """A parameter group at the time of a step.
+
+    Attributes:
+        rate: its learning rate; [] on an accelerator if the optimizer keeps it there.
+        names: its parameters of the model.
+    """
+
+    rate: float | Tensor
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PendingFacts:
+    """``records.TrainingFacts`` in part still on the device.
+
+    Attributes:
+        findings: without what depends on ``groups`` and ``batch``.
+        groups: the parameter groups that were updated.
+        batch: the batch of images; None if the input is none.
+    """
+
+    findings: Findings
+    groups: tuple[_Group, ...] = ()
+    batch: PendingBatch | None = None
+
+    def tensors(self) -> Iterator[Tensor]:
+        """All tensors held."""
+        yield from (group.rate for group in self.groups if isinstance(group.rate, Tensor))
+        if self.batch is not None:
+            yield from self.batch.tensors()
+
+    def to_host(self) -> TrainingFacts:
+        """Wait for the device and copy to the host."""
+        rates = [(float(group.rate), group.names) for group in self.groups]
+        known = [rate for rate, _ in rates if math.isfinite(rate)]
+        findings = replace(self.findings, rates=(min(known), max(known)) if known else None)
+        if self.batch is not None:
+            constant, identical = self.batch.to_host()
+            findings = replace(
+                findings,
+                batch=self.batch.size,
+                constant_images=constant,
+                identical_images=identical,
+            )
+        by_name = {n: rate for rate, names in rates if math.isfinite(rate) for n in names}
+        return TrainingFacts(findings, by_name)
+
+
+class FactRecorder(PassObserver):
+    """Observes passes and optimizer steps; used on the training thread.
+
+    Args:
+        gradients: reports optimizer steps.
+        selection: reports forward and backward passes.
+        enabled: False records nothing.
+    """
+
+    def __init__(
+        self, gradients: GradientReader, selection: PassSelection, enabled: bool = True
+    ) -> None:
+        self._gradients, self._selection, self._is_enabled = gradients, selection, enabled
+        self._uncleared, self._membership = UnclearedGradients(), OptimizerMembership()
+        self._groups: dict[int, list[_Group]] = {}
+        self._just_used: frozenset[int] = frozenset()
+        self._accumulated = False
+        if enabled:
+            selection.observer = self
+            gradients.observer = self._stepping
+
+    def step_completed(self, optimizer: Optimizer) -> None:
+        """Called when an optimizer has stepped, right before the next logged step opens."""
+        if self._is_enabled:
+            self._just_used = frozenset(map(id, parameters_of(optimizer)))
+
+    def step_opens(self) -> None:
+        """Called when a logged step opens."""
+        just_used, self._just_used = self._just_used, frozenset()
+        self._groups, self._accumulated = {}, False
+        trainable = self._trainable()
+        self._membership.opens(trainable)
+        self._uncleared.opens({} if is_sharded(self._selection.model) else trainable, just_used)
+
+    def pass_begins(self, candidate: Candidate) -> None:
+        """Called when a pass that is recorded begins."""
+        candidate.collected.compares_images = True
+        candidate.eval_modules = eval_modules(self._selection.model)
+
+    def backward_begins(self) -> None:
+        """Called when a backward pass begins."""
+        self._uncleared.backward_begins()
+
+    def backward_ends(self) -> None:
+        """Called when a backward pass has ended."""
+        self._uncleared.backward_ends()
+
+    def pending(self, opened: OpenStep) -> PendingFacts | None:
+        """What was recorded in a logged step that closes; None if it was no training step."""
+        if not self._is_enabled or opened.passes == "evaluation":
+            return None
+        with self._selection.guard("findings"):
+            return self._pending(opened)
+        return None  # after an error, which the guard has reported
+
+    def _pending(self, opened: OpenStep) -> PendingFacts:
+        reader, chosen = self._gradients, self._selection.chosen
+        uncleared = self._uncleared.closes(opened.step)
+        has_stepped = reader.stepped and not reader.skipped
+        trainable = self._trainable()
+        modules: tuple[str, ...] = ()
+        eval_mode = None
+        if has_stepped and chosen is not None and chosen.is_used:
+            modules = chosen.eval_modules
+            eval_mode = bool(modules)
+        found = Findings(
+            not_in_optimizer=self._membership.closes(trainable) if has_stepped else None,
+            not_cleared=uncleared,
+            eval_mode=eval_mode,
+            eval_modules=modules,
+            frozen=tuple(name for name in reader.names.values() if name not in trainable),
+            accumulated=self._accumulated,
+        )
+        groups = [group for groups in self._groups.values() for group in groups]
+        return PendingFacts(found, tuple(groups) if has_stepped else (), opened.live.batch)
+
+    def _trainable(self) -> dict[str, Tensor]:
+        names = self._gradients.names
+        return {names[id(p)]: p for p in self._gradients.trainable}
+
+    def _stepping(self, optimizer: Optimizer, own: Mapping[str, Tensor]) -> None:
+        """Called before an optimizer updates parameters of the model, given by name."""
+        self._membership.stepping(optimizer)
+        self._uncleared.stepping(own)
+        self._accumulated |= self._selection.fed > 1
+        names = {id(parameter): name for name, parameter in own.items()}
+        self._groups[id(optimizer)] = [
+            _Group(rate, tuple(names[id(p)] for p in group["params"] if id(p) in names))
+            for group in optimizer.param_groups
+            if (rate := _rate(optimizer, group.get("lr"))) is not None
+        ]
+
+
+def _rate(optimizer: Optimizer, given: object) -> float | Tensor | None:
+    """A learning rate; None if it is not known by how much the optimizer moves a weight."""
+    if isinstance(optimizer, torch.optim.LBFGS):  # a line search, which may end where it began
+        return None
+    if isinstance(given, Tensor):
+        if given.is_cpu:
+            return float(given)
+        with aside(given.device.type):
+            return given.detach().clone()
+    return float(given) if isinstance(given, (int, float)) else None

@@ -1,0 +1,93 @@
+"""What a check says: one fault, with what was measured, since when, and what to do."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+DOCS = "docs/checks.md"
+"""The page that describes every check; each kind is a heading in it."""
+Class = Literal["fact", "figure"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One fault of a run.
+
+    Attributes:
+        kind: what was found, such as ``"dead"``; the built-in checks use their own kind.
+        class_: ``"fact"`` for what is wrong for certain, a warning; ``"figure"`` for a number that
+            healthy runs seldom have, a note.
+        message: what was measured, where and since which step, as a sentence without its full stop;
+            names are between backticks.
+        since_step: first logged step with it; None if it does not begin at a step.
+        layer: label of the layer, or None.
+        parameter: name of the parameter, or None.
+        value: the number that was measured; None if there is none.
+        healthy: the values that healthy runs have, in words; "" for facts that need none.
+        meaning: what it may mean, as a sentence.
+        advice: what to do, as a sentence.
+        picture: tag of the series of pictures that shows it, or "".
+        model: name of the model, as in ``watch(name=...)``; "" for none. Set by `run_checks`.
+    """
+
+    kind: str
+    class_: Class
+    message: str
+    since_step: int | None = None
+    layer: str | None = None
+    parameter: str | None = None
+    value: float | None = None
+    healthy: str = ""
+    meaning: str = ""
+    advice: str = ""
+    picture: str = ""
+    model: str = ""
+
+    @property
+    def link(self) -> str:
+        """Where the docs describe the check."""
+        return f"{DOCS}#{self.kind}"
+
+    @property
+    def text(self) -> str:
+        """The whole finding in sentences: message, healthy values, meaning, advice, picture."""
+        said = f"{f'`{self.model}`: ' if self.model else ''}{self.message}"
+        parts = [f"{said} (healthy: {self.healthy})" if self.healthy else said]
+        parts += [part.rstrip(".") for part in (self.meaning, self.advice) if part]
+        if self.picture:
+            parts.append(f"Picture: `{self.picture}`")
+        return ". ".join([*parts, f"See {self.link}"])
+
+    def as_json(self) -> dict[str, Any]:
+        """An object for ``fmapboard check --json``; numbers that are not finite become null."""
+        value = self.value
+        place = "parameter" if self.parameter is not None and self.layer is None else "layer"
+        return {
+            "kind": self.kind,
+            "class": self.class_,
+            place: getattr(self, place),
+            "since_step": self.since_step,
+            "value": None if value is None or not math.isfinite(value) else value,
+            "healthy": self.healthy or None,
+            "message": self.text,
+            **({"model": self.model} if self.model else {}),
+        }
+
+
+def order(finding: Finding) -> tuple[bool, int]:
+    """Sort key: facts first, then the earliest."""
+    return finding.class_ != "fact", -1 if finding.since_step is None else finding.since_step
+
+
+def named(names: list[str] | tuple[str, ...], total: int | None = None, most: int = 3) -> str:
+    """The first names between backticks, and how many more there are.
+
+    Example:
+        >>> named(["a", "b", "c", "d"])
+        '`a`, `b`, `c` and 1 more'
+    """
+    shown = ", ".join(f"`{name}`" for name in names[:most])
+    more = (len(names) if total is None else total) - len(names[:most])
+    return f"{shown} and {more} more" if more else shown

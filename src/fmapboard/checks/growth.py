@@ -1,0 +1,160 @@
+"""Signals that vanish or explode through the layers, or over the steps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from fmapboard.checks.finding import Finding
+from fmapboard.checks.gradient_depth import gradient_ratios
+from fmapboard.checks.run_record import NotRecorded, RunRecord
+
+
+@dataclass(frozen=True, slots=True)
+class VanishingCheck:
+    """Gradients of the first layers far below those of the last ones, in the first half of the run.
+
+    Attributes:
+        ratio: largest ratio that is reported (see `gradient_depth.gradient_ratios`).
+        least: number of logged steps at which it must be so.
+    """
+
+    ratio: float = 1e-4
+    least: int = 3
+    kind: ClassVar[str] = "vanishing"
+
+    def __call__(self, record: RunRecord) -> Sequence[Finding]:
+        """See `Check`."""
+        found = gradient_ratios(record)
+        if found is None or len(found.steps) < self.least:
+            return []
+        early = found.values[: max(self.least, len(found.values) // 2)]
+        if not early.max() < self.ratio:
+            return []
+        value = float(np.median(early))
+        return [
+            Finding(
+                kind=self.kind,
+                class_="figure",
+                message=f"gradients of the first layers are {value:.0e} times those of the last "
+                f"ones, per weight, in `{found.first}` since step {found.steps[0]}",
+                since_step=int(found.steps[0]),
+                layer=found.first,
+                value=value,
+                healthy="0.05 or more",
+                meaning="The first layers hardly learn: saturating activations, too small "
+                "weights, or a deep network without normalization or skip connections",
+                advice="Use another initialization, normalization layers or skip connections",
+            )
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class ExplodingCheck:
+    """Activations that grow through the layers or over the steps, or gradients towards the input.
+
+    Attributes:
+        growth: factor by which a layer's largest magnitude exceeds that at the first logged step.
+        depth: factor between the standard deviations of the last and the first drawn layer at the
+            first logged step.
+        gradients: ratio of the gradients of the first layers to those of the last ones.
+    """
+
+    growth: float = 3000.0
+    depth: float = 15.0
+    gradients: float = 1e4
+    kind: ClassVar[str] = "exploding"
+
+    def __call__(self, record: RunRecord) -> Sequence[Finding]:
+        """See `Check`."""
+        record.layers()
+        return self._over_steps(record) or self._over_layers(record) or self._backward(record)
+
+    def _over_steps(self, record: RunRecord) -> list[Finding]:
+        table = record.layers()
+        magnitude = np.fmax(np.abs(table.columns["minimum"]), np.abs(table.columns["maximum"]))
+        with np.errstate(all="ignore"):
+            grown = magnitude.astype(np.float64) / magnitude[:1]  # [steps, layers]
+            grown[~np.isfinite(grown) | (magnitude[:1] <= 0)] = 0.0
+        is_large = (grown >= self.growth) & (magnitude >= 1.0)
+        if not is_large.any():
+            return []
+        step = int(is_large.any(1).argmax())
+        at = int(is_large[step].argmax())
+        row, value = table.rows[at], float(grown[:, at].max())
+        return [
+            Finding(
+                kind=self.kind,
+                class_="figure",
+                message=f"magnitudes in `{row.facts.label}` grew {value:.2g}-fold since step "
+                f"{table.steps[0]}, to {float(np.nanmax(magnitude[:, at])):.2g}; "
+                f"{self.growth:.0f}-fold at step {table.steps[step]}",
+                since_step=table.steps[step],
+                layer=row.facts.label,
+                value=value,
+                healthy=f"less than {self.growth:.0f}-fold",
+                meaning="The weights grow from step to step: the learning rate is too high, or the "
+                "loss has no lower bound",
+                advice="Lower the learning rate, or clip the gradients",
+                picture=record.picture(row),
+            )
+        ]
+
+    def _over_layers(self, record: RunRecord) -> list[Finding]:
+        table = record.layers()
+        known = [
+            (row, float(std))
+            for row, std in zip(table.rows, table.columns["std"][0], strict=True)
+            if math.isfinite(std) and row.facts.kernel_shape
+        ]
+        if len(known) < 3 or known[0][1] <= 0:
+            return []
+        row, value = known[-1][0], known[-1][1] / known[0][1]
+        if value < self.depth:
+            return []
+        return [
+            Finding(
+                kind=self.kind,
+                class_="figure",
+                message=f"the standard deviation grows {value:.2g}-fold from `"
+                f"{known[0][0].facts.label}` to `{row.facts.label}` at step {table.steps[0]}",
+                since_step=table.steps[0],
+                layer=row.facts.label,
+                value=value,
+                healthy=f"less than {self.depth:.0f}-fold",
+                meaning="The initial weights are too large: each layer amplifies the signal",
+                advice="Scale the initial weights with the number of inputs (Kaiming or Xavier), "
+                "or add normalization layers",
+                picture=record.picture(row),
+            )
+        ]
+
+    def _backward(self, record: RunRecord) -> list[Finding]:
+        try:
+            found = gradient_ratios(record)
+        except NotRecorded:
+            return []
+        if found is None or len(found.steps) < 3:
+            return []
+        early = found.values[: max(3, len(found.values) // 2)]
+        if not early.min() > self.gradients:
+            return []
+        value = float(np.median(early))
+        return [
+            Finding(
+                kind=self.kind,
+                class_="figure",
+                message=f"gradients of the first layers are {value:.0e} times those of the last "
+                f"ones, per weight, in `{found.first}` since step {found.steps[0]}",
+                since_step=int(found.steps[0]),
+                layer=found.first,
+                value=value,
+                healthy=f"less than {self.gradients:.0e}",
+                meaning="Each layer amplifies the gradient on its way back",
+                advice="Use another initialization or normalization layers, or clip the gradients",
+            )
+        ]

@@ -1,0 +1,210 @@
+"""Faults that the numbers of the layers tell: non-finite, dead, exploding, copied, uneven."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from fmapboard.checks.finding import Finding
+from fmapboard.checks.health_table import HealthRow, HealthTable
+from fmapboard.checks.layer_findings import LayerFinding, findings
+from fmapboard.checks.run_record import NotRecorded, RunRecord
+from fmapboard.tab_format import Floats
+
+_PARAMETER = "gradient of parameter "
+
+
+@dataclass(frozen=True, slots=True)
+class NonfiniteCheck:
+    """NaN or infinite values in activations or gradients at any logged step."""
+
+    kind: ClassVar[str] = "nonfinite"
+
+    def __call__(self, record: RunRecord) -> Sequence[Finding]:
+        """See `Check`."""
+        table = record.layers()
+        for found in findings(table):
+            if found.kind == self.kind:
+                return [self._finding(record, table, found)]
+        return []
+
+    def _finding(self, record: RunRecord, table: HealthTable, found: LayerFinding) -> Finding:
+        told = table.first_nonfinite
+        parameter = None
+        if not found.label and told is not None and _PARAMETER in told["text"]:
+            parameter = told["text"].partition(_PARAMETER)[2]
+        row = _row(table, found.label)
+        return Finding(
+            kind=self.kind,
+            class_="fact",
+            message=found.message,
+            since_step=found.since,
+            layer=found.label or None,
+            parameter=parameter,
+            value=found.value,
+            meaning="The values have overflowed, or a division by zero, a logarithm or a square "
+            "root has left its range; all that is computed from them is lost",
+            advice="Look at the layer before it, one logged step earlier; lower the learning rate, "
+            "clip the gradients, or compute that layer in float32",
+            picture="" if row is None else record.picture(row),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DeadCheck:
+    """The same channels of an activation off for all inputs at four logged steps in a row.
+
+    Only maps of at least 500 values per channel count.
+
+    Attributes:
+        share: share of a layer's channels, 0 to 1, from which it is reported.
+        share_at_start: the same, for channels that are dead since the first logged step: in narrow
+            layers with random weights many are.
+    """
+
+    share: float = 0.5
+    share_at_start: float = 0.9
+    kind: ClassVar[str] = "dead"
+
+    def __call__(self, record: RunRecord) -> Sequence[Finding]:
+        """See `Check`."""
+        table = record.layers()
+        if "dead" not in table.columns or np.isnan(table.columns["dead"]).all():
+            return []
+        return [
+            self._finding(record, table, found)
+            for found in findings(table)
+            if found.kind == self.kind and found.until is None and self._is_reported(table, found)
+        ]
+
+    def _is_reported(self, table: HealthTable, found: LayerFinding) -> bool:
+        is_from_start = found.since <= table.steps[0]
+        least = self.share_at_start if is_from_start else self.share
+        return found.value >= least - 1e-6  # shares are stored as float32
+
+    def _finding(self, record: RunRecord, table: HealthTable, found: LayerFinding) -> Finding:
+        row = _row(table, found.label)
+        more = f"; the same in {found.more} further layers" if found.more else ""
+        return Finding(
+            kind=self.kind,
+            class_="figure",
+            message=found.message + more,
+            since_step=found.since,
+            layer=found.label,
+            value=found.value,
+            healthy=f"below {100 * self.share:.0f} %",
+            meaning="These channels pass no gradient and do not recover: a step was too large, or "
+            "the biases are far below zero",
+            advice="Lower the learning rate or warm it up; or use a leaky activation",
+            picture="" if row is None else record.picture(row),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedChannelsCheck:
+    """Channels of a layer that are copies of each other at the first logged step.
+
+    Copies have equal minimum, maximum, mean and standard deviation, to within 1e-5 of the layer's
+    range. Constant channels do not count.
+
+    Attributes:
+        share: share of all pairs of a layer's drawn channels, 0 to 1, from which it is reported.
+        least: number of channels that a layer must have.
+    """
+
+    share: float = 0.2
+    least: int = 4
+    kind: ClassVar[str] = "copied_channels"
+
+    def __call__(self, record: RunRecord) -> Sequence[Finding]:
+        """See `Check`."""
+        if not record.first:
+            raise NotRecorded("records of the first logged step (fmapboard_first/…)")
+        table = record.layers()
+        shares = [
+            (row, _copied(record.first[row.facts.label], self.least))
+            for row in table.rows
+            if row.facts.label in record.first
+        ]
+        copied = [(row, share) for row, share in shares if share >= self.share]
+        if not copied:
+            return []
+        row, share = copied[0]
+        others = len(copied) - 1
+        more = f", and in {others} further layer{'s' * (others > 1)}" if others else ""
+        return [
+            Finding(
+                kind=self.kind,
+                class_="figure",
+                message=f"{100 * share:.0f} % of the pairs of channels in `{row.facts.label}` are "
+                f"copies of each other at step {table.steps[0]}{more}",
+                since_step=table.steps[0],
+                layer=row.facts.label,
+                value=share,
+                healthy=f"below {100 * self.share:.0f} %",
+                meaning="Equal kernels get equal gradients and stay equal, so the layer computes "
+                "fewer features than it has channels",
+                advice="Initialize the weights at random, not with a constant",
+                picture=record.picture(row),
+            )
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class UnevenUpsamplingCheck:
+    """A transposed convolution whose kernel's size is no multiple of its stride."""
+
+    kind: ClassVar[str] = "uneven_upsampling"
+
+    def __call__(self, record: RunRecord) -> Sequence[Finding]:
+        """See `Check`."""
+        rows = [row for row in record.weighted_layers() if row.facts.transposed_stride]
+        return [found for row in rows for found in self._found(record, row)]
+
+    def _found(self, record: RunRecord, row: HealthRow) -> list[Finding]:
+        kernel = (row.facts.kernel_shape or ())[2:]
+        stride = row.facts.transposed_stride or ()
+        if len(kernel) != len(stride) or 0 in stride:
+            return []
+        pairs = list(zip(kernel, stride, strict=True))
+        if not any(size % step for size, step in pairs):
+            return []
+        sides, steps = ("×".join(map(str, sizes)) for sizes in (kernel, stride))
+        return [
+            Finding(
+                kind=self.kind,
+                class_="figure",
+                message=f"the kernel of `{row.facts.layer}` ({row.facts.type}), {sides}, is no "
+                f"multiple of its stride, {steps}",
+                layer=row.facts.layer,
+                value=next(size / step for size, step in pairs if size % step),
+                healthy="a multiple of the stride, such as 4 with stride 2",
+                meaning="Neighbouring outputs add up different numbers of inputs, which shows as a "
+                "checkerboard in the output",
+                advice="Use a kernel that is a multiple of the stride, or upsample and convolve",
+                picture=record.picture(row),
+            )
+        ]
+
+
+def _row(table: HealthTable, label: str) -> HealthRow | None:
+    return next((row for row in table.rows if row.facts.label == label), None)
+
+
+def _copied(statistics: Mapping[str, Floats], least: int) -> float:
+    """Share of pairs of channels with equal statistics, 0 to 1."""
+    numbers = np.stack([statistics[n] for n in ("minimum", "maximum", "mean", "std")], axis=1)
+    numbers = numbers.astype(np.float64)  # [C, 4]
+    if len(numbers) < least or not np.isfinite(numbers).all():
+        return 0.0
+    scale = float(numbers[:, 1].max() - numbers[:, 0].min())
+    varies = numbers[:, 1] - numbers[:, 0] > 1e-5 * scale
+    if scale <= 0 or not varies.any():
+        return 0.0
+    gaps = np.abs(numbers[:, None] - numbers[None]).max(2)  # [C, C]
+    same = (gaps <= 1e-5 * scale) & varies[:, None] & varies
+    pairs = len(numbers) * (len(numbers) - 1) / 2
+    return float(np.triu(same, 1).sum() / pairs)

@@ -1,0 +1,189 @@
+"""Collect what the checks read, step by step: from event files, or while the run is logged."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from fmapboard import tags
+from fmapboard.checks.health_of_steps import health_of
+from fmapboard.checks.nonfinite_text import parsed
+from fmapboard.checks.run_record import RunRecord, Series
+from fmapboard.findings_format import Findings, unpack_findings
+from fmapboard.overview_format import LayerFacts, OverviewStep, overview_step, unpack_layers
+from fmapboard.tab_format import Floats, FormatError, unpack
+
+UPDATE_RATIO, BATCHNORM_GAP = "update_ratio", "batchnorm_gap"
+GROUPS = frozenset({tags.GRADIENT_NORM, UPDATE_RATIO, BATCHNORM_GAP})
+"""Groups of scalars that are collected."""
+_SERIES = frozenset({tags.OVERVIEW, tags.FIRST_OVERVIEW, tags.FINDINGS})
+_FIRST = tags.FIRST_RECORD.rstrip("/")
+_STATISTICS = ("minimum", "maximum", "mean", "std")
+_LISTS = 8
+"""Lists of layers to keep parsed."""
+
+Blobs = Sequence[bytes | None]
+
+
+def split_tag(tag: str) -> tuple[str, str]:
+    """Name of the model and the tag without its prefix.
+
+    Example:
+        >>> split_tag("net.gradient_norm/layer1.0.weight")
+        ('net', 'gradient_norm/layer1.0.weight')
+        >>> split_tag("fmapboard_overview")
+        ('', 'fmapboard_overview')
+    """
+    group, slash, label = tag.partition("/")
+    name, _, marker = group.rpartition(".")
+    return name, f"{marker}{slash}{label}"
+
+
+def is_read(tag: str) -> bool:
+    """True for a series that some check reads."""
+    own = split_tag(tag)[1]
+    group = own.partition("/")[0]
+    return group in GROUPS or own in _SERIES or group == _FIRST or own == tags.FIRST_NONFINITE
+
+
+@dataclass(slots=True)
+class _Step:
+    """What was collected of one step."""
+
+    overview: OverviewStep | None = None
+    facts: Findings | None = None
+    scalars: dict[str, float] = field(default_factory=dict)
+    text: str | None = None
+
+
+class RecordBuilder:
+    """Collects the record of one model; used by one thread at a time.
+
+    Args:
+        run: name or path of the run.
+        name: name of the model; "" for none.
+    """
+
+    def __init__(self, run: str = "", name: str = "") -> None:
+        self._run, self._name = run, name
+        self._steps: dict[int, _Step] = {}
+        self._first: dict[str, tuple[int, dict[str, Floats]]] = {}
+        self._listed: dict[str, tuple[LayerFacts, ...]] = {}
+        self.errors: dict[int, str] = {}
+        """Step -> why a record of it cannot be read."""
+
+    def add_scalar(self, step: int, tag: str, value: float) -> None:
+        """Add a value of a scalar.
+
+        Args:
+            step: the logged step.
+            tag: the tag without the model's prefix.
+            value: the value; may be NaN or infinite.
+        """
+        self._at(step).scalars[tag] = value
+
+    def add_text(self, step: int, text: str) -> None:
+        """Add the text that says where the first non-finite value was found."""
+        self._at(step).text = text
+
+    def add_blobs(self, step: int, tag: str, blobs: Blobs) -> None:
+        """Add a record of one of the tab's series; one that is damaged goes to ``errors``.
+
+        Args:
+            step: the logged step.
+            tag: the tag without the model's prefix.
+            blobs: the blobs of the record.
+        """
+        try:
+            if tag == tags.FINDINGS:
+                self._at(step).facts = unpack_findings(blobs)
+            elif tag in _SERIES:
+                self._at(step).overview = self._overview(blobs)
+            else:
+                self._add_first(step, tag.partition("/")[2], blobs)
+        except FormatError as error:
+            self.errors[step] = str(error)
+
+    def purge(self, step: int) -> None:
+        """Forget everything from a step on: the run was resumed there."""
+        self._steps = {at: found for at, found in self._steps.items() if at < step}
+        self._first = {label: of for label, of in self._first.items() if of[0] < step}
+        self.errors = {at: why for at, why in self.errors.items() if at < step}
+
+    def drop(self, step: int) -> None:
+        """Forget a step, because it was not stored."""
+        self._steps.pop(step, None)
+        self._first = {label: of for label, of in self._first.items() if of[0] != step}
+
+    def thin(self, first: int, last: int) -> None:
+        """Keep only the first and the last steps, to bound the memory of a long run.
+
+        Texts are kept.
+        """
+        ordered = sorted(self._steps)
+        for step in ordered[first : max(first, len(ordered) - last)]:
+            if self._steps[step].text is None:
+                del self._steps[step]
+            else:
+                self._steps[step] = _Step(text=self._steps[step].text)
+
+    def record(self) -> RunRecord:
+        """What was collected so far."""
+        ordered = sorted(self._steps.items())
+        overviews = [(at, of.overview) for at, of in ordered if of.overview is not None]
+        texts = [(at, of.text) for at, of in ordered if of.text is not None]
+        told = parsed(texts[0][0], self._name, texts[0][1]) if texts else None
+        return RunRecord(
+            run=self._run,
+            name=self._name,
+            health=health_of(self._run, self._name, overviews, told),
+            scalars=_series((at, of.scalars) for at, of in ordered),
+            facts={at: of.facts for at, of in ordered if of.facts is not None},
+            first={label: arrays for label, (_, arrays) in self._first.items()},
+            network_input={at: of.network_input for at, of in overviews if of.network_input},
+        )
+
+    def _at(self, step: int) -> _Step:
+        return self._steps.setdefault(step, _Step())
+
+    def _overview(self, blobs: Blobs) -> OverviewStep:
+        if len(blobs) < 3 or any(blob is None for blob in blobs):
+            raise FormatError("the overview has fewer than 3 blobs")
+        header, arrays = unpack([blob for blob in blobs[:2] if blob is not None])
+        digest = str(header.get("layers"))
+        if digest not in self._listed:
+            self._listed[digest] = unpack_layers(blobs[2] or b"")
+            for old in list(self._listed)[:-_LISTS]:
+                del self._listed[old]
+        return overview_step(header, arrays, self._listed[digest])
+
+    def _add_first(self, step: int, label: str, blobs: Blobs) -> None:
+        if len(blobs) < 2 or blobs[0] is None or blobs[1] is None:
+            raise FormatError("the record has fewer than 2 blobs")
+        known = self._first.get(label)
+        if known is not None and known[0] <= step:
+            return
+        _, arrays = unpack([blobs[0], blobs[1]])
+        found = {
+            n: arrays[f"feature_maps.{n}"] for n in _STATISTICS if f"feature_maps.{n}" in arrays
+        }
+        if len(found) == len(_STATISTICS) and len({one.shape for one in found.values()}) == 1:
+            self._first[label] = step, {name: one.ravel().copy() for name, one in found.items()}
+
+
+def _series(steps: Iterable[tuple[int, Mapping[str, float]]]) -> dict[str, Series]:
+    """Tag -> its values at the steps that have it."""
+    points: dict[str, list[tuple[int, float]]] = {}
+    for step, values in steps:
+        for tag, value in values.items():
+            points.setdefault(tag, []).append((step, value))
+    return {
+        tag: Series(
+            np.array([step for step, _ in of], np.int64),
+            np.array([value if math.isfinite(value) else np.nan for _, value in of], np.float64),
+        )
+        for tag, of in points.items()
+    }

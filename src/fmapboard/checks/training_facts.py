@@ -1,0 +1,255 @@
+"""Faults of the training loop, which only the training process can know (``findings_format``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fmapboard.checks.finding import Finding, named
+from fmapboard.checks.run_record import RunRecord
+from fmapboard.findings_format import Findings
+
+_LASTING = 2
+"""Logged steps at the end of the run that must all have a fault of the loop."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotInOptimizerCheck:
+    """Trainable parameters that no optimizer holds, at each of the last two logged steps."""
+
+    kind: ClassVar[str] = "not_in_optimizer"
+
+    def __call__(self, record: RunRecord) -> Sequence[Finding]:
+        """See `Check`."""
+        since = _since(record, lambda facts: bool(facts.not_in_optimizer))
+        if since is None:
+            return []
+        newest = _newest(record)
+        names = newest.not_in_optimizer or ()
+        count = len(names) + newest.left_out.get("not_in_optimizer", 0)
+        are = "parameters are" if count > 1 else "parameter is"
+        return [
+            Finding(
+                kind=self.kind,
+                class_="fact",
+                message=f"{count} trainable {are} in no optimizer since step {since}: "
+                f"{named(names, count)}",
+                since_step=since,
+                parameter=names[0],
+                value=count,
+                meaning="The optimizer was created before these layers, or from another model, so "
+                "they keep their initial values",
+                advice="Pass them to the optimizer, or set requires_grad=False if that is intended",
+            )
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class GradientsNotClearedCheck:
+    """Gradients that still held those of an earlier optimizer step when a backward pass began.
+
+    Reported if two logged steps besides the first have it; one, if only two steps are logged.
+    """
+
+    kind: ClassVar[str] = "gradients_not_cleared"
+
+    def __call__(self, record: RunRecord) -> Sequence[Finding]:
+        """See `Check`."""
+        later = list(record.training_facts().items())[1:]
+        found = [(step, facts) for step, facts in later if facts.not_cleared]
+        if not found or len(found) < min(_LASTING, len(later)):
+            return []
+        (since, _), (_, newest) = found[0], found[-1]
+        names = newest.not_cleared or ()
+        count = len(names) + newest.left_out.get("not_cleared", 0)
+        return [
+            Finding(
+                kind=self.kind,
+                class_="fact",
+                message=f"gradients of {count} parameter{'s' * (count > 1)} were not cleared "
+                f"before the backward pass at {len(found)} of {len(later)} logged steps after the "
+                f"first, since step {since}: {named(names, count)}",
+                since_step=since,
+                parameter=names[0],
+                value=count,
+                meaning="Each step then adds the gradients of all steps before it",
+                advice="Call optimizer.zero_grad() in every step, for all parameters of the model",
+            )
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class EvalModeCheck:
+    """The model was in eval mode in steps whose gradients were applied: the last two logged."""
+
+    kind: ClassVar[str] = "eval_mode"
+
+    def __call__(self, record: RunRecord) -> Sequence[Finding]:
+        """See `Check`."""
+        since = _since(record, lambda facts: facts.eval_mode is True)
+        if since is None:
+            return []
+        modules = [name or "the model" for name in _newest(record).eval_modules]
+        return [
+            Finding(
+                kind=self.kind,
+                class_="fact",
+                message=f"the model is in eval mode while it trains, since step {since}"
+                + (f": {named(modules)}" if modules else ""),
+                since_step=since,
+                meaning="Dropout is off, and BatchNorm uses and keeps its running statistics",
+                advice="Call model.train() before the training steps, also after each validation",
+            )
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantImagesCheck:
+    """All images of the batch have one value only, at most logged steps; two images at least."""
+
+    kind: ClassVar[str] = "constant_images"
+
+    def __call__(self, record: RunRecord) -> Sequence[Finding]:
+        """See `Check`."""
+
+        def all_constant(facts: Findings) -> bool:
+            return _count(facts, "constant_images") == facts.batch
+
+        found = _batches(record, all_constant)
+        if found is None:
+            return []
+        since, batch, text = found
+        return [
+            Finding(
+                kind=self.kind,
+                class_="fact",
+                message=f"all {batch} images of the batch are constant {text}",
+                since_step=since,
+                value=batch,
+                meaning="The network is trained on images without content: they are not loaded, or "
+                "lost by a conversion or a normalization",
+                advice="Look at the network's input in the Feature maps tab, and check the dataset",
+                picture="network_input/sample_0",
+            )
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class IdenticalImagesCheck:
+    """All images of the batch are the same, at most logged steps; two images at least."""
+
+    kind: ClassVar[str] = "identical_images"
+
+    def __call__(self, record: RunRecord) -> Sequence[Finding]:
+        """See `Check`."""
+
+        def all_identical(facts: Findings) -> bool:
+            is_constant = _count(facts, "constant_images") == facts.batch
+            of_first = {first for first, _ in facts.identical_images or ()} == {0}
+            pairs = _count(facts, "identical_images")
+            return of_first and pairs == (facts.batch or 0) - 1 and not is_constant
+
+        found = _batches(record, all_identical)
+        if found is None:
+            return []
+        since, batch, text = found
+        return [
+            Finding(
+                kind=self.kind,
+                class_="fact",
+                message=f"all {batch} images of the batch are the same {text}",
+                since_step=since,
+                value=batch,
+                meaning="The dataset returns one image for every index, or one image is repeated",
+                advice="Check the dataset and its sampler; if you overfit on one image on purpose, "
+                'silence this check with checks={"identical_images": False}',
+                picture="network_input/sample_0",
+            )
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class UnchangedWeightsCheck:
+    """Weights that are the same after several logged steps that an optimizer applied.
+
+    Its learning rate was above 0, and the gradient was not zero. Biases are left out: before a
+    BatchNorm their gradient is rounding noise, which may be too small to change them.
+
+    Attributes:
+        steps: number of logged steps without a change.
+    """
+
+    steps: int = 3
+    kind: ClassVar[str] = "unchanged_weights"
+
+    def __call__(self, record: RunRecord) -> Sequence[Finding]:
+        """See `Check`."""
+        record.training_facts()
+        newest = _newest(record)
+        found = {
+            name: unchanged
+            for name, unchanged in newest.unchanged.items()
+            if unchanged.steps >= self.steps
+            and name.rpartition(".")[2] != "bias"
+            and not _has_no_gradient(record, name)
+        }
+        if not found:
+            return []
+        first = min(found, key=lambda name: found[name].since)
+        names = [first, *(name for name in found if name != first)]
+        rate = f" at a learning rate of {newest.rates[1]:.2g}" if newest.rates else ""
+        of = "weights" if len(found) == 1 else f"{len(found)} weights"
+        return [
+            Finding(
+                kind=self.kind,
+                class_="fact",
+                message=f"{of} unchanged since step {found[first].since}, over "
+                f"{found[first].steps} logged steps that the optimizer applied{rate}: "
+                f"{named(names)}",
+                since_step=found[first].since,
+                parameter=first,
+                value=found[first].steps,
+                meaning="Updates are lost: they are smaller than the weights' rounding (a tiny "
+                "rate, or weights in half precision), or the weights are restored after it",
+                advice="Keep the weights in float32, or raise the learning rate",
+            )
+        ]
+
+
+def _newest(record: RunRecord) -> Findings:
+    return list(record.training_facts().values())[-1]
+
+
+def _since(record: RunRecord, is_faulty: Callable[[Findings], bool]) -> int | None:
+    """First of the steps at the end of the run that all have a fault; None if too few have."""
+    every = list(record.training_facts().items())
+    count = 0
+    for _, facts in reversed(every):
+        if not is_faulty(facts):
+            break
+        count += 1
+    return every[-count][0] if count >= min(_LASTING, len(every)) else None
+
+
+def _batches(
+    record: RunRecord, is_faulty: Callable[[Findings], bool]
+) -> tuple[int, int, str] | None:
+    """Since when most batches have a fault, the newest one's size, and how many, in words."""
+    batches = [(at, of) for at, of in record.training_facts().items() if (of.batch or 0) >= 2]
+    faulty = [(at, of) for at, of in batches if is_faulty(of)]
+    if not faulty or len(faulty) < max(min(_LASTING, len(batches)), len(batches) / 2):
+        return None
+    text = f"at {len(faulty)} of {len(batches)} logged steps, since step {faulty[0][0]}"
+    return faulty[0][0], faulty[-1][1].batch or 0, text
+
+
+def _count(facts: Findings, name: str) -> int:
+    """Number of entries of a list of images, with those that were not stored."""
+    return len(getattr(facts, name) or ()) + facts.left_out.get(name, 0)
+
+
+def _has_no_gradient(record: RunRecord, parameter: str) -> bool:
+    """True if the gradient is known to be zero at every logged step."""
+    norms = record.scalars.get(f"gradient_norm/{parameter}")
+    return norms is not None and bool((norms.values == 0).all())

@@ -1,0 +1,98 @@
+"""``fmapboard check``: run the checks over run directories and print what they say."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from fmapboard.checks import BUILT_IN, Check, Finding, Report, chosen, run_checks
+from fmapboard.cli.run_files import RunFiles, read_runs
+from fmapboard.errors import ConfigurationError
+
+FACT = 1
+"""Exit status if a fact was found."""
+
+
+def check_runs(
+    paths: Sequence[Path], *, as_json: bool, silenced: Sequence[str], further: Sequence[str]
+) -> int:
+    """Check runs, print the findings, and return the exit status.
+
+    Args:
+        paths: run directories, or directories above them.
+        as_json: print one JSON array instead of text.
+        silenced: kinds of checks to leave out.
+        further: checks to add, each as ``package.module:NAME`` of a check or its class.
+
+    Raises:
+        ConfigurationError: there is no such check.
+        UnreadableRun: a path holds no run of fmapboard.
+    """
+    checks = _checks(silenced, further)
+    runs = list({run.path: run for path in paths for run in read_runs(path)}.values())
+    reports = [(run, [run_checks(record, checks) for record in run.records]) for run in runs]
+    found = [
+        (run, finding) for run, every in reports for report in every for finding in report.findings
+    ]
+    for run in runs:
+        for problem in run.problems:
+            print(f"fmapboard: {run.path}: {problem}", file=sys.stderr)
+    if as_json:
+        several = len(runs) > 1
+        print(json.dumps([_object(run, each, several) for run, each in found], indent=1))
+    else:
+        for run, every in reports:
+            _print(run, every)
+    return FACT if any(finding.class_ == "fact" for _, finding in found) else 0
+
+
+def _checks(silenced: Sequence[str], further: Sequence[str]) -> tuple[Check, ...]:
+    added = {check.kind: check for check in chosen([_imported(name) for name in further])}
+    known = {check.kind for check in BUILT_IN}
+    chosen({kind: False for kind in silenced if kind not in added.keys() - known})
+    return tuple(check for kind, check in added.items() if kind not in silenced)
+
+
+def _imported(name: str) -> Any:
+    module, _, attribute = name.partition(":")
+    try:
+        found = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ConfigurationError(
+            f"--check {name}: {error}; expected package.module:NAME of a check"
+        ) from error
+    return found() if isinstance(found, type) else found
+
+
+def _object(run: RunFiles, finding: Finding, several: bool) -> dict[str, Any]:
+    return {**finding.as_json(), **({"run": str(run.path)} if several else {})}
+
+
+def _print(run: RunFiles, reports: Sequence[Report]) -> None:
+    print(run.path)
+    for report in reports:
+        for finding in report.findings:
+            label = "warning" if finding.class_ == "fact" else "note"
+            print(f"  {label}: {finding.kind}: {finding.text}")
+    for report in reports:
+        of = f" of {report.record.name}" if report.record.name else ""
+        if not report.findings:
+            print(f"  nothing found{of} in {_scope(report)}")
+        by_reason: dict[str, list[str]] = {}
+        for kind, why in report.not_recorded.items():
+            by_reason.setdefault(why, []).append(kind)
+        for why, kinds in by_reason.items():
+            print(f"  not recorded{of}: {', '.join(kinds)} (needs {why})")
+        for kind, error in report.failed.items():
+            print(f"  failed{of}: {kind}: {error}")
+
+
+def _scope(report: Report) -> str:
+    health = report.record.health
+    if health is None:
+        return "what is recorded"
+    return f"{len(health.rows)} layers × {len(health.steps)} steps"

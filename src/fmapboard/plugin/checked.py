@@ -1,0 +1,66 @@
+"""What the checks said of a run while it was logged, as lines of ``data/findings``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fmapboard import tags
+from fmapboard.checks.finding import Finding
+from fmapboard.checks.health_table import HealthRow, HealthTable
+from fmapboard.checks.stored_findings import unpack_stored
+from fmapboard.plugin.data_source import Reader
+from fmapboard.tab_format import PLUGIN_NAME, FormatError
+
+_FROM_TABLE = frozenset({"nonfinite", "dead"})
+"""Kinds that follow from the table of all kept steps, which may be newer than the record."""
+_SEVERITY = {"fact": 2, "figure": 1}
+
+
+def checked(reader: Reader, run: str, table: HealthTable) -> list[dict[str, Any]]:
+    """The findings of the newest record of each model, besides those that the table tells."""
+    names = sorted({row.name for row in table.rows})
+    series = {tags.prefix(name) + tags.CHECKS: name for name in names}
+    found = reader.points(PLUGIN_NAME, run, list(series)) if series else {}
+    newest = [(series[tag], points[-1]) for tag, points in found.items() if points]
+    blobs = reader.blobs([(point, 0) for _, point in newest if point.blobs], keep=False)
+    lines = []
+    for (name, _), blob in zip([of for of in newest if of[1].blobs], blobs, strict=True):
+        try:
+            every = unpack_stored(blob, name)
+        except FormatError:
+            continue
+        lines += [_line(each, table) for each in every if each.kind not in _FROM_TABLE]
+    return lines
+
+
+def _line(finding: Finding, table: HealthTable) -> dict[str, Any]:
+    row = _row(finding, table)
+    is_of_layer = row is not None and finding.layer is not None
+    healthy = f" (healthy: {finding.healthy})" if finding.healthy else ""
+    first = table.steps[0] if table.steps else 0
+    return {
+        "kind": finding.kind,
+        "class": finding.class_,
+        "severity": _SEVERITY[finding.class_],
+        "name": finding.model,
+        "label": finding.layer or "",
+        "key": row.key if row is not None and is_of_layer else None,
+        "shown_at": None if row is None else row.shown_at,
+        "since": first if finding.since_step is None else finding.since_step,
+        "after": None,
+        "until": None,
+        "value": finding.value,
+        "more": 0,
+        "message": finding.message + healthy,
+    }
+
+
+def _row(finding: Finding, table: HealthTable) -> HealthRow | None:
+    """The layer of a finding, or the layer that has its parameter."""
+    layer = finding.layer
+    if layer is None and finding.parameter is not None:
+        layer = finding.parameter.rpartition(".")[0]
+    if not layer:
+        return None
+    place = (finding.model, layer)
+    return next((row for row in table.rows if (row.name, row.facts.label) == place), None)

@@ -1,0 +1,109 @@
+"""The record of what only the training process knows, with the weights that do not change.
+
+A weight is *unchanged* since an earlier logged step if all of its values that are kept for the
+histogram are the same: of up to 16,384 values these are all, of larger weights they are at the same
+positions at each step. A step counts only if an optimizer updated the parameter at a learning rate
+above 0 and at least one of these values had to change, beyond rounding: its gradient times the rate
+(the update of plain SGD) and the rate itself (about the update of Adam) both exceed `MARGIN` times
+the distance to the next float32. So the following is never called unchanged: parameters without
+a gradient or with a gradient of zero (unused branches, dead activations, terms of the loss with
+weight 0), warm-up from rate 0, and fine-tuning at a rate so small that float32 cannot represent the
+update. Weights in float16 or bfloat16 have coarser values; if those swallow each update, the weight
+is unchanged.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from fmapboard import tags
+from fmapboard.findings_format import Unchanged, pack_findings
+from fmapboard.records import Parameter, StepData, TabRecord
+
+MARGIN = 8
+"""How many float32 values an update must span at least to be called a step."""
+
+
+class _Weight(NamedTuple):
+    """A weight at the last logged step at which it was updated.
+
+    Attributes:
+        digest: of its values.
+        since: logged step since which they are the same.
+        steps: number of steps since then that had to change it, without the last one.
+        moves: the last step had to change it.
+    """
+
+    digest: bytes
+    since: int
+    steps: int
+    moves: bool
+
+
+class FindingsBuilder:
+    """Builds the record of each step; used by one thread at a time.
+
+    Args:
+        prefix: Prefix of every tag.
+    """
+
+    def __init__(self, prefix: str) -> None:
+        self._tag = prefix + tags.FINDINGS
+        self._weights: Mapping[str, _Weight] = {}
+        self._before: Mapping[str, _Weight] = {}
+
+    def __call__(self, data: StepData) -> list[TabRecord]:
+        """The record of a step; none if nothing was recorded."""
+        self._before = self._weights
+        if data.facts is None:
+            return []
+        now = dict(self._weights)
+        unchanged: dict[str, Unchanged] = {}
+        for parameter in data.parameters:
+            weight = _followed(
+                now.get(parameter.name), parameter, data.step, data.facts.rates.get(parameter.name)
+            )
+            if weight is None:
+                continue
+            now[parameter.name] = weight
+            if weight.steps:
+                unchanged[parameter.name] = Unchanged(weight.steps, weight.since)
+        self._weights = now
+        findings = replace(data.facts.findings, unchanged=unchanged)
+        return [TabRecord(self._tag, pack_findings(findings))]
+
+    def undo(self) -> None:
+        """Forget the last step, because it was not stored."""
+        self._weights = self._before
+
+
+def _followed(
+    before: _Weight | None, parameter: Parameter, step: int, rate: float | None
+) -> _Weight | None:
+    """The weight at this step; None if it is not known."""
+    if parameter.weight is None:
+        return None
+    values = np.ascontiguousarray(parameter.weight.values)
+    digest = hashlib.blake2b(values.tobytes(), digest_size=16).digest()
+    moves = rate is not None and rate > 0 and _has_to_move(parameter, rate)
+    if before is None or before.digest != digest:
+        return _Weight(digest, step, 0, moves)
+    return _Weight(digest, before.since, before.steps + before.moves, moves)
+
+
+def _has_to_move(parameter: Parameter, rate: float) -> bool:
+    """True if one step at this rate changes at least one of the values that are kept."""
+    weight, gradient = parameter.weight, parameter.gradient
+    if weight is None or gradient is None or any(parameter.nonfinite):
+        return False
+    if gradient.values.shape != weight.values.shape:
+        return False
+    with np.errstate(all="ignore"):
+        next_value = np.spacing(np.abs(weight.values.astype(np.float32))) * np.float64(MARGIN)
+        update = np.abs(gradient.values.astype(np.float64)) * rate
+        return bool(((update > next_value) & np.isfinite(update) & (rate > next_value)).any())

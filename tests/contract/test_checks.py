@@ -1,0 +1,147 @@
+"""The contract of a check (`fmapboard.checks.Check`), for each built-in one and one of a user."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+from check_records import STEPS, from_step, layer, record
+
+from fmapboard.checks import BUILT_IN, Check, Finding, RunRecord, Series, run_checks
+from fmapboard.findings_format import Findings, Unchanged
+
+LAST = len(STEPS)
+ALL = tuple(range(4))
+
+
+@dataclass(frozen=True, slots=True)
+class OwnCheck:
+    """A user's check: the gradient's norm at the newest step."""
+
+    most: float = 100.0
+    kind: str = "large_gradient"
+
+    def __call__(self, record: RunRecord) -> Sequence[Finding]:
+        norm: Series = record.group("gradient_norm")["total"]
+        if not norm.values[-1] > self.most:
+            return []
+        return [Finding(kind=self.kind, class_="figure", message="large", value=norm.values[-1])]
+
+
+def faulty() -> RunRecord:
+    """A record with everything wrong that a check can see."""
+    facts = Findings(
+        not_in_optimizer=("a",), not_cleared=("b",), eval_mode=True, batch=4,
+        constant_images=(), identical_images=((0, 1), (0, 2), (0, 3)), rates=(0.1, 0.1),
+        unchanged={"c.weight": Unchanged(5, 0)},
+    )  # fmt: skip
+    layers = [layer(i) for i in range(6)]
+    layers[5] = layer(5, type="ConvTranspose2d", transposed_stride=(2, 2))
+    channels = {name: [0.5] * 8 for name in ("mean", "std")}
+    made = record(
+        layers,
+        columns={
+            "nonfinite": {1: from_step(3, 0.5, 0.0)},
+            "dead": {2: from_step(2, 0.9, 0.0)},
+            "dead_lasting": {2: from_step(5, 0.9, 0.0)},
+            "maximum": {3: from_step(4, 1e5, 1.0)},
+        },
+        scalars={
+            "gradient_norm/total": [1e3] * LAST,
+            **{f"gradient_norm/conv{i}.weight": [1e-9 if i < 2 else 1.0] * LAST for i in range(6)},
+            **{f"update_ratio/conv{i}.weight": [0.5] * LAST for i in range(6)},
+            "batchnorm_gap/bn": [3.0] * LAST,
+        },
+        facts=[facts] * LAST,
+        first={"conv1": {"minimum": [0.0] * 8, "maximum": [1.0] * 8, **channels}},
+        inputs={"minimum": 0.0, "maximum": 255.0, "mean": 99.0, "std": 60.0},
+    )
+    return replace(made, name="")
+
+
+def constant() -> RunRecord:
+    """The same with constant images, which are not reported as identical."""
+    made = faulty()
+    return replace(
+        made, facts={at: replace(of, constant_images=ALL) for at, of in made.facts.items()}
+    )
+
+
+CHECKS: list[Check] = [*BUILT_IN, OwnCheck()]
+
+
+def said(check: Check) -> list[Finding]:
+    """What a check finds in the faulty records."""
+    return list(check(constant() if check.kind == "constant_images" else faulty()))
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "check" in metafunc.fixturenames:
+        metafunc.parametrize("check", CHECKS, ids=lambda check: check.kind)
+
+
+def test_its_kind_is_an_identifier_that_no_other_check_has(check: Check) -> None:
+    assert check.kind.isidentifier()
+    assert [other.kind for other in CHECKS].count(check.kind) == 1
+
+
+def test_it_finds_its_fault_and_says_so_completely(check: Check) -> None:
+    found = said(check)
+    assert found
+    for one in found:
+        assert one.kind == check.kind
+        assert one.message
+        assert not one.message.endswith(".")
+        assert one.message.count("`") % 2 == 0
+        assert not (one.layer and one.parameter)
+        if check in BUILT_IN:
+            assert one.meaning
+            assert one.advice
+            assert (one.class_ == "figure") == bool(one.healthy)
+
+
+def test_its_findings_are_json(check: Check) -> None:
+    for one in said(check):
+        text = json.dumps(one.as_json(), allow_nan=False)
+        keys = set(json.loads(text)) - {"layer", "parameter"}
+        assert keys == {"kind", "class", "since_step", "value", "healthy", "message"}
+
+
+def test_it_keeps_no_state_and_changes_no_record(check: Check) -> None:
+    given = faulty()
+    before = pickle.dumps(given)
+    first, second = check(given), check(copy.deepcopy(given))
+    assert list(first) == list(second)
+    assert pickle.dumps(given) == before
+
+
+def test_it_is_silent_on_a_healthy_record(check: Check) -> None:
+    fine = Findings(
+        not_in_optimizer=(), not_cleared=(), eval_mode=False, batch=4, constant_images=(),
+        identical_images=(),
+    )  # fmt: skip
+    layers = [layer(i) for i in range(6)]
+    scalars: dict[str, Any] = {
+        "gradient_norm/total": [1.0] * LAST,
+        **{f"gradient_norm/conv{i}.weight": [1.0] * LAST for i in range(6)},
+        **{f"update_ratio/conv{i}.weight": [1e-3] * LAST for i in range(6)},
+        "batchnorm_gap/bn": [0.1] * LAST,
+    }
+    channels = {"minimum": [-1.0] * 8, "maximum": [1.0] * 8, "mean": range(8), "std": [1.0] * 8}
+    healthy = record(
+        layers, scalars=scalars, facts=[fine] * LAST, first={"conv1": channels},
+        inputs={"minimum": -2.0, "maximum": 2.0, "mean": 0.0, "std": 1.0},
+    )  # fmt: skip
+    assert list(check(healthy)) == []
+
+
+def test_a_missing_series_is_not_recorded_or_nothing(check: Check) -> None:
+    for given in (RunRecord(), record(steps=[7])):
+        report = run_checks(given, [check])
+        assert (report.findings, report.failed) == ((), {})
+        assert all(report.not_recorded.values())

@@ -1,0 +1,78 @@
+"""Records for the checks: healthy ones, and the same with given faults."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from fmapboard.checks import RunRecord, Series
+from fmapboard.checks.health_of_steps import COLUMNS, health_of
+from fmapboard.findings_format import Findings
+from fmapboard.overview_format import LayerFacts, OverviewStep
+
+STEPS = tuple(range(0, 80, 10))
+HEALTHY = {
+    "minimum": -1.0, "maximum": 1.0, "std": 1.0, "nonfinite": 0.0, "constant": 0.0, "dead": 0.0,
+    "dead_lasting": 0.0, "weights_change": 0.01, "values": 2048.0,
+}  # fmt: skip
+
+
+def layer(index: int, **known: Any) -> LayerFacts:
+    """A drawn convolution with 64 channels: ``conv0``, ``conv1``, …"""
+    facts = LayerFacts(
+        f"conv{index}", f"conv{index}", "Conv2d", (64, 64, 3, 3), 1, index, 64, 2048, 64, 1,
+        ("feature_maps",), f"relu{index}",
+    )  # fmt: skip
+    return replace(facts, **known)
+
+
+def record(
+    layers: Sequence[LayerFacts] | None = None,
+    *,
+    steps: Sequence[int] = STEPS,
+    columns: Mapping[str, Mapping[int, Sequence[float]]] | None = None,
+    scalars: Mapping[str, Sequence[float]] | None = None,
+    facts: Sequence[Findings] = (),
+    first: Mapping[str, Mapping[str, Any]] | None = None,
+    inputs: Mapping[str, float] | None = None,
+) -> RunRecord:
+    """The record of a run of six healthy layers, with some columns of some layers replaced.
+
+    Args:
+        layers: the layers.
+        steps: the logged steps.
+        columns: column -> index of a layer -> its values, one per step.
+        scalars: tag -> values, one per step.
+        facts: what the training process knew, one per step.
+        first: statistics of the channels at the first step.
+        inputs: numbers of the input images, the same at each step.
+    """
+    listed = tuple(map(layer, range(6))) if layers is None else tuple(layers)
+    overviews = []
+    for index, step in enumerate(steps):
+        numbers = {name: np.full(len(listed), HEALTHY[name]) for name in COLUMNS}
+        for name, rows in (columns or {}).items():
+            for row, values in rows.items():
+                numbers[name][row] = values[index]
+        overviews.append((step, OverviewStep(step, index + 1, listed, numbers, {})))
+    return RunRecord(
+        health=health_of("", "", overviews, None),
+        scalars={
+            tag: Series(np.array(steps[: len(values)], np.int64), np.array(values, np.float64))
+            for tag, values in (scalars or {}).items()
+        },
+        facts=dict(zip(steps, facts, strict=False)),
+        first={
+            label: {name: np.asarray(values, np.float32) for name, values in of.items()}
+            for label, of in (first or {}).items()
+        },
+        network_input=dict.fromkeys(steps, inputs) if inputs else {},
+    )
+
+
+def from_step(index: int, value: float, before: float) -> list[float]:
+    """``before`` at the first ``index`` steps, ``value`` from there on."""
+    return [before] * index + [value] * (len(STEPS) - index)

@@ -1,0 +1,112 @@
+"""Checks of the layers' numbers: on both sides of each threshold."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from check_records import STEPS, from_step, layer, record
+
+from fmapboard.checks import NotRecorded, RunRecord
+from fmapboard.checks.layer_values import (
+    CopiedChannelsCheck,
+    DeadCheck,
+    NonfiniteCheck,
+    UnevenUpsamplingCheck,
+)
+
+
+def test_the_first_layer_with_nonfinite_values_is_named() -> None:
+    (found,) = NonfiniteCheck()(record(columns={"nonfinite": {1: from_step(3, 0.5, 0.0)}}))
+    assert (found.class_, found.layer, found.since_step, found.value) == ("fact", "conv1", 30, 0.5)
+    assert found.text.startswith("non-finite values since step 30, first in `conv1`. ")
+    assert "Picture: `feature_maps_64x64x3x3/conv1`. See docs/checks.md#nonfinite" in found.text
+    assert NonfiniteCheck()(record()) == []
+
+
+def test_dead_channels_from_half_of_a_layer_on() -> None:
+    dead = from_step(2, 0.5, 0.0)
+    lasting = from_step(5, 0.5, 0.0)
+    (found,) = DeadCheck()(record(columns={"dead": {2: dead}, "dead_lasting": {2: lasting}}))
+    assert (found.class_, found.layer, found.since_step, found.value) == (
+        "figure",
+        "conv2",
+        20,
+        0.5,
+    )
+    fewer = {"dead": {2: from_step(2, 0.49, 0.0)}, "dead_lasting": {2: from_step(5, 0.49, 0.0)}}
+    assert DeadCheck()(record(columns=fewer)) == []
+
+
+def test_more_channels_may_be_dead_from_the_first_step_on() -> None:
+    for share, count in ((0.89, 0), (0.9, 1)):
+        columns = {"dead": {2: [share] * len(STEPS)}, "dead_lasting": {2: [share] * len(STEPS)}}
+        assert len(DeadCheck()(record(columns=columns))) == count
+
+
+def test_dead_channels_must_last_and_be_of_large_maps() -> None:
+    dead = {2: from_step(2, 0.9, 0.0)}
+    assert DeadCheck()(record(columns={"dead": dead})) == []  # other channels at each step
+    columns = {"dead": dead, "dead_lasting": {2: from_step(5, 0.9, 0.0)}}
+    small = {"values": {2: [499.0] * len(STEPS)}}
+    assert DeadCheck()(record(columns={**columns, **small})) == []
+    recovered = {"dead": {2: [0.9] * 6 + [0.0] * 2}, "dead_lasting": {2: [0.9] * 6 + [0.0] * 2}}
+    assert DeadCheck()(record(columns=recovered)) == []
+
+
+def statistics(*rows: tuple[float, ...]) -> dict[str, list[float]]:
+    names = ("minimum", "maximum", "mean", "std")
+    return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+
+
+def test_copied_channels_from_a_fifth_of_the_pairs_on() -> None:
+    def channels(copies: int) -> dict[str, list[float]]:
+        random = np.random.default_rng(0)
+        rows = [(-1.0, 1.0, float(v), 0.5) for v in random.uniform(-0.5, 0.5, 16)]
+        return statistics(*[rows[0]] * copies, *rows[copies:])
+
+    (found,) = CopiedChannelsCheck()(record(first={"conv1": channels(8)}))  # 28 of 120 pairs
+    assert (found.layer, found.since_step) == ("conv1", 0)
+    assert found.value == pytest.approx(28 / 120)
+    assert CopiedChannelsCheck()(record(first={"conv1": channels(7)})) == []  # 21 of 120
+
+
+def test_constant_channels_and_small_layers_have_no_copies() -> None:
+    constant = statistics(*[(0.0, 0.0, 0.0, 0.0)] * 16)
+    assert CopiedChannelsCheck()(record(first={"conv1": constant})) == []
+    three = statistics(*[(-1.0, 1.0, 0.0, 0.5)] * 3)
+    assert CopiedChannelsCheck()(record(first={"conv1": three})) == []
+    with pytest.raises(NotRecorded, match="fmapboard_first"):
+        CopiedChannelsCheck()(record())
+
+
+def upsampling(kernel: tuple[int, ...], stride: tuple[int, ...] | None) -> RunRecord:
+    shape = (8, 8, *kernel)
+    up = layer(1, type="ConvTranspose2d", kernel_shape=shape, transposed_stride=stride)
+    return record([layer(0), up])
+
+
+@pytest.mark.parametrize(
+    ("kernel", "stride", "is_found"),
+    [
+        ((3, 3), (2, 2), True),
+        ((4, 4), (2, 2), False),
+        ((4, 3), (2, 2), True),
+        ((2, 2), (2, 2), False),
+        ((3, 3), (1, 1), False),
+        ((1, 1), (2, 2), True),
+        ((3, 3), None, False),
+        ((3, 3), (0, 0), False),
+        ((3, 3), (2,), False),
+    ],
+)
+def test_a_kernel_that_is_no_multiple_of_its_stride(
+    kernel: tuple[int, ...], stride: tuple[int, ...] | None, is_found: bool
+) -> None:
+    found = UnevenUpsamplingCheck()(upsampling(kernel, stride))
+    assert [one.layer for one in found] == ["conv1"] * is_found
+
+
+def test_a_record_without_overview_is_not_recorded() -> None:
+    for check in (NonfiniteCheck(), DeadCheck(), UnevenUpsamplingCheck()):
+        with pytest.raises(NotRecorded, match="fmapboard_overview"):
+            check(RunRecord())

@@ -1,0 +1,159 @@
+"""The checks in the worker: once in the log, as text, and as a record of the tab."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import pytest
+from check_records import layer
+
+from fmapboard.checks import Finding, RunRecord
+from fmapboard.checks.live import LiveChecks
+from fmapboard.checks.stored_findings import pack_stored, unpack_stored
+from fmapboard.overview_format import OverviewStep, pack_overview
+from fmapboard.records import LoggedStep, TabRecord
+from fmapboard.tab_format import FormatError
+
+FAILED: list[tuple[str, str]] = []
+
+
+@dataclass(frozen=True)
+class Says:
+    """Finds the given at every record, and keeps the steps of the records."""
+
+    findings: Sequence[Finding]
+    kind: str = "mine"
+    seen: list[tuple[int, ...]] = field(default_factory=list)
+
+    def __call__(self, record: RunRecord) -> Sequence[Finding]:
+        self.seen.append(() if record.health is None else record.health.steps)
+        return self.findings
+
+
+FACT = Finding(kind="mine", class_="fact", message="a `fact`", since_step=0, layer="conv0")
+NOTE = Finding(kind="mine", class_="figure", message="a note", parameter="w", healthy="none")
+
+
+def live(*checks: Says, name: str | None = None) -> LiveChecks:
+    return LiveChecks(checks, name, lambda kind, error: FAILED.append((kind, error)))
+
+
+def step(number: int, **more: object) -> LoggedStep:
+    blobs = pack_overview(OverviewStep(number, number + 1, (layer(0),), {}, {}))
+    records = (TabRecord("fmapboard_overview", blobs),)
+    return replace(LoggedStep(number, 0.0, records=records), **more)  # type: ignore[arg-type]
+
+
+def test_a_finding_is_logged_and_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "fmapboard")
+    checks = live(Says([FACT, NOTE]))
+    texts = []
+    for number in range(3):
+        texts.append(checks(step(number)).texts.get("fmapboard/checks"))
+        checks.stored()
+    assert texts[1:] == [None, None]
+    assert texts[0] == (
+        "- **warning: mine**: a `fact`. See docs/checks.md#mine\n"
+        "- **note: mine**: a note (healthy: none). See docs/checks.md#mine"
+    )
+    assert [(one.levelname, one.getMessage()) for one in caplog.records] == [
+        ("WARNING", "fmapboard: step 0: mine: a `fact`. See docs/checks.md#mine"),
+        ("INFO", "fmapboard: step 0: mine: a note (healthy: none). See docs/checks.md#mine"),
+    ]
+
+
+def test_the_record_of_the_tab_has_all_findings_and_then_that_they_are_gone() -> None:
+    says = Says([FACT])
+    checks = live(says, name="gen")
+    first = checks(step(0)).records[-1]
+    checks.stored()
+    assert first.tag == "gen.fmapboard_checks"
+    (read,) = unpack_stored(first.blobs[0], "gen")
+    assert read == replace(FACT, model="gen")
+    object.__setattr__(says, "findings", [])
+    assert checks(step(1)).records[-1].blobs == (b"[]",)
+
+
+def test_nothing_is_added_to_a_step_of_a_healthy_run_or_without_checks() -> None:
+    healthy = step(0)
+    assert live(Says([]))(healthy) is healthy
+    assert live()(healthy) is healthy
+
+
+def test_a_step_that_could_not_be_stored_is_forgotten(caplog: pytest.LogCaptureFixture) -> None:
+    says = Says([FACT])
+    checks = live(says)
+    checks(step(0))
+    checks.undo()
+    checks.undo()
+    assert caplog.records == []
+    assert "fmapboard/checks" in checks(step(1)).texts
+    checks.stored()
+    checks.undo()  # the next step failed before the checks saw it
+    checks(step(2))
+    assert says.seen == [(0,), (1,), (1, 2)]
+
+
+def test_the_checks_run_at_the_first_eight_steps_then_at_every_fourth() -> None:
+    says = Says([])
+    checks = live(says)
+    for number in range(21):
+        checks(step(number))
+        checks.stored()
+    assert [seen[-1] for seen in says.seen] == [*range(8), 11, 15, 19]
+    assert says.seen[-1] == (0, 1, 2, 3, *range(8, 20))
+
+
+def test_they_run_at_once_where_the_first_nonfinite_value_is_found() -> None:
+    says = Says([replace(FACT, kind="nonfinite")])
+    checks = live(says)
+    for number in range(9):
+        checks(step(number))
+    texts = {"fmapboard/first_nonfinite": "step 9: first non-finite values: 1 NaN in x"}
+    checks(step(9, texts=texts))
+    assert says.seen[-1][-1] == 9
+
+
+def test_facts_are_told_once_per_kind_and_notes_three_times() -> None:
+    facts = [replace(FACT, layer=f"conv{i}") for i in range(5)]
+    notes = [replace(NOTE, kind="n", parameter=f"w{i}") for i in range(5)]
+    text = live(Says([*facts, *notes]))(step(0)).texts["fmapboard/checks"]
+    assert (text.count("warning:"), text.count("note:")) == (1, 3)
+
+
+def test_a_check_that_fails_is_reported_and_the_step_stays() -> None:
+    class Fails(Says):
+        def __call__(self, record: RunRecord) -> Sequence[Finding]:
+            raise ValueError("no way")
+
+    given = step(0)
+    assert live(Fails([]))(given) is given
+    assert FAILED.pop() == ("mine", "ValueError: no way")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"class": "worse"}, {"since": -1}, {"since": True}, {"since": 2**60}, {"value": "1"},
+        {"kind": 3}, {"message": "\ud800"}, {"layer": 5}, {"parameter": []},
+    ],
+)  # fmt: skip
+def test_damaged_records_are_refused(change: dict[str, object]) -> None:
+    (raw,) = json.loads(pack_stored([FACT])[0])
+    blob = json.dumps([{**raw, **change}]).encode()
+    with pytest.raises(FormatError):
+        unpack_stored(blob, "")
+
+
+@pytest.mark.parametrize("blob", [None, b"", b"{}", b"[3]", b"[" * 10**5, b" " * 2**21, b"\xff"])
+def test_blobs_that_are_no_record_are_refused(blob: bytes | None) -> None:
+    with pytest.raises(FormatError):
+        unpack_stored(blob, "")
+
+
+def test_values_that_are_not_finite_are_stored_as_unknown() -> None:
+    (read,) = unpack_stored(pack_stored([replace(FACT, value=float("inf"))])[0], "")
+    assert read.value is None

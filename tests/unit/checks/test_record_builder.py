@@ -1,0 +1,122 @@
+"""Records are collected step by step, resumed, thinned, and survive damaged blobs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from check_records import layer
+
+from fmapboard import tags
+from fmapboard.checks.record_builder import RecordBuilder, is_read, split_tag
+from fmapboard.findings_format import Findings, pack_findings
+from fmapboard.overview_format import OverviewStep, pack_overview
+from fmapboard.tab_format import pack
+
+
+def overview(step: int, written: int, dead: float = 0.0) -> tuple[bytes, ...]:
+    layers = (layer(0), layer(1))
+    numbers = {"minimum": np.zeros(2), "maximum": np.ones(2), "dead": np.array([dead, 0.0])}
+    since = {"dead": {0: 3}} if dead else {}
+    return pack_overview(OverviewStep(step, written, layers, numbers, since, {"std": 0.5}))
+
+
+def builder(*steps: int) -> RecordBuilder:
+    made = RecordBuilder("run", "gen")
+    for written, step in enumerate(steps, start=1):
+        made.add_blobs(step, tags.OVERVIEW, overview(step, written, 0.5))
+        made.add_blobs(step, tags.FINDINGS, pack_findings(Findings(batch=step)))
+        made.add_scalar(step, "gradient_norm/total", float(step))
+    return made
+
+
+@pytest.mark.parametrize(
+    ("tag", "read"),
+    [
+        ("gradient_norm/conv.weight", True),
+        ("gen.gradient_norm/conv.weight", True),
+        ("update_ratio/w", True),
+        ("batchnorm_gap/bn", True),
+        ("fmapboard_overview", True),
+        ("gen.fmapboard_findings", True),
+        ("fmapboard_first/conv", True),
+        ("fmapboard/first_nonfinite", True),
+        ("fmapboard/conv", False),
+        ("gradient_norm_before_clipping/conv.weight", False),
+        ("loss", False),
+        ("", False),
+    ],
+)
+def test_which_series_are_read(tag: str, read: bool) -> None:
+    assert is_read(tag) is read
+
+
+def test_a_model_name_may_have_dots() -> None:
+    assert split_tag("a.b.update_ratio/c.d") == ("a.b", "update_ratio/c.d")
+
+
+def test_a_record_has_every_step() -> None:
+    record = builder(0, 10, 20).record()
+    health = record.layers()
+    assert health.steps == (0, 10, 20)
+    assert health.since == {"dead": {0: 3}}
+    assert health.columns["dead"][:, 0].tolist() == [0.5] * 3
+    assert record.scalars["gradient_norm/total"].values.tolist() == [0.0, 10.0, 20.0]
+    assert [facts.batch for facts in record.facts.values()] == [0, 10, 20]
+    assert record.network_input[10] == {"std": 0.5}
+    assert (record.run, record.name, health.rows[0].key) == ("run", "gen", "gen.fmapboard/conv0")
+
+
+def test_a_resumed_run_replaces_later_steps() -> None:
+    made = builder(0, 10, 20)
+    made.purge(10)
+    assert made.record().layers().steps == (0,)
+
+
+def test_thinning_keeps_the_ends_and_where_the_first_nonfinite_value_was() -> None:
+    made = builder(*range(20))
+    made.add_text(9, "step 9: first non-finite values: 1 NaN in the gradient of parameter `w`")
+    made.thin(2, 3)
+    record = made.record()
+    assert record.layers().steps == (0, 1, 17, 18, 19)
+    told = record.layers().first_nonfinite
+    assert told is not None
+    assert (told["step"], told["label"]) == (9, None)
+
+
+def test_first_statistics_are_those_of_the_first_step() -> None:
+    made = RecordBuilder()
+    for step, value in ((5, 1.0), (9, 2.0)):
+        arrays = {f"feature_maps.{n}": np.full(3, value) for n in ("minimum", "maximum", "mean")}
+        arrays["feature_maps.std"] = np.full(3, value)
+        made.add_blobs(step, "fmapboard_first/conv", pack({"layer": "conv"}, arrays, [b"png"]))
+    assert made.record().first["conv"]["mean"].tolist() == [1.0, 1.0, 1.0]
+
+
+def test_statistics_of_different_lengths_are_left_out() -> None:
+    made = RecordBuilder()
+    arrays = {
+        f"feature_maps.{n}": np.zeros(k)
+        for k, n in enumerate(("minimum", "maximum", "mean", "std"))
+    }
+    made.add_blobs(0, "fmapboard_first/conv", pack({}, arrays))
+    assert made.record().first == {}
+
+
+@pytest.mark.parametrize("tag", [tags.OVERVIEW, tags.FINDINGS, "fmapboard_first/conv"])
+@pytest.mark.parametrize(
+    "blobs", [[], [b""], [b"{}", b""], [b"\xff", b"", b""], [None, None, None], [b"[]", b"", b"x"]]
+)
+def test_damaged_records_are_counted_and_left_out(tag: str, blobs: list[bytes | None]) -> None:
+    made = builder(0)
+    made.add_blobs(10, tag, blobs)
+    assert set(made.errors) == {10}
+    assert made.record().layers().steps == (0,)
+    assert list(made.record().facts) == [0]
+
+
+def test_huge_scalars_become_unknown() -> None:
+    made = RecordBuilder()
+    made.add_scalar(0, "gradient_norm/w", float("inf"))
+    made.add_scalar(1, "gradient_norm/w", 1e300)
+    values = made.record().scalars["gradient_norm/w"].values.tolist()
+    assert str(values) == "[nan, 1e+300]"

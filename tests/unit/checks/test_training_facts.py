@@ -1,0 +1,149 @@
+"""Facts of the training loop: on both sides of each rule, and intended cases that stay silent."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from check_records import STEPS, record
+
+from fmapboard.checks import Check, Finding, NotRecorded
+from fmapboard.checks.training_facts import (
+    ConstantImagesCheck,
+    EvalModeCheck,
+    GradientsNotClearedCheck,
+    IdenticalImagesCheck,
+    NotInOptimizerCheck,
+    UnchangedWeightsCheck,
+)
+from fmapboard.findings_format import Findings, Unchanged
+
+FINE = Findings(
+    not_in_optimizer=(), not_cleared=(), eval_mode=False, batch=4, constant_images=(),
+    identical_images=(), rates=(0.1, 0.1),
+)  # fmt: skip
+CHECKS: list[Check] = [
+    NotInOptimizerCheck(), GradientsNotClearedCheck(), EvalModeCheck(), ConstantImagesCheck(),
+    IdenticalImagesCheck(), UnchangedWeightsCheck(),
+]  # fmt: skip
+
+
+def said(check: Check, *facts: Findings, **more: list[float]) -> list[Finding]:
+    return list(check(record(facts=facts, scalars=more)))
+
+
+def only(check: Check, *facts: Findings) -> Finding:
+    (found,) = said(check, *facts)
+    assert found.class_ == "fact"
+    assert found.kind == check.kind
+    return found
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.kind)
+def test_a_healthy_loop_has_no_finding(check: Check) -> None:
+    assert said(check, *[FINE] * 8) == []
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.kind)
+def test_what_is_not_known_is_no_finding(check: Check) -> None:
+    assert said(check, *[Findings()] * 8) == []
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.kind)
+def test_without_the_series_it_is_not_recorded(check: Check) -> None:
+    with pytest.raises(NotRecorded, match="fmapboard_findings"):
+        check(record())
+
+
+def test_parameters_in_no_optimizer_at_the_last_two_steps() -> None:
+    lost = replace(FINE, not_in_optimizer=("head.weight", "head.bias"))
+    found = only(NotInOptimizerCheck(), FINE, FINE, lost, lost)
+    assert (found.since_step, found.parameter, found.value) == (20, "head.weight", 2)
+    assert found.message == (
+        "2 trainable parameters are in no optimizer since step 20: `head.weight`, `head.bias`"
+    )
+    assert said(NotInOptimizerCheck(), FINE, lost, FINE) == []
+    assert said(NotInOptimizerCheck(), FINE, FINE, lost) == []
+    assert only(NotInOptimizerCheck(), lost).since_step == 0
+
+
+def test_names_that_were_not_stored_are_counted() -> None:
+    lost = replace(FINE, not_in_optimizer=("a",), left_out={"not_in_optimizer": 99})
+    assert only(NotInOptimizerCheck(), lost, lost).message.endswith("step 0: `a` and 99 more")
+
+
+def test_gradients_that_were_not_cleared_at_two_steps_after_the_first() -> None:
+    kept = replace(FINE, not_cleared=("conv.weight",))
+    found = only(GradientsNotClearedCheck(), FINE, kept, kept, FINE)
+    assert (found.since_step, found.parameter) == (10, "conv.weight")
+    assert "at 2 of 3 logged steps" in found.message
+    assert said(GradientsNotClearedCheck(), kept, kept, FINE, FINE) == []
+    assert said(GradientsNotClearedCheck(), kept) == []
+    assert only(GradientsNotClearedCheck(), FINE, kept).since_step == 10
+
+
+def test_eval_mode_at_the_last_two_steps() -> None:
+    evaluates = replace(FINE, eval_mode=True, eval_modules=("", "bn1"))
+    found = only(EvalModeCheck(), FINE, evaluates, evaluates)
+    assert found.since_step == 10
+    assert found.message.endswith("since step 10: `the model`, `bn1`")
+    assert said(EvalModeCheck(), evaluates, evaluates, FINE) == []
+    assert said(EvalModeCheck(), FINE, FINE, evaluates) == []
+
+
+def test_constant_images_only_if_all_of_the_batch_are_at_half_of_the_steps() -> None:
+    black = replace(FINE, constant_images=(0, 1, 2, 3))
+    found = only(ConstantImagesCheck(), FINE, FINE, black, black)
+    assert (found.since_step, found.value) == (20, 4)
+    assert found.picture == "network_input/sample_0"
+    assert said(ConstantImagesCheck(), FINE, FINE, FINE, black, black) == []
+    assert said(ConstantImagesCheck(), *[replace(FINE, constant_images=(0, 1, 2))] * 8) == []
+
+
+def test_a_batch_of_one_image_is_never_constant_or_identical() -> None:
+    one = replace(FINE, batch=1, constant_images=(0,))
+    assert said(ConstantImagesCheck(), *[one] * 8) == []
+    assert said(IdenticalImagesCheck(), *[one] * 8) == []
+
+
+def test_identical_images_only_if_all_of_the_batch_are() -> None:
+    same = replace(FINE, identical_images=((0, 1), (0, 2), (0, 3)))
+    assert only(IdenticalImagesCheck(), same, same).value == 4
+    some = replace(FINE, identical_images=((0, 1), (2, 3)))
+    assert said(IdenticalImagesCheck(), *[some] * 8) == []
+    two_kinds = replace(FINE, identical_images=((0, 1), (0, 2), (3, 4)), batch=4)
+    assert said(IdenticalImagesCheck(), *[two_kinds] * 8) == []
+
+
+def test_constant_images_are_not_reported_as_identical_too() -> None:
+    pairs = ((0, 1), (0, 2), (0, 3))
+    black = replace(FINE, constant_images=(0, 1, 2, 3), identical_images=pairs)
+    assert said(IdenticalImagesCheck(), *[black] * 8) == []
+
+
+def test_weights_unchanged_over_three_applied_steps() -> None:
+    still = replace(FINE, unchanged={"conv.weight": Unchanged(3, 20)})
+    found = only(UnchangedWeightsCheck(), FINE, still)
+    assert (found.since_step, found.parameter, found.value) == (20, "conv.weight", 3)
+    assert "at a learning rate of 0.1" in found.message
+    assert said(UnchangedWeightsCheck(), replace(FINE, unchanged={"w": Unchanged(2, 20)})) == []
+    assert said(UnchangedWeightsCheck(), still, FINE) == []
+
+
+def test_a_bias_and_a_weight_without_a_gradient_may_stay_as_they_are() -> None:
+    bias = replace(FINE, unchanged={"conv.bias": Unchanged(8, 0)})
+    assert said(UnchangedWeightsCheck(), bias) == []
+    still = replace(FINE, unchanged={"conv.weight": Unchanged(8, 0)})
+    zero = {"gradient_norm/conv.weight": [0.0] * len(STEPS)}
+    assert said(UnchangedWeightsCheck(), still, **zero) == []
+    nonzero = {"gradient_norm/conv.weight": [0.0, 1e-3]}
+    assert len(said(UnchangedWeightsCheck(), still, **nonzero)) == 1
+
+
+def test_intended_cases_are_silent() -> None:
+    frozen = replace(FINE, frozen=("backbone.weight",))
+    accumulated = replace(FINE, accumulated=True)
+    warm_up = replace(FINE, rates=(0.0, 0.0))
+    no_training = Findings(batch=4, constant_images=(), identical_images=())
+    for facts in (frozen, accumulated, warm_up, no_training):
+        assert [said(check, *[facts] * 8) for check in CHECKS] == [[]] * len(CHECKS)

@@ -1,0 +1,99 @@
+"""Update ratios, BatchNorm's gap and the input's scale: on both sides of each threshold."""
+
+from __future__ import annotations
+
+import pytest
+from check_records import STEPS, from_step, record
+
+from fmapboard.checks import NotRecorded
+from fmapboard.checks.usual_range import BatchnormGapCheck, InputScaleCheck, UpdateRatioCheck
+
+LAST = len(STEPS)
+
+
+def updates(values: list[float]) -> dict[str, list[float]]:
+    return {f"update_ratio/conv{i}.weight": values for i in range(6)}
+
+
+def test_updates_that_are_too_small_at_every_step() -> None:
+    (found,) = UpdateRatioCheck()(record(scalars=updates([9e-7] * LAST)))
+    assert (found.class_, found.parameter, found.value) == ("figure", "conv0.weight", 9e-7)
+    assert found.healthy == "1e-4 to 4e-2 per step"
+    assert UpdateRatioCheck()(record(scalars=updates([1.1e-6] * LAST))) == []
+    assert UpdateRatioCheck()(record(scalars=updates([9e-7] * 3))) == []
+
+
+def test_a_warm_up_from_rate_zero_and_skipped_steps_are_silent() -> None:
+    assert UpdateRatioCheck()(record(scalars=updates([0.0, 1e-8, *[1e-3] * (LAST - 2)]))) == []
+    assert UpdateRatioCheck()(record(scalars=updates([0.0] * LAST))) == []
+    assert UpdateRatioCheck()(record(scalars=updates([float("nan")] * LAST))) == []
+
+
+def test_updates_that_are_too_large_at_two_of_the_first_steps_or_far_too_large_at_one() -> None:
+    (found,) = UpdateRatioCheck()(record(scalars=updates([0.11, 0.12, *[1e-3] * 6])))
+    assert (found.since_step, found.value) == (0, 0.12)
+    assert UpdateRatioCheck()(record(scalars=updates([0.11, 0.09, *[1e-3] * 6]))) == []
+    assert UpdateRatioCheck()(record(scalars=updates([1e-3] * 4 + [0.5] * 4))) == []
+    (found,) = UpdateRatioCheck()(record(scalars=updates([1e-3, 1.1, *[1e-3] * 6])))
+    assert found.since_step == 10
+    assert UpdateRatioCheck()(record(scalars=updates([1e-3, 0.9, *[1e-3] * 6]))) == []
+
+
+def test_the_median_over_the_weights_decides_and_biases_do_not_count() -> None:
+    scalars = updates([1e-3] * LAST)
+    scalars["update_ratio/conv0.weight"] = [5.0] * LAST
+    scalars |= {f"update_ratio/conv{i}.bias": [9.0] * LAST for i in range(6)}
+    assert UpdateRatioCheck()(record(scalars=scalars)) == []
+    with pytest.raises(NotRecorded, match="update_ratio"):
+        UpdateRatioCheck()(record())
+
+
+def gaps(values: list[float], layers: int = 3) -> dict[str, list[float]]:
+    return {f"batchnorm_gap/bn{i}": values for i in range(layers)}
+
+
+def test_a_batchnorm_gap_in_the_second_half_of_the_run() -> None:
+    (found,) = BatchnormGapCheck()(record(scalars=gaps([1.0] * LAST)))
+    assert (found.class_, found.layer, found.value, found.since_step) == ("figure", "bn0", 1.0, 40)
+    assert BatchnormGapCheck()(record(scalars=gaps([0.99] * LAST))) == []
+    assert BatchnormGapCheck()(record(scalars=gaps(from_step(4, 0.1, 5.0)))) == []
+    assert BatchnormGapCheck()(record(scalars=gaps([9.0] * 3))) == []
+    with pytest.raises(NotRecorded, match="batchnorm_gap"):
+        BatchnormGapCheck()(record())
+
+
+def test_the_median_over_the_layers_decides() -> None:
+    scalars = {**gaps([0.1] * LAST, 3), "batchnorm_gap/bn1": [9.0] * LAST}
+    assert BatchnormGapCheck()(record(scalars=scalars)) == []
+
+
+def test_hostile_gaps_give_no_error() -> None:
+    inf = float("inf")
+    assert BatchnormGapCheck()(record(scalars=gaps([inf] * LAST))) == []
+    (found,) = BatchnormGapCheck()(record(scalars=gaps([1e300] * LAST)))
+    assert found.value == 1e300
+
+
+@pytest.mark.parametrize(
+    ("largest", "spread", "is_found"),
+    [
+        (255.0, 60.0, True),
+        (30.0, 1.0, False),
+        (30.1, 1.0, True),
+        (1.0, 0.029, True),
+        (1.0, 0.031, False),
+    ],
+)
+def test_the_inputs_range(largest: float, spread: float, is_found: bool) -> None:
+    inputs = {"minimum": 0.0, "maximum": largest, "mean": 0.5, "std": spread}
+    found = InputScaleCheck()(record(inputs=inputs))
+    assert [one.kind for one in found] == ["input_scale"] * is_found
+
+
+def test_constant_inputs_have_no_scale_and_unknown_ones_are_not_recorded() -> None:
+    constant = {"minimum": 0.5, "maximum": 0.5, "mean": 0.5, "std": 0.0}
+    assert InputScaleCheck()(record(inputs=constant)) == []
+    with pytest.raises(NotRecorded, match="input"):
+        InputScaleCheck()(record())
+    with pytest.raises(NotRecorded):
+        InputScaleCheck()(record(inputs={"mean": 0.5}))
