@@ -108,7 +108,8 @@ def browser() -> Iterator[Any]:
         pytest.skip("no browser: apt install chromium")
     with playwright.sync_playwright() as driver:
         opened = driver.chromium.launch(executable_path=program, args=FLAGS)
-        yield opened
+        # One context for all visits of a module: TensorBoard's own scripts stay in its cache.
+        yield opened.new_context(accept_downloads=True)
         opened.close()
 
 
@@ -121,10 +122,8 @@ def visit(browser: Any) -> Iterator[Callable[..., Person]]:
     people: list[Person] = []
 
     def open_tab(address: str, width: int = 1400, height: int = 900, **state: object) -> Person:
-        context = browser.new_context(
-            viewport={"width": width, "height": height}, accept_downloads=True
-        )
-        page = context.new_page()
+        page = browser.new_page()
+        page.set_viewport_size({"width": width, "height": height})
         complaints: list[str] = []
         page.add_init_script(WATCH_CSP)
         page.on(
@@ -146,5 +145,6 @@ def visit(browser: Any) -> Iterator[Callable[..., Person]]:
     yield open_tab
     said = [person.complaints for person in people]
     for person in people:
-        person.page.context.close()
+        person.page.evaluate("localStorage.clear(); sessionStorage.clear()")
+        person.page.close()
     assert said == [[] for _ in people]

@@ -15,6 +15,7 @@ from striped_training import STEPS, train
 from torch import nn
 
 import fmapboard
+from fmapboard.plugin.cell_states import CODES
 
 HEALTHY_STEPS = list(range(0, 24, 3))
 NAN_FROM = 30
@@ -45,26 +46,36 @@ def overview_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+LARGE_LAYERS, LARGE_STEPS = 3000, 200
+
+
 def large_answer() -> bytes:
     """An answer of ``data/health``: 3000 layers, 200 steps, one layer non-finite from step 1000."""
-    count, steps = 3000, 200
     layer = {
         "name": "", "type": "Linear", "kernel_shape": None, "call": 1, "channels": 4, "values": 9,
         "drawn": 0, "activation": None, "key": None, "shown_at": None,
     }  # fmt: skip
-    arrays = {name: np.zeros((steps, count), "<f4") for name in ("nonfinite", "minimum", "maximum")}
-    arrays["maximum"] += 1
-    arrays["nonfinite"][100:, 2000] = 1
+    codes = np.ones((LARGE_STEPS, LARGE_LAYERS), np.uint8)
+    codes[100:, 2000] = CODES.index("nonfinite")
     facts: dict[str, Any] = {
-        "run": "healthy", "source": "overview", "steps": list(range(0, 10 * steps, 10)),
-        "written": steps, "since": {}, "first_nonfinite": None,
+        "run": "healthy", "source": "overview", "steps": list(range(0, 10 * LARGE_STEPS, 10)),
+        "wall_times": [1e9] * LARGE_STEPS, "written": LARGE_STEPS, "since": {},
+        "first_nonfinite": None, "arrays": [], "cells": ["codes", "range", "change"],
+        "scales": {of: {"of": "range", "lo": 0.1, "hi": 10} for of in ("range", "change")},
         "layers": [
             {**layer, "label": f"layer{i}", "layer": f"layer{i}", "position": i}
-            for i in range(count)
+            for i in range(LARGE_LAYERS)
         ],
-        "arrays": [{"name": name, "shape": [steps, count]} for name in arrays],
     }  # fmt: skip
+    return packed(facts, codes.tobytes() * 3)
+
+
+def large_step() -> bytes:
+    """An answer of ``data/health_step`` for `large_answer`: a quarter of channels non-finite."""
+    values = np.full(LARGE_LAYERS, 0.25, "<f4")
+    return packed({"arrays": [{"name": "nonfinite", "shape": [LARGE_LAYERS]}]}, values.tobytes())
+
+
+def packed(facts: dict[str, Any], parts: bytes) -> bytes:
     text = json.dumps(facts).encode()
-    return b"".join(
-        [struct.pack("<I", len(text)), text, *(values.tobytes() for values in arrays.values())]
-    )
+    return struct.pack("<I", len(text)) + text + parts

@@ -70,14 +70,30 @@ test("channels move together, and none beyond the layer", () => {
   assert.deepEqual(moved([3, 19], 1, 20), [3, 19]);
 });
 
-test("the locked scale of a channel is its range over all steps", () => {
-  const found = lockedRanges(HISTORY, "feature_maps", 0, CHANNEL);
+test("the locked scale of a channel is that of its drawn maps over all steps, not of the batch", () => {
+  const found = lockedRanges(HISTORY, "feature_maps", [0, 1], CHANNEL);
   assert.deepEqual([...(found?.ranges.lo ?? [])], [-3, 0]);
   assert.deepEqual([...(found?.ranges.hi ?? [])], [5, 8]);
-  assert.equal(found?.wholeBatch, false);
-  const other = lockedRanges(HISTORY, "feature_maps", 1, CHANNEL);
-  assert.deepEqual([other?.ranges.lo[0], other?.wholeBatch], [-9, true]);
-  assert.equal(lockedRanges(HISTORY, "inputs", 0, CHANNEL), null);
+  assert.equal(found?.leftOut, 0);
+  assert.equal(lockedRanges(HISTORY, "inputs", [0], CHANNEL), null);
+});
+
+test("steps with large values are left out of the locked scale, unless all have them", () => {
+  const of = (/** @type {number[]} */ ...hi) => {
+    const array = (/** @type {number[]} */ values) => ({
+      shape: [values.length / 2, 2],
+      values: Float32Array.from(values),
+    });
+    const arrays = { "inputs.lo": array(hi.map(() => 0)), "inputs.hi": array(hi) };
+    return { steps: [0, 1, 2].slice(0, hi.length / 2), arrays };
+  };
+  const some = of(1, 1, 2, 2e4, 3e12, 3);
+  const first = lockedRanges(some, "inputs", [0], CHANNEL);
+  assert.deepEqual([first?.ranges.hi[0], first?.leftOut], [2, 1]);
+  const both = lockedRanges(some, "inputs", [0, 1], CHANNEL);
+  assert.deepEqual([...(both?.ranges.hi ?? []), both?.leftOut], [1, 1, 2]);
+  const all = lockedRanges(of(2e4, 0, 3e4, 0), "inputs", [0], CHANNEL);
+  assert.deepEqual([all?.ranges.hi[0], all?.leftOut], [3e4, 0]);
 });
 
 test("a frame's fault is known before it is loaded, the most severe first", () => {

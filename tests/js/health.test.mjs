@@ -1,8 +1,10 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { CellNumbers } from "../../src/fmapboard/plugin/static/data/cell_numbers.js";
 import { HealthSource } from "../../src/fmapboard/plugin/static/data/health.js";
 import { Store } from "../../src/fmapboard/plugin/static/data/store.js";
+import { UNKNOWN_LEVEL } from "../../src/fmapboard/plugin/static/draw/health_colours.js";
 import {
   binOf,
   binned,
@@ -54,16 +56,28 @@ const RELU = {
 
 /**
  * A table of one step per row.
- * @param {Record<string, number[][]>} columns @param {HealthLayer[]} layers @returns {Health}
+ * @param {number[][]} codes @param {Record<string, number[][]>} columns numbers by name
+ * @param {HealthLayer[]} layers @returns {Health}
  */
-function health(columns, layers = [CONV, RELU]) {
-  const steps = Object.values(columns)[0].map((_, i) => 10 * i);
+function health(codes, columns = {}, layers = [CONV, RELU]) {
   /** @type {import("../../src/fmapboard/plugin/static/data/container.js").NamedArrays} */
   const arrays = {};
   for (const [name, rows] of Object.entries(columns)) {
     arrays[name] = { shape: [rows.length, layers.length], values: Float32Array.from(rows.flat()) };
   }
-  return { run: "a", source: "overview", steps, written: steps.length, layers, since: {}, arrays };
+  const levels = Uint8Array.from(codes.flat(), () => 3);
+  return {
+    run: "a",
+    source: "overview",
+    steps: codes.map((_, i) => 10 * i),
+    wall_times: codes.map((_, i) => 1000 + i),
+    written: codes.length,
+    layers,
+    since: {},
+    arrays,
+    cells: { codes: Uint8Array.from(codes.flat()), range: levels, change: levels.slice() },
+    scales: { range: { of: "range", lo: 1, hi: 100 }, change: { of: "maps", lo: null, hi: null } },
+  };
 }
 
 /** @param {Partial<Finding>} of @returns {Finding} */
@@ -86,68 +100,32 @@ function finding(of) {
   };
 }
 
-test("a cell has the most severe state of its layer at its step", () => {
+test("the worst state of a layer is that of any step, and a table knows which there are", () => {
+  const { FINE, NONFINITE, DEAD } = CODE;
   const table = tableOf(
-    health(
-      {
-        nonfinite: [[0, 0.1, 0, 0, 0, 0, 0, NaN]],
-        minimum: [[-1, -1, -2e4, -1, -1, -1, -1, NaN]],
-        maximum: [[1, 1, 1, 1, 1, 1, 1, NaN]],
-        dead: [[0, 0.9, 0.9, 0.5, 0.1, 0, 0.09, NaN]],
-        constant: [[0, 0, 0, 0.6, 0.5, 0.1, 0, NaN]],
-        weights_change: [[0.1, 0, 0, 0, 0, 0, 0, NaN]],
-      },
-      Array(8).fill(CONV),
-    ),
+    health([
+      [FINE, FINE],
+      [DEAD, NONFINITE],
+      [FINE, FINE],
+    ]),
   );
-  assert.deepEqual(
-    [...table.codes],
-    [
-      CODE.FINE,
-      CODE.NONFINITE,
-      CODE.LARGE,
-      CODE.MOSTLY_DEAD,
-      CODE.MOSTLY_CONSTANT,
-      CODE.CONSTANT,
-      CODE.UNCHANGED,
-      CODE.UNKNOWN,
-    ],
-  );
+  assert.deepEqual([...table.worst], [DEAD, NONFINITE]);
+  assert.deepEqual([...table.present], [FINE, DEAD, NONFINITE]);
 });
 
-test("the worst state of a layer is that of any step", () => {
-  const table = tableOf(
-    health({
-      nonfinite: [
-        [0, 0],
-        [0, 1],
-        [0, 0],
-      ],
-    }),
-  );
-  assert.deepEqual([...table.worst], [CODE.FINE, CODE.NONFINITE]);
-});
-
-test("brightness is logarithmic and not known where the range is not", () => {
-  const columns = { minimum: [[0], [0], [0], [NaN], [1]], maximum: [[1], [10], [100], [NaN], [1]] };
-  const { lo, hi, values } = tableOf(health(columns, [CONV])).shading("range");
-  assert.deepEqual([lo, hi].map(Math.round), [1, 100]);
-  assert.deepEqual(
-    [...values].map((v) => Math.round(10 * v) / 10),
-    [0, 0.5, 1, NaN, 0],
-  );
-});
-
-test("a large value does not take the brightness of the others", () => {
-  const columns = { minimum: [[0], [0], [0]], maximum: [[1], [10], [1e30]] };
-  assert.equal(Math.round(tableOf(health(columns, [CONV])).shading("range").hi), 10);
-});
-
-test("change is that of the maps, and that of the weights only if there is none of maps", () => {
-  const both = { change: [[NaN], [0.5]], weights_change: [[0.1], [0.2]] };
-  assert.match(tableOf(health(both, [CONV])).shading("change").text, /of the maps/);
-  const weights = { change: [[NaN], [NaN]], weights_change: [[0.1], [0.2]] };
-  assert.match(tableOf(health(weights, [CONV])).shading("change").text, /of the weights/);
+test("a brightness says what it shows, and whether it is known of all cells", () => {
+  const of = health([[CODE.FINE, CODE.UNKNOWN]]);
+  of.cells.range = Uint8Array.of(3, UNKNOWN_LEVEL);
+  of.cells.change = Uint8Array.of(UNKNOWN_LEVEL, UNKNOWN_LEVEL);
+  const { lo, hi, text, hasGaps } = tableOf(of).shading("range");
+  assert.deepEqual([lo, hi, hasGaps], [1, 100, false]);
+  assert.match(text, /^range of values/);
+  const change = tableOf(of).shading("change");
+  assert.deepEqual([change.lo, change.hi, change.hasGaps], [NaN, NaN, true]);
+  assert.match(change.text, /of the maps/);
+  const weights = health([[CODE.FINE, CODE.FINE]]);
+  weights.scales.change.of = "weights";
+  assert.match(tableOf(weights).shading("change").text, /of the weights/);
 });
 
 test("few layers have rows of a fixed height, many thinner ones, very many are binned", () => {
@@ -178,8 +156,11 @@ test("every member is in exactly the bin that it is found in", () => {
 test("a cell of several layers shows the worst of them and leads to it", () => {
   const of = { ...mapLayout({ layers: 4, steps: 2, width: 500, height: 100, names: 9 }), rows: 2 };
   const codes = Uint8Array.of(1, 1, 1, 8, 1, 1, 5, 1);
-  const cells = binned(of, codes, new Float32Array(8));
+  const unknown = UNKNOWN_LEVEL;
+  const levels = Uint8Array.of(2, 9, 7, unknown, 4, unknown, 0, 7);
+  const cells = binned(of, codes, levels);
   assert.deepEqual([...cells.codes], [1, 1, 8, 5]);
+  assert.deepEqual([...cells.levels], [9, 4, unknown, 0]);
   assert.deepEqual([...cells.at], [0, 4, 3, 6]);
 });
 
@@ -198,16 +179,18 @@ test("the cell under a point is the one whose box has it", () => {
 });
 
 test("a cell is described by layer, step, state and the numbers that are known", () => {
-  const of = health({ nonfinite: [[0, 0.25]], minimum: [[-1, NaN]], maximum: [[2, NaN]] });
-  const codes = tableOf(of).codes;
+  const columns = { nonfinite: [[0, 0.25]], minimum: [[-1, NaN]], maximum: [[2, NaN]] };
+  const of = health([[CODE.FINE, CODE.NONFINITE]], columns);
+  const { codes } = tableOf(of);
   const label = (/** @type {string} */ key) => key.replace("fmapboard/", "");
-  assert.deepEqual(cellLines(of, codes, 0, label), [
+  const numbers = new CellNumbers(() => {});
+  assert.deepEqual(cellLines(of, codes, 0, label, numbers.of(of, 0)), [
     "conv · step 0",
     "fine",
     "of 8 channels: 0 % non-finite",
     "values −1 … 2",
   ]);
-  assert.deepEqual(cellLines(of, codes, 1, label), [
+  assert.deepEqual(cellLines(of, codes, 1, label, numbers.of(of, 1)), [
     "relu · step 0",
     "non-finite: NaN or infinity",
     "of 8 channels: 25 % non-finite",
@@ -216,12 +199,12 @@ test("a cell is described by layer, step, state and the numbers that are known",
 });
 
 test("a cell says since when its state has lasted, if it has lasted to the newest step", () => {
-  const of = health({ nonfinite: [[0], [1], [0], [1]] }, [CONV]);
+  const of = health([[CODE.FINE], [CODE.NONFINITE], [CODE.FINE], [CODE.NONFINITE]], {}, [CONV]);
   of.since = { nonfinite: { 0: 25 } };
   const { codes } = tableOf(of);
   const line = "without interruption since step 25";
-  assert.ok(!cellLines(of, codes, 1, String).includes(line));
-  assert.ok(cellLines(of, codes, 3, String).includes(line));
+  assert.ok(!cellLines(of, codes, 1, String, "").includes(line));
+  assert.ok(cellLines(of, codes, 3, String, "").includes(line));
 });
 
 test("findings of several runs are ranked by severity, those of a run in its own order", () => {

@@ -54,6 +54,13 @@ test("the badge names the most severe fault", () => {
   assert.equal(badge({ error: "a record of format 9", nan: 1 }), "unreadable");
 });
 
+test("a dead channel of an activation is not counted as constant too", () => {
+  const many = { ...HEALTHY, channels_dead: 20, channels_constant: 40 };
+  const after = (/** @type {string|null} */ activation) =>
+    health(many, { ...LAYER, channels: 64, activation }).badge;
+  assert.deepEqual([after("relu"), after(null)], ["63 % const", "31 % dead"]);
+});
+
 test("a layer without statistics at a step is not said to be finite", () => {
   const unknown = { ...HEALTHY, nan: null, positive_infinity: null, negative_infinity: null };
   assert.deepEqual(health({ ...unknown, channels_constant: null }), {

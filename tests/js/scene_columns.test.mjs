@@ -20,7 +20,15 @@ import { LAYER } from "./fixtures.mjs";
 /** @param {number[]|null} peak of the difference @returns {SceneColumn} */
 function column(peak) {
   const difference = peak && /** @type {any} */ ({ peak: Float64Array.from(peak) });
-  const base = { letter: "", question: null, maps: null, side: null, why: "", note: "" };
+  const base = {
+    letter: "",
+    question: null,
+    maps: null,
+    side: null,
+    why: "",
+    note: "",
+    history: null,
+  };
   return { ...base, difference };
 }
 

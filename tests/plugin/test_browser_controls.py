@@ -100,8 +100,9 @@ def test_the_readout_of_an_enlarged_map_belongs_to_the_step_that_is_shown(
 def test_what_is_still_of_another_step_or_layer_says_so(
     address: str, visit: Callable[..., Person]
 ) -> None:
-    person = visit(address, run="good", layer="fmapboard/stem.0", step=10)
-    person.drawn(10)
+    # Steps around the shown one are prefetched: the first one must not be among them.
+    person = visit(address, run="good", layer="fmapboard/stem.0", step=STEPS[-1])
+    person.drawn(STEPS[-1])
     person.wait("document.querySelector('.strip.known') !== null")
     assert not person.see(".loading").is_visible()
     assert person.see(".tree.old").count() == 0
@@ -109,11 +110,11 @@ def test_what_is_still_of_another_step_or_layer_says_so(
     for route in ("maps", "overview"):
         person.page.route(f"**/data/{route}?*", lambda request: waiting.append(request))
     person.press("Home")
-    person.see(".loading:has-text('Still shown: stem.0 · good · step 10')").wait_for()
+    person.see(f".loading:has-text('Still shown: stem.0 · good · step {STEPS[-1]}')").wait_for()
     person.see(".tree.old").wait_for()
     person.see(".layer .name:text-is('block.2')").click()
     person.see(".head h1:text-is('block.2')").wait_for()
-    person.see(".loading:has-text('Still shown: stem.0 · good · step 10')").wait_for()
+    person.see(f".loading:has-text('Still shown: stem.0 · good · step {STEPS[-1]}')").wait_for()
     person.page.unroute_all()
     for each in waiting:
         with contextlib.suppress(Exception):  # a request that the tab has given up

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from browser_visitor import Person
-from overview_runs import HEALTHY_STEPS, NAN_FROM, OLD, large_answer
+from overview_runs import HEALTHY_STEPS, NAN_FROM, OLD, large_answer, large_step
 
 MAGENTA = [255, 0, 255, 255]
 COUNT_PAINTS = """() => { window.paints = 0;
@@ -102,6 +102,22 @@ def test_the_first_line_says_where_it_began_and_leads_there(
     person.drawn(NAN_FROM, "block.0")
     assert f"p.feature_maps.step={NAN_FROM}" in person.page.url
     assert not person.see(".arrival").is_visible()
+
+
+@pytest.mark.parametrize("width", [1024, 1366])
+def test_the_first_finding_and_its_pictures_are_in_sight_without_scrolling(
+    runs: str, visit: Callable[..., Person], width: int
+) -> None:
+    person = visit(runs, width=width, height=768, run="ill", view=None)
+    person.settle()
+    first = person.see(".line").first
+    first.locator(".tile").first.wait_for()
+    assert f"step {NAN_FROM}" in first.inner_text()
+    in_sight = """(line) => { const [a, b] = [line, ...line.querySelectorAll(".tile")]
+      .map((e) => e.getBoundingClientRect());
+      const bottom = Math.max(a.bottom, b.bottom);
+      return a.top >= 0 && bottom <= innerHeight && b.right <= innerWidth; }"""
+    assert first.evaluate(in_sight)
 
 
 def test_a_line_has_tiles_of_the_affected_channels_at_the_step_it_began(
@@ -212,8 +228,9 @@ def test_a_run_of_an_earlier_version_says_what_it_was_read_from(
 ) -> None:
     person = overview(OLD)
     assert "step 30" in person.see(".finding").first.inner_text()
-    assert "read from records: drawn layers only" in person.see(".findings").inner_text()
-    assert "read from records: drawn layers only" in person.see(".overview .about").text_content()
+    told = "read from records and scalars: range and change of drawn channels only"
+    assert told in person.see(".findings").inner_text()
+    assert told in person.see(".overview .about").text_content()
     assert person.see(".health-map canvas").is_visible()
 
 
@@ -262,6 +279,7 @@ def test_findings_of_unknown_kinds_are_shown_too(runs: str, visit: Callable[...,
 def test_3000_layers_are_binned_and_painted_once(runs: str, visit: Callable[..., Person]) -> None:
     person = visit(runs, view="maps", run="healthy")
     person.page.route("**/data/health?*", lambda route: route.fulfill(body=large_answer()))
+    person.page.route("**/data/health_step?*", lambda route: route.fulfill(body=large_step()))
     person.frame.evaluate(COUNT_PAINTS)
     person.press("v")
     person.see(".health-map").wait_for()
@@ -275,6 +293,7 @@ def test_3000_layers_are_binned_and_painted_once(runs: str, visit: Callable[...,
     said = hover(person, 2000, 100, (3000, 200))
     assert said.startswith("layer2000 · step 1000\nnon-finite")
     assert "the worst of the" in said
+    person.see(".tip:has-text('of 4 channels: 25 % non-finite')").wait_for()
     person.frame.evaluate("window.dispatchEvent(new Event('resize'))")
     person.settle()
     assert person.frame.evaluate("window.paints") == painted

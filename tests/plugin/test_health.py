@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import shutil
 from pathlib import Path
@@ -18,9 +19,10 @@ from two_layer_runs import log_steps, store_blobs
 
 from fmapboard.checks.health_table import HealthTable
 from fmapboard.overview_format import LayerFacts, OverviewStep, pack_overview
-from fmapboard.plugin import recorded_health
+from fmapboard.plugin import http, recorded_health, routes
 from fmapboard.plugin.cache import BlobCache
 from fmapboard.plugin.calls import InTurn
+from fmapboard.plugin.cell_states import CODES, LEVELS, UNKNOWN_LEVEL
 from fmapboard.plugin.data_source import Reader
 from fmapboard.plugin.health_tables import health_table
 
@@ -69,11 +71,59 @@ def test_the_answer_has_the_facts_as_json_and_the_numbers_as_float32(faulty_runs
     }  # fmt: skip
     assert (facts["source"], facts["since"]["nonfinite"]) == ("overview", {"2": INFINITE_AT})
     assert set(arrays) == {
-        "minimum", "maximum", "nonfinite", "constant", "dead", "dead_lasting", "change",
-        "weights_change",
+        "minimum", "maximum", "nonfinite", "constant", "dead", "change", "weights_change",
     }  # fmt: skip
     assert {array.shape for array in arrays.values()} == {(10, 5)}
     assert arrays["nonfinite"][:, 2].tolist() == [step >= INFINITE_AT for step in STEPS]
+
+
+def test_the_answer_has_a_state_and_two_brightnesses_per_cell(faulty_runs: Path) -> None:
+    facts, body = open_tab(faulty_runs).open("data/health", run="faulty")
+    assert facts["cells"] == ["codes", "range", "change"]
+    cells = np.frombuffer(body[-3 * 10 * 5 :], np.uint8).reshape(3, 10, 5)
+    is_infinite = cells[0, :, 2] == CODES.index("nonfinite")
+    assert is_infinite.tolist() == [step >= INFINITE_AT for step in STEPS]
+    assert set(cells[1:].ravel().tolist()) <= {*range(LEVELS), UNKNOWN_LEVEL}
+    scale = facts["scales"]["range"]
+    assert scale["of"] == "range"
+    assert 0 < scale["lo"] < scale["hi"]
+
+
+def test_the_numbers_of_very_many_cells_are_sent_by_step(
+    faulty_runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tab = open_tab(faulty_runs)
+    facts, arrays = health(tab, "faulty")
+    monkeypatch.setattr(routes.health, "MAX_NUMBERS", 49)
+    fewer, body = tab.open("data/health", run="faulty")
+    assert (fewer["arrays"], len(body)) == ([], 3 * 50)
+    for at, step in enumerate(STEPS):
+        one, body = tab.open("data/health_step", run="faulty", step=step)
+        numbers = unpacked(one["arrays"], body)
+        assert set(numbers) == set(arrays)
+        for name, values in numbers.items():
+            np.testing.assert_array_equal(values, arrays[name][at])
+    assert tab.get("data/health_step", run="faulty", step=1).status_code == 404
+    assert tab.get("data/health_step", run="nope", step=0).status_code == 404
+    times = facts["wall_times"]
+    kept = [tab.get("data/health_step", run="faulty", step=STEPS[1], ts=ts) for ts in times[:2]]
+    assert [answer.headers["Cache-Control"].startswith("private") for answer in kept] == [
+        False, True,
+    ]  # fmt: skip
+
+
+def test_an_answer_is_compressed_for_a_browser_that_accepts_it(
+    faulty_runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tab = open_tab(faulty_runs)
+    monkeypatch.setattr(http, "_SMALL", 1000)
+    plain = tab.get("data/health", run="faulty")
+    packed = tab.client.get(
+        "/data/plugin/feature_maps/data/health?run=faulty", headers={"Accept-Encoding": "gzip"}
+    )
+    assert "Content-Encoding" not in plain.headers
+    assert packed.headers["Content-Encoding"] == "gzip"
+    assert gzip.decompress(packed.data) == plain.data
 
 
 def test_an_answer_may_be_cached_if_the_newest_step_is_named(faulty_runs: Path) -> None:
@@ -219,7 +269,6 @@ def test_a_run_of_an_earlier_version_falls_back_to_records_and_scalars(
     assert [row["shown_at"] for row in facts["layers"][:2]] == ["fmapboard/stem.0"] * 2
     assert arrays["minimum"][3, 0] == pytest.approx(-0.843, abs=1e-3)
     assert arrays["dead"][3, labels.index("refine")] == pytest.approx(0.2)  # of its ReLU
-    assert np.isnan(arrays["dead_lasting"]).all()
     assert facts["first_nonfinite"]["step"] == 30
     monkeypatch.setattr(recorded_health, "MAX_RECORDS", 3)
     fewer, without = health(tab, STORED.name)

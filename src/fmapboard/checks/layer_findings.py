@@ -233,8 +233,8 @@ def _unchanged(table: HealthTable, unchanged: Flags) -> list[LayerFinding]:
 
 def _column(table: HealthTable, name: str) -> Floats:
     """[steps, rows]; NaN throughout if it is not known."""
-    unknown = np.full((len(table.steps), len(table.rows)), np.nan)
-    return table.columns.get(name, unknown)
+    found = table.columns.get(name)
+    return np.full((len(table.steps), len(table.rows)), np.nan) if found is None else found
 
 
 def _limited(spells: list[Spell]) -> Iterator[tuple[Spell, int]]:

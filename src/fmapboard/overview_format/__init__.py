@@ -70,7 +70,7 @@ LASTING = 4
 """Number of logged steps after which a dead channel is lastingly dead."""
 INPUT_NUMBERS = ("minimum", "maximum", "mean", "std")
 """Numbers of the drawn images that the network received, of their finite values."""
-_ROUNDING = 1e-6
+ROUNDING = 1e-6
 """Maximum error of a share that is stored as float32, and of the difference of two."""
 Flags = npt.NDArray[np.bool_]
 
@@ -186,8 +186,6 @@ def _input(raw: Mapping[str, Any]) -> dict[str, float]:
 def states(numbers: Mapping[str, Floats], is_activation: Flags) -> dict[str, Flags]:
     """Which layers are in which of the `KINDS`; a layer may be in several.
 
-    A dead channel of an activation is constant too, which is not counted as a fault of its own.
-
     Args:
         numbers: the columns, each [..., layers]; a missing one is not known.
         is_activation: bool [layers], True for activations, see `is_activation`.
@@ -202,15 +200,17 @@ def states(numbers: Mapping[str, Floats], is_activation: Flags) -> dict[str, Fla
         if "minimum" in numbers and "maximum" in numbers:
             found["large"] = (numbers["minimum"] <= -LARGE) | (numbers["maximum"] >= LARGE)
         if "dead" in numbers:
-            found["dead"] = numbers["dead"] >= MINOR - _ROUNDING
+            found["dead"] = numbers["dead"] >= MINOR - ROUNDING
         if "constant" in numbers:
-            alone = numbers["constant"]
-            if "dead" in numbers:
-                alone = alone - np.where(is_activation, numbers["dead"], 0.0)
-            found["constant"] = alone >= MINOR - _ROUNDING
+            found["constant"] = constant_alone(numbers, is_activation) >= MINOR - ROUNDING
         if "weights_change" in numbers:
             found["unchanged"] = numbers["weights_change"] == 0
     return found
+
+
+def constant_alone(numbers: Mapping[str, Floats], is_activation: Flags) -> Floats:
+    """Share of channels that are constant but not dead activations; arguments as of `states`."""
+    return numbers["constant"] - np.where(is_activation, numbers.get("dead", np.zeros(())), 0.0)
 
 
 def is_activation(layers: Sequence[LayerFacts], dead: Floats) -> Flags:

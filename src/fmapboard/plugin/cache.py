@@ -87,5 +87,10 @@ class BuiltCache:
                     self._values.popitem(last=False)
         return value
 
+    def get(self, key: Hashable) -> Any:
+        """The last version of a value; None if there is none."""
+        with self._lock:
+            return self._values.get(key, (0, None))[1]
+
     def _held(self) -> int:
         return sum(size for size, _ in self._values.values())

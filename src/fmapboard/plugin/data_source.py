@@ -160,6 +160,10 @@ class Reader:
         """A value that is kept for later requests; see `BuiltCache.renew`."""
         return self.built_cache.renew((self.experiment, *key), build, nbytes)
 
+    def kept(self, key: tuple[str, ...]) -> Any:
+        """What `built` returned last for a key, without asking TensorBoard; None if nothing."""
+        return self.built_cache.get((self.experiment, *key))
+
     def _cached(self, point: Point, index: int) -> bytes | None:
         return self.cache.get(self._key(point, index))
 

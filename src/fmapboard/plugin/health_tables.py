@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -17,6 +18,9 @@ from fmapboard.plugin.overview_table import ModelOverview
 from fmapboard.plugin.recorded_health import recorded_health
 from fmapboard.tab_format import Floats
 
+Built = tuple[tuple[ModelOverview, ...], HealthTable]
+"""A table, and what it was built from."""
+
 
 def health_table(reader: Reader, run: str) -> HealthTable | None:
     """The health of a run's layers at all steps that are kept; None if there are no layers."""
@@ -27,9 +31,48 @@ def health_table(reader: Reader, run: str) -> HealthTable | None:
     return None if table is None else replace(table, errors=overview.errors)
 
 
+def table_with_step(reader: Reader, run: str, step: int, stamp: float | None) -> HealthTable | None:
+    """As `health_table`; without asking TensorBoard if the step of that time has been read before.
+
+    Args:
+        reader: reads the data.
+        run: name of the run.
+        step: number of the step.
+        stamp: time of the step, s; None if it is not known.
+    """
+    last: Built | None = reader.kept(("health", run))
+    if last is not None and stamp is not None:
+        _, table = last
+        if (step, stamp) in zip(table.steps, table.wall_times, strict=True):
+            return table
+    return health_table(reader, run)
+
+
 def from_overview(reader: Reader, run: str, overview: RunOverview) -> HealthTable:
     """The health table of a run with an overview series."""
+    _, table = reader.built(("health", run), partial(_renewed, reader, run, overview), _bytes)
+    return table
+
+
+def _renewed(reader: Reader, run: str, overview: RunOverview, last: Built | None) -> Built:
+    """The table; from ``last`` what is still the same."""
     models = overview.models
+    first = first_nonfinite(reader, run, [tags.prefix(model.name) for model in models])
+    errors = dict(overview.errors)
+    for model in models:
+        errors.update(model.errors)
+    if last is None or list(map(id, last[0])) != list(map(id, models)):
+        last = models, _built(run, models)
+    return models, replace(last[1], first_nonfinite=first, errors=errors)
+
+
+def _bytes(built: Built) -> int:
+    models, table = built
+    own = sum(column.nbytes for column in table.columns.values()) if len(models) > 1 else 0
+    return own + 200 * len(table.rows)
+
+
+def _built(run: str, models: tuple[ModelOverview, ...]) -> HealthTable:
     times: dict[int, float] = {}
     for model in models:
         for point in model.points:
@@ -37,7 +80,7 @@ def from_overview(reader: Reader, run: str, overview: RunOverview) -> HealthTabl
     steps = tuple(sorted(times))
     rows = [row for model in models for row in rows_of(model.name, model.layers)]
     since: dict[str, dict[int, int]] = {kind: {} for kind in KINDS}
-    first_row, every = 0, dict(overview.errors)
+    first_row = 0
     for model in models:
         place = {layer.label: first_row + index for index, layer in enumerate(model.layers)}
         now = model.newest
@@ -46,7 +89,6 @@ def from_overview(reader: Reader, run: str, overview: RunOverview) -> HealthTabl
                 row = place.get(now.layers[index].label)
                 if row is not None:
                     since[kind][row] = step
-        every.update(model.errors)
         first_row += len(model.layers)
     return HealthTable(
         run=run,
@@ -57,9 +99,7 @@ def from_overview(reader: Reader, run: str, overview: RunOverview) -> HealthTabl
         rows=tuple(rows),
         columns=dict(zip(COLUMNS, _joined(models, steps), strict=True)),
         since={kind: rows for kind, rows in since.items() if rows},
-        first_nonfinite=first_nonfinite(reader, run, [tags.prefix(m.name) for m in models]),
         wall_times=tuple(times[step] for step in steps),
-        errors=every,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import logging
 import math
@@ -16,6 +17,7 @@ from werkzeug import Request, Response
 
 CACHED = 3600  # s, how long the browser may cache a `lasting` answer
 JSON, BYTES = "application/json", "application/octet-stream"
+_SMALL = 4096  # bytes, up to which an answer is not worth compressing
 _WHOLE = re.compile(r"-?\d{1,18}", re.ASCII)
 _log = logging.getLogger("tensorboard")
 
@@ -48,6 +50,8 @@ class Answer:
     headers: tuple[tuple[str, str], ...] = ()
     lasting: bool = False
     """True if the browser may cache the response, for an hour."""
+    compress: bool = False
+    """True to compress bytes at a low level, if the browser accepts that; text always is."""
 
 
 def long_answer(content: dict[str, Any]) -> Answer:
@@ -138,11 +142,15 @@ def app(handler: Handler) -> Any:
 
 
 def _send(request: Request, answer: Answer) -> Response:
+    content, encoding = answer.content, None
+    if answer.compress and len(content) > _SMALL and request.accept_encodings["gzip"]:
+        content, encoding = gzip.compress(content, 1, mtime=0), "gzip"
     response: Response = http_util.Respond(
         request,
-        answer.content,
+        content,
         answer.content_type,
         expires=CACHED if answer.lasting else 0,
+        content_encoding=encoding,
         headers=list(answer.headers),
     )
     return response
@@ -153,13 +161,21 @@ def _send_error(request: Request, status: int, why: str) -> Response:
     return response
 
 
-def container(facts: dict[str, Any], parts: Sequence[bytes], *, lasting: bool = False) -> Answer:
+def container(
+    facts: dict[str, Any],
+    parts: Sequence[bytes],
+    *,
+    lasting: bool = False,
+    compress: bool = False,
+) -> Answer:
     """A binary answer: the length of a JSON text (uint32, little-endian), the text, the parts.
 
     Args:
         facts: the JSON data.
         parts: follow one another without padding.
         lasting: see `Answer`.
+        compress: see `Answer`; pictures are compressed already.
     """
     text = json.dumps(facts, separators=(",", ":"), allow_nan=False).encode()
-    return Answer(b"".join([struct.pack("<I", len(text)), text, *parts]), BYTES, lasting=lasting)
+    body = b"".join([struct.pack("<I", len(text)), text, *parts])
+    return Answer(body, BYTES, lasting=lasting, compress=compress)

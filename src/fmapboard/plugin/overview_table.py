@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from fmapboard.overview_format import (
     COLUMNS,
@@ -30,6 +31,8 @@ _LISTS = 8
 
 Listed = Mapping[str, tuple[LayerFacts, ...]]
 """Digest of blob 2 -> what it says."""
+Places = npt.NDArray[np.intp] | slice
+"""Indices of layers; a slice copies ten times faster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,34 +201,36 @@ def _table(
     before: ModelOverview | None,
 ) -> Floats:
     """``numbers`` of a `ModelOverview`."""
-    place = {layer.label: index for index, layer in enumerate(layers)}
+    labels = [layer.label for layer in layers]
     table = np.full((len(COLUMNS), len(points), len(layers)), np.nan, np.float32)
     if before is not None:
         old, now = _stamps(before.points), _stamps(points)
-        shared = [stamp for stamp in now if stamp in old]
-        source, target = _columns(before.layers, place)
-        into = np.ix_(range(len(COLUMNS)), [now[stamp] for stamp in shared], target)
-        table[into] = before.numbers[:, [old[stamp] for stamp in shared]][:, :, source]
-    columns: dict[int, tuple[list[int], list[int]]] = {}
+        source, target = _among(before.layers, labels)
+        for stamp in now:
+            if stamp in old:
+                table[:, now[stamp], target] = before.numbers[:, old[stamp], source]
+    places: dict[int, tuple[Places, Places]] = {}
     for index, point in enumerate(points):
         step = steps.get(point.step)
         if step is None:
             continue
-        if id(step.layers) not in columns:
-            columns[id(step.layers)] = _columns(step.layers, place)
-        source, target = columns[id(step.layers)]
+        if id(step.layers) not in places:
+            places[id(step.layers)] = _among(step.layers, labels)
+        source, target = places[id(step.layers)]
         for column, name in enumerate(COLUMNS):
             if name in step.numbers:
                 table[column, index, target] = step.numbers[name][source]
     return table
 
 
-def _columns(
-    layers: tuple[LayerFacts, ...], place: Mapping[str, int]
-) -> tuple[list[int], list[int]]:
-    """Indices of layers, and where they are among all."""
-    known = [(index, place[one.label]) for index, one in enumerate(layers) if one.label in place]
-    return [index for index, _ in known], [at for _, at in known]
+def _among(layers: tuple[LayerFacts, ...], labels: Sequence[str]) -> tuple[Places, Places]:
+    """Indices of layers, and where they are among all; slices if they are all, in that order."""
+    own = [layer.label for layer in layers]
+    if own == labels:
+        return slice(None), slice(None)
+    place = {label: index for index, label in enumerate(labels)}
+    known = [(index, place[label]) for index, label in enumerate(own) if label in place]
+    return np.array([i for i, _ in known], np.intp), np.array([at for _, at in known], np.intp)
 
 
 def _stamps(points: Sequence[Point]) -> dict[tuple[int, float], int]:

@@ -13,7 +13,7 @@ from fmapboard.plugin.loader import keeps_enough
 from fmapboard.plugin.routes.charts import numbers
 from fmapboard.plugin.routes.difference import difference
 from fmapboard.plugin.routes.findings import findings
-from fmapboard.plugin.routes.health import health
+from fmapboard.plugin.routes.health import health, health_step
 from fmapboard.plugin.routes.history import history
 from fmapboard.plugin.routes.layers import layers
 from fmapboard.plugin.routes.maps import maps, network_input
@@ -64,6 +64,7 @@ class FeatureMapsPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # tensorbo
             "runs": all_runs,
             "layers": layers,
             "health": health,
+            "health_step": health_step,
             "findings": findings,
             "overview": overview,
             "timeline": timeline,

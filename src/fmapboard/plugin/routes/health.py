@@ -1,33 +1,46 @@
-"""Health of all layers of a run at all kept steps, in one answer."""
+"""Health of all layers of a run at all kept steps, in one answer, and their numbers at one step."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from fmapboard.checks.health_table import HealthRow
+from fmapboard.checks.health_table import HealthRow, HealthTable
+from fmapboard.overview_format import is_activation
+from fmapboard.plugin.cell_states import Shading, cell_codes, shading_by_change, shading_by_range
 from fmapboard.plugin.data_source import Reader
-from fmapboard.plugin.health_tables import health_table
+from fmapboard.plugin.health_tables import health_table, table_with_step
 from fmapboard.plugin.http import Answer, Query, container, missing
+from fmapboard.tab_format import Floats
 
-ARRAYS = (
-    "minimum", "maximum", "nonfinite", "constant", "dead", "dead_lasting", "change",
-    "weights_change",
+NUMBERS = (
+    "minimum", "maximum", "nonfinite", "constant", "dead", "change", "weights_change",
 )  # fmt: skip
-"""Columns that are sent."""
+"""Columns whose numbers are sent."""
+MAX_NUMBERS = 20_000
+"""Cells up to which the numbers of all are sent; of more cells, `health_step` sends those asked."""
 
 
 def health(reader: Reader, query: Query) -> Answer:
-    """``data/health``: what is known of each layer, and float32 arrays [steps, layers].
+    """``data/health``: what is known of each layer, and its state and brightness at each step.
 
-    Numbers that are not known are NaN.
+    After the JSON follow, if there are at most `MAX_NUMBERS` cells, float32 arrays [steps, layers]
+    of the numbers in ``arrays``, NaN where a number is not known; then for each name in ``cells``
+    an array of bytes [steps, layers]: ``codes`` (see `cell_states`), and levels of brightness by
+    ``range`` and by ``change``.
     """
     run, stamp = query.text("run"), query.stamp()
-    table = health_table(reader, run)
-    if table is None:
-        raise missing(f"no feature maps in run {run!r}")
-    unknown = np.full((len(table.steps), len(table.rows)), np.nan)
+    table = _found(health_table(reader, run), run)
+    shape = (len(table.steps), len(table.rows))
+    dead = table.columns.get("dead", np.full(shape, np.nan))
+    codes = cell_codes(table.columns, shape, is_activation([row.facts for row in table.rows], dead))
+    shadings = {
+        "range": shading_by_range(table.columns, codes),
+        "change": shading_by_change(table.columns, codes),
+    }
+    names = NUMBERS if codes.size <= MAX_NUMBERS else ()
     facts = {
         "run": run,
         "source": table.source,
@@ -41,11 +54,47 @@ def health(reader: Reader, query: Query) -> Answer:
         },
         "first_nonfinite": table.first_nonfinite,
         "errors": {str(step): why for step, why in table.errors.items()},
-        "arrays": [{"name": name, "shape": list(unknown.shape)} for name in ARRAYS],
+        "arrays": [{"name": name, "shape": list(shape)} for name in names],
+        "cells": ["codes", *shadings],
+        "scales": {name: _scale(shading) for name, shading in shadings.items()},
     }
-    parts = [table.columns.get(name, unknown).astype("<f4").tobytes() for name in ARRAYS]
+    parts = [_numbers(table, name).tobytes() for name in names]
+    parts += [codes.tobytes(), *(shading.levels.tobytes() for shading in shadings.values())]
     lasting = bool(table.wall_times) and stamp == max(table.wall_times)
-    return container(facts, parts, lasting=lasting)
+    return container(facts, parts, lasting=lasting, compress=True)
+
+
+def health_step(reader: Reader, query: Query) -> Answer:
+    """``data/health_step``: the numbers of all layers at one kept step, float32 [layers] each."""
+    run, step, stamp = query.text("run"), query.whole("step"), query.stamp()
+    table = _found(table_with_step(reader, run, step, stamp), run)
+    if step not in table.steps:
+        raise missing(f"step {step} of run {run!r} is not kept")
+    at = table.steps.index(step)
+    shape = [len(table.rows)]
+    facts = {"step": step, "arrays": [{"name": name, "shape": shape} for name in NUMBERS]}
+    parts = [_numbers(table, name, at).tobytes() for name in NUMBERS]
+    return container(facts, parts, lasting=stamp == table.wall_times[at])
+
+
+def _found(table: HealthTable | None, run: str) -> HealthTable:
+    if table is None:
+        raise missing(f"no feature maps in run {run!r}")
+    return table
+
+
+def _numbers(table: HealthTable, name: str, at: int | slice = slice(None)) -> Floats:
+    """A column as little-endian float32, or a step of it; NaN throughout if it is not there."""
+    found = table.columns.get(name)
+    if found is None:
+        found = np.full((len(table.steps), len(table.rows)), np.nan)
+    with np.errstate(over="ignore"):
+        return found[at].astype("<f4")
+
+
+def _scale(of: Shading) -> dict[str, Any]:
+    ends = {"lo": of.lo, "hi": of.hi}
+    return {"of": of.of, **{name: x if math.isfinite(x) else None for name, x in ends.items()}}
 
 
 def _layer(row: HealthRow) -> dict[str, Any]:

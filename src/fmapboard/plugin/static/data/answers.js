@@ -113,7 +113,7 @@
  * @property {FirstNonfinite|null} first_nonfinite
  */
 
-/** @typedef {"nonfinite"|"large"|"dead"|"constant"} FaultName */
+/** @typedef {"nonfinite"|"large"|"dead"|"constant"|"unchanged"} FaultName */
 
 /**
  * The most severe fault of the network at one step.

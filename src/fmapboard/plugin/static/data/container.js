@@ -40,6 +40,11 @@ export function arrays(body, listed, offset = 0) {
   return found;
 }
 
+/** Bytes that the arrays take. @param {import("./answers.js").ArrayEntry[]} listed */
+export function sizeOf(listed) {
+  return listed.reduce((sum, { shape }) => sum + 4 * shape.reduce((a, side) => a * side, 1), 0);
+}
+
 /**
  * A JSON float as a number: NaN for null, and "NaN" and "Infinity" as what they spell.
  * @param {import("./answers.js").JsonFloat|null} value

@@ -89,17 +89,18 @@ export class FilmSource {
     };
     const how = { scale: state.scale, zeroCentred: state.colours === "signed" };
     const isLocked = state.film_scale === "locked";
-    const locked = isLocked && !isKernels ? lockedRanges(history, role, sample, how) : null;
+    const channels = filmChannels(state, drawn);
+    const locked = isLocked && !isKernels ? lockedRanges(history, role, channels, how) : null;
     return {
       layer,
       role,
       steps: layer.steps,
       current: indexOf(layer.steps, state.step),
-      channels: filmChannels(state, drawn),
+      channels,
       history,
       isLocked,
       locked: locked?.ranges ?? null,
-      wholeBatch: Boolean(locked?.wholeBatch),
+      leftOut: locked?.leftOut ?? 0,
       how,
       kernelPeak: isLocked ? kernelPeak(history) : 0,
       point: pointOf(state.pixel),

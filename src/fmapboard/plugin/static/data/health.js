@@ -2,7 +2,7 @@
 /** Answers on the state of a whole run, `data/health` and `data/findings`, and their cache. */
 
 import { ask } from "./api.js";
-import { arrays, open } from "./container.js";
+import { arrays, open, sizeOf } from "./container.js";
 
 /**
  * One measured layer call, drawn or not.
@@ -25,20 +25,37 @@ import { arrays, open } from "./container.js";
 /** @typedef {"overview"|"records"|"scalars"} HealthOrigin what an answer was read from */
 
 /**
+ * Scale of the brightness of cells.
+ * @typedef {object} Scale
+ * @property {"range"|"maps"|"weights"} of range of values, or change of the maps or weights
+ * @property {number|null} lo value of level 0: smaller ones have it too; null if none is known
+ * @property {number|null} hi value of the highest level: larger ones have it too
+ */
+
+/**
  * JSON of `data/health`; its arrays are [steps, layers], NaN where a number is not known.
  * @typedef {object} HealthFacts
  * @property {string} run
  * @property {HealthOrigin} source
  * @property {number[]} steps kept ones, ascending
+ * @property {number[]} wall_times s, one per step
  * @property {number} written number of logged steps
  * @property {HealthLayer[]} layers in network order
  * @property {Record<string, string>} [errors] step -> why its record cannot be read
  * @property {Record<string, Record<string, number>>} since state -> row -> first logged step
- * @property {import("./answers.js").ArrayEntry[]} arrays
+ * @property {import("./answers.js").ArrayEntry[]} arrays none if the run has very many cells:
+ *   `data/health_step` then has the numbers of a step
+ * @property {CellName[]} cells arrays of one byte per cell, behind the others
+ * @property {Record<"range"|"change", Scale>} scales
  */
 
+/** @typedef {"codes"|"range"|"change"} CellName states (`health_states.js`), levels of brightness */
+
 /**
- * @typedef {Omit<HealthFacts, "arrays"> & {arrays: import("./container.js").NamedArrays}} Health
+ * @typedef {Omit<HealthFacts, "arrays"|"cells"> & {
+ *   arrays: import("./container.js").NamedArrays,
+ *   cells: Record<CellName, Uint8Array>,
+ * }} Health
  */
 
 /**
@@ -75,16 +92,35 @@ export async function health(run, signal) {
   const answer = await ask("health", { run }, signal);
   /** @type {import("./container.js").Container<HealthFacts>} */
   const { json, body } = open(await answer.arrayBuffer());
-  return { ...json, arrays: arrays(body, json.arrays) };
+  const count = json.steps.length * json.layers.length;
+  const start = sizeOf(json.arrays);
+  if (start + count * json.cells.length > body.byteLength) throw new Error("the map was cut off");
+  const cells = /** @type {Record<CellName, Uint8Array>} */ (
+    Object.fromEntries(
+      json.cells.map((name, i) => [name, new Uint8Array(body, start + i * count, count)]),
+    )
+  );
+  return { ...json, arrays: arrays(body, json.arrays), cells };
+}
+
+/** @typedef {{run: string, step: number, ts: number}} StepOfRun `ts` is the step's time, s */
+
+/**
+ * Numbers of all layers at one step, [layers] each.
+ * @param {StepOfRun} of @param {AbortSignal} signal
+ * @returns {Promise<import("./container.js").NamedArrays>}
+ */
+export async function numbersAt(of, signal) {
+  const answer = await ask("health_step", of, signal);
+  /** @type {import("./container.js").Container<{arrays: import("./answers.js").ArrayEntry[]}>} */
+  const { json, body } = open(await answer.arrayBuffer());
+  return arrays(body, json.arrays);
 }
 
 /** @param {string} run @param {AbortSignal} signal @returns {Promise<FindingsAnswer>} */
 export async function findings(run, signal) {
   return (await ask("findings", { run }, signal)).json();
 }
-
-/** Bytes per number of a table, with what is derived from it. */
-const BYTES = 6;
 
 /** Runs other than the current one are asked again no more often. */
 const ROUND_MS = 60000;
@@ -104,7 +140,7 @@ export class HealthSource {
   health(run, version) {
     return this.store.get(`health/${run}`, (signal) => health(run, signal), {
       epoch: this.epoch(run, version),
-      bytes: sizeOf,
+      bytes: memoryOf,
     });
   }
 
@@ -142,7 +178,7 @@ export class HealthSource {
 }
 
 /** Approximate memory of an answer, bytes. @param {Health} of */
-function sizeOf(of) {
-  const columns = Object.keys(of.arrays).length;
-  return of.steps.length * of.layers.length * columns * BYTES + of.layers.length * 500;
+function memoryOf(of) {
+  const numbers = Object.values(of.arrays).length;
+  return of.cells.codes.buffer.byteLength * (numbers ? 2 : 1) + of.layers.length * 500;
 }

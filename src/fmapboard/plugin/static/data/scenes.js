@@ -77,6 +77,12 @@ export class Scenes {
     }));
   }
 
+  /** The maps of a column over all kept steps. @param {Placed} column @returns {History|null} */
+  history({ run, match, question }) {
+    if (!match || !question || question.role === "kernels") return null;
+    return this.source.history(run, match.layer, question.sample);
+  }
+
   /**
    * The requested scene, or the previous one while the requested one is being loaded.
    * @param {State} state @param {Layer|undefined} layer @param {History|null} history
@@ -88,10 +94,11 @@ export class Scenes {
     const columns = this.placed(state, layer);
     const entry = question && this.source.maps(question);
     const entries = columns.map(({ question: asked }) => asked && this.source.maps(asked));
-    const others = columns.map(({ question: asked, why }, i) => ({
-      question: asked,
+    const others = columns.map((column, i) => ({
+      question: column.question,
       maps: entries[i]?.value ?? null,
-      why: why || (entries[i]?.error?.message ?? ""),
+      history: state.locked ? this.history(column) : null,
+      why: column.why || (entries[i]?.error?.message ?? ""),
     }));
     const sortQuestion = mainSide({ ...state, step: state.sort_step ?? state.step }, layer);
     const needsSort = state.sort === "strength" || state.sort === "similarity";
@@ -106,7 +113,7 @@ export class Scenes {
     this.columns = columns;
     const key = JSON.stringify([
       question,
-      others.map((each) => [each.question, each.why, Boolean(each.maps)]),
+      others.map((each) => [each.question, each.why, Boolean(each.maps), each.history?.steps]),
       state.scale,
       state.locked,
       state.colours === "signed",

@@ -108,7 +108,8 @@ function tileCaption(context, film, of, i, channel, left, top, wide, look) {
     context.fillStyle = fault.colour;
     context.fillRect(left, base + 1, 7, 7);
     context.fillStyle = look.text;
-    context.fillText(fault.word, left + 10, base, wide - 10);
+    const fits = context.measureText(fault.word).width <= wide - 10;
+    context.fillText(fits ? fault.word : fault.brief, left + 10, base, wide - 10);
   } else if (side && !why) {
     const text = `${short(side.lo[channel], 2)}…${short(side.hi[channel], 2)}`;
     context.fillStyle = look.muted;
@@ -264,16 +265,18 @@ function drawRamp(context, colours, left, top) {
  */
 function scaleBar(context, film, channel, left, top, look, write) {
   drawRamp(context, ramp(look.palette, RAMP), left, top + 1);
-  const { locked, steps } = film;
+  const { locked, steps, leftOut } = film;
   if (!locked) {
     write("each step its own", top + 13);
     write(film.isLocked ? "(all steps: loading)" : "scale, not locked", top + 25);
     return;
   }
   write(`${short(locked.lo[channel])} … ${short(locked.hi[channel])}`, top + 13);
-  write(`locked over ${steps.length} steps`, top + 25);
-  if (film.wholeBatch) write("(of the whole batch)", top + 37);
-  else if (film.how.scale === "layer") write("(whole layer)", top + 37);
+  const kept = leftOut ? `${steps.length - leftOut} of ${steps.length}` : `${steps.length}`;
+  write(`locked over ${kept} steps`, top + 25);
+  const more = [film.how.scale === "layer" ? "whole layer" : "", leftOut ? "no large values" : ""];
+  const said = more.filter(Boolean).join(", ");
+  if (said) write(`(${said})`, top + 37);
 }
 
 /**

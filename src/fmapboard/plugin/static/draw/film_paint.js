@@ -25,7 +25,7 @@ import { lay, tileCanvas } from "./paint.js";
  * @property {import("./scene.js").History|null} history
  * @property {boolean} isLocked
  * @property {Ranges|null} locked the scale of all steps, null if each step has its own
- * @property {boolean} wholeBatch the locked scale is that of the whole batch
+ * @property {number} leftOut steps with large values, which the locked scale leaves out
  * @property {import("./film_scale.js").ScaleChoice} how
  * @property {number} kernelPeak of all steps; 0 if each step has its own
  * @property {import("./crosshair.js").Point|null} point

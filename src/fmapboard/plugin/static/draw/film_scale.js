@@ -16,19 +16,25 @@ import { ranges } from "./value_scale.js";
  */
 
 /**
- * The range of each channel over all kept steps.
- * @param {History|null} history @param {string} role @param {number} sample
- * @param {ScaleChoice} how
- * @returns {{ranges: Ranges, wholeBatch: boolean}|null} null if it is not known; `wholeBatch` if it
- *   is that of all samples of the batch, because the history has no other for this sample
+ * The range of each channel over all kept steps; null if it is not known. Steps at which a chosen
+ * channel (with one scale for the layer: any drawn one) has large values are left out, because all others would have one single colour.
+ * @param {History|null} history of the sample that is shown @param {string} role
+ * @param {number[]} chosen channels @param {ScaleChoice} how
+ * @returns {{ranges: Ranges, leftOut: number}|null} `leftOut` is a number of steps
  */
-export function lockedRanges(history, role, sample, how) {
-  const wholeBatch = sample > 0;
-  const [least, most] = wholeBatch ? ["minimum", "maximum"] : ["lo", "hi"];
-  const lo = history?.arrays[`${role}.${least}`];
-  const hi = history?.arrays[`${role}.${most}`];
+export function lockedRanges(history, role, chosen, how) {
+  const lo = history?.arrays[`${role}.lo`];
+  const hi = history?.arrays[`${role}.hi`];
   if (!lo || !hi) return null;
-  return { ranges: ranges(lo.shape[1], [{ lo: lo.values, hi: hi.values }], how), wholeBatch };
+  const width = lo.shape[1];
+  const every = Array.from({ length: width ? lo.values.length / width : 0 }, (_, i) => ({
+    lo: lo.values.subarray(i * width, (i + 1) * width),
+    hi: hi.values.subarray(i * width, (i + 1) * width),
+  }));
+  const own = how.scale === "layer" ? Array.from({ length: width }, (_, c) => c) : chosen;
+  const usual = every.filter((at) => !own.some((c) => at.lo[c] <= -LARGE || at.hi[c] >= LARGE));
+  const used = usual.some((at) => own.some((c) => at.lo[c] <= at.hi[c])) ? usual : every;
+  return { ranges: ranges(width, used, how), leftOut: every.length - used.length };
 }
 
 /** The range of each channel at one step. @param {Side} side @param {ScaleChoice} how */
@@ -48,14 +54,14 @@ const WORDS = Object.freeze({
 /**
  * The most severe fault of a channel at a step; null for none.
  * @param {History|null} history @param {string} role @param {number} step @param {number} channel
- * @returns {{kind: Fault, word: string, colour: string}|null}
+ * @returns {{kind: Fault, word: string, brief: string, colour: string}|null}
  */
 export function faultAt(history, role, step, channel) {
   if (!history) return null;
   const i = indexOf(history.steps, step);
   if (history.steps[i] !== step) return null;
   const kind = kindOf(history, role, i, channel);
-  return kind && { kind, word: WORDS[kind], colour: FAULT_COLOURS[kind] };
+  return kind && { kind, word: WORDS[kind], brief: WORDS[kind], colour: FAULT_COLOURS[kind] };
 }
 
 /**

@@ -5,8 +5,10 @@ import { packed } from "./palettes.js";
 
 /** @typedef {import("./palettes.js").Rgb} Rgb */
 
-/** Shades per state. */
+/** Shades per state: levels of brightness, as the server sends them (`plugin/cell_states.py`). */
 export const LEVELS = 24;
+/** Level of a cell whose brightness is not known. */
+export const UNKNOWN_LEVEL = 255;
 
 /**
  * Colours of each state (by code, `state/health_states.js`) at the smallest and largest value.
@@ -65,9 +67,9 @@ export function coloursOf(theme) {
   return { table, ink: INK[theme] };
 }
 
-/** Level of a brightness 0…1, a middle one if it is not known. @param {number} shade */
-export function levelOf(shade) {
-  return Math.round((Number.isNaN(shade) ? 0.5 : shade) * (LEVELS - 1));
+/** The level that is drawn: a middle one if it is not known. @param {number} level */
+export function drawnLevel(level) {
+  return level < LEVELS ? level : LEVELS / 2;
 }
 
 /** @typedef {(x: number, y: number) => boolean} Hatch */

@@ -1,6 +1,8 @@
 // @ts-check
 /** Rows and columns of the map of layers × steps: thinner the more there are, then binned. */
 
+import { UNKNOWN_LEVEL } from "./health_colours.js";
+
 const LEFT_MIN = 60;
 const LEFT_MAX = 260;
 const LEFT_SHARE = 0.3;
@@ -35,7 +37,7 @@ export const LINE = 12;
  *   `names` is the width of the longest name @returns {MapLayout}
  */
 export function mapLayout({ layers, steps, width, height, names }) {
-  const left = Math.round(
+  const left = Math.ceil(
     Math.max(LEFT_MIN, Math.min(names + 10, LEFT_MAX, Math.max(LEFT_MIN, width * LEFT_SHARE))),
   );
   const right = width >= RIGHT_FROM ? RIGHT : 0;
@@ -93,31 +95,33 @@ export function boxOf(of, row, column) {
  * The worst member of each cell.
  * @typedef {object} Binned
  * @property {Uint8Array} codes [rows, columns]
- * @property {Float32Array} shades [rows, columns], of the brightest member with that code
+ * @property {Uint8Array} levels [rows, columns], of the brightest member with that code
  * @property {Int32Array} at [rows, columns], index of the worst member in [steps, layers]
  */
 
 /**
  * @param {MapLayout} of @param {Uint8Array} codes [steps, layers]
- * @param {Float32Array} shades [steps, layers] @returns {Binned}
+ * @param {Uint8Array} levels [steps, layers], `UNKNOWN_LEVEL` where not known @returns {Binned}
  */
-export function binned({ layers, steps, rows, columns }, codes, shades) {
+export function binned({ layers, steps, rows, columns }, codes, levels) {
   const found = {
     codes: new Uint8Array(rows * columns),
-    shades: new Float32Array(rows * columns).fill(NaN),
+    levels: new Uint8Array(rows * columns).fill(UNKNOWN_LEVEL),
     at: new Int32Array(rows * columns).fill(-1),
   };
+  const rowOf = Int32Array.from({ length: layers }, (_, l) => binOf(l, layers, rows) * columns);
   for (let s = 0; s < steps; s += 1) {
     const column = binOf(s, steps, columns);
     for (let l = 0; l < layers; l += 1) {
-      const cell = binOf(l, layers, rows) * columns + column;
+      const cell = rowOf[l] + column;
       const i = s * layers + l;
       if (found.at[cell] < 0 || codes[i] > found.codes[cell]) {
         found.codes[cell] = codes[i];
-        found.shades[cell] = shades[i];
+        found.levels[cell] = levels[i];
         found.at[cell] = i;
-      } else if (codes[i] === found.codes[cell] && !(shades[i] <= found.shades[cell])) {
-        if (!Number.isNaN(shades[i])) found.shades[cell] = shades[i];
+      } else if (codes[i] === found.codes[cell] && levels[i] !== UNKNOWN_LEVEL) {
+        const held = found.levels[cell];
+        if (held === UNKNOWN_LEVEL || levels[i] > held) found.levels[cell] = levels[i];
       }
     }
   }

@@ -2,7 +2,15 @@
 /** Paints the map of layers × steps: cells, names of rows, steps, and words for severe states. */
 
 import { stepText } from "./number_text.js";
-import { DOTS, HATCHES, LEVELS, coloursOf, isDotted, levelOf } from "./health_colours.js";
+import {
+  DOTS,
+  HATCHES,
+  LEVELS,
+  UNKNOWN_LEVEL,
+  coloursOf,
+  drawnLevel,
+  isDotted,
+} from "./health_colours.js";
 import { LINE, binOf, boxOf, firstOf } from "./health_layout.js";
 
 /** @typedef {import("./health_colours.js").Theme} Theme */
@@ -45,9 +53,9 @@ export function fillCells(out, width, height, { rows, columns }, cells, look, ga
         const cell = row * columns + column;
         const code = cells.codes[cell];
         if (!code) continue;
-        const shade = cells.shades[cell];
-        const colour = table[code * LEVELS + levelOf(shade)];
-        const dots = Number.isNaN(shade) && isDotted(code) ? DOTS : null;
+        const level = cells.levels[cell];
+        const colour = table[code * LEVELS + drawnLevel(level)];
+        const dots = level === UNKNOWN_LEVEL && isDotted(code) ? DOTS : null;
         const hatch = HATCHES[code];
         const from = edge(column, columns, width);
         const to = Math.max(from + 1, edge(column + 1, columns, width) - gap);

@@ -37,6 +37,7 @@ export const FAULT_COLOURS = Object.freeze({
   large: "#c62828",
   dead: "#ff8000",
   constant: "#00b4b4",
+  unchanged: "#6b93e6",
 });
 
 /** Marks of single pixels and of whole channels, with the term of the glossary. */

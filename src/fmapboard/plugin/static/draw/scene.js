@@ -3,6 +3,7 @@
 
 import { pictureOf, sideOf } from "../data/decoded_maps.js";
 import { kernelScene } from "./kernel_scene.js";
+import { sceneRanges } from "./locked_scale.js";
 import { FAULT_COLOURS, LARGE, MARK, MARK_COLOURS, css } from "./palettes.js";
 import { differencePeaks, mainColumn, otherColumn, parts, whyNot } from "./scene_columns.js";
 import { sorting } from "./sorting.js";
@@ -89,7 +90,7 @@ export function buildScene({ state, question, maps, others, history, sortMaps })
   const a = sideOf(maps, question.role, question.sample);
   if (!a || !picture || isKernels) return { ...scene, kind: "none", why: whyNot(maps, question) };
   const columns = [
-    mainColumn(question, maps, a),
+    mainColumn(question, maps, a, state.locked ? history : null),
     ...others.map((each, i) => otherColumn(each, i + 1, a)),
   ];
   const channels = columns.reduce(
@@ -107,7 +108,7 @@ export function buildScene({ state, question, maps, others, history, sortMaps })
     order: sorted.order,
     sorting: sorted,
     why: sorted.why,
-    ranges: sceneRanges(state, question, columns, history, channels),
+    ranges: sceneRanges(state, columns, channels),
     differenceRanges: differenceRanges(state, columns, channels),
     parts: parts(state.show, columns),
   };
@@ -120,25 +121,6 @@ export function buildScene({ state, question, maps, others, history, sortMaps })
 function storedForLayer(picture) {
   if (!picture || picture.role === "kernels") return false;
   return picture.scale === "layer" || picture.tile[0] * picture.tile[1] === 1;
-}
-
-/**
- * @param {State} state @param {Question} question @param {SceneColumn[]} columns
- * @param {History|null} history @param {number} channels
- */
-function sceneRanges(state, question, columns, history, channels) {
-  const head = (/** @type {Side} */ side) => ({
-    lo: Array.prototype.slice.call(side.lo, 0, channels),
-    hi: Array.prototype.slice.call(side.hi, 0, channels),
-  });
-  const sources = columns.flatMap(({ side }) => (side ? [head(side)] : []));
-  const lo = history?.arrays[`${question.role}.lo`]; // of the sample that is shown
-  const hi = history?.arrays[`${question.role}.hi`];
-  const ofAll = lo?.shape[1] ?? 0;
-  if (state.locked && lo && hi && ofAll === channels) {
-    sources.push({ lo: [...lo.values], hi: [...hi.values] });
-  }
-  return ranges(channels, sources, { scale: state.scale, zeroCentred: state.colours === "signed" });
 }
 
 /** @param {State} state @param {SceneColumn[]} columns @param {number} channels */

@@ -7,6 +7,7 @@ import { difference } from "./value_scale.js";
 
 /** @typedef {import("../data/decoded_maps.js").Maps} Maps */
 /** @typedef {import("../state/compare.js").Question} Question */
+/** @typedef {import("./scene.js").History} History */
 /** @typedef {import("./value_scale.js").Difference} Difference */
 /** @typedef {import("./value_scale.js").Side} Side */
 
@@ -28,6 +29,7 @@ const DIFFERENCES = Object.freeze(["a", "ab", "ac", "ad"]);
  * @property {Maps|null} maps
  * @property {Side|null} side null if it has no picture
  * @property {Difference|null} difference the main column minus this one; null if there is none
+ * @property {History|null} history its maps over all kept steps, if the scale is locked
  * @property {string} why there is no picture, in words
  * @property {string} note what of the comparison is not as expected, in words
  */
@@ -37,6 +39,7 @@ const DIFFERENCES = Object.freeze(["a", "ab", "ac", "ad"]);
  * @typedef {object} ColumnSource
  * @property {Question|null} question
  * @property {Maps|null} maps
+ * @property {History|null} [history] of its layer and sample, if the scale is locked
  * @property {string} why there is nothing, in words
  */
 
@@ -65,16 +68,19 @@ export function partName(part) {
   return isDifference(part) ? `A − ${part[1].toUpperCase()}` : part.toUpperCase();
 }
 
-/** @param {Question} question @param {Maps} maps @param {Side} side @returns {SceneColumn} */
-export function mainColumn(question, maps, side) {
-  return { letter: LETTERS[0], question, maps, side, difference: null, why: "", note: "" };
+/**
+ * @param {Question} question @param {Maps} maps @param {Side} side
+ * @param {History|null} history if the scale is locked @returns {SceneColumn}
+ */
+export function mainColumn(question, maps, side, history) {
+  return { letter: LETTERS[0], question, maps, side, difference: null, history, why: "", note: "" };
 }
 
 /**
  * @param {ColumnSource} of @param {number} i 1 for the first column beside the main one
  * @param {Side} a the main column's maps @returns {SceneColumn}
  */
-export function otherColumn({ question, maps, why }, i, a) {
+export function otherColumn({ question, maps, why, history = null }, i, a) {
   const side = maps && question ? sideOf(maps, question.role, question.sample) : null;
   const between = side ? difference(a, side) : null;
   return {
@@ -83,6 +89,7 @@ export function otherColumn({ question, maps, why }, i, a) {
     maps,
     side,
     difference: between,
+    history,
     why: why || (side || !maps || !question ? "" : whyNot(maps, question)),
     note: side ? noteOf(a, side, between) : "",
   };

@@ -2,7 +2,7 @@
 /** Describes a cell of the map of layers × steps in words. */
 
 import { percent, short, stepText } from "../draw/number_text.js";
-import { STATES, column } from "./health_states.js";
+import { STATES } from "./health_states.js";
 
 /** @typedef {import("../data/health.js").Health} Health */
 /** @typedef {import("../data/health.js").HealthLayer} HealthLayer */
@@ -21,11 +21,9 @@ export function shownInstead(of, shown) {
 
 /**
  * Numbers of a cell, one phrase each; those that are not known are left out.
- * @param {Health} of @param {number} at index in [steps, layers]
+ * @param {import("../data/cell_numbers.js").Numbers} value @param {number} channels of the layer
  */
-export function cellNumbers(of, at) {
-  const value = (/** @type {string} */ name) => column(of, name)[at];
-  const { channels } = of.layers[at % of.layers.length];
+function cellNumbers(value, channels) {
   const share = (/** @type {string} */ name, /** @type {string} */ word) =>
     value(name) >= 0 ? `${percent(value(name))} ${word}` : "";
   const shares = [
@@ -72,9 +70,10 @@ const KINDS = Object.freeze([
  * Everything about a cell, one line each.
  * @param {Health} of @param {Uint8Array} codes [steps, layers]
  * @param {number} at index in [steps, layers] @param {(key: string) => string} labelOf label of a key
+ * @param {import("../data/cell_numbers.js").Numbers|string} numbers of the cell, or why there are none
  * @returns {string[]}
  */
-export function cellLines(of, codes, at, labelOf) {
+export function cellLines(of, codes, at, labelOf, numbers) {
   const row = at % of.layers.length;
   const layer = of.layers[row];
   const step = of.steps[Math.floor(at / of.layers.length)];
@@ -83,7 +82,7 @@ export function cellLines(of, codes, at, labelOf) {
     `${callName(layer)} · step ${stepText(step)}`,
     codes[at] > 1 ? `${word}: ${what}` : word,
     sinceText(of, codes[at], row, step),
-    ...cellNumbers(of, at),
+    ...(typeof numbers === "string" ? [numbers] : cellNumbers(numbers, layer.channels)),
     shownInstead(layer, labelOf(layer.shown_at ?? "")),
   ].filter(Boolean);
 }

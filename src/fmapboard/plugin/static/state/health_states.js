@@ -1,16 +1,15 @@
 // @ts-check
-/** The state of each layer at each step, from its numbers, and the brightness of its cell. */
+/** The states that a layer can be in at a step, and the brightness of its cell of the map. */
 
-import { LARGE } from "../draw/palettes.js";
+import { UNKNOWN_LEVEL, isDotted } from "../draw/health_colours.js";
 
 /** @typedef {import("../data/health.js").Health} Health */
 /** @typedef {"range"|"change"} Shade what the brightness of a cell shows */
 
-/** Shares of dead or constant channels from which a layer is in that state, and severely so. */
-const MINOR = 0.1;
-const MAJOR = 0.5;
-
-/** Codes of the states, ascending in severity: the worst of several is the largest. */
+/**
+ * Codes of the states, ascending in severity: the worst of several is the largest. The server finds
+ * them (`plugin/cell_states.py`).
+ */
 export const CODE = Object.freeze({
   UNKNOWN: 0,
   FINE: 1,
@@ -45,107 +44,40 @@ export const STATES = Object.freeze([
   { word: "non-finite", what: "NaN or infinity" },
 ]);
 
-/** @param {Health} of @param {string} name @returns {Float32Array} NaN throughout if not there */
-export function column(of, name) {
-  const found = of.arrays[name]?.values;
-  return found ?? new Float32Array(of.steps.length * of.layers.length).fill(NaN);
-}
-
-/** @param {Health} of @returns {Uint8Array} codes [steps, layers] */
-function codesOf(of) {
-  const [bad, dead, constant] = [
-    column(of, "nonfinite"),
-    column(of, "dead"),
-    column(of, "constant"),
-  ];
-  const [least, most, weights] = [
-    column(of, "minimum"),
-    column(of, "maximum"),
-    column(of, "weights_change"),
-  ];
-  const codes = new Uint8Array(of.steps.length * of.layers.length);
-  for (let i = 0; i < codes.length; i += 1) {
-    if (bad[i] > 0) codes[i] = CODE.NONFINITE;
-    else if (least[i] <= -LARGE || most[i] >= LARGE) codes[i] = CODE.LARGE;
-    else if (dead[i] >= MAJOR) codes[i] = CODE.MOSTLY_DEAD;
-    else if (constant[i] >= MAJOR) codes[i] = CODE.MOSTLY_CONSTANT;
-    else if (dead[i] >= MINOR) codes[i] = CODE.DEAD;
-    else if (constant[i] >= MINOR) codes[i] = CODE.CONSTANT;
-    else if (weights[i] === 0) codes[i] = CODE.UNCHANGED;
-    else if (bad[i] === 0 || least[i] <= most[i]) codes[i] = CODE.FINE;
-  }
-  return codes;
-}
-
 /**
  * Brightness of the cells.
  * @typedef {object} Shading
- * @property {Shade} shade
- * @property {Float32Array} values [steps, layers], 0…1, NaN where not known
- * @property {number} lo value of brightness 0: smaller ones have it too
- * @property {number} hi value of brightness 1: larger ones have it too
+ * @property {Uint8Array} levels [steps, layers], see `health_colours.js`
+ * @property {number} lo value of level 0: smaller ones have it too; NaN if none is known
+ * @property {number} hi value of the highest level: larger ones have it too
  * @property {string} text what it shows
+ * @property {boolean} hasGaps the level of some cells of minor states is not known
  */
 
-/** Share of the values at each end that the scale leaves out, so that one outlier cannot rule it. */
-const TAIL = 0.02;
-const SAMPLE = 20000;
-/** Smallest extent of the scale, so that small differences do not look like large ones. */
-const DECADES = 1;
+/** What a scale is of, in words. */
+const TEXTS = Object.freeze({
+  range: "range of values (maximum − minimum)",
+  maps: "change of the maps since the logged step before, in std",
+  weights: "change of the weights since the logged step before, relative to their norm",
+});
 
-/**
- * The scale is that of the cells without large values, which would leave the others no difference.
- * @param {Health} of @param {Uint8Array} codes @param {Shade} shade @returns {Shading}
- */
-function shadingOf(of, codes, shade) {
-  const { raw, text } = shade === "range" ? widths(of) : changes(of);
-  const every = Math.max(1, Math.floor(raw.length / SAMPLE));
-  /** @type {number[]} */
-  const known = [];
-  for (let i = 0; i < raw.length; i += every) {
-    if (codes[i] < CODE.LARGE && raw[i] > 0 && raw[i] < Infinity) known.push(Math.log10(raw[i]));
+/** @param {Health} of @param {Shade} shade @returns {Shading} */
+function shadingOf({ cells, scales }, shade) {
+  const { of, lo, hi } = scales[shade];
+  const levels = cells[shade];
+  const { codes } = cells;
+  let hasGaps = false;
+  for (let i = 0; i < levels.length && !hasGaps; i += 1) {
+    hasGaps = levels[i] === UNKNOWN_LEVEL && isDotted(codes[i]);
   }
-  known.sort((a, b) => a - b);
-  const at = (/** @type {number} */ share) => known[Math.round(share * (known.length - 1))] ?? 0;
-  const missing = Math.max(0, DECADES - (at(1 - TAIL) - at(TAIL)));
-  const [lo, hi] = [at(TAIL) - missing / 2, at(1 - TAIL) + missing / 2];
-  const values = new Float32Array(raw.length);
-  for (let i = 0; i < raw.length; i += 1) {
-    const place = raw[i] > 0 ? (Math.log10(raw[i]) - lo) / (hi - lo) : raw[i];
-    values[i] = Math.min(1, Math.max(0, place)); // NaN stays NaN
-  }
-  return { shade, values, lo: known.length ? 10 ** lo : NaN, hi: 10 ** hi, text };
-}
-
-/** @param {Health} of */
-function widths(of) {
-  const [least, most] = [column(of, "minimum"), column(of, "maximum")];
-  return { raw: differences(most, least), text: "range of values (maximum − minimum)" };
-}
-
-/** @param {Float32Array} a @param {Float32Array} b */
-function differences(a, b) {
-  const out = new Float32Array(a.length);
-  for (let i = 0; i < a.length; i += 1) out[i] = a[i] - b[i];
-  return out;
-}
-
-/** Changes of the maps, otherwise of the weights: they have different units. @param {Health} of */
-function changes(of) {
-  const maps = column(of, "change");
-  if (maps.some((value) => value >= 0)) {
-    return { raw: maps, text: "change of the maps since the logged step before, in std" };
-  }
-  return {
-    raw: column(of, "weights_change"),
-    text: "change of the weights since the logged step before, relative to their norm",
-  };
+  return { levels, lo: lo ?? NaN, hi: hi ?? NaN, text: TEXTS[of], hasGaps };
 }
 
 /**
  * @typedef {object} Table
  * @property {Uint8Array} codes [steps, layers]
  * @property {Uint8Array} worst [layers], the largest code of each
+ * @property {ReadonlySet<number>} present codes of any cell
  * @property {(shade: Shade) => Shading} shading
  */
 
@@ -156,18 +88,24 @@ const tables = new WeakMap();
 export function tableOf(of) {
   const held = tables.get(of);
   if (held) return held;
-  const codes = codesOf(of);
+  const { codes } = of.cells;
   const count = of.layers.length;
   const worst = new Uint8Array(count);
-  for (let i = 0; i < codes.length; i += 1) {
-    if (codes[i] > worst[i % count]) worst[i % count] = codes[i];
+  const counts = new Uint32Array(256);
+  for (let start = 0; start < codes.length; start += count) {
+    for (let layer = 0; layer < count; layer += 1) {
+      const code = codes[start + layer];
+      counts[code] += 1;
+      if (code > worst[layer]) worst[layer] = code;
+    }
   }
   /** @type {Partial<Record<Shade, Shading>>} */
   const shadings = {};
   const table = {
     codes,
     worst,
-    shading: (/** @type {Shade} */ shade) => (shadings[shade] ??= shadingOf(of, codes, shade)),
+    present: new Set(Object.values(CODE).filter((code) => counts[code] > 0)),
+    shading: (/** @type {Shade} */ shade) => (shadings[shade] ??= shadingOf(of, shade)),
   };
   tables.set(of, table);
   return table;

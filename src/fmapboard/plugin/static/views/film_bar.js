@@ -2,11 +2,12 @@
 /** Title and settings above a film strip, and since when its channels have faults. */
 
 import { ROLE_NAMES, layerText } from "../state/compare.js";
+import { LETTERS } from "../state/columns.js";
 import { MOST_CHANNELS, readChannels } from "../state/film.js";
 import { TILES } from "../state/state.js";
 import { onsets } from "../draw/film_scale.js";
 import { short, stepText } from "../draw/number_text.js";
-import { button, choice, h, say, segments, show } from "./dom.js";
+import { choice, h, say, segments, show } from "./dom.js";
 
 /** @typedef {import("../data/answers.js").Role} Role */
 /** @typedef {import("../data/film.js").Strip} Strip */
@@ -19,13 +20,6 @@ const MOST_ONSETS = 8;
 export function createFilmBar(app) {
   const title = h("h1");
   const facts = h("p", { class: "facts" });
-  const back = button({
-    icon: "previous",
-    text: "Back to maps",
-    label: "Back to all channels of the layer",
-    key: "m",
-    press: () => app.update({ view: "maps" }),
-  });
   /** @type {HTMLInputElement} */
   const channels = h("input", {
     type: "search",
@@ -59,12 +53,13 @@ export function createFilmBar(app) {
   });
   const size = choice("Size of a frame", (value) => app.update({ tile: Number(value) }));
   const notes = h("p", { class: "film-notes film-inputs", role: "status" });
+  const columns = h("p", { class: "film-notes film-columns", role: "status" });
   const scale = h("p", { class: "film-notes film-scale" });
   const faults = h("p", { class: "film-faults" });
   const element = h(
     "header",
     { class: "head" },
-    h("div", { class: "title" }, back, title, facts),
+    h("div", { class: "title" }, title, facts),
     h(
       "div",
       { class: "controls" },
@@ -76,6 +71,7 @@ export function createFilmBar(app) {
       size.element,
       refused,
     ),
+    columns,
     scale,
     notes,
     faults,
@@ -128,6 +124,8 @@ export function createFilmBar(app) {
       TILES.map((side) => [String(side), side ? `Frames ${side} px` : "Frames auto"]),
       String(state.tile),
     );
+    say(columns, columnsNote(state));
+    show(columns, state.columns.length > 0);
     say(scale, scaleNote(strip));
     scale.title = scale.textContent ?? "";
     say(notes, inputNote(strip));
@@ -176,6 +174,13 @@ function onsetText({ channel, kind, word, step, after, count }, kept) {
   return `channel ${channel}: ${name} first at ${since}, at ${count} of ${kept} kept steps`;
 }
 
+/** Which columns are left out; "" if there is only one. @param {import("../state/state.js").State} state */
+export function columnsNote({ run, columns }) {
+  if (!columns.length) return "";
+  const others = LETTERS.slice(1, columns.length + 1).join(", ");
+  return `The film strip shows column A only (run ${run || "."}). To see ${others}, go to Maps.`;
+}
+
 /** What is known about the inputs of the steps, in words. @param {Strip} strip */
 function inputNote(strip) {
   const { steps } = strip;
@@ -198,7 +203,7 @@ function inputNote(strip) {
 }
 
 /** The scale of the frames, in words. @param {Strip} strip */
-export function scaleNote({ hasMaps, locked, isLocked, wholeBatch, how, channels, steps }) {
+export function scaleNote({ hasMaps, locked, leftOut, isLocked, how, channels, steps }) {
   if (!hasMaps) {
     return isLocked
       ? "Kernels: one scale, locked over all kept steps."
@@ -212,8 +217,12 @@ export function scaleNote({ hasMaps, locked, isLocked, wholeBatch, how, channels
   const each = channels.map(
     (channel) => `channel ${channel} ${short(locked.lo[channel])} … ${short(locked.hi[channel])}`,
   );
-  const whose = wholeBatch ? " (extremes of the whole batch)" : "";
   const said =
     how.scale === "layer" ? [`whole layer ${each[0].replace(/^channel \d+ /, "")}`] : each;
-  return `Scale locked over all ${steps.length} kept steps${whose}: ${said.join("; ")}.`;
+  const kept = steps.length - leftOut;
+  const over = leftOut ? `${kept} of ${steps.length} kept steps` : `all ${kept} kept steps`;
+  const rest = leftOut
+    ? ` The ${leftOut === 1 ? "step" : `${leftOut} steps`} with large values ${leftOut === 1 ? "is" : "are"} left out: there, colours stop at both ends.`
+    : "";
+  return `Scale locked over ${over}: ${said.join("; ")}.${rest}`;
 }

@@ -27,25 +27,33 @@ import { layerChange } from "./change_text.js";
 /** The bar of the change is full at 1, and short at 10 to the power of minus this. */
 const DECADES = 4;
 
-/** The most severe fault of a layer. @param {Overview} of @param {number} whole @returns {Fault} */
-function fault(of, whole) {
+/**
+ * The most severe fault of a layer.
+ * @param {Overview} of @param {number} whole @param {boolean} follows an activation follows
+ * @returns {Fault}
+ */
+function fault(of, whole, follows) {
   if (of.error) return { severity: 1, badge: "unreadable", kind: "unreadable" };
   /** @type {Fault} */
   let worst = { severity: 0, badge: "", kind: "fine" };
-  for (const each of faults(of, whole)) if (each.severity > worst.severity) worst = each;
+  for (const each of faults(of, whole, follows)) if (each.severity > worst.severity) worst = each;
   return worst;
 }
 
 /**
  * All faults of a layer; of equally severe ones, the first matters most.
- * @param {Overview} of @param {number} whole channels of the layer @returns {Fault[]}
+ * @param {Overview} of @param {number} whole channels of the layer
+ * @param {boolean} follows an activation follows, whose dead channels these are
+ * @returns {Fault[]}
  */
-function faults(of, whole) {
+function faults(of, whole, follows) {
   const channels = Math.max(1, of.channels);
   const share = (/** @type {number|null} */ count) => (count ?? 0) / channels;
   const among = of.channels < whole ? ` of ${of.channels}` : "";
   const severity = (/** @type {number} */ part) => (part >= 0.5 ? 2 : part >= 0.1 ? 1 : 0);
-  const [dead, constant] = [share(of.channels_dead), share(of.channels_constant)];
+  const dead = share(of.channels_dead);
+  // A dead channel of an activation is constant too, which is not a fault of its own.
+  const constant = share(of.channels_constant) - (follows ? 0 : dead);
   const bad = of.nan || of.positive_infinity || of.negative_infinity;
   const large = Math.max(Math.abs(of.minimum), Math.abs(of.maximum)) >= LARGE;
   return [
@@ -62,12 +70,16 @@ function faults(of, whole) {
  */
 export function health(of, layer = undefined) {
   const whole = layer?.channels ?? of.channels;
+  const follows = !layer || layer.activation !== null;
   const drawn = of.channels < whole ? ` drawn channels (the layer has ${whole})` : " channels";
   const after = layer?.activation ? ` after ${layer.activation}` : "";
-  if (of.error) return { ...fault(of, whole), text: of.error };
+  if (of.error) return { ...fault(of, whole, follows), text: of.error };
   const { nan, positive_infinity: positive, negative_infinity: negative } = of;
   if (nan === null || positive === null || negative === null) {
-    return { ...fault(of, whole), text: "no statistics of feature maps were logged at this step" };
+    return {
+      ...fault(of, whole, follows),
+      text: "no statistics of feature maps were logged at this step",
+    };
   }
   const bad = nan + positive + negative;
   const text = [
@@ -82,7 +94,7 @@ export function health(of, layer = undefined) {
     `${of.channels_constant} constant`,
     layerChange(of),
   ];
-  return { ...fault(of, whole), text: text.filter(Boolean).join("\n") };
+  return { ...fault(of, whole, follows), text: text.filter(Boolean).join("\n") };
 }
 
 /** Decades of the axis of ranges, from `10 ** -1` to `LARGE`. */

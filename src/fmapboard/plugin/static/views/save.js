@@ -4,6 +4,7 @@
 import { layerText, origin } from "../state/compare.js";
 import { h } from "./dom.js";
 import { paintGrid } from "../draw/grid_paint.js";
+import { stepsText } from "../draw/locked_scale.js";
 import { isDifference } from "../draw/scene_columns.js";
 import { paintKernels } from "../draw/kernel_paint.js";
 import { kernelMeaning } from "../draw/kernel_scene.js";
@@ -106,7 +107,7 @@ function grid(model, scene, text) {
  * @param {Model} model @param {ReturnType<typeof theme>} look
  */
 function bars(context, scene, { state, sides }, look) {
-  const locked = state.locked ? ", over all steps" : "";
+  const locked = stepsText(scene.columns, state.locked);
   let left = 10;
   if (scene.parts.some((part) => !isDifference(part))) {
     const { lo, hi } = scene.ranges;

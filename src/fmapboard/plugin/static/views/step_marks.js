@@ -34,6 +34,12 @@ export function along(steps, step) {
 export function layerFaults(history) {
   const of = (/** @type {string} */ name) => shareOf(history, `feature_maps.${name}`);
   const [bad, dead, constant] = [of("nonfinite"), of("dead"), of("constant")];
+  const weights = history.arrays["weights.change"];
+  const still = history.steps.map((_, i) => {
+    const row = weights?.values.subarray(i * weights.shape[1], (i + 1) * weights.shape[1]);
+    const known = row?.filter((value) => !Number.isNaN(value));
+    return Boolean(known?.length && known.every((value) => value === 0));
+  });
   const ends = ["minimum", "maximum"].map((name) => history.arrays[`feature_maps.${name}`]);
   const large = history.steps.map((_, i) =>
     ends.some((end) =>
@@ -49,6 +55,7 @@ export function layerFaults(history) {
     else if (large[i]) found.set(step, "large");
     else if (dead[i] >= 0.1 && !(constant[i] >= 0.5 && dead[i] < 0.5)) found.set(step, "dead");
     else if (constant[i] >= 0.1) found.set(step, "constant");
+    else if (still[i]) found.set(step, "unchanged");
   });
   return found;
 }

@@ -4,6 +4,7 @@
 import { origin, sideName } from "../state/compare.js";
 import { spanOf } from "../state/series.js";
 import { button, h, say, show } from "./dom.js";
+import { drawnOf } from "../draw/locked_scale.js";
 import { short, whole } from "../draw/number_text.js";
 import { drawBand, drawLine, drawNonfinite, drawNow, frame, pickSteps } from "../draw/plot.js";
 import { flags } from "../draw/scene.js";
@@ -16,7 +17,7 @@ import { createProfile } from "./row_profile.js";
 import { drawnRange } from "../draw/captions.js";
 import { leftToRight } from "../draw/scene_columns.js";
 import { explain } from "./glossary.js";
-import { createBar, drawnOf } from "./view_legend.js";
+import { createBar } from "./view_legend.js";
 
 /** @typedef {import("../app.js").App} App */
 /** @typedef {import("../app.js").Model} Model */

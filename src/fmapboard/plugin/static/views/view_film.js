@@ -2,9 +2,6 @@
 /** The film strip: chosen channels at all kept steps, one column per step. */
 
 import { FilmSource } from "../data/film.js";
-import { valueAt } from "../data/decode.js";
-import { pictureOf } from "../data/decoded_maps.js";
-import { faultOfFrame, whyNoFrame } from "../draw/film_captions.js";
 import {
   columnLeft,
   filmHit,
@@ -13,16 +10,15 @@ import {
   visibleColumns,
 } from "../draw/film_layout.js";
 import { paintFilm } from "../draw/film_paint.js";
-import { short, stepText } from "../draw/number_text.js";
-import { LEGEND } from "../draw/palettes.js";
+import { stepText } from "../draw/number_text.js";
 import { prepare, theme } from "../draw/theme.js";
 import { moved } from "../state/film.js";
 import { h, say, show } from "./dom.js";
 import { createFilmBar } from "./film_bar.js";
+import { describe } from "./film_text.js";
 import { saveFilm } from "./film_save.js";
 
 /** @typedef {import("../data/film.js").Strip} Strip */
-/** @typedef {import("../data/film_frames.js").Frame} Frame */
 /** @typedef {import("../data/tab_data.js").Model} Model */
 /** @typedef {import("../draw/film_layout.js").FilmLayout} FilmLayout */
 
@@ -255,36 +251,4 @@ export function createFilm(app) {
     enter: () => strip && open(strip.current, 0),
     shownTile: () => (placed ? Math.max(placed.tileWidth, placed.tileHeight) : 64),
   };
-}
-
-/**
- * A frame in words: its value at a place, its range, its fault.
- * @param {Strip} strip @param {number} i @param {number} channel
- * @param {{u: number, v: number}|null} place
- */
-function describe(strip, i, channel, place) {
-  const name = `channel ${channel}`;
-  if (!strip.hasMaps) return name;
-  const why = whyNoFrame(strip, i, channel);
-  if (why) return `${name}: ${why}`;
-  const side = strip.frame(i)?.side;
-  const fault = faultOfFrame(strip, i, channel);
-  if (!side) return `${name}: loading${fault ? ` · ${fault.word}` : ""}`;
-  const { planes, lo, hi } = side;
-  if (!place) {
-    const range = `${short(lo[channel])}…${short(hi[channel])}`;
-    return `${name} · ${range}${fault ? ` · ${fault.word}` : ""}`;
-  }
-  const [y, x] = [Math.floor(place.v * planes.height), Math.floor(place.u * planes.width)];
-  const { value, unit, mark } = valueAt(planes, channel, y, x, lo[channel], hi[channel]);
-  const known = LEGEND.find(({ code }) => code === mark)?.name;
-  const said = Number.isNaN(value)
-    ? (known ?? "no value")
-    : `${short(value, 4)}${unit > 0 ? ` ± ${short(unit, 2)}` : ""}${known ? ` (${known})` : ""}`;
-  const { block, layout } = /** @type {import("../data/answers.js").MapsPicture} */ (
-    pictureOf(/** @type {Frame} */ (strip.frame(i)).maps, strip.role)
-  );
-  const position = block > 1 ? `positions ${x * block} to ${(x + 1) * block - 1}` : `position ${x}`;
-  const at = layout === "rows" ? position : `y ${y}, x ${x}`;
-  return `${name} · ${at} · ${said}`;
 }

@@ -1,7 +1,7 @@
 // @ts-check
 /** What the colours, the hatching and the brightness of the map mean. */
 
-import { LEVELS, isDotted, shadeOf } from "../draw/health_colours.js";
+import { LEVELS, UNKNOWN_LEVEL, shadeOf } from "../draw/health_colours.js";
 import { fillCells } from "../draw/health_paint.js";
 import { short } from "../draw/number_text.js";
 import { css } from "../draw/palettes.js";
@@ -48,17 +48,16 @@ export function createHealthKey(app) {
   /** @param {import("../data/health.js").Health} health @param {Shade} shade */
   function draw(health, shade) {
     const table = tableOf(health);
-    const { lo, hi, text, values } = table.shading(shade);
-    const present = new Set(table.codes);
+    const { lo, hi, text, hasGaps } = table.shading(shade);
+    const { present } = table;
     const dark = document.documentElement.dataset.theme === "dark";
     shades.draw(shade);
-    const unknown = values.some((value, i) => Number.isNaN(value) && isDotted(table.codes[i]));
     const now = JSON.stringify([
       lo,
       hi,
       text,
       [...present],
-      unknown,
+      hasGaps,
       dark,
       window.devicePixelRatio,
     ]);
@@ -68,7 +67,7 @@ export function createHealthKey(app) {
     const codes = Object.values(CODE).filter((code) => present.has(code) || code === CODE.FINE);
     states.replaceChildren(
       ...codes.reverse().map((code) => entry(code, theme)),
-      ...(unknown ? [entry(CODE.FINE, theme, true)] : []),
+      ...(hasGaps ? [entry(CODE.FINE, theme, true)] : []),
     );
     const known = Number.isFinite(lo);
     say(title, known ? `${text}, logarithmic:` : `${text}: not recorded`);
@@ -93,7 +92,7 @@ function entry(code, name, unknown = false) {
   const image = context.getImageData(0, 0, width, height);
   const cell = {
     codes: Uint8Array.of(code),
-    shades: Float32Array.of(unknown ? NaN : 0.7),
+    levels: Uint8Array.of(unknown ? UNKNOWN_LEVEL : Math.round(0.7 * (LEVELS - 1))),
     at: Int32Array.of(0),
   };
   const look = { ...theme(), theme: name, ratio: window.devicePixelRatio || 1 };

@@ -1,6 +1,7 @@
 // @ts-check
 /** The map of layers × steps: a canvas, and above it the cell under the pointer or the cursor. */
 
+import { CellNumbers } from "../data/cell_numbers.js";
 import { prepare, theme } from "../draw/theme.js";
 import { binOf, binned, boxOf, cellAt, firstOf, mapLayout } from "../draw/health_layout.js";
 import { paintMap } from "../draw/health_paint.js";
@@ -12,6 +13,7 @@ import { h, say, show } from "./dom.js";
 /** @typedef {import("../data/health.js").Health} Health */
 /** @typedef {import("../draw/health_layout.js").Binned} Binned */
 /** @typedef {import("../draw/health_layout.js").MapLayout} MapLayout */
+/** @typedef {ReturnType<typeof boxOf>} Box */
 
 /**
  * @typedef {object} Drawn
@@ -52,6 +54,11 @@ export function createHealthMap(app) {
   let before = "";
   /** Index in [steps, layers] of the keyboard's cell. @type {{layer: number, step: number}|null} */
   let at = null;
+  /** What the tip is on, and whether the keyboard is there. @type {[number, Box, boolean]|null} */
+  let told = null;
+  const numbers = new CellNumbers(() => {
+    if (told && !tip.hidden) tell(...told);
+  });
 
   element.addEventListener("mousemove", (event) => point(event));
   element.addEventListener("mouseleave", () => {
@@ -88,14 +95,20 @@ export function createHealthMap(app) {
     }
     const box = boxOf(drawn.layout, cell.row, cell.column);
     put(pointed, box);
-    tell(cell.at, box);
+    tell(cell.at, box, false);
   }
 
-  /** Shows the text on a cell beside its box. @param {number} index @param {ReturnType<typeof boxOf>} box */
-  function tell(index, box) {
-    if (!drawn) return [];
+  /**
+   * Shows the text on a cell beside its box, and reads it out if the keyboard is there.
+   * @param {number} index @param {Box} box @param {boolean} aloud
+   */
+  function tell(index, box, aloud) {
+    if (!drawn) return;
+    told = [index, box, aloud];
     const { health, codes, layout, labels } = drawn;
-    const lines = cellLines(health, codes, index, (key) => labels.get(key) ?? "");
+    const known = numbers.of(health, index);
+    const lines = cellLines(health, codes, index, (key) => labels.get(key) ?? "", known);
+    if (aloud) say(said, lines.join(". "));
     const row = binOf(index % layout.layers, layout.layers, layout.rows);
     const [from, to] = [row, row + 1].map((each) => firstOf(each, layout.layers, layout.rows));
     const binnedText =
@@ -109,7 +122,6 @@ export function createHealthMap(app) {
     const left = right + wide > element.clientWidth ? Math.max(0, box.left - wide - 10) : right;
     const top = Math.max(0, Math.min(box.top - 8, element.clientHeight - high));
     tip.style.transform = `translate(${Math.round(left)}px, ${Math.round(top)}px)`;
-    return lines;
   }
 
   /** Places the box of the keyboard's cell, and says what it is. */
@@ -121,7 +133,7 @@ export function createHealthMap(app) {
     const box = boxOf(layout, row, column);
     show(cursor, true);
     put(cursor, box);
-    say(said, tell(at.step * layout.layers + at.layer, box).join(". "));
+    tell(at.step * layout.layers + at.layer, box, true);
   }
 
   /** @param {number} layers @param {number} steps to move by */
@@ -175,6 +187,7 @@ export function createHealthMap(app) {
     const now = JSON.stringify([shade, width, height, ratio, look.theme, size]);
     if (drawn?.health === health && now === before) return;
     if (drawn?.health !== health) {
+      numbers.retry();
       if (drawn?.health.run !== health.run) at = null;
       else if (at) at.step = Math.min(at.step, health.steps.length - 1);
     }
@@ -193,7 +206,7 @@ export function createHealthMap(app) {
       height,
       names: Math.max(0, ...longest.map((name) => measure.measureText(name).width)),
     });
-    const cells = binned(layout, codes, shading(shade).values);
+    const cells = binned(layout, codes, shading(shade).levels);
     const labels = new Map(
       health.layers.flatMap((each) => (each.key === null ? [] : [[each.key, callName(each)]])),
     );
@@ -235,7 +248,7 @@ function themeName() {
   return document.documentElement.dataset.theme === "dark" ? "dark" : "light";
 }
 
-/** @param {HTMLElement} box @param {ReturnType<typeof boxOf>} where */
+/** @param {HTMLElement} box @param {Box} where */
 function put(box, { left, top, width, height }) {
   const [w, h] = [Math.max(4, width), Math.max(4, height)];
   box.style.width = `${w + 2}px`;

@@ -8,6 +8,7 @@ import { drawnRange, marksIn } from "../draw/captions.js";
 import { drawKernelBars } from "./kernel_bars.js";
 import { short } from "../draw/number_text.js";
 import { FAULT_COLOURS, LEGEND, MARK_COLOURS, css, ramp } from "../draw/palettes.js";
+import { drawnOf } from "../draw/locked_scale.js";
 import { isDifference } from "../draw/scene_columns.js";
 import { theme } from "../draw/theme.js";
 import { explain } from "./glossary.js";
@@ -73,17 +74,6 @@ export function createBar() {
     element.setAttribute("aria-label", `${text}: ${range}`);
   }
   return { element, draw };
-}
-
-/**
- * What the range of a colour bar is that of, in words.
- * @param {import("../draw/scene.js").MapsScene} scene
- * @param {import("../state/state.js").State} state
- */
-export function drawnOf(scene, { locked, sample }) {
-  const { length } = scene.columns;
-  const of = length < 2 ? `sample ${sample}` : length > 2 ? "all maps" : "both maps";
-  return locked ? `${of}, all kept steps` : of;
 }
 
 export function createLegend() {

@@ -1,0 +1,143 @@
+"""State and brightness of each layer at each step, for the overview's map: one byte per cell.
+
+The codes and levels are those of the front end's ``state/health_states.js``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from fmapboard.overview_format import LARGE, MAJOR, MINOR, ROUNDING, Flags, constant_alone
+from fmapboard.tab_format import Floats
+
+Bytes = npt.NDArray[np.uint8]
+CODES = (
+    "unknown", "fine", "unchanged", "constant", "dead", "mostly constant", "mostly dead", "large",
+    "nonfinite",
+)  # fmt: skip
+"""States by code, ascending in severity."""
+LEVELS = 24
+"""Levels of brightness."""
+UNKNOWN_LEVEL = 255
+_TAIL = 0.02
+"""Share of the values at each end that the scale leaves out, so that one outlier cannot rule it."""
+_SAMPLE = 20_000
+"""Cells that the scale is computed from, roughly."""
+_DECADES = 1.0
+"""Smallest extent of the scale, so that small differences do not look like large ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shading:
+    """Brightness of the cells on a logarithmic scale.
+
+    Attributes:
+        of: what it shows: the range of values of a layer (maximum - minimum), the change of its
+            maps, or the change of its weights.
+        lo: value of level 0, which smaller values have too; NaN if no value is known.
+        hi: value of the highest level, which larger values have too; NaN if no value is known.
+        levels: uint8 [steps, layers], 0 to `LEVELS` - 1, or `UNKNOWN_LEVEL`.
+    """
+
+    of: Literal["range", "maps", "weights"]
+    lo: float
+    hi: float
+    levels: Bytes
+
+
+def cell_codes(
+    columns: Mapping[str, Floats], shape: tuple[int, int], is_activation: Flags
+) -> Bytes:
+    """The most severe state of each layer at each step, as an index of `CODES`.
+
+    Args:
+        columns: name of one of `overview_format.COLUMNS` -> [steps, layers], NaN if not known.
+        shape: number of steps and layers.
+        is_activation: bool [layers], see `overview_format.is_activation`.
+
+    Returns:
+        uint8 [steps, layers].
+    """
+    least, most = _column(columns, "minimum", shape), _column(columns, "maximum", shape)
+    bad, weights = _column(columns, "nonfinite", shape), _column(columns, "weights_change", shape)
+    dead, constant = _column(columns, "dead", shape), _column(columns, "constant", shape)
+    constant = constant_alone({"dead": dead, "constant": constant}, is_activation) + ROUNDING
+    codes = np.zeros(shape, np.uint8)
+    with np.errstate(invalid="ignore"):
+        present = (
+            (bad == 0) | (least <= most),
+            weights == 0,
+            constant >= MINOR,
+            dead >= MINOR,
+            constant >= MAJOR,
+            dead >= MAJOR,
+            (least <= -LARGE) | (most >= LARGE),
+            bad > 0,
+        )
+    for code, where in enumerate(present, start=1):  # a more severe state replaces the others
+        codes[where] = code
+    return codes
+
+
+def shading_by_range(columns: Mapping[str, Floats], codes: Bytes) -> Shading:
+    """Brightness that shows the range of values of each layer at each step."""
+    least = _column(columns, "minimum", codes.shape)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _shading("range", _column(columns, "maximum", codes.shape) - least, codes)
+
+
+def shading_by_change(columns: Mapping[str, Floats], codes: Bytes) -> Shading:
+    """Brightness that shows the change of the maps, or of the weights if that of no map is known.
+
+    They have different units.
+    """
+    maps = _column(columns, "change", codes.shape)
+    with np.errstate(invalid="ignore"):
+        is_known = bool((maps >= 0).any())
+    if is_known:
+        return _shading("maps", maps, codes)
+    return _shading("weights", _column(columns, "weights_change", codes.shape), codes)
+
+
+def _shading(of: Literal["range", "maps", "weights"], raw: Floats, codes: Bytes) -> Shading:
+    """The scale is that of cells without large values, which would leave the others no difference.
+
+    A value of 0 or less has level 0.
+    """
+    every = max(1, raw.size // _SAMPLE)
+    sample, states = raw.ravel()[::every], codes.ravel()[::every]
+    known = sample[(states < CODES.index("large")) & (sample > 0) & (sample < np.inf)]
+    logs = np.sort(np.log10(known, dtype=np.float64))
+    low, high = (_quantile(logs, share) for share in (_TAIL, 1 - _TAIL))
+    missing = max(0.0, _DECADES - (high - low))
+    low, high = low - missing / 2, high + missing / 2
+    levels = np.full(raw.shape, UNKNOWN_LEVEL, np.uint8)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        place = (np.log10(raw) - low) * ((LEVELS - 1) / (high - low)) + 0.5
+        np.copyto(levels, np.clip(place, 0, LEVELS - 1).astype(np.uint8), where=raw > 0)
+        levels[raw <= 0] = 0
+    if not logs.size:
+        return Shading(of, math.nan, math.nan, levels)
+    return Shading(of, 10**low, 10**high, levels)
+
+
+def _quantile(ascending: Floats, share: float) -> float:
+    """The value that this share of the others is below; 0 if there is none."""
+    if not ascending.size:
+        return 0.0
+    return float(ascending[math.floor(share * (ascending.size - 1) + 0.5)])
+
+
+def _column(columns: Mapping[str, Floats], name: str, shape: tuple[int, ...]) -> Floats:
+    """A column as float32, NaN throughout if it is not there."""
+    found = columns.get(name)
+    if found is None:
+        return np.full(shape, np.nan, np.float32)
+    with np.errstate(over="ignore"):
+        return np.asarray(found, np.float32)

@@ -1,0 +1,46 @@
+// @ts-check
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { CellNumbers } from "../../src/fmapboard/plugin/static/data/cell_numbers.js";
+import { LAYER } from "./fixtures.mjs";
+
+/** @typedef {import("../../src/fmapboard/plugin/static/data/health.js").Health} Health */
+
+test("numbers that the answer does not have are requested once per step, and errors are said", async (t) => {
+  /** @type {string[]} */
+  const asked = [];
+  t.mock.method(globalThis, "fetch", async (/** @type {URL} */ url) => {
+    asked.push(url.search);
+    if (url.search.includes("step=10&")) return new Response('{"error": "gone"}', { status: 404 });
+    const text = new TextEncoder().encode('{"arrays": [{"name": "minimum", "shape": [2]}]}');
+    const head = new Uint8Array(Uint32Array.of(text.length).buffer);
+    return new Response(new Blob([head, text, Float32Array.of(5, 6)]));
+  });
+  const of = /** @type {Health} */ (
+    /** @type {unknown} */ ({
+      run: "a",
+      steps: [0, 10],
+      wall_times: [1000, 1001],
+      layers: [LAYER, LAYER],
+      arrays: {},
+    })
+  );
+  const numbers = new CellNumbers(() => {});
+  assert.equal(numbers.of(of, 1), "numbers: loading …");
+  await numbers.lazy.idle();
+  for (const [at, value] of [
+    [0, 5],
+    [1, 6],
+  ]) {
+    const known = numbers.of(of, at);
+    assert.ok(typeof known !== "string");
+    assert.deepEqual([known("minimum"), known("dead")], [value, NaN]);
+  }
+  assert.deepEqual(asked, ["?run=a&step=0&ts=1000"]);
+  numbers.of(of, 2);
+  await numbers.lazy.idle();
+  assert.equal(numbers.of(of, 3), "gone (HTTP 404)");
+  numbers.retry();
+  assert.equal(numbers.of(of, 3), "numbers: loading …");
+  await numbers.lazy.idle();
+});

@@ -1,0 +1,63 @@
+"""The overview, its findings and the marks of the steps agree on the state of each layer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tab_answers import unpacked
+from tab_client import open_tab
+
+import fmapboard
+from fmapboard.overview_format import LayerFacts, is_activation, states
+from fmapboard.plugin.cell_states import CODES
+
+STORED = Path(__file__).parents[1] / "golden" / "run_cde8805"
+
+
+@pytest.mark.parametrize("run", [STORED, "faulty", "still"], ids=str)
+def test_the_timeline_has_the_states_of_the_overview(
+    run: Path | str, faulty_runs: Path, tmp_path: Path
+) -> None:
+    root = run.parent if isinstance(run, Path) else faulty_runs
+    name = run.name if isinstance(run, Path) else run
+    if name == "still":
+        root = tmp_path
+        log_still(tmp_path / name)
+    tab = open_tab(root)
+    facts, body = tab.open("data/health", run=name)
+    arrays = unpacked(facts["arrays"], body)
+    layers = [
+        LayerFacts(row["label"], row["layer"], "", None, 1, 0, 0, 0, activation=row["activation"])
+        for row in facts["layers"]
+    ]
+    flags = states(arrays, is_activation(layers, arrays["dead"]))
+    size = len(facts["steps"]) * len(facts["layers"])
+    codes = np.frombuffer(body[-3 * size : -2 * size], np.uint8).reshape(arrays["dead"].shape)
+    np.testing.assert_array_equal(codes > CODES.index("fine"), np.any(list(flags.values()), axis=0))
+    told = {fault["step"]: fault for fault in tab.ask("data/timeline", run=name)["faults"]}
+    found = {kind for kind, each in flags.items() if each.any()}
+    assert found
+    for at, step in enumerate(facts["steps"]):
+        present = {kind for kind, each in flags.items() if each[at].any()}
+        assert (told[step]["kind"] in present) if present else (step not in told)
+        if present:
+            fault = told[step]
+            assert fault["layers"] == flags[fault["kind"]][at].sum()
+    if name == "still":
+        assert [fault["kind"] for fault in told.values()] == ["unchanged"] * 3
+
+
+def log_still(run: Path) -> None:
+    """Four steps of an optimizer whose learning rate is 0: no weight changes."""
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    with fmapboard.watch(model, run, every=1, optimizer=optimizer) as board:
+        for step in range(4):
+            with board.step(step):
+                optimizer.zero_grad()
+                model(torch.rand(2, 3, 12, 12)).square().mean().backward()
+                optimizer.step()
