@@ -71,11 +71,11 @@ test("channels move together, and none beyond the layer", () => {
 });
 
 test("the locked scale of a channel is that of its drawn maps over all steps, not of the batch", () => {
-  const found = lockedRanges(HISTORY, "feature_maps", [0, 1], CHANNEL);
+  const found = lockedRanges([HISTORY], "feature_maps", [0, 1], CHANNEL);
   assert.deepEqual([...(found?.ranges.lo ?? [])], [-3, 0]);
   assert.deepEqual([...(found?.ranges.hi ?? [])], [5, 8]);
   assert.equal(found?.leftOut, 0);
-  assert.equal(lockedRanges(HISTORY, "inputs", [0], CHANNEL), null);
+  assert.equal(lockedRanges([HISTORY], "inputs", [0], CHANNEL), null);
 });
 
 test("steps with large values are left out of the locked scale, unless all have them", () => {
@@ -88,11 +88,11 @@ test("steps with large values are left out of the locked scale, unless all have 
     return { steps: [0, 1, 2].slice(0, hi.length / 2), arrays };
   };
   const some = of(1, 1, 2, 2e4, 3e12, 3);
-  const first = lockedRanges(some, "inputs", [0], CHANNEL);
+  const first = lockedRanges([some], "inputs", [0], CHANNEL);
   assert.deepEqual([first?.ranges.hi[0], first?.leftOut], [2, 1]);
-  const both = lockedRanges(some, "inputs", [0, 1], CHANNEL);
+  const both = lockedRanges([some], "inputs", [0, 1], CHANNEL);
   assert.deepEqual([...(both?.ranges.hi ?? []), both?.leftOut], [1, 1, 2]);
-  const all = lockedRanges(of(2e4, 0, 3e4, 0), "inputs", [0], CHANNEL);
+  const all = lockedRanges([of(2e4, 0, 3e4, 0)], "inputs", [0], CHANNEL);
   assert.deepEqual([all?.ranges.hi[0], all?.leftOut], [3e4, 0]);
 });
 

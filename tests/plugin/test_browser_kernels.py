@@ -142,6 +142,11 @@ def test_the_same_kernels_differ_by_no_more_than_their_rounding(
     open_kernels: Callable[..., Person],
 ) -> None:
     person = open_kernels("plain", step=20, compare="step", other=20, show="difference")
+    offered = person.see("select[aria-label='Compare with'] option").evaluate_all(
+        "(all) => all.map((each) => each.value)"
+    )
+    assert not {"sample", "role"} & set(offered)  # the same kernels
+    assert not person.see("button:has-text('Rank layers')").is_visible()
     assert "No difference is larger than the rounding" in person.see(".order").text_content()
 
 

@@ -4,12 +4,14 @@
 import { kernelPeak, kernelStep, lockedRanges } from "../draw/film_scale.js";
 import { pointOf } from "../draw/crosshair.js";
 import { filmChannels } from "../state/film.js";
+import { filmColumns } from "./film_columns.js";
 import { indexOf } from "../state/steps.js";
 import { createFrames, createInputs } from "./film_frames.js";
 
 /** @typedef {import("../draw/film_paint.js").Film} Film */
 /** @typedef {import("../state/compare.js").Question} Question */
 /** @typedef {import("./answers.js").Layer} Layer */
+/** @typedef {import("./film_columns.js").FilmColumn} FilmColumn */
 /** @typedef {import("./film_frames.js").InputQuestion} InputQuestion */
 /** @typedef {import("./tab_data.js").Model} Model */
 
@@ -18,7 +20,7 @@ const WITH_KERNELS = new Set(["feature_maps", "gradients_of_maps", "kernels"]);
 
 /**
  * A film, and what can be requested for it.
- * @typedef {Film & {hasInput: boolean, hasMaps: boolean, hasKernels: boolean,
+ * @typedef {Film & {of: FilmColumn, hasInput: boolean, hasMaps: boolean, hasKernels: boolean,
  *   question: (i: number) => Question, inputQuestion: (i: number) => InputQuestion|null}} Strip
  */
 
@@ -41,6 +43,19 @@ function questions(strip, columns) {
   return { frames: [...frames.values()], inputs };
 }
 
+/** The first of each list, then the second of each, and so on. @template T @param {T[][]} lists @returns {T[]} */
+function inTurn(lists) {
+  const most = lists.reduce((longest, { length }) => Math.max(longest, length), 0);
+  return Array.from({ length: most }, (_, i) =>
+    lists.flatMap((list) => list.slice(i, i + 1)),
+  ).flat();
+}
+
+/** Number of channels that have pictures. @param {FilmColumn} of */
+function drawnIn({ layer, role }) {
+  return role === "kernels" ? layer.channels || Infinity : layer.drawn;
+}
+
 export class FilmSource {
   /** @param {import("./tab_data.js").Source} source @param {() => void} changed */
   constructor(source, changed) {
@@ -52,25 +67,61 @@ export class FilmSource {
   }
 
   /**
-   * The film of the state; null while its layer is not known.
-   * @param {Model} model @returns {Strip|null}
+   * The strips of all columns, the main one first; none while its layer is not known.
+   * @param {Model} model @returns {{strips: Strip[], notes: string[]}}
    */
-  strip({ state, layer, history }) {
-    if (!layer || layer.error || !layer.steps.length) return null;
+  strips(model) {
+    const { columns, notes } = filmColumns(model);
+    if (!columns.length) return { strips: [], notes };
     if (this.epoch !== this.source.epoch) {
       this.epoch = this.source.epoch;
       this.frames.retry();
       this.inputs.retry();
     }
-    const { role, sample } = state;
+    const { state } = model;
+    const chosen = filmChannels(state, drawnIn(columns[0]));
+    const how = { scale: state.scale, zeroCentred: state.colours === "signed" };
+    const isLocked = state.film_scale === "locked";
+    const peak = Math.max(...columns.map((each) => kernelPeak(each.history)));
+    /** @type {Strip[]} */
+    const strips = [];
+    for (const of of columns) {
+      const channels = chosen.filter((channel) => channel < drawnIn(of));
+      if (!channels.length) {
+        notes.push(`${of.letter}: only channels 0 to ${drawnIn(of) - 1} are drawn.`);
+        continue;
+      }
+      const alike = columns.filter(({ role, history }) => role === of.role && history);
+      const all = alike.map(({ history }) => history);
+      const known = isLocked && of.history && of.role !== "kernels";
+      const locked = known ? lockedRanges(all, of.role, chosen, how) : null;
+      strips.push({
+        ...this.strip(of, state),
+        channels,
+        isLocked,
+        locked: locked?.ranges ?? null,
+        leftOut: locked?.leftOut ?? 0,
+        sharing: alike.length > 1 ? alike.map(({ letter }) => letter).join(", ") : "",
+        how,
+        kernelPeak: isLocked ? peak : 0,
+      });
+    }
+    return { strips, notes };
+  }
+
+  /**
+   * What a strip has of its own.
+   * @param {FilmColumn} of @param {import("../state/state.js").State} state
+   */
+  strip(of, state) {
+    const { run, layer, role, sample, history } = of;
     const isKernels = role === "kernels";
-    const drawn = isKernels ? layer.channels || Infinity : layer.drawn;
     const series = this.source
-      .layers(state.run)
+      .layers(run)
       .value?.inputs.find((each) => each.name === layer.name && each.sample === sample);
     const at = new Map(series?.steps.map((step, i) => [step, i]));
     const question = (/** @type {number} */ i) => ({
-      run: state.run,
+      run,
       key: layer.key,
       step: layer.steps[i],
       ts: layer.wall_times[i],
@@ -81,28 +132,19 @@ export class FilmSource {
       const place = at.get(layer.steps[i]);
       if (!series || place === undefined) return null;
       const ts = series.wall_times[place];
-      return { run: state.run, name: series.name, sample, step: layer.steps[i], ts };
+      return { run, name: series.name, sample, step: layer.steps[i], ts };
     };
     const input = (/** @type {number} */ i) => {
-      const of = inputQuestion(i);
-      return of && this.inputs.get(of);
+      const asked = inputQuestion(i);
+      return asked && this.inputs.get(asked);
     };
-    const how = { scale: state.scale, zeroCentred: state.colours === "signed" };
-    const isLocked = state.film_scale === "locked";
-    const channels = filmChannels(state, drawn);
-    const locked = isLocked && !isKernels ? lockedRanges(history, role, channels, how) : null;
     return {
+      of,
       layer,
       role,
       steps: layer.steps,
-      current: indexOf(layer.steps, state.step),
-      channels,
+      current: indexOf(layer.steps, of.step),
       history,
-      isLocked,
-      locked: locked?.ranges ?? null,
-      leftOut: locked?.leftOut ?? 0,
-      how,
-      kernelPeak: isLocked ? kernelPeak(history) : 0,
       point: pointOf(state.pixel),
       hasInput: Boolean(series),
       hasMaps: !isKernels,
@@ -110,26 +152,29 @@ export class FilmSource {
       question,
       inputQuestion,
       input,
-      frame: (i) => this.frames.get(question(i)),
-      error: (i) => this.frames.error(question(i)),
-      kernelFrame: (step) => this.frames.get(question(indexOf(layer.steps, step))),
-      change: (i) => {
-        if (i === 0) return "first";
+      frame: (/** @type {number} */ i) => this.frames.get(question(i)),
+      error: (/** @type {number} */ i) => this.frames.error(question(i)),
+      kernelFrame: (/** @type {number} */ step) =>
+        this.frames.get(question(indexOf(layer.steps, step))),
+      change: (/** @type {number} */ i) => {
+        if (i === 0) return /** @type {const} */ ("first");
         const [now, before] = [input(i), input(i - 1)];
-        if (!now || !before) return "unknown";
-        return now.digest === before.digest ? "same" : "different";
+        if (!now || !before) return /** @type {const} */ ("unknown");
+        return now.digest === before.digest
+          ? /** @type {const} */ ("same")
+          : /** @type {const} */ ("different");
       },
     };
   }
 
   /**
    * Requests the frames of these columns, the kernels that they show, and their inputs.
-   * @param {Strip} strip @param {number[]} columns the most wanted first
+   * @param {{strip: Strip, columns: number[]}[]} wanted of each strip the most wanted first
    */
-  want(strip, columns) {
-    const asked = questions(strip, columns);
-    this.frames.want([...asked.frames, ...this.saved.frames]);
-    this.inputs.want([...asked.inputs, ...this.saved.inputs]);
+  want(wanted) {
+    const asked = wanted.map(({ strip, columns }) => questions(strip, columns));
+    this.frames.want([...inTurn(asked.map(({ frames }) => frames)), ...this.saved.frames]);
+    this.inputs.want([...inTurn(asked.map(({ inputs }) => inputs)), ...this.saved.inputs]);
   }
 
   /**
@@ -140,7 +185,7 @@ export class FilmSource {
   async load(strip, columns) {
     const asked = questions(strip, columns);
     this.saved = asked; // also asked for when the screen is drawn meanwhile
-    this.want(strip, []);
+    this.want([]);
     await Promise.all([this.frames.idle(), this.inputs.idle()]);
     const isWhole = this.saved === asked;
     if (isWhole) this.saved = NOTHING;

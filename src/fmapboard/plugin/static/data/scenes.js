@@ -77,9 +77,9 @@ export class Scenes {
     }));
   }
 
-  /** The maps of a column over all kept steps. @param {Placed} column @returns {History|null} */
+  /** The layer of a column over all kept steps. @param {Placed} column @returns {History|null} */
   history({ run, match, question }) {
-    if (!match || !question || question.role === "kernels") return null;
+    if (!match || !question) return null;
     return this.source.history(run, match.layer, question.sample);
   }
 

@@ -37,6 +37,7 @@ import { indexOf } from "../state/steps.js";
  * @property {boolean} stale the scene is the previous one; the requested one is being loaded
  * @property {import("../state/sides.js").Sides|null} sides null if the headline says it all
  * @property {import("../state/compare.js").Placed[]} columns what the state's further columns show
+ * @property {(History|null)[]} filmHistories of the columns, empty unless the film strip is shown
  * @property {import("./ranking.js").Ranking|null} ranking null unless its list is open
  * @property {import("../state/series.js").Series[]} series whose curves are drawn
  * @property {History|null} history

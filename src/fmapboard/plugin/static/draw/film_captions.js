@@ -265,7 +265,7 @@ function drawRamp(context, colours, left, top) {
  */
 function scaleBar(context, film, channel, left, top, look, write) {
   drawRamp(context, ramp(look.palette, RAMP), left, top + 1);
-  const { locked, steps, leftOut } = film;
+  const { locked, steps, leftOut, sharing } = film;
   if (!locked) {
     write("each step its own", top + 13);
     write(film.isLocked ? "(all steps: loading)" : "scale, not locked", top + 25);
@@ -273,7 +273,7 @@ function scaleBar(context, film, channel, left, top, look, write) {
   }
   write(`${short(locked.lo[channel])} … ${short(locked.hi[channel])}`, top + 13);
   const kept = leftOut ? `${steps.length - leftOut} of ${steps.length}` : `${steps.length}`;
-  write(`locked over ${kept} steps`, top + 25);
+  write(sharing ? `locked over steps of ${sharing}` : `locked over ${kept} steps`, top + 25);
   const more = [film.how.scale === "layer" ? "whole layer" : "", leftOut ? "no large values" : ""];
   const said = more.filter(Boolean).join(", ");
   if (said) write(`(${said})`, top + 37);

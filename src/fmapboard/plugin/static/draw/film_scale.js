@@ -16,25 +16,36 @@ import { ranges } from "./value_scale.js";
  */
 
 /**
- * The range of each channel over all kept steps; null if it is not known. Steps at which a chosen
- * channel (with one scale for the layer: any drawn one) has large values are left out, because all others would have one single colour.
- * @param {History|null} history of the sample that is shown @param {string} role
+ * The range of each channel over all kept steps of one or several strips; null if it is not known.
+ * Steps at which a chosen channel (with one scale for the layer: any drawn one) has large values
+ * are left out, because all other frames would have one single colour.
+ * @param {(History|null)[]} histories of what the strips show @param {string} role
  * @param {number[]} chosen channels @param {ScaleChoice} how
  * @returns {{ranges: Ranges, leftOut: number}|null} `leftOut` is a number of steps
  */
-export function lockedRanges(history, role, chosen, how) {
-  const lo = history?.arrays[`${role}.lo`];
-  const hi = history?.arrays[`${role}.hi`];
-  if (!lo || !hi) return null;
-  const width = lo.shape[1];
-  const every = Array.from({ length: width ? lo.values.length / width : 0 }, (_, i) => ({
-    lo: lo.values.subarray(i * width, (i + 1) * width),
-    hi: hi.values.subarray(i * width, (i + 1) * width),
-  }));
+export function lockedRanges(histories, role, chosen, how) {
+  const every = histories.flatMap((history) => rows(history, role));
+  if (!every.length) return null;
+  const width = every.reduce((most, { lo }) => Math.max(most, lo.length), 0);
   const own = how.scale === "layer" ? Array.from({ length: width }, (_, c) => c) : chosen;
   const usual = every.filter((at) => !own.some((c) => at.lo[c] <= -LARGE || at.hi[c] >= LARGE));
   const used = usual.some((at) => own.some((c) => at.lo[c] <= at.hi[c])) ? usual : every;
   return { ranges: ranges(width, used, how), leftOut: every.length - used.length };
+}
+
+/**
+ * The extremes at each kept step, [drawn]; none if they are not known.
+ * @param {History|null} history @param {string} role
+ */
+function rows(history, role) {
+  const lo = history?.arrays[`${role}.lo`];
+  const hi = history?.arrays[`${role}.hi`];
+  if (!lo || !hi || !lo.shape[1]) return [];
+  const width = lo.shape[1];
+  return Array.from({ length: lo.values.length / width }, (_, i) => ({
+    lo: lo.values.subarray(i * width, (i + 1) * width),
+    hi: hi.values.subarray(i * width, (i + 1) * width),
+  }));
 }
 
 /** The range of each channel at one step. @param {Side} side @param {ScaleChoice} how */

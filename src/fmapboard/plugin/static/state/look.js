@@ -85,6 +85,8 @@ export function look(app) {
     stale: shown.stale,
     sides: sidesOf(source, shown.scene, shown.drawn, shown.stale ? undefined : step),
     columns: shown.columns,
+    filmHistories:
+      state.view === "film" ? shown.columns.map((each) => app.scenes.history(each)) : [],
     ranking: isFront ? null : ranking(app, layers, step, calm),
     series: readable ? seriesOf(source, state, readable, shown.columns) : [],
     history,

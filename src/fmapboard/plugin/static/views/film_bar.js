@@ -2,7 +2,6 @@
 /** Title and settings above a film strip, and since when its channels have faults. */
 
 import { ROLE_NAMES, layerText } from "../state/compare.js";
-import { LETTERS } from "../state/columns.js";
 import { MOST_CHANNELS, readChannels } from "../state/film.js";
 import { TILES } from "../state/state.js";
 import { onsets } from "../draw/film_scale.js";
@@ -84,8 +83,12 @@ export function createFilmBar(app) {
     if (chosen.length) app.update({ channels: chosen.join(",") });
   }
 
-  /** @param {import("../data/tab_data.js").Model} model @param {Strip} strip */
-  function draw({ state }, strip) {
+  /**
+   * @param {import("../data/tab_data.js").Model} model
+   * @param {Strip[]} strips at least one @param {string[]} missing why columns have no strip
+   */
+  function draw({ state }, strips, missing) {
+    const [strip] = strips;
     const { layer } = strip;
     drawn = strip.hasMaps ? layer.drawn : layer.channels;
     say(title, `Film strip of ${layerText(layer.key)}`);
@@ -124,30 +127,35 @@ export function createFilmBar(app) {
       TILES.map((side) => [String(side), side ? `Frames ${side} px` : "Frames auto"]),
       String(state.tile),
     );
-    say(columns, columnsNote(state));
-    show(columns, state.columns.length > 0);
+    say(columns, missing.join(" "));
+    show(columns, missing.length > 0);
     say(scale, scaleNote(strip));
     scale.title = scale.textContent ?? "";
-    say(notes, inputNote(strip));
+    const inputs = inputNote(strip);
+    say(notes, inputs && strip.of.letter ? `${strip.of.letter}: ${inputs}` : inputs);
     show(notes, Boolean(notes.textContent));
-    onsetButtons(strip);
+    onsetButtons(strips);
   }
 
   let shown = "";
 
-  /** @param {Strip} strip */
-  function onsetButtons({ history, role, channels: chosen, steps }) {
-    const found = history ? onsets(history, role, chosen) : [];
-    const key = JSON.stringify([found, steps.length, Boolean(history), role]);
+  /** @param {Strip[]} strips */
+  function onsetButtons(strips) {
+    const known = strips.filter(({ history, role }) => history && role !== "kernels");
+    const found = known.flatMap(({ of, history, role, channels: chosen, steps }) =>
+      onsets(history, role, chosen).map((each) => ({ ...each, of, kept: steps.length })),
+    );
+    const kept = known.map(({ steps }) => steps.length);
+    const key = JSON.stringify([found.map(({ of, ...each }) => [of.letter, each]), kept]);
     if (key === shown) return;
     shown = key;
-    show(faults, role !== "kernels" && Boolean(history));
+    show(faults, known.length > 0);
     const items = found
       .slice(0, MOST_ONSETS)
       .map((each) =>
         h("button", {
           type: "button",
-          text: onsetText(each, steps.length),
+          text: (each.of.letter ? `${each.of.letter} · ` : "") + onsetText(each, each.kept),
           title: `Go to step ${stepText(each.step)}`,
           on: { click: () => app.update({ step: each.step }) },
         }),
@@ -156,7 +164,7 @@ export function createFilmBar(app) {
     faults.replaceChildren(
       ...(items.length
         ? items
-        : [`Never non-finite, large, dead or constant at the ${steps.length} kept steps.`]),
+        : [`Never non-finite, large, dead or constant at the ${kept.join(" and ")} kept steps.`]),
       ...(more > 0 ? [`and ${more} more`] : []),
     );
   }
@@ -174,14 +182,7 @@ function onsetText({ channel, kind, word, step, after, count }, kept) {
   return `channel ${channel}: ${name} first at ${since}, at ${count} of ${kept} kept steps`;
 }
 
-/** Which columns are left out; "" if there is only one. @param {import("../state/state.js").State} state */
-export function columnsNote({ run, columns }) {
-  if (!columns.length) return "";
-  const others = LETTERS.slice(1, columns.length + 1).join(", ");
-  return `The film strip shows column A only (run ${run || "."}). To see ${others}, go to Maps.`;
-}
-
-/** What is known about the inputs of the steps, in words. @param {Strip} strip */
+/** What is known about the inputs of the steps of a strip, in words. @param {Strip} strip */
 function inputNote(strip) {
   const { steps } = strip;
   if (!strip.hasInput)
@@ -203,7 +204,7 @@ function inputNote(strip) {
 }
 
 /** The scale of the frames, in words. @param {Strip} strip */
-export function scaleNote({ hasMaps, locked, leftOut, isLocked, how, channels, steps }) {
+export function scaleNote({ hasMaps, locked, leftOut, sharing, isLocked, how, channels, steps }) {
   if (!hasMaps) {
     return isLocked
       ? "Kernels: one scale, locked over all kept steps."
@@ -220,7 +221,11 @@ export function scaleNote({ hasMaps, locked, leftOut, isLocked, how, channels, s
   const said =
     how.scale === "layer" ? [`whole layer ${each[0].replace(/^channel \d+ /, "")}`] : each;
   const kept = steps.length - leftOut;
-  const over = leftOut ? `${kept} of ${steps.length} kept steps` : `all ${kept} kept steps`;
+  const over = sharing
+    ? `all kept steps of ${sharing}`
+    : leftOut
+      ? `${kept} of ${steps.length} kept steps`
+      : `all ${kept} kept steps`;
   const rest = leftOut
     ? ` The ${leftOut === 1 ? "step" : `${leftOut} steps`} with large values ${leftOut === 1 ? "is" : "are"} left out: there, colours stop at both ends.`
     : "";

@@ -18,67 +18,90 @@ const MAX_PIXELS = 60e6;
 const MAX_SIDE = 16000;
 
 /**
- * Offers the file for download.
- * @param {Model} model @param {Strip} strip
- * @param {(columns: number[]) => Promise<boolean>} load loads the frames of some columns; false if
- *   the strip was left meanwhile
+ * Offers the file for download: all strips, below each other.
+ * @param {Model} model @param {Strip[]} strips at least one
+ * @param {import("../data/film.js").FilmSource} source
  * @param {(strip: Strip, ratio: number, height: number, tile: number) => FilmLayout} layoutFor
  * @param {(text: string) => void} tell progress @returns {Promise<string>} what happened
  */
-export async function saveFilm(model, strip, load, layoutFor, tell) {
+export async function saveFilm(model, strips, source, layoutFor, tell) {
   const { state } = model;
-  const count = strip.steps.length;
-  await load([strip.current]); // so that the size of the maps is known
+  for (const strip of strips) await source.load(strip, [strip.current]); // the size of the maps
   let tile = state.tile || 96;
-  let of = layoutFor(strip, 1, 0, tile);
-  let bands = bandsOf(of);
-  while (
-    tile > 8 &&
-    (bands.length * of.height > MAX_SIDE || bands.length * of.height * WIDTH > MAX_PIXELS)
-  ) {
-    of = layoutFor(strip, 1, 0, (tile /= 2));
-    bands = bandsOf(of);
+  let parts = strips.map((strip) => partOf(strip, layoutFor(strip, 1, 0, tile)));
+  const height = () => parts.reduce((sum, part) => sum + part.height, 0);
+  while (tile > 8 && (height() > MAX_SIDE || height() * WIDTH > MAX_PIXELS)) {
+    tile /= 2;
+    parts = strips.map((strip) => partOf(strip, layoutFor(strip, 1, 0, tile)));
   }
-  const wide = Math.max(
-    700,
-    of.gutter + Math.max(...bands.map((b) => b.length)) * of.columnWidth + 8,
-  );
   const canvas = document.createElement("canvas");
-  canvas.width = Math.ceil(wide);
-  canvas.height = HEAD + Math.ceil(of.height) * bands.length;
+  canvas.width = Math.ceil(Math.max(700, ...parts.map(({ width }) => width)));
+  canvas.height = height();
   const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
   const look = { ...theme(), palette: state.colours };
   context.fillStyle = look.background;
   context.fillRect(0, 0, canvas.width, canvas.height);
-  titles(context, model, strip, canvas.width, look);
+  let top = 0;
+  for (const part of parts) {
+    titles(context, part.strip, canvas.width, top, look);
+    const load = (/** @type {number[]} */ band) => source.load(part.strip, band);
+    if (!(await bandsBelow(context, part, top + HEAD, look, load, tell))) {
+      return "Not saved: the film strip was left";
+    }
+    top += part.height;
+  }
+  const blob = await new Promise((done) => canvas.toBlob(done, "image/png"));
+  if (!blob) return "The picture is too large to save";
+  const url = URL.createObjectURL(/** @type {Blob} */ (blob));
+  const [{ layer, channels }] = strips;
+  const name = `${state.run}_${layerText(layer.key)}_film_channel_${channels.join("_")}`;
+  h("a", { href: url, download: `${name.replace(/[^\w.-]+/g, "_")}.png` }).click();
+  window.setTimeout(() => URL.revokeObjectURL(url), 60000);
+  return "Saved";
+}
+
+/**
+ * A strip in the file, with its titles.
+ * @typedef {object} Part
+ * @property {Strip} strip
+ * @property {FilmLayout} of
+ * @property {number[][]} bands columns of each
+ * @property {number} width px
+ * @property {number} height px
+ */
+
+/** @param {Strip} strip @param {FilmLayout} of @returns {Part} */
+function partOf(strip, of) {
+  const bands = bandsOf(of);
+  const width = of.gutter + Math.max(...bands.map((b) => b.length)) * of.columnWidth + 8;
+  return { strip, of, bands, width, height: HEAD + Math.ceil(of.height) * bands.length };
+}
+
+/**
+ * @param {CanvasRenderingContext2D} context @param {Part} part @param {number} top px
+ * @param {ReturnType<typeof theme> & {palette: string}} look
+ * @param {(band: number[]) => Promise<boolean>} load loads the frames of some columns; false if
+ *   the strip was left meanwhile
+ * @param {(text: string) => void} tell progress
+ */
+async function bandsBelow(context, { strip, of, bands }, top, look, load, tell) {
   const inner = document.createElement("canvas");
   inner.height = Math.ceil(of.height);
+  const { height } = inner;
+  const letter = strip.of.letter ? `${strip.of.letter}: ` : "";
   for (const [at, band] of bands.entries()) {
-    tell(`Loading step ${band[0] + 1} of ${count}…`);
-    if (!(await load(band))) return "Not saved: the film strip was left";
+    tell(`${letter}Loading step ${band[0] + 1} of ${strip.steps.length}…`);
+    if (!(await load(band))) return false;
     inner.width = of.gutter + band.length * of.columnWidth;
     const below = /** @type {CanvasRenderingContext2D} */ (
       inner.getContext("2d", { willReadFrequently: true })
     );
     const left = columnLeft(of, band[0]) - of.gutter;
-    const where = {
-      left,
-      top: 0,
-      width: inner.width,
-      height: inner.height,
-      ratio: 1,
-      hovered: null,
-    };
+    const where = { left, top: 0, width: inner.width, height, ratio: 1, hovered: null };
     paintFilm(below, { ...strip, current: -1 }, of, where, look);
-    context.drawImage(inner, 0, HEAD + at * inner.height);
+    context.drawImage(inner, 0, top + at * height);
   }
-  const blob = await new Promise((done) => canvas.toBlob(done, "image/png"));
-  if (!blob) return "The picture is too large to save";
-  const url = URL.createObjectURL(/** @type {Blob} */ (blob));
-  const name = `${state.run}_${layerText(strip.layer.key)}_film_channel_${strip.channels.join("_")}`;
-  h("a", { href: url, download: `${name.replace(/[^\w.-]+/g, "_")}.png` }).click();
-  window.setTimeout(() => URL.revokeObjectURL(url), 60000);
-  return "Saved";
+  return true;
 }
 
 /** Columns of each band, so that a band is about `WIDTH` px wide. @param {FilmLayout} of @returns {number[][]} */
@@ -92,17 +115,19 @@ function bandsOf(of) {
 }
 
 /**
- * @param {CanvasRenderingContext2D} context @param {Model} model @param {Strip} strip
- * @param {number} width px @param {{text: string, muted: string, font: string}} look
+ * @param {CanvasRenderingContext2D} context @param {Strip} strip
+ * @param {number} width px @param {number} top px
+ * @param {{text: string, muted: string, font: string}} look
  */
-function titles(context, { state }, strip, width, look) {
+function titles(context, strip, width, top, look) {
+  const { letter, run, sample } = strip.of;
   context.fillStyle = look.text;
   context.font = look.font.replace("11px", "600 14px");
   const [first, last] = [strip.steps[0], strip.steps[strip.steps.length - 1]];
   context.fillText(
-    `${state.run || "."} · ${layerText(strip.layer.key)} · channel ${strip.channels.join(", ")}`,
+    `${letter ? `${letter} · ` : ""}${run || "."} · ${layerText(strip.layer.key)} · channel ${strip.channels.join(", ")}`,
     10,
-    22,
+    top + 22,
     width - 20,
   );
   context.font = look.font;
@@ -111,10 +136,10 @@ function titles(context, { state }, strip, width, look) {
     ? `one scale per ${strip.how.scale === "layer" ? "layer" : "channel"}, locked over all kept steps`
     : "each step has its own scale: colours do not compare between steps";
   context.fillText(
-    `${ROLE_NAMES[strip.role]} of sample ${state.sample} at ${strip.steps.length} kept steps, ` +
+    `${ROLE_NAMES[strip.role]} of sample ${sample} at ${strip.steps.length} kept steps, ` +
       `${stepText(first)} to ${stepText(last)} · ${scale}`,
     10,
-    42,
+    top + 42,
     width - 20,
   );
 }

@@ -71,7 +71,7 @@ export function createChannel(app) {
   const key = createKey();
   const hint = h("p", {
     class: "note",
-    text: "Click a channel, or press ] , to see it large with its values.",
+    text: "Click a channel or press ] to enlarge it and read its values.",
   });
   const body = h(
     "div",

@@ -1,7 +1,7 @@
 // @ts-check
 /** Controls of the comparison as a whole: another column, how it is drawn, the ranking of layers. */
 
-import { MOST, newColumn } from "../state/columns.js";
+import { MOST, comparesKernels, newColumn } from "../state/columns.js";
 import { partners } from "../state/compare.js";
 import { choice, h, segments, show } from "./dom.js";
 
@@ -46,7 +46,11 @@ export function createCompare(app) {
     const on = state.columns.length > 0;
     const runs = partners(state.run, model.runs);
     const full = state.columns.length >= MOST;
-    const offered = full ? [] : KINDS.filter(([id]) => newColumn(id, state, layer, runs) !== null);
+    const isKernels = state.role === "kernels";
+    const offered = KINDS.filter(([id]) => {
+      const column = full ? null : newColumn(id, state, layer, runs);
+      return column && (!isKernels || comparesKernels(column));
+    });
     /** @type {[Kind|"off"|"", string][]} */
     const options = [
       ["", on ? "Add a column …" : "Compare with …"],
@@ -56,7 +60,7 @@ export function createCompare(app) {
     if (on) options.push(["off", "Remove all columns"]);
     kind.fill(options, "");
     show(view.element, on);
-    show(rank, on);
+    show(rank, on && !isKernels);
     rank.setAttribute("aria-pressed", String(state.rank > 0));
     view.draw(state.show);
   }

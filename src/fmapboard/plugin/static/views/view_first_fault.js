@@ -52,7 +52,7 @@ export function createFirstFault(app) {
     const first = timeline?.first_nonfinite ?? null;
     show(element, Boolean(first && steps.length));
     if (!first || !steps.length) return;
-    say(text, `Step ${stepText(first.step)}: ${first.text}`);
+    say(text, `Step ${stepText(first.step)}: ${first.text.replaceAll("-Inf", "−Inf")}`);
     const step = keptFrom(steps, first.step);
     const layer = nearestLayer(layers, first);
     target = { step, layer: layer?.key ?? state.layer };

@@ -129,7 +129,7 @@ export function createKernels(app) {
  */
 function instead({ of }, channel, count) {
   if (channel === null) {
-    return "Click a kernel, or press ] , to see all kernels of its output channel with their weights.";
+    return "Click a kernel or press ] to see all kernels of its output channel with their weights.";
   }
   if (count) return "";
   return (

@@ -127,7 +127,7 @@ export function createPixel(app) {
 
   /** @param {MapsScene} scene @param {Point} point @param {() => void} showAll */
   function channels(scene, point, showAll) {
-    say(measure, "Ordered by value, highest first; non-finite channels come before.");
+    say(measure, "Ordered by value, highest first; non-finite channels come first.");
     const key = JSON.stringify(["channels", point, app.state.colours, isWhole]);
     if (key === shown && scene === shownScene) return;
     [shown, shownScene] = [key, scene];

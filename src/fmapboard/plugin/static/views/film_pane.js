@@ -1,0 +1,200 @@
+// @ts-check
+/** One film strip on the page: its heading, the canvas that scrolls, and what is pointed at. */
+
+import {
+  columnLeft,
+  filmHit,
+  filmLayout,
+  loadingOrder,
+  visibleColumns,
+} from "../draw/film_layout.js";
+import { paintFilm } from "../draw/film_paint.js";
+import { prepare, theme } from "../draw/theme.js";
+import { indexOf } from "../state/steps.js";
+import { h, say, show } from "./dom.js";
+
+/** @typedef {import("../data/film.js").Strip} Strip */
+/** @typedef {import("../data/tab_data.js").Model} Model */
+/** @typedef {import("../draw/film_layout.js").FilmLayout} FilmLayout */
+/** @typedef {ReturnType<typeof createPane>} Pane */
+
+/** Columns that are loaded ahead on each side of the visible ones. */
+const AHEAD = 6;
+const HELP =
+  "Film strip, one column per kept step. The left and right arrows change the step, Enter opens it in the maps, brackets change the channel.";
+
+/**
+ * @param {{scrolled: () => void, pointed: () => void,
+ *   open: (column: number, row: number|null) => void}} on what happens in the pane
+ */
+export function createPane(on) {
+  const canvas = h("canvas", { "aria-hidden": "true" });
+  const sheet = h("div", { class: "sheet" }, canvas);
+  const scroller = h(
+    "div",
+    { class: "film-strip", tabindex: "0", role: "application", "aria-label": HELP },
+    sheet,
+  );
+  const heading = h("h2");
+  const element = h("div", { class: "film-pane" }, heading, scroller);
+  /** @type {Strip|null} */
+  let strip = null;
+  /** @type {FilmLayout|null} */
+  let placed = null;
+  /** @type {Model|null} */
+  let model = null;
+  /** The pointer in the page, while it is over the strip. @type {MouseEvent|null} */
+  let pointer = null;
+  /** @type {number|null} */
+  let hovered = null;
+  let revealed = "";
+  /** Where the strip was scrolled to by another one. @type {number|null} */
+  let led = null;
+
+  /** @param {Strip} of @param {number} ratio @param {number} height CSS px @param {number} tile */
+  function layoutFor(of, ratio, height, tile) {
+    const planes = of.steps.reduce(
+      (/** @type {import("../data/decode.js").Planes|null} */ found, _, i) =>
+        found ?? of.frame(i)?.side?.planes ?? null,
+      null,
+    );
+    const scene = model?.scene?.kind === "maps" ? model.scene : null;
+    const known = planes ?? (scene?.question.key === of.layer.key ? scene.a.planes : null);
+    return filmLayout({
+      count: of.steps.length,
+      rows: of.channels.length,
+      mapHeight: known?.height ?? 1,
+      mapWidth: known?.width ?? 1,
+      isSequence: Boolean(known && known.height === 1 && known.width > 1),
+      tile,
+      windowWidth: scroller.clientWidth,
+      windowHeight: height,
+      ratio,
+      hasInput: of.hasInput,
+      hasMaps: of.hasMaps,
+      hasKernels: of.hasKernels,
+    });
+  }
+
+  function paint() {
+    if (!strip || !model) return;
+    const ratio = window.devicePixelRatio || 1;
+    const [width, height] = [scroller.clientWidth, scroller.clientHeight];
+    if (!width || !height) return;
+    placed = layoutFor(strip, ratio, height, model.state.tile);
+    sheet.style.width = `${Math.max(placed.width, 1)}px`;
+    sheet.style.height = `${Math.max(placed.height, 1)}px`;
+    const { scrollLeft: left, scrollTop: top } = scroller;
+    const look = { ...theme(), palette: model.state.colours };
+    const where = { left, top, width, height, ratio, hovered };
+    paintFilm(prepare(canvas, width, height), strip, placed, where, look);
+  }
+
+  /** The columns to load, the most wanted first. */
+  function wanted() {
+    if (!strip || !placed) return [];
+    const [first, last] = visibleColumns(placed, scroller.scrollLeft, scroller.clientWidth);
+    return loadingOrder(first, last, strip.steps.length, AHEAD);
+  }
+
+  /** The column and row under the pointer, or null. @param {MouseEvent|null} event */
+  function under(event) {
+    if (!placed || !event) return null;
+    const box = canvas.getBoundingClientRect();
+    const x = event.clientX - box.left;
+    if (x < placed.gutter || x >= box.width) return null;
+    return filmHit(placed, x + scroller.scrollLeft, event.clientY - box.top + scroller.scrollTop);
+  }
+
+  /** What is under the pointer now; null without a pointer on this strip. */
+  function pointedAt() {
+    const at = under(pointer);
+    canvas.style.cursor = at ? "pointer" : "default";
+    return at;
+  }
+
+  scroller.addEventListener(
+    "scroll",
+    () => {
+      paint();
+      const isLed = led !== null && Math.abs(led - scroller.scrollLeft) < 2;
+      led = null;
+      if (!isLed) on.scrolled();
+      on.pointed();
+    },
+    { passive: true },
+  );
+  /** @param {MouseEvent|null} event null once the pointer has left */
+  function point(event) {
+    pointer = event;
+    on.pointed();
+    const column = under(event)?.column ?? null;
+    if (column === hovered) return;
+    hovered = column;
+    paint();
+  }
+  canvas.addEventListener("mousemove", point);
+  canvas.addEventListener("mouseleave", () => point(null));
+  canvas.addEventListener("click", (event) => {
+    const at = under(event);
+    if (at) on.open(at.column, at.row);
+  });
+
+  function reveal() {
+    if (!placed || !strip || strip.current < 0) return;
+    const left = columnLeft(placed, strip.current) - placed.gutter;
+    const seen = scroller.clientWidth - placed.gutter - placed.columnWidth;
+    if (left < scroller.scrollLeft) scroller.scrollLeft = Math.max(0, left - 8);
+    else if (left > scroller.scrollLeft + seen) scroller.scrollLeft = left - Math.max(0, seen) + 8;
+  }
+
+  /** The step at the left end, with the part of its column that is scrolled away. */
+  function scrolledTo() {
+    if (!placed || !strip) return null;
+    const columns = scroller.scrollLeft / placed.columnWidth;
+    const i = Math.min(Math.floor(columns), strip.steps.length - 1);
+    return { step: strip.steps[i], rest: columns - i };
+  }
+
+  /** Scrolls to the step of another strip. @param {{step: number, rest: number}} to */
+  function follow({ step, rest }) {
+    if (!placed || !strip) return;
+    const left = Math.round((indexOf(strip.steps, step) + rest) * placed.columnWidth);
+    if (Math.abs(left - scroller.scrollLeft) < 2) return;
+    scroller.scrollLeft = left;
+    led = scroller.scrollLeft; // less than asked for at the end of a shorter strip
+  }
+
+  /** @param {Model} now @param {Strip} of */
+  function draw(now, of) {
+    [model, strip] = [now, of];
+    const { letter, text } = of.of;
+    say(heading, letter ? `${letter} · ${text}` : "");
+    show(heading, Boolean(letter));
+    scroller.setAttribute("aria-label", letter ? `${letter}. ${HELP}` : HELP);
+    paint();
+    const key = JSON.stringify([of.of.run, of.layer.key, of.current, placed?.tileWidth]);
+    if (key === revealed) return;
+    revealed = key;
+    reveal();
+    paint();
+  }
+
+  function rest() {
+    strip = pointer = hovered = led = null;
+    revealed = "";
+  }
+
+  return {
+    element,
+    draw,
+    wanted,
+    pointedAt,
+    scrolledTo,
+    follow,
+    layoutFor,
+    rest,
+    strip: () => strip,
+    tile: () => (placed ? Math.max(placed.tileWidth, placed.tileHeight) : 64),
+  };
+}

@@ -1,0 +1,85 @@
+"""The film strips of several columns, below each other, in a real browser."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from browser_visitor import Person
+from PIL import Image
+from stored_maps import stored_maps
+from striped_training import STEPS
+
+READY = "document.documentElement.dataset.film === 'ready'"
+STEM = {"view": "film", "run": "good", "layer": "fmapboard/stem.0", "channels": "2"}
+
+
+def extremes(person: Person) -> tuple[float, float]:
+    """The locked scale of channel 2 as the page says it."""
+    said = person.see(".film-scale").text_content()
+    found = re.search(r"channel 2 (\S+) … (\S+)\.", said)
+    assert found is not None, said
+    lo, hi = (float(text.replace("−", "-")) for text in found.groups())
+    return lo, hi
+
+
+def test_the_locked_scale_is_that_of_the_sample_that_is_shown(
+    address: str, striped_runs: Path, visit: Callable[..., Person]
+) -> None:
+    person = visit(address, **STEM, sample=1)
+    person.wait(READY)
+    values = [maps[2] for maps in stored_maps(striped_runs / "good", "stem.0", sample=1).values()]
+    assert extremes(person) == pytest.approx((np.min(values), np.max(values)), rel=0.01)
+
+
+def test_each_column_of_other_maps_has_a_strip_on_one_common_scale(
+    address: str, striped_runs: Path, visit: Callable[..., Person]
+) -> None:
+    person = visit(address, **STEM, compare="bad@", compare2="@10", compare3="@:1", tile=48)
+    person.wait(READY)
+    headings = person.see(".film-pane h2:visible").all_text_contents()
+    assert headings == ["A · good · sample 0", "B · bad · sample 0", "D · good · sample 1"]
+    assert person.see(".film-columns").text_content() == "C is a step of the strip of A."
+    assert "locked over all kept steps of A, B, D" in person.see(".film-scale").text_content()
+    shown = [("good", 0), ("bad", 0), ("good", 1)]
+    values = [
+        maps[2][np.isfinite(maps[2])]
+        for run, sample in shown
+        for maps in stored_maps(striped_runs / run, "stem.0", sample).values()
+    ]
+    known = np.concatenate(values)
+    ends = known.min(), known.max()
+    assert extremes(person) == pytest.approx(ends, rel=0.01)
+    box = person.see(".film canvas").nth(1).bounding_box()
+    person.page.mouse.move(box["x"] + 200, box["y"] + 6)
+    assert person.see(".film .status").text_content().startswith("B · step ")
+
+
+def test_strips_scroll_together_and_lead_to_the_step_of_their_column(
+    address: str, visit: Callable[..., Person]
+) -> None:
+    person = visit(address, width=900, **STEM, step=STEPS[-1], compare="bad@0", tile=96)
+    person.wait(READY)
+    strips = person.see(".film-strip")
+    strips.nth(0).evaluate("(strip) => { strip.scrollLeft = 208; }")
+    person.wait("document.querySelectorAll('.film-strip')[1].scrollLeft === 208")
+    box = person.see(".film canvas").nth(1).bounding_box()
+    person.page.mouse.click(box["x"] + 156 + 48, box["y"] + 6)
+    person.drawn(STEPS[-1], "stem.0")
+    assert f"compare=bad%40{STEPS[2]}" in person.page.url
+
+
+def test_all_strips_are_saved(address: str, visit: Callable[..., Person], tmp_path: Path) -> None:
+    heights = []
+    for columns in ({}, {"compare": "bad@"}):
+        person = visit(address, **STEM, tile=48, **columns)
+        person.wait(READY)
+        with person.page.expect_download() as download:
+            person.press("p")
+        download.value.save_as(tmp_path / "film.png")
+        with Image.open(tmp_path / "film.png") as saved:
+            heights.append(saved.height)
+    assert heights[1] == 2 * heights[0]
