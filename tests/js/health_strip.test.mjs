@@ -7,6 +7,7 @@ import {
   kernelRows,
   matches,
   networkRows,
+  places,
   unfolded,
 } from "../../src/fmapboard/plugin/static/views/tree.js";
 import { LAYER } from "./fixtures.mjs";
@@ -227,4 +228,15 @@ test("every word of the filter must match name, type or kernel shape", () => {
   assert.ok(matches(layer("layer1.0.conv1"), "LAYER1 3x3"));
   assert.ok(matches(layer("layer1.0.conv1"), ""));
   assert.ok(!matches(layer("layer1.0.conv1"), "layer1 linear"));
+});
+
+test("a row has a place among the rows of the same group", () => {
+  const depths = [0, 1, 1, 0, 1, 0];
+  const found = places(
+    depths.map((depth) => ({ kind: "layer", id: "", text: "", depth, layers: [] })),
+  );
+  assert.deepEqual(
+    found.map(({ at, of }) => `${at}/${of}`),
+    ["1/3", "1/2", "2/2", "2/3", "1/1", "3/3"],
+  );
 });

@@ -48,7 +48,7 @@ export class Renewal {
     if (this.wasLive !== this.live) this.app.redraw(); // the run has become old, or fresh
     this.wasLive = this.live;
     const since = now - this.reloadedAt;
-    const empty = model?.listed && !model.layers.length;
+    const empty = model?.listed && !model.layers.length && !source.store.busy;
     if (this.missed || (this.live && since > LIVE_EVERY_MS) || (empty && since > EMPTY_EVERY_MS)) {
       this.reload();
     } else if (this.liveChosen !== false && now - this.listedRunsAt > RUNS_EVERY_MS) {

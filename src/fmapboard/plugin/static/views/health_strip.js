@@ -97,6 +97,11 @@ export function health(of, layer = undefined) {
   return { ...fault(of, whole, follows), text: text.filter(Boolean).join("\n") };
 }
 
+/** Severity of the most severe fault. @param {Overview} of @param {import("../data/answers.js").Layer} layer */
+export function severity(of, layer) {
+  return fault(of, layer.channels).severity;
+}
+
 /** Decades of the axis of ranges, from `10 ** -1` to `LARGE`. */
 const RANGE_DECADES = 5;
 

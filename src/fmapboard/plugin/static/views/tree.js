@@ -146,3 +146,18 @@ export function unfolded(rows, folded) {
     return true;
   });
 }
+
+/** @typedef {{at: number, of: number}} Place place of a row among its siblings, from 1 */
+
+/** Places of rows among the children of the same group. @param {readonly Row[]} rows @returns {Place[]} */
+export function places(rows) {
+  /** Number of siblings so far, by depth; shared by the places of all of them. @type {{of: number}[]} */
+  const open = [];
+  const counted = rows.map(({ depth }) => {
+    open.length = Math.min(open.length, depth + 1);
+    const siblings = (open[depth] ??= { of: 0 });
+    siblings.of += 1;
+    return { at: siblings.of, siblings };
+  });
+  return counted.map(({ at, siblings }) => ({ at, of: siblings.of }));
+}

@@ -3,9 +3,10 @@
 
 import { h, icon, say, segments, show } from "./dom.js";
 import { explain } from "./glossary.js";
-import { health } from "./health_strip.js";
+import { health, severity } from "./health_strip.js";
 import { createStrip, createStripHead } from "./layer_strip.js";
-import { kernelRows, matches, networkRows, unfolded } from "./tree.js";
+import { createRowWindow } from "./row_window.js";
+import { kernelRows, matches, networkRows, places, unfolded } from "./tree.js";
 
 /** @typedef {import("../app.js").App} App */
 /** @typedef {import("../app.js").Model} Model */
@@ -55,17 +56,33 @@ export function createLayers(app) {
   );
   /** @type {Set<string>} */
   const folded = new Set();
-  /** @type {Drawn[]} */
-  let drawn = [];
+  /** All rows, and the place of each among its siblings. @type {Row[]} */
+  let rows = [];
+  /** @type {import("./tree.js").Place[]} */
+  let siblings = [];
   /** @type {Row[]} */
   let groups = [];
-  let before = "";
-  /** @type {Overviews|null} */
-  let painted = null;
+  /** What the rows were made from. @type {unknown[]} */
+  let before = [];
+  let made = "";
+  /** @type {Overviews} */
+  let painted = new Map();
+  /** Index of the selected row, -1 for none. */
+  let selected = -1;
+  const inSight = createRowWindow(
+    list,
+    (index) => {
+      const row = createRow(rows[index], index, folded.has(rows[index].id), siblings[index]);
+      row.paint(painted);
+      row.element.setAttribute("aria-selected", String(index === selected));
+      return row;
+    },
+    nameSelected,
+  );
 
   list.addEventListener("click", (event) => {
     const row = /** @type {Element} */ (event.target).closest("[data-row]");
-    if (row instanceof HTMLElement) act(drawn[Number(row.dataset.row)].row);
+    if (row instanceof HTMLElement) act(rows[Number(row.dataset.row)]);
   });
 
   /** Selects a layer, or folds or unfolds a group. @param {Row} row */
@@ -75,6 +92,7 @@ export function createLayers(app) {
       return;
     }
     if (!folded.delete(row.id)) folded.add(row.id);
+    before = [];
     app.redraw();
   }
 
@@ -87,9 +105,9 @@ export function createLayers(app) {
 
   /** Selects a layer that is `by` rows away. @param {number} by */
   function move(by) {
-    const rows = drawn.map(({ row }) => row).filter((row) => row.kind === "layer");
-    const now = rows.findIndex((row) => row.id === app.state.layer);
-    const to = rows[Math.min(rows.length - 1, Math.max(0, now + by))];
+    const layers = rows.filter((row) => row.kind === "layer");
+    const now = layers.findIndex((row) => row.id === app.state.layer);
+    const to = layers[Math.min(layers.length - 1, Math.max(0, now + by))];
     if (to) app.update({ layer: to.id });
   }
 
@@ -107,62 +125,98 @@ export function createLayers(app) {
     }
     grouping.draw(state.group);
     age(model);
-    const flagged = model.layers.filter((layer) => severity(overview, layer) > 0);
+    const flagged = flaggedOf(model.layers, overview);
     say(onlyFlagged, `${flagged.length} flagged`);
     onlyFlagged.setAttribute("aria-pressed", String(state.flagged));
     onlyFlagged.classList.toggle("any", flagged.length > 0);
     const none = state.flagged && overview.size > 0 && !flagged.length;
-    const among = (state.flagged && flagged.length ? flagged : model.layers).filter((layer) =>
-      matches(layer, state.filter),
-    );
-    const all = state.group === "kernel" ? kernelRows(among) : networkRows(among);
-    groups = all.filter((row) => row.kind === "group");
-    const rows = unfolded(all, folded);
-    const key = JSON.stringify([
-      model.state.run,
-      rows.map(({ id, depth, kind }) => [id, depth, kind]),
-      [...folded],
-    ]);
-    if (key !== before) {
-      before = key;
-      drawn = rows.map((row, i) => createRow(row, i, folded.has(row.id)));
-      list.replaceChildren(...drawn.map((each) => each.element));
-      painted = null;
-    }
+    const among = state.flagged && flagged.length ? flagged : model.layers;
+    const areOthers = renew([among, state.run, state.group, state.filter], among, state);
     const unmatched = model.layers.length > 0 && rows.length === 0;
     say(
       note,
       unmatched ? "No layer matches." : "No layer is flagged at this step: all are listed.",
     );
     show(note, unmatched || none);
-    if (painted !== overview) for (const each of drawn) each.paint(overview);
-    painted = overview;
-    mark(state.layer);
+    if (painted !== overview) {
+      painted = overview;
+      for (const each of inSight.rows()) each.paint(overview);
+    }
+    mark(state.layer, areOthers);
   }
 
-  /** Marks the selected layer. @param {string} chosen */
-  function mark(chosen) {
-    for (const { row, element: each } of drawn) {
-      const is = row.kind === "layer" && row.id === chosen;
-      if ((each.getAttribute("aria-selected") === "true") === is) continue;
-      each.setAttribute("aria-selected", String(is));
-      if (is) {
-        list.setAttribute("aria-activedescendant", each.id);
-        each.scrollIntoView({ block: "nearest" });
-      }
-    }
+  /**
+   * Makes the rows again if what they are made from has changed; true if they are others.
+   * @param {unknown[]} now @param {import("../data/answers.js").Layer[]} among
+   * @param {import("../state/state.js").State} state
+   */
+  function renew(now, among, { run, group, filter: words }) {
+    if (now.every((each, i) => each === before[i]) && before.length) return false;
+    before = now;
+    const found = among.filter((layer) => matches(layer, words));
+    const all = group === "kernel" ? kernelRows(found) : networkRows(found);
+    groups = all.filter((row) => row.kind === "group");
+    const shown = unfolded(all, folded);
+    const key = JSON.stringify([
+      run,
+      shown.map(({ id, depth, kind }) => [id, depth, kind]),
+      [...folded],
+    ]);
+    if (key === made) return false;
+    made = key;
+    rows = shown;
+    siblings = places(rows);
+    selected = -1;
+    inSight.reset(rows.length);
+    return true;
+  }
+
+  /** Marks the selected layer, and shows it if it is another one. @param {string} chosen @param {boolean} areOthers */
+  function mark(chosen, areOthers) {
+    if (!areOthers && rows[selected]?.id === chosen) return;
+    const last = inSight.at(selected);
+    selected = rows.findIndex((row) => row.kind === "layer" && row.id === chosen);
+    last?.element.setAttribute("aria-selected", "false");
+    if (selected < 0) return;
+    inSight.at(selected)?.element.setAttribute("aria-selected", "true");
+    inSight.reveal(selected);
+    nameSelected();
+  }
+
+  /** Names the selected row as the active one, while it is in the document. */
+  function nameSelected() {
+    const row = inSight.at(selected);
+    if (row) list.setAttribute("aria-activedescendant", row.element.id);
+    else list.removeAttribute("aria-activedescendant");
   }
   return { element, list, filter, age, draw, move, fold };
 }
 
-/** @param {Overviews} overview @param {import("../data/answers.js").Layer} layer */
-function severity(overview, layer) {
-  const of = overview.get(layer.key);
-  return of ? health(of, layer).severity : 0;
+/** @typedef {import("../data/answers.js").Layer} Layer */
+
+/** Flagged layers by the numbers that tell so. @type {WeakMap<Overviews, {of: Layer[], flagged: Layer[]}>} */
+const known = new WeakMap();
+
+/** @param {Layer[]} layers @param {Overviews} overview */
+function flaggedOf(layers, overview) {
+  const held = known.get(overview);
+  if (held?.of === layers) return held.flagged;
+  const flagged = layers.filter((layer) => severityIn(overview, layer) > 0);
+  known.set(overview, { of: layers, flagged });
+  return flagged;
 }
 
-/** @param {Row} row @param {number} index @param {boolean} isFolded @returns {Drawn} */
-function createRow(row, index, isFolded) {
+/** @param {Overviews} overview @param {Layer} layer */
+function severityIn(overview, layer) {
+  const of = overview.get(layer.key);
+  return of ? severity(of, layer) : 0;
+}
+
+/**
+ * @param {Row} row @param {number} index @param {boolean} isFolded
+ * @param {import("./tree.js").Place} place @returns {Drawn}
+ */
+function createRow(row, index, isFolded, place) {
   const text = h("span", { class: "name", text: row.text });
   const element = h(
     "div",
@@ -172,6 +226,8 @@ function createRow(row, index, isFolded) {
       id: `row-${index}`,
       "data-row": index,
       "aria-level": row.depth + 1,
+      "aria-posinset": place.at,
+      "aria-setsize": place.of,
       "aria-selected": "false",
       "aria-expanded": row.kind === "group" ? String(!isFolded) : null,
     },
@@ -198,7 +254,7 @@ function createRow(row, index, isFolded) {
 
 /** @param {HTMLElement} sum @param {Row} row @param {Overviews} overview */
 function paintGroup(sum, row, overview) {
-  const worst = Math.max(0, ...row.layers.map((layer) => severity(overview, layer)));
+  const worst = Math.max(0, ...row.layers.map((layer) => severityIn(overview, layer)));
   sum.dataset.severity = String(worst);
   say(sum, String(row.layers.length));
 }

@@ -1,0 +1,170 @@
+"""The tab in headless Chromium: times until it is usable, of changes of step, and its memory."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from tab_cost import Row, cpu_ms
+
+FLAGS = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
+    "--disable-background-networking", "--disable-component-update",
+]  # fmt: skip
+PATIENCE_MS = 120_000
+READY = "() => document.documentElement.dataset.ready === 'true'"
+QUIET = "() => document.documentElement.dataset.busy === 'false'"
+# Time from the slider's event until the tab reports that the canvas is drawn, ms.
+CHANGE = """async (index) => {
+  const slider = document.querySelector("input[aria-label=Step]");
+  const at = document.documentElement;
+  const drawn = at.dataset.drawn;
+  const started = performance.now();
+  slider.value = String(index);
+  slider.dispatchEvent(new Event("input"));
+  await new Promise((done) => {
+    const look = () => {
+      if (at.dataset.drawn !== drawn && Number(at.dataset.step) === index) done();
+    };
+    new MutationObserver(look).observe(at, { attributes: true });
+  });
+  return performance.now() - started;
+}"""
+VIEWS = {"overview": "overview", "maps": "list of layers and maps"}
+
+
+@contextmanager
+def chromium() -> Iterator[Any]:
+    """A browser, found on PATH or else playwright's own."""
+    from playwright.sync_api import sync_playwright
+
+    program = shutil.which("chromium") or shutil.which("google-chrome")
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=program, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+def alone(browser: Any, address: str, *, layer: str = "", view: str = "maps") -> Any:
+    """Open the tab outside of TensorBoard's page, in a browser with an empty cache."""
+    page = browser.new_context(viewport={"width": 1600, "height": 1000}).new_page()
+    state = f"#p.feature_maps.view={view}"
+    if layer:
+        state += f"&p.feature_maps.layer=fmapboard%2F{layer}"
+    page.goto(f"{address}data/plugin_entry.html?name=feature_maps{state}")
+    page.wait_for_function(READY, timeout=PATIENCE_MS)
+    return page
+
+
+def usable(browser: Any, address: str, view: str) -> float:
+    """Time from opening a page of the tab until it is usable, ms."""
+    page = alone(browser, address, view=view)
+    took = float(page.evaluate("performance.getEntriesByName('usable')[0].startTime"))
+    page.context.close()
+    return took
+
+
+def in_tensorboard(browser: Any, address: str, view: str) -> float:
+    """Time from a click on the tab in TensorBoard until a page of it is usable, ms."""
+    page = browser.new_context(viewport={"width": 1600, "height": 1000}).new_page()
+    page.goto(f"{address}#images&p.feature_maps.view={view}")
+    tab = page.get_by_role("tab", name="Feature maps")
+    tab.wait_for(timeout=PATIENCE_MS)
+    started = time.perf_counter()
+    tab.click()
+    frame = page.wait_for_selector("iframe").content_frame()
+    frame.wait_for_function(READY, timeout=PATIENCE_MS)
+    took = 1000 * (time.perf_counter() - started)
+    shown = frame.evaluate("document.documentElement.dataset.view")
+    if shown != view:
+        raise SystemExit(f"the tab shows its page {shown}, not {view}")
+    page.context.close()
+    return took
+
+
+def step_changes(
+    browser: Any, address: str, layer: str, steps: int
+) -> tuple[list[float], list[float]]:
+    """Times to draw steps that the browser has not loaded, and the step after each, ms."""
+    page = alone(browser, address, layer=layer)
+    new, after = [], []
+    for index in range(0, steps - 10, max(17, steps // 8)):
+        for offset in (0, 9):  # 9 steps are more than the tab prefetches
+            page.wait_for_function(QUIET)
+            new.append(float(page.evaluate(CHANGE, index + offset)))
+            page.wait_for_timeout(600)  # time that a person spends on a step
+            after.append(float(page.evaluate(CHANGE, index + offset + 1)))
+    page.context.close()
+    return new, after
+
+
+def measure(address: str, server: int, rounds: int, layers: Sequence[str], steps: int) -> list[Row]:
+    """Times of the tab's pages in the browser.
+
+    Args:
+        address: TensorBoard's address.
+        server: its process id.
+        rounds: visits of each page.
+        layers: the layers whose steps are changed.
+        steps: number of kept steps.
+    """
+    rows = []
+
+    def visits(name: str, visit: Callable[[], float], count: int) -> None:
+        """Add a row with the times, and the CPU times of server and browser together."""
+        row = Row(name, [], 2000.0, cpu=[])
+        for _ in range(count):
+            before = cpu_ms(server, os.getpid())
+            row.ms.append(visit())
+            row.cpu.append(cpu_ms(server, os.getpid()) - before)
+        rows.append(row)
+
+    with chromium() as browser:
+        first = next(iter(VIEWS))
+        visits(
+            f"{VIEWS[first]}: usable, first visit of a fresh server",
+            lambda: usable(browser, address, first),
+            1,
+        )
+        for view, name in VIEWS.items():
+            visits(
+                f"{name}: usable, opened outside TensorBoard",
+                lambda view=view: usable(browser, address, view),
+                rounds,
+            )
+            visits(
+                f"{name}: usable, click inside TensorBoard",
+                lambda view=view: in_tensorboard(browser, address, view),
+                rounds,
+            )
+        for layer in layers:
+            new, after = step_changes(browser, address, layer, steps)
+            rows += [
+                Row(f"step not loaded yet, {layer}", new, 100.0),
+                Row(f"the step after it, {layer}", after, 100.0),
+            ]
+    return rows
+
+
+def page_sizes(address: str) -> dict[str, dict[str, float]]:
+    """Page of the tab -> its JavaScript heap after a collection, MB, and number of DOM nodes."""
+    found = {}
+    with chromium() as browser:
+        for view, name in VIEWS.items():
+            page = alone(browser, address, view=view)
+            page.wait_for_function(QUIET)
+            page.wait_for_timeout(1000)
+            session = page.context.new_cdp_session(page)
+            session.send("HeapProfiler.collectGarbage")
+            heap = session.send("Runtime.getHeapUsage")
+            found[name] = {
+                "heap": heap["usedSize"] / 2**20,
+                "buffers": heap.get("backingStorageSize", 0.0) / 2**20,
+                "nodes": float(session.send("Memory.getDOMCounters")["nodes"]),
+            }
+            page.context.close()
+    return found
