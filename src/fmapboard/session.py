@@ -9,6 +9,7 @@ from typing import Any
 from torch import nn
 from torch.optim.optimizer import Optimizer
 
+from fmapboard.capture.batch_norms import BatchNormReader
 from fmapboard.capture.collector import ActivationCollector
 from fmapboard.capture.gradients import GradientReader, PendingParameters
 from fmapboard.capture.guard import CONSEQUENCE, Guard, Stopwatch
@@ -64,8 +65,7 @@ class StepSession:
         also, self._guard = activations(model), Guard(warn)
         self.registry = HookRegistry(model, layers, also=also, failed=self._guard.failed)
         self.model, self._options, self._warn = model, options, warn
-        scripted = scripted_warning(model)
-        if scripted is not None:
+        if (scripted := scripted_warning(model)) is not None:
             warn.warn("scripted", scripted)
         self._transfer, self._memory = Transfer(warn), MemoryPressure(warn)
         self._code_tiles = TileCoder(warn)
@@ -179,6 +179,8 @@ class StepSession:
 
     def was_skipped(self, optimizer: Optimizer) -> bool:
         """True if a logged step is open and the GradScaler skipped this optimizer step."""
+        if self._open is not None:
+            self._gradients.step_ended(None)  # the step may close before our own hook is called
         return self._open is not None and self._loss_scale.skips(optimizer)
 
     def before_clipping(self) -> None:
@@ -229,6 +231,7 @@ class StepSession:
             gradients=options.activation_gradients,
             inputs_drawn=options.samples if options.probe is None else 0,
             normalization=options.normalization,
+            batch_norms=BatchNormReader(self.model),
         )
 
     def _accepts(self) -> bool:
@@ -281,11 +284,11 @@ class StepSession:
         probed = opened.probed
         measured = [*opened.live.pending, *(() if probed is None else probed.pending)]
         inputs = tuple(opened.live.inputs if probed is None else probed.inputs)
-        kernels, before = opened.kernels or (), opened.before_clipping
+        kernels, before, gaps = opened.kernels or (), opened.before_clipping, opened.live.gaps()
         opened.discard()  # frees what the tile coder replaces
         self._code_tiles(measured)
         skips = self._loss_scale.step_closes(self._gradients.fused)
-        parts = StepParts(tuple(measured), parameters, before, kernels, inputs, skips)
+        parts = StepParts(tuple(measured), parameters, before, kernels, inputs, skips, gaps)
         if not measured and not parts.parameters.names:
             return None
         stopwatch = opened.stopwatch  # `to_host` must not keep the model alive

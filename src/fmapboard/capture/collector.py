@@ -8,11 +8,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from fmapboard.capture.batch_norms import BatchNormReader
 from fmapboard.capture.guard import Guard
 from fmapboard.capture.input_images import PendingInputImage, input_images
 from fmapboard.capture.isolation import aside
 from fmapboard.capture.loss_scale import Factor
 from fmapboard.capture.passes import Side
+from fmapboard.measure.batch_norms import PendingGaps
 from fmapboard.measure.pending import PendingMeasurement
 from fmapboard.measure.reducer import Reducer
 from fmapboard.model.tensors import first_tensor, is_observable
@@ -38,6 +40,7 @@ class ActivationCollector:
             it.
         pending: the measurements so far, still on their devices.
         inputs: copies of the network's input images, still on their device.
+        batch_norms: what the pass has changed in BatchNorm layers.
     """
 
     reduce: Reducer
@@ -50,6 +53,7 @@ class ActivationCollector:
     loss_scale: Factor | None = None
     pending: list[PendingMeasurement] = field(default_factory=list)
     inputs: list[PendingInputImage] = field(default_factory=list)
+    batch_norms: BatchNormReader | None = None
     _generation: int = 0  # increased by `discard`; gradient hooks of older generations do nothing
 
     def discard(self) -> None:
@@ -57,10 +61,15 @@ class ActivationCollector:
         self._generation += 1
         self.pending.clear()
         self.inputs.clear()
+        if self.batch_norms is not None:
+            self.batch_norms.discard()
 
     def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Drop what an earlier pass left, and keep the network's input images."""
         self.discard()
+        if self.batch_norms is not None:
+            with self.guard("BatchNorm"):
+                self.batch_norms.begins()
         with self.guard("network input"):
             self.inputs += input_images(
                 (args, kwargs),
@@ -70,6 +79,16 @@ class ActivationCollector:
             )
             if self.normalization is not None and self.inputs:
                 self._check_normalization(len(self.normalization[0]), self.inputs[0])
+
+    def ended(self) -> None:
+        """Called when the forward pass has returned."""
+        if self.batch_norms is not None:
+            with self.guard("BatchNorm"):
+                self.batch_norms.ended()
+
+    def gaps(self) -> tuple[PendingGaps, ...]:
+        """What the pass has changed in BatchNorm layers."""
+        return () if self.batch_norms is None else self.batch_norms.pending
 
     def _check_normalization(self, given: int, image: PendingInputImage) -> None:
         if image.normalization is None:

@@ -1,4 +1,4 @@
-"""Gradient norms, and histogram samples of gradients and weights, read in an optimizer step."""
+"""Gradient norms, histogram samples and the size of updates, read in an optimizer step."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from fmapboard.capture.loss_scale import FusedStep, found_on_device, is_skipped
 from fmapboard.capture.optimizer_hook import OptimizerHook
 from fmapboard.capture.optimizers import in_no_optimizer, parameters_of
 from fmapboard.capture.parameter_samples import Samples, sample_parameters
+from fmapboard.capture.update_ratios import UpdateReader
 from fmapboard.measure.norms import NO_NORMS, GradientNorms, PendingNorms
 from fmapboard.measure.subsample import PendingSample
+from fmapboard.measure.updates import PendingUpdates
 from fmapboard.model.distributed import local, sharded_names
 from fmapboard.model.layers import clean_name, unwrap
 from fmapboard.records import NONE, Nonfinite, Parameter
@@ -31,16 +33,20 @@ class PendingParameters:
         samples: histogram samples of weight and gradient, by parameter name.
         nonfinite: counts of non-finite gradient values, by parameter name; already on the host
             (only gradients on the CPU are counted immediately).
+        updates: how much the optimizers changed the parameters.
     """
 
     names: tuple[str, ...] = ()
     norms: PendingNorms = NO_NORMS
     samples: Mapping[str, tuple[PendingSample, PendingSample | None]] = field(default_factory=dict)
     nonfinite: Mapping[str, Nonfinite] = field(default_factory=dict)
+    updates: tuple[PendingUpdates, ...] = ()
 
     def tensors(self) -> Iterator[Tensor]:
         """All tensors held."""
         yield from self.norms.tensors()
+        for update in self.updates:
+            yield from update.tensors()
         for weight, gradient in self.samples.values():
             yield weight.values
             if gradient is not None:
@@ -95,6 +101,7 @@ class GradientReader:
         self._guard = guard
         self._hook, self._is_armed = OptimizerHook(self), False
         self._samples: Samples = {}
+        self._updates = UpdateReader()
         self.stepped = self.skipped = False
         self._notify_step: Callable[[], None] = _nothing
         self._notify_complete: Callable[[], None] = _nothing
@@ -180,7 +187,8 @@ class GradientReader:
         with self._guard("gradients"):
             norms = self._norms.pending(self._sharded)
         names = tuple(name for name in self._names.values() if self._was_read(name))
-        return PendingParameters(names, norms, dict(self._samples), dict(self._norms.nonfinite))
+        samples, nonfinite = dict(self._samples), dict(self._norms.nonfinite)
+        return PendingParameters(names, norms, samples, nonfinite, self._updates.pending())
 
     def unoptimized(self) -> list[str]:
         """Names of the trainable parameters that no optimizer of the process holds."""
@@ -209,6 +217,9 @@ class GradientReader:
                 self.stepped = True
                 with self._guard("gradients"):
                     self._notify_step()
+            with self._guard("update ratios"):
+                own = (p for p in parameters_of(optimizer) if id(p) in self._names)
+                self._updates.announce(optimizer, own)
         return True
 
     def gradients_complete(self, optimizer: Optimizer) -> None:
@@ -230,10 +241,18 @@ class GradientReader:
             for kind, subset in _by_device_type(fresh):
                 with aside(kind, sum(local(parameter).nbytes for parameter in subset.values())):
                     self._read(subset, scale)
+            with self._guard("update ratios"):
+                self._updates.before(optimizer, fresh)
+
+    def step_ended(self, optimizer: Optimizer | None) -> None:
+        """Called when an optimizer has updated the weights; None if all steps have ended."""
+        with self._guard("update ratios"):
+            self._updates.after(optimizer)
 
     def forget(self) -> None:
         """Discard what was read."""
         self._norms = GradientNorms()
+        self._updates.forget()
         self._samples, self._held = {}, set[int]()
         self.fused: list[FusedStep] = []
         self.stepped = self.skipped = False

@@ -13,9 +13,11 @@ from fmapboard.capture.gradients import NO_PARAMETERS, PendingParameters
 from fmapboard.capture.input_images import PendingInputImage
 from fmapboard.capture.loss_scale import NO_SKIPS, PendingSkips
 from fmapboard.capture.weights import PendingKernels
+from fmapboard.measure.batch_norms import PendingGaps
 from fmapboard.measure.norms import NO_NORMS, PendingNorms
 from fmapboard.measure.pending import PendingMeasurement, joined
 from fmapboard.records import LayerMeasurement, StepData
+from fmapboard.tags import BATCHNORM_GAP, UPDATE_RATIO, of
 
 Failed = Callable[[str, Exception], None]
 
@@ -41,6 +43,7 @@ class StepParts:
         inputs: copies of the network's input images.
         skips: the steps that a GradScaler skipped. Parameters that it may have left as they are
             have gradients like the others until ``to_host``, which omits them.
+        batch_norms: the running statistics of BatchNorm layers around the forward pass.
     """
 
     measured: tuple[PendingMeasurement, ...]
@@ -49,6 +52,7 @@ class StepParts:
     kernels: tuple[PendingKernels, ...] = ()
     inputs: tuple[PendingInputImage, ...] = ()
     skips: PendingSkips = NO_SKIPS
+    batch_norms: tuple[PendingGaps, ...] = ()
 
     def tensors(self) -> Iterator[Tensor]:
         """All tensors held."""
@@ -59,6 +63,8 @@ class StepParts:
         yield from (kernels.weight for kernels in self.kernels)
         yield from (image.values for image in self.inputs)
         yield from self.skips.tensors()
+        for norms in self.batch_norms:
+            yield from norms.tensors()
 
     def to_host(
         self,
@@ -82,9 +88,19 @@ class StepParts:
             norms_before_clipping=self.before_clipping.to_host(),
             kernels=tuple(kernels.to_host() for kernels in self.kernels),
             inputs=tuple(image.to_host() for image in self.inputs),
-            scalars=self.skips.scalars(),
+            scalars=self._scalars(skipped),
             training_thread_ms=header.milliseconds(),
         )
+
+    def _scalars(self, skipped: frozenset[str]) -> dict[str, float]:
+        """Scalars that are not gradient norms, by tag."""
+        scalars = self.skips.scalars()
+        for update in self.parameters.updates:
+            found = update.ratios()
+            scalars |= {of(UPDATE_RATIO, n): r for n, r in found.items() if n not in skipped}
+        for norms in self.batch_norms:
+            scalars |= {of(BATCHNORM_GAP, name): gap for name, gap in norms.gaps().items()}
+        return scalars
 
 
 @dataclass(frozen=True, slots=True)
