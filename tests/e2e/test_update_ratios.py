@@ -200,6 +200,23 @@ def test_tied_parameters_are_logged_once() -> None:
     assert largest_error(update_ratios(kept.steps[0]), exact.ratios[0]) < 1e-5
 
 
+@pytest.mark.parametrize(("touched", "is_logged"), [(20, False), (2000, True)])
+def test_a_large_embedding_of_which_few_rows_change_has_no_ratio(
+    touched: int, is_logged: bool
+) -> None:
+    torch.manual_seed(0)
+    table = nn.Embedding(4000, 32)
+    model, kept = nn.Sequential(table, nn.Linear(32, 2)), MemoryWriter()
+    exact, optimizer = Exact(model), torch.optim.SGD(model.parameters(), lr=0.1)
+    with fmapboard.watch(model, writer=kept, every=1) as board, board.step(0), exact.update():
+        model(torch.randperm(4000)[:touched]).square().mean().backward()
+        optimizer.step()
+    found, expected = update_ratios(kept.steps[0]), exact.ratios[0]
+    assert ("0.weight" in found) is is_logged
+    if is_logged:
+        assert largest_error(found, expected) < 0.05
+
+
 class Sharpness(torch.optim.Optimizer):
     """Evaluates its closure at other weights than those that it then updates."""
 

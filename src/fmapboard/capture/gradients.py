@@ -101,7 +101,7 @@ class GradientReader:
         self._guard = guard
         self._hook, self._is_armed = OptimizerHook(self), False
         self._samples: Samples = {}
-        self._updates = UpdateReader()
+        self._updates = UpdateReader(self._model)
         self.stepped = self.skipped = False
         self._notify_step: Callable[[], None] = _nothing
         self._notify_complete: Callable[[], None] = _nothing

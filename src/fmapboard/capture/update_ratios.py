@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.optim.optimizer import Optimizer
 
 from fmapboard.capture.isolation import aside
@@ -18,6 +18,8 @@ from fmapboard.model.distributed import local
 _DTYPES = frozenset(
     {torch.float32, torch.bfloat16, torch.float16, torch.float64, torch.complex64, torch.complex128}
 )
+
+_EMBEDDINGS = (nn.Embedding, nn.EmbeddingBag)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -40,9 +42,13 @@ class UpdateReader:
     """Estimates the size of the update that each parameter gets in one optimizer step.
 
     Runs on the training thread. Of sharded parameters it reads this process's shard.
+
+    Args:
+        model: the unwrapped model, in which it looks for embeddings.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, model: nn.Module) -> None:
+        self._model, self._tables = model, frozenset[str]()
         self._versions: dict[int, int] = {}
         self._depths = Counter[int]()
         self._begun: list[_Begun] = []
@@ -81,6 +87,8 @@ class UpdateReader:
                     # On the CPU, contiguous tensors are joined faster among themselves.
                     is_fast = rows.is_cpu and rows.is_contiguous()
                     groups[rows.device, rows.dtype, is_fast][name] = parameter, rows
+        tables = {id(m.weight) for m in self._model.modules() if isinstance(m, _EMBEDDINGS)}
+        self._tables |= {name for name, p in parameters.items() if id(p) in tables}
         for (device, *_), own in groups.items():
             with aside(device.type):
                 values = joined([rows for _, rows in own.values()])
@@ -107,8 +115,8 @@ class UpdateReader:
                 before, after = one.values, joined(list(rows.values()))
                 if not after.is_cpu:
                     before, after = reduced(before, after)
-            counts = tuple(map(len, rows.values()))
-            self._ended.append(PendingUpdates(tuple(rows), counts, before, after))
+            counts, tables = tuple(map(len, rows.values())), self._tables & rows.keys()
+            self._ended.append(PendingUpdates(tuple(rows), counts, before, after, tables))
 
     def pending(self) -> tuple[PendingUpdates, ...]:
         """All updates that have ended."""

@@ -27,6 +27,9 @@ _ALL_ROWS = 5000
 With sizes of 64 or 128 and kernels of 3x3, the next possible distance of rows is 5.
 """
 
+_LEAST_CHANGED = 256
+"""Fewer changed rows of an embedding do not tell how large the whole update is."""
+
 _REPEATED_BELOW = 64 * ROW
 """In a parameter with fewer values than this, the last row is never left out."""
 
@@ -42,12 +45,14 @@ class PendingUpdates:
             their 2-norms [R].
         after: the rows [R, 16] after the update. From an accelerator, the 2-norms [R] of the
             changes.
+        tables: those of the names whose updates may change few values: weights of embeddings.
     """
 
     names: tuple[str, ...]
     rows: tuple[int, ...]
     before: Tensor
     after: Tensor
+    tables: frozenset[str] = frozenset()
 
     def tensors(self) -> Iterator[Tensor]:
         """All tensors held."""
@@ -57,18 +62,26 @@ class PendingUpdates:
     def ratios(self) -> dict[str, float]:
         """Wait for the device: name -> 2-norm of the update over that of the parameter before it.
 
-        A parameter is left out if all values read were 0, or if one is not finite.
+        A parameter is left out if all values read were 0, or if one is not finite; an embedding
+        also if fewer than 256 of the rows read have changed.
         """
         before, after = self.before.cpu().double(), self.after.cpu().double()
         change = after - before if before.dim() == 2 else after
         found = {}
         parts = zip(*(of.split_with_sizes(list(self.rows)) for of in (before, change)), strict=True)
         for name, (size, changed) in zip(self.names, parts, strict=True):
+            if name in self.tables and len(changed) > _LEAST_CHANGED > _count(changed):
+                continue
             norm = float(torch.linalg.vector_norm(size))
             ratio = float(torch.linalg.vector_norm(changed)) / norm if norm else math.nan
             if math.isfinite(ratio):
                 found[name] = ratio
         return found
+
+
+def _count(changed: Tensor) -> int:
+    """How many rows have changed, of [n, 16] changes or [n] norms."""
+    return int(changed.reshape(len(changed), -1).any(1).sum())
 
 
 def rows_of(parameter: Tensor) -> Tensor | None:
