@@ -9,10 +9,10 @@ from typing import Any
 from torch import nn
 from torch.optim.optimizer import Optimizer
 
-from fmapboard.capture.collector import ActivationCollector
+from fmapboard.capture.collector import collector_for
 from fmapboard.capture.fact_recorder import FactRecorder
-from fmapboard.capture.gradients import GradientReader, PendingParameters
-from fmapboard.capture.guard import CONSEQUENCE, Guard, Stopwatch
+from fmapboard.capture.gradients import GradientReader
+from fmapboard.capture.guard import Guard, Stopwatch
 from fmapboard.capture.hints import Hints
 from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.loss_scale import LossScale
@@ -20,8 +20,10 @@ from fmapboard.capture.memory_pressure import MemoryPressure
 from fmapboard.capture.open_step import OpenStep, Passes
 from fmapboard.capture.pass_selection import PassSelection
 from fmapboard.capture.passes import Side
+from fmapboard.capture.pending_parameters import PendingParameters
 from fmapboard.capture.probe import ProbePass
-from fmapboard.capture.step_parts import PendingStep, StepHeader, StepParts, finished
+from fmapboard.capture.sending import sent
+from fmapboard.capture.step_parts import PendingStep, StepHeader, StepParts
 from fmapboard.capture.tile_coder import TileCoder
 from fmapboard.capture.transfer import Transfer
 from fmapboard.capture.weights import read_kernels
@@ -81,6 +83,7 @@ class StepSession:
             unsettled=set(),
             fused=reader_for(model, options.fused, warn),
         )
+        self._collector = partial(collector_for, model, options, self._reducer, self._guard)
         own = own_parameters(model, self.registry.layers)
         self.probe_pass = ProbePass(model, options, self._reducer, self._guard)
         self._gradients = GradientReader(model, own, self._guard)
@@ -181,6 +184,8 @@ class StepSession:
 
     def was_skipped(self, optimizer: Optimizer) -> bool:
         """True if a logged step is open and the GradScaler skipped this optimizer step."""
+        if self._open is not None:
+            self._gradients.step_ended(None)  # the step may close before our own hook is called
         return self._open is not None and self._loss_scale.skips(optimizer)
 
     def before_clipping(self) -> None:
@@ -221,17 +226,6 @@ class StepSession:
         """Called when a layer runs in the recorded pass."""
         if self._open is not None:
             self._open.live.captured(layer_call, side, value, module)
-
-    def _collector(self) -> ActivationCollector:
-        options = self._options
-        return ActivationCollector(
-            self._reducer,
-            self._guard,
-            pictures=options.probe is None,
-            gradients=options.activation_gradients,
-            inputs_drawn=options.samples if options.probe is None else 0,
-            normalization=options.normalization,
-        )
 
     def _accepts(self) -> bool:
         opened = self._open
@@ -283,18 +277,14 @@ class StepSession:
         probed = opened.probed
         measured = [*opened.live.pending, *(() if probed is None else probed.pending)]
         inputs = tuple(opened.live.inputs if probed is None else probed.inputs)
-        kernels, before = opened.kernels or (), opened.before_clipping
+        kernels, before, gaps = opened.kernels or (), opened.before_clipping, opened.live.gaps()
         facts = self.facts.pending(opened)
         opened.discard()  # frees what the tile coder replaces
         self._code_tiles(measured)
         skips = self._loss_scale.step_closes(self._gradients.fused)
-        parts = StepParts(tuple(measured), parameters, before, kernels, inputs, skips, facts)
+        parts = StepParts(tuple(measured), parameters, before, kernels, inputs, skips, facts, gaps)
         if not measured and not parts.parameters.names:
             return None
-        stopwatch = opened.stopwatch  # `to_host` must not keep the model alive
+        stopwatch = opened.stopwatch  # what is sent must not keep the model alive
         header = StepHeader(opened.step, lambda: stopwatch.ms)
-        failed = partial(self._warn.error, consequence=CONSEQUENCE)
-        held = list(parts.tensors())
-        receive = self._transfer(parts, held)
-        to_host = partial(finished, receive, header, failed, self.exchange)
-        return PendingStep(opened.step, sum(tensor.nbytes for tensor in held), to_host)
+        return sent(parts, header, self._transfer, self._warn, self.exchange)

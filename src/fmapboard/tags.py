@@ -44,6 +44,8 @@ CONSTANT_CHANNELS, NONFINITE, DEAD_CHANNELS = "constant_channels", "nonfinite", 
 WEIGHTS, GRADIENTS = "weights", "gradients"
 GRADIENT_NORM = "gradient_norm"
 GRADIENT_NORM_BEFORE_CLIPPING = "gradient_norm_before_clipping"
+UPDATE_RATIO = "update_ratio"
+BATCHNORM_GAP = "batchnorm_gap"
 TOTAL = "total"
 """Name of the norm over all gradients, in the group with those of the parameters."""
 

@@ -9,14 +9,17 @@ import torch
 from torch import Tensor, nn
 
 from fmapboard.capture.batch_images import PendingBatch, compared
+from fmapboard.capture.batch_norms import BatchNormReader
 from fmapboard.capture.guard import Guard
 from fmapboard.capture.input_images import PendingInputImage, image_batch, input_images
 from fmapboard.capture.isolation import aside
 from fmapboard.capture.loss_scale import Factor
 from fmapboard.capture.passes import Side
+from fmapboard.measure.batch_norms import PendingGaps
 from fmapboard.measure.pending import PendingMeasurement
 from fmapboard.measure.reducer import Reducer
 from fmapboard.model.tensors import first_tensor, is_observable
+from fmapboard.options import Options
 from fmapboard.records import LayerCall, Normalization, TensorKind
 
 
@@ -41,6 +44,7 @@ class ActivationCollector:
         inputs: copies of the network's input images, still on their device.
         compares_images: compare the images of the batch with each other.
         batch: the result.
+        batch_norms: what the pass has changed in BatchNorm layers.
     """
 
     reduce: Reducer
@@ -55,6 +59,7 @@ class ActivationCollector:
     inputs: list[PendingInputImage] = field(default_factory=list)
     compares_images: bool = False
     batch: PendingBatch | None = None
+    batch_norms: BatchNormReader | None = None
     _generation: int = 0  # increased by `discard`; gradient hooks of older generations do nothing
 
     def discard(self) -> None:
@@ -63,10 +68,15 @@ class ActivationCollector:
         self.pending.clear()
         self.inputs.clear()
         self.batch = None
+        if self.batch_norms is not None:
+            self.batch_norms.discard()
 
     def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Drop what an earlier pass left, and keep the network's input images."""
         self.discard()
+        if self.batch_norms is not None:
+            with self.guard("BatchNorm"):
+                self.batch_norms.begins()
         with self.guard("network input"):
             self.inputs += input_images(
                 (args, kwargs),
@@ -80,6 +90,16 @@ class ActivationCollector:
             with self.guard("findings"):
                 images = image_batch((args, kwargs), sequences=self.reduce.has_sequences)
                 self.batch = None if images is None else compared(images)
+
+    def ended(self) -> None:
+        """Called when the forward pass has returned."""
+        if self.batch_norms is not None:
+            with self.guard("BatchNorm"):
+                self.batch_norms.ended()
+
+    def gaps(self) -> tuple[PendingGaps, ...]:
+        """What the pass has changed in BatchNorm layers."""
+        return () if self.batch_norms is None else self.batch_norms.pending
 
     def _check_normalization(self, given: int, image: PendingInputImage) -> None:
         if image.normalization is None:
@@ -148,3 +168,18 @@ class ActivationCollector:
                 scale = scale.to(gradient.device, non_blocking=True)
             wide = gradient if gradient.dtype == torch.float64 else gradient.detach().float()
             return wide / scale
+
+
+def collector_for(
+    model: nn.Module, options: Options, reduce: Reducer, guard: Guard
+) -> ActivationCollector:
+    """A collector for one forward pass of a training step."""
+    return ActivationCollector(
+        reduce,
+        guard,
+        pictures=options.probe is None,
+        gradients=options.activation_gradients,
+        inputs_drawn=options.samples if options.probe is None else 0,
+        normalization=options.normalization,
+        batch_norms=BatchNormReader(model),
+    )

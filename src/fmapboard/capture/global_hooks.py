@@ -1,4 +1,4 @@
-"""Pre-step hooks on all optimizers, without changing torch's dictionary of such hooks."""
+"""Step hooks on all optimizers, without changing torch's dictionaries of such hooks."""
 
 from __future__ import annotations
 
@@ -8,13 +8,17 @@ from collections.abc import Callable, Iterator, MutableMapping
 from typing import Any
 
 import torch.optim.optimizer as torch_optimizer
-from torch.optim.optimizer import register_optimizer_step_pre_hook
+from torch.optim.optimizer import (
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
 
-PreHook = Callable[..., Any]
+StepHook = Callable[..., Any]
 _NAME = "_global_optimizer_pre_hooks"
+_NAME_AFTER = "_global_optimizer_post_hooks"
 
 
-class _Combined(MutableMapping[int, PreHook]):
+class _Combined(MutableMapping[int, StepHook]):
     """Replaces torch's dictionary of hooks: torch's own hooks, followed by fmapboard's.
 
     An optimizer iterates over torch's dictionary during its step, and adding to or removing from an
@@ -23,18 +27,18 @@ class _Combined(MutableMapping[int, PreHook]):
     object. Hooks that others add or remove in the meantime go to torch's dictionary.
     """
 
-    def __init__(self, original: MutableMapping[int, PreHook]) -> None:
+    def __init__(self, original: MutableMapping[int, StepHook]) -> None:
         self.original = original
-        self.ours: dict[int, PreHook] = {}
+        self.ours: dict[int, StepHook] = {}
 
     def values(self) -> Any:
         """A snapshot of all hooks, which later changes do not affect."""
         return (*self.original.values(), *self.ours.values())
 
-    def __getitem__(self, key: int) -> PreHook:
+    def __getitem__(self, key: int) -> StepHook:
         return self.original[key]
 
-    def __setitem__(self, key: int, hook: PreHook) -> None:
+    def __setitem__(self, key: int, hook: StepHook) -> None:
         self.original[key] = hook
 
     def __delitem__(self, key: int) -> None:
@@ -49,10 +53,10 @@ class _Combined(MutableMapping[int, PreHook]):
 
 _keys = itertools.count()
 _lock = threading.RLock()  # reentrant: the garbage collector may remove a hook while it is held
-_combined = _Combined(getattr(torch_optimizer, _NAME, {}))
+_combined = {name: _Combined(getattr(torch_optimizer, name, {})) for name in (_NAME, _NAME_AFTER)}
 
 
-def before_each_optimizer_step(hook: PreHook) -> Callable[[], None]:
+def before_each_optimizer_step(hook: StepHook) -> Callable[[], None]:
     """Call ``hook(optimizer, args, kwargs)`` before every step of every optimizer in the process.
 
     May be called from any thread at any time, also while other threads train.
@@ -60,20 +64,35 @@ def before_each_optimizer_step(hook: PreHook) -> Callable[[], None]:
     Returns:
         A function that removes the hook; calling it again does nothing.
     """
-    if not hasattr(torch_optimizer, _NAME):
-        return register_optimizer_step_pre_hook(hook).remove
-    key = next(_keys)
-    with _lock:
-        _combined.ours[key] = hook
-        current = getattr(torch_optimizer, _NAME)
-        if current is not _combined:
-            _combined.original = current
-            setattr(torch_optimizer, _NAME, _combined)
-    return lambda: _remove(key)
+    return _added(_NAME, hook, register_optimizer_step_pre_hook)
 
 
-def _remove(key: int) -> None:
+def after_each_optimizer_step(hook: StepHook) -> Callable[[], None]:
+    """Call ``hook(optimizer, args, kwargs)`` after every step of every optimizer in the process.
+
+    As ``before_each_optimizer_step``. An optimizer's own post-step hooks are called first. A hook
+    that is removed while they run is still called after that step.
+    """
+    return _added(_NAME_AFTER, hook, register_optimizer_step_post_hook)
+
+
+def _added(name: str, hook: StepHook, register: Callable[[StepHook], Any]) -> Callable[[], None]:
+    if not hasattr(torch_optimizer, name):
+        remove: Callable[[], None] = register(hook).remove
+        return remove
+    key, combined = next(_keys), _combined[name]
     with _lock:
-        _combined.ours.pop(key, None)
-        if not _combined.ours and getattr(torch_optimizer, _NAME) is _combined:
-            setattr(torch_optimizer, _NAME, _combined.original)
+        combined.ours[key] = hook
+        current = getattr(torch_optimizer, name)
+        if current is not combined:
+            combined.original = current
+            setattr(torch_optimizer, name, combined)
+    return lambda: _remove(name, key)
+
+
+def _remove(name: str, key: int) -> None:
+    combined = _combined[name]
+    with _lock:
+        combined.ours.pop(key, None)
+        if not combined.ours and getattr(torch_optimizer, name) is combined:
+            setattr(torch_optimizer, name, combined.original)

@@ -1,9 +1,8 @@
-"""Gradient norms, and histogram samples of gradients and weights, read in an optimizer step."""
+"""Gradient norms, histogram samples and the size of updates, read in an optimizer step."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 
 from torch import Tensor, nn
 from torch.optim.optimizer import Optimizer
@@ -14,57 +13,11 @@ from fmapboard.capture.loss_scale import FusedStep, found_on_device, is_skipped
 from fmapboard.capture.optimizer_hook import OptimizerHook
 from fmapboard.capture.optimizers import in_no_optimizer, parameters_of
 from fmapboard.capture.parameter_samples import Samples, sample_parameters
+from fmapboard.capture.pending_parameters import PendingParameters
+from fmapboard.capture.update_ratios import UpdateReader
 from fmapboard.measure.norms import NO_NORMS, GradientNorms, PendingNorms
-from fmapboard.measure.subsample import PendingSample
 from fmapboard.model.distributed import local, sharded_names
 from fmapboard.model.layers import clean_name, unwrap
-from fmapboard.records import NONE, Nonfinite, Parameter
-
-
-@dataclass(frozen=True, slots=True)
-class PendingParameters:
-    """``records.Parameter`` data still on the device.
-
-    Attributes:
-        names: names of the parameters that were read, in the model's order.
-        norms: gradient norms.
-        samples: histogram samples of weight and gradient, by parameter name.
-        nonfinite: counts of non-finite gradient values, by parameter name; already on the host
-            (only gradients on the CPU are counted immediately).
-    """
-
-    names: tuple[str, ...] = ()
-    norms: PendingNorms = NO_NORMS
-    samples: Mapping[str, tuple[PendingSample, PendingSample | None]] = field(default_factory=dict)
-    nonfinite: Mapping[str, Nonfinite] = field(default_factory=dict)
-
-    def tensors(self) -> Iterator[Tensor]:
-        """All tensors held."""
-        yield from self.norms.tensors()
-        for weight, gradient in self.samples.values():
-            yield weight.values
-            if gradient is not None:
-                yield gradient.values
-
-    def to_host(self) -> tuple[Parameter, ...]:
-        """Wait for the device and copy to the host."""
-        norms = self.norms.to_host()
-        parameters = []
-        for name in self.names:
-            weight, gradient = self.samples.get(name, (None, None))
-            parameters.append(
-                Parameter(
-                    name,
-                    None if weight is None else weight.to_host(),
-                    None if gradient is None else gradient.to_host(),
-                    norms.get(name),
-                    self.nonfinite.get(name, NONE),
-                )
-            )
-        return tuple(parameters)
-
-
-NO_PARAMETERS = PendingParameters()
 
 
 class GradientReader:
@@ -98,6 +51,7 @@ class GradientReader:
         self._guard = guard
         self._hook, self._is_armed = OptimizerHook(self), False
         self._samples: Samples = {}
+        self._updates = UpdateReader(self._model)
         self.stepped = self.skipped = False
         self._notify_step: Callable[[], None] = _nothing
         self._notify_complete: Callable[[], None] = _nothing
@@ -184,7 +138,8 @@ class GradientReader:
         with self._guard("gradients"):
             norms = self._norms.pending(self._sharded)
         names = tuple(name for name in self.names.values() if self._was_read(name))
-        return PendingParameters(names, norms, dict(self._samples), dict(self._norms.nonfinite))
+        samples, nonfinite = dict(self._samples), dict(self._norms.nonfinite)
+        return PendingParameters(names, norms, samples, nonfinite, self._updates.pending())
 
     def unoptimized(self) -> list[str]:
         """Names of the trainable parameters that no optimizer of the process holds."""
@@ -213,6 +168,9 @@ class GradientReader:
                 self.stepped = True
                 with self._guard("gradients"):
                     self._notify_step()
+            with self._guard("update ratios"):
+                own = (p for p in parameters_of(optimizer) if id(p) in self.names)
+                self._updates.announce(optimizer, own)
         return True
 
     def gradients_complete(self, optimizer: Optimizer) -> None:
@@ -235,10 +193,18 @@ class GradientReader:
             for kind, subset in _by_device_type(fresh):
                 with aside(kind, sum(local(parameter).nbytes for parameter in subset.values())):
                     self._read(subset, scale)
+            with self._guard("update ratios"):
+                self._updates.before(optimizer, fresh)
+
+    def step_ended(self, optimizer: Optimizer | None) -> None:
+        """Called when an optimizer has updated the weights; None if all steps have ended."""
+        with self._guard("update ratios"):
+            self._updates.after(optimizer)
 
     def forget(self) -> None:
         """Discard what was read."""
         self._norms = GradientNorms()
+        self._updates.forget()
         self._samples, self._held = {}, set[int]()
         self.fused: list[FusedStep] = []
         self.stepped = self.skipped = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 import torch
@@ -11,7 +11,10 @@ from torch.optim.optimizer import Optimizer
 from torch.utils.hooks import RemovableHandle
 
 from fmapboard.capture.compiled import is_capturing
-from fmapboard.capture.global_hooks import before_each_optimizer_step
+from fmapboard.capture.global_hooks import (
+    after_each_optimizer_step,
+    before_each_optimizer_step,
+)
 
 
 class StepListener(Protocol):
@@ -25,6 +28,9 @@ class StepListener(Protocol):
 
         With a closure (LBFGS), that is after its first evaluation.
         """
+
+    def step_ended(self, optimizer: Optimizer) -> None:
+        """Called when an optimizer has updated the weights."""
 
 
 class OptimizerHook:
@@ -45,13 +51,19 @@ class OptimizerHook:
     def arm(self) -> None:
         """Start listening to optimizer steps; an armed hook is disarmed first."""
         self.disarm()
-        itself = weakref.WeakMethod(self._before_step)
+        itself, listener = weakref.WeakMethod(self._before_step), self._listener
 
-        def hook(optimizer: Optimizer, args: Any, kwargs: Any) -> tuple[Any, Any] | None:
+        def before(optimizer: Optimizer, args: Any, kwargs: Any) -> tuple[Any, Any] | None:
             method = itself()
             return None if method is None else method(optimizer, args, kwargs)
 
-        self._remove = weakref.finalize(self, before_each_optimizer_step(hook))
+        def after(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+            found = listener()
+            if found is not None and not is_capturing():
+                found.step_ended(optimizer)
+
+        removers = before_each_optimizer_step(before), after_each_optimizer_step(after)
+        self._remove = weakref.finalize(self, _call_all, removers)
 
     def disarm(self) -> None:
         """Stop listening; does nothing if the hook is not armed."""
@@ -106,6 +118,11 @@ def after_each_step(
     # Inside a compiled step function, torch.compile must call this on every step, not trace it.
     untraced = torch.compiler.disable(act)  # type: ignore[no-untyped-call]  # torch
     return optimizer.register_step_post_hook(untraced)
+
+
+def _call_all(functions: Iterable[Callable[[], object]]) -> None:
+    for function in functions:
+        function()
 
 
 def _nothing() -> None:

@@ -165,6 +165,8 @@ class PassSelection:
     def ended(self, output: Any) -> None:
         """Called when a pass, recorded or not, has returned: wait for its backward pass."""
         current, self._current = self._current, None
+        if current is not None:
+            current.collected.ended()
         if self._chosen is not None or not self._is_followed or not torch.is_grad_enabled():
             return
         graph = _Graph()

@@ -5,29 +5,21 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from torch import Tensor
 
 from fmapboard.capture.fact_recorder import PendingFacts
-from fmapboard.capture.gradients import NO_PARAMETERS, PendingParameters
 from fmapboard.capture.input_images import PendingInputImage
 from fmapboard.capture.loss_scale import NO_SKIPS, PendingSkips
+from fmapboard.capture.pending_parameters import NO_PARAMETERS, PendingParameters
 from fmapboard.capture.weights import PendingKernels
+from fmapboard.measure.batch_norms import PendingGaps
 from fmapboard.measure.norms import NO_NORMS, PendingNorms
 from fmapboard.measure.pending import PendingMeasurement, joined
 from fmapboard.records import LayerMeasurement, StepData
+from fmapboard.tags import BATCHNORM_GAP, UPDATE_RATIO, of
 
 Failed = Callable[[str, Exception], None]
-
-
-class Exchange(Protocol):
-    """Merges the statistics of one step over the ranks (see ``merge_ranks.RankExchange``)."""
-
-    def merged(
-        self, step: int, measured: tuple[LayerMeasurement, ...]
-    ) -> tuple[LayerMeasurement, ...]:
-        """The measurements with the statistics of the whole batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +35,7 @@ class StepParts:
         skips: the steps that a GradScaler skipped. Parameters that it may have left as they are
             have gradients like the others until ``to_host``, which omits them.
         facts: what only the training process knows; None if it is not recorded.
+        batch_norms: the running statistics of BatchNorm layers around the forward pass.
     """
 
     measured: tuple[PendingMeasurement, ...]
@@ -52,6 +45,7 @@ class StepParts:
     inputs: tuple[PendingInputImage, ...] = ()
     skips: PendingSkips = NO_SKIPS
     facts: PendingFacts | None = None
+    batch_norms: tuple[PendingGaps, ...] = ()
 
     def tensors(self) -> Iterator[Tensor]:
         """All tensors held."""
@@ -64,6 +58,8 @@ class StepParts:
         yield from self.skips.tensors()
         if self.facts is not None:
             yield from self.facts.tensors()
+        for norms in self.batch_norms:
+            yield from norms.tensors()
 
     def to_host(
         self,
@@ -87,10 +83,20 @@ class StepParts:
             norms_before_clipping=self.before_clipping.to_host(),
             kernels=tuple(kernels.to_host() for kernels in self.kernels),
             inputs=tuple(image.to_host() for image in self.inputs),
-            scalars=self.skips.scalars(),
+            scalars=self._scalars(skipped),
             training_thread_ms=header.milliseconds(),
             facts=None if self.facts is None else self.facts.to_host(),
         )
+
+    def _scalars(self, skipped: frozenset[str]) -> dict[str, float]:
+        """Scalars that are not gradient norms, by tag."""
+        scalars = self.skips.scalars()
+        for update in self.parameters.updates:
+            found = update.ratios()
+            scalars |= {of(UPDATE_RATIO, n): r for n, r in found.items() if n not in skipped}
+        for norms in self.batch_norms:
+            scalars |= {of(BATCHNORM_GAP, name): gap for name, gap in norms.gaps().items()}
+        return scalars
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,28 +113,6 @@ class StepHeader:
     step: int
     milliseconds: Callable[[], float]
     wall_time: float = field(default_factory=time.time)
-
-
-def finished(
-    receive: Callable[[], StepParts], header: StepHeader, failed: Failed, exchange: Exchange | None
-) -> StepData:
-    """Wait for the devices, finalize a step, and merge its statistics over the ranks.
-
-    Args:
-        receive: waits for the copy of the parts and returns them on the host.
-        header: see ``StepParts.to_host``.
-        failed: see ``StepParts.to_host``.
-        exchange: merges statistics over ranks; the other ranks wait for this one, so it is called
-            even after an error. None if nothing is merged.
-    """
-    measured: tuple[LayerMeasurement, ...] = ()
-    try:
-        received = receive()
-        measured = joined(received.measured, failed)
-    finally:
-        if exchange is not None:
-            measured = exchange.merged(header.step, measured)
-    return received.to_host(header, failed, measured)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,141 @@
+"""Reads parameters right before and right after an optimizer updates them."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim.optimizer import Optimizer
+
+from fmapboard.capture.isolation import aside
+from fmapboard.measure.updates import PendingUpdates, joined, reduced, rows_of
+from fmapboard.model.distributed import local
+
+_DTYPES = frozenset(
+    {torch.float32, torch.bfloat16, torch.float16, torch.float64, torch.complex64, torch.complex128}
+)
+
+_EMBEDDINGS = (nn.Embedding, nn.EmbeddingBag)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Begun:
+    """Parameters of one dtype and device that an optimizer is updating.
+
+    Attributes:
+        optimizer: the ``id`` of the optimizer.
+        parameters: name -> the parameter, and the view of its rows before the update; referenced
+            only until the update has ended.
+        values: a copy of the rows.
+    """
+
+    optimizer: int
+    parameters: dict[str, tuple[Tensor, Tensor]]
+    values: Tensor
+
+
+class UpdateReader:
+    """Estimates the size of the update that each parameter gets in one optimizer step.
+
+    Runs on the training thread. Of sharded parameters it reads this process's shard.
+
+    Args:
+        model: the unwrapped model, in which it looks for embeddings.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        self._model, self._tables = model, frozenset[str]()
+        self._versions: dict[int, int] = {}
+        self._depths = Counter[int]()
+        self._begun: list[_Begun] = []
+        self._ended: list[PendingUpdates] = []
+
+    def forget(self) -> None:
+        """Discard what was read."""
+        self._versions, self._begun, self._ended = {}, [], []
+        self._depths.clear()
+
+    def announce(self, optimizer: Optimizer, parameters: Iterable[Tensor]) -> None:
+        """Called before an optimizer's step, also before its closure is evaluated.
+
+        A closure whose optimizer changes parameters around it (sharpness-aware minimization) calls
+        ``before`` too late; those parameters are then left out.
+        """
+        self._depths[id(optimizer)] += 1  # a step may call that of its base class
+        self._versions.update((id(p), p._version) for p in parameters)
+
+    def before(self, optimizer: Optimizer, parameters: Mapping[str, Tensor]) -> None:
+        """Copy a subsample of the parameters that the optimizer is about to update.
+
+        Args:
+            optimizer: the optimizer; ``after`` recognizes it.
+            parameters: by name. Those without a gradient, which are not updated, are left out.
+        """
+        groups: defaultdict[tuple[Any, ...], dict[str, tuple[Tensor, Tensor]]] = defaultdict(dict)
+        with torch.no_grad():
+            for name, parameter in parameters.items():
+                if parameter.grad is None:
+                    continue
+                if self._versions.get(id(parameter)) != parameter._version:
+                    continue
+                rows = _rows(parameter)
+                if rows is not None:
+                    # On the CPU, contiguous tensors are joined faster among themselves.
+                    is_fast = rows.is_cpu and rows.is_contiguous()
+                    groups[rows.device, rows.dtype, is_fast][name] = parameter, rows
+        tables = {id(m.weight) for m in self._model.modules() if isinstance(m, _EMBEDDINGS)}
+        self._tables |= {name for name, p in parameters.items() if id(p) in tables}
+        for (device, *_), own in groups.items():
+            with aside(device.type):
+                values = joined([rows for _, rows in own.values()])
+            self._begun.append(_Begun(id(optimizer), own, values))
+
+    def after(self, optimizer: Optimizer | None = None) -> None:
+        """Called when an optimizer has updated its parameters: read them again.
+
+        Args:
+            optimizer: the optimizer; None for all of them.
+        """
+        if optimizer is not None:
+            self._depths[id(optimizer)] -= 1
+            if self._depths[id(optimizer)]:
+                return
+        done = [one for one in self._begun if optimizer is None or one.optimizer == id(optimizer)]
+        self._begun = [one for one in self._begun if one not in done]
+        for one in done:
+            with aside(one.values.device.type):
+                same = {name: _same_rows(*both) for name, both in one.parameters.items()}
+                rows = {name: found for name, found in same.items() if found is not None}
+                if len(rows) < len(same):
+                    continue
+                before, after = one.values, joined(list(rows.values()))
+                if not after.is_cpu:
+                    before, after = reduced(before, after)
+            counts, tables = tuple(map(len, rows.values())), self._tables & rows.keys()
+            self._ended.append(PendingUpdates(tuple(rows), counts, before, after, tables))
+
+    def pending(self) -> tuple[PendingUpdates, ...]:
+        """All updates that have ended."""
+        return tuple(self._ended)
+
+
+def _rows(parameter: Tensor) -> Tensor | None:
+    """``rows_of`` this process's part of a parameter; None if it cannot be read."""
+    part = local(parameter)
+    if not part.numel() or part.dtype not in _DTYPES:
+        return None
+    return rows_of(part)
+
+
+def _same_rows(parameter: Tensor, rows: Tensor) -> Tensor | None:
+    """The rows again, also if the optimizer has given the parameter other memory."""
+    part = local(parameter)
+    if part.untyped_storage()._cdata == rows.untyped_storage()._cdata:
+        return rows
+    found = _rows(parameter)
+    alike = found is not None and (found.shape, found.device) == (rows.shape, rows.device)
+    return found if alike else None

@@ -1,0 +1,159 @@
+"""Subsample parameters before and after an update, to estimate the size of the update.
+
+Parameters are read in rows of 16 values that are adjacent in memory, about one cache line each: a
+row costs as much to read as a single value. At most 2048 rows of a parameter are read, spread
+evenly over it; of one with fewer than 80,000 values, all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import torch
+from torch import Tensor
+
+ROW = 16
+"""Values per row."""
+
+MOST_ROWS = 2048
+"""At most this many rows of a large parameter are read."""
+
+_ALL_ROWS = 5000
+"""Parameters with at most this many rows are read completely.
+
+With sizes of 64 or 128 and kernels of 3x3, the next possible distance of rows is 5.
+"""
+
+_LEAST_CHANGED = 256
+"""Fewer changed rows of an embedding do not tell how large the whole update is."""
+
+_REPEATED_BELOW = 64 * ROW
+"""In a parameter with fewer values than this, the last row is never left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class PendingUpdates:
+    """Rows of parameters before and after an update, or their norms, still on the device.
+
+    Attributes:
+        names: names of the parameters.
+        rows: how many rows were read of each.
+        before: the rows [R, 16] before the update, in the order of the names. From an accelerator,
+            their 2-norms [R].
+        after: the rows [R, 16] after the update. From an accelerator, the 2-norms [R] of the
+            changes.
+        tables: those of the names whose updates may change few values: weights of embeddings.
+    """
+
+    names: tuple[str, ...]
+    rows: tuple[int, ...]
+    before: Tensor
+    after: Tensor
+    tables: frozenset[str] = frozenset()
+
+    def tensors(self) -> Iterator[Tensor]:
+        """All tensors held."""
+        yield self.before
+        yield self.after
+
+    def ratios(self) -> dict[str, float]:
+        """Wait for the device: name -> 2-norm of the update over that of the parameter before it.
+
+        A parameter is left out if all values read were 0, or if one is not finite; an embedding
+        also if fewer than 256 of the rows read have changed.
+        """
+        before, after = self.before.cpu().double(), self.after.cpu().double()
+        change = after - before if before.dim() == 2 else after
+        found = {}
+        parts = zip(*(of.split_with_sizes(list(self.rows)) for of in (before, change)), strict=True)
+        for name, (size, changed) in zip(self.names, parts, strict=True):
+            if name in self.tables and len(changed) > _LEAST_CHANGED > _count(changed):
+                continue
+            norm = float(torch.linalg.vector_norm(size))
+            ratio = float(torch.linalg.vector_norm(changed)) / norm if norm else math.nan
+            if math.isfinite(ratio):
+                found[name] = ratio
+        return found
+
+
+def _count(changed: Tensor) -> int:
+    """How many rows have changed, of [n, 16] changes or [n] norms."""
+    return int(changed.reshape(len(changed), -1).any(1).sum())
+
+
+def rows_of(parameter: Tensor) -> Tensor | None:
+    """The rows [n, 16] that are read of a parameter: a view.
+
+    All values of a parameter are in the rows if it has fewer than 80,000, except up to 15 at its
+    end; of fewer than 1024 values none is left out.
+
+    Args:
+        parameter: of any floating-point or complex dtype, not empty.
+
+    Returns:
+        None if the parameter is not dense in memory.
+    """
+    real = torch.view_as_real(parameter) if parameter.is_complex() else parameter
+    if not (real.is_contiguous() or _is_dense(real)):
+        return None
+    return real.as_strided(*_layout(real.shape))
+
+
+@lru_cache(maxsize=1024)
+def _layout(shape: torch.Size) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Size and stride of ``rows_of``, for memory that is filled densely."""
+    total = shape.numel()
+    if total % ROW and total < _REPEATED_BELOW:
+        return (total, ROW), (1, 0)  # each value is a row, repeated 16 times
+    rows = total // ROW
+    step = _step(rows, shape)
+    return (-(-rows // step), ROW), (step * ROW, 1)
+
+
+def _step(rows: int, shape: torch.Size) -> int:
+    """The distance between two rows that are read, in rows.
+
+    It shares no factor with an axis, so that the rows cover all channels and positions.
+    """
+    if rows <= _ALL_ROWS:
+        return 1
+    step = -(-rows // MOST_ROWS)
+    while any(math.gcd(step, side) > 1 for side in shape):
+        step += 1
+    return step
+
+
+def joined(rows: Sequence[Tensor]) -> Tensor:
+    """A copy [R, 16] of rows of one dtype and device, one below the other."""
+    return torch.cat(list(rows))
+
+
+def reduced(before: Tensor, after: Tensor) -> tuple[Tensor, Tensor]:
+    """Norms of rows on an accelerator, as ``PendingUpdates`` holds them.
+
+    Args:
+        before: the rows [R, 16] before the update.
+        after: the rows [R, 16] after it; overwritten.
+    """
+    return _norms_of_rows(before), _norms_of_rows(after.sub_(before))
+
+
+def _norms_of_rows(values: Tensor) -> Tensor:
+    """2-norms [R] of the rows of [R, 16], f64 of f64, otherwise f32."""
+    wide = torch.float64 if values.dtype == torch.float64 else torch.float32
+    norms: Tensor = torch.linalg.vector_norm(values, dim=1, dtype=wide)
+    return norms
+
+
+def _is_dense(tensor: Tensor) -> bool:
+    """True if the tensor fills its memory without gaps or repetitions, in any order of axes."""
+    expected = 1
+    axes = zip(tensor.stride(), tensor.shape, strict=True)
+    for stride, size in sorted(axis for axis in axes if axis[1] > 1):
+        if stride != expected:
+            return False
+        expected *= size
+    return True
