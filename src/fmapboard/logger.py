@@ -252,6 +252,7 @@ def watch(
             are still those of the training batch.
         inputs: also log the layers' inputs, as grids and histograms.
         activation_gradients: also log the layers' output gradients, as grids and histograms.
+        attribution: also draw where activations lower the loss: a glob on layers, or True.
         kernels: draw convolution kernels at every n-th logged step; True: every 10th, False: never.
         max_channels: draw at most this many channels per layer; None draws all.
         max_tile: average larger maps down to at most this many px per side (sequences: 8 times as
@@ -266,9 +267,8 @@ def watch(
         colormap: ``"grey"``, ``"viridis"``, ``"magma"`` or the zero-centered ``"signed"``.
         normalization: the ``(mean, std)`` per channel used to normalize the network's input; the
             normalization is undone before the input is drawn.
-        when_full: what to do when steps are logged faster than they are written: ``"wait"`` blocks
-            the training thread, ``"drop_oldest"`` drops the oldest queued steps, counted in
-            ``FeatureMapLogger.dropped_steps``.
+        when_full: if steps are logged faster than they are written: ``"wait"`` blocks the training
+            thread, ``"drop_oldest"`` drops queued steps, counted in ``dropped_steps``.
         fused: read tensors on CUDA devices with fused Triton kernels; ``"auto"`` is off for now.
 
     Returns:

@@ -9,6 +9,7 @@ from typing import Any
 from torch import nn
 from torch.optim.optimizer import Optimizer
 
+from fmapboard.capture.attribution import AttributionLayers
 from fmapboard.capture.collector import ActivationCollector
 from fmapboard.capture.gradients import GradientReader, PendingParameters
 from fmapboard.capture.guard import CONSEQUENCE, Guard, Stopwatch
@@ -28,7 +29,6 @@ from fmapboard.errors import WarnOnce
 from fmapboard.measure.fused.choice import reader_for
 from fmapboard.measure.merge_ranks import RankExchange
 from fmapboard.measure.reducer import Reducer
-from fmapboard.model.activations import activations
 from fmapboard.model.distributed import is_sharded
 from fmapboard.model.layers import Layers, own_parameters, scripted_warning
 from fmapboard.options import Options
@@ -61,11 +61,11 @@ class StepSession:
     def __init__(
         self, model: nn.Module, layers: Layers, options: Options, scaler: Any, warn: WarnOnce
     ) -> None:
-        also, self._guard = activations(model), Guard(warn)
+        self._attribution = AttributionLayers(options.attribution, options.samples)
+        also, self._guard = self._attribution.also(model), Guard(warn)
         self.registry = HookRegistry(model, layers, also=also, failed=self._guard.failed)
         self.model, self._options, self._warn = model, options, warn
-        scripted = scripted_warning(model)
-        if scripted is not None:
+        if (scripted := scripted_warning(model)) is not None:
             warn.warn("scripted", scripted)
         self._transfer, self._memory = Transfer(warn), MemoryPressure(warn)
         self._code_tiles = TileCoder(warn)
@@ -112,7 +112,7 @@ class StepSession:
         self._open = opened = OpenStep(step, passes, self._collector(), self._guard.stopwatch)
         self.open_step = step
         with self._guard("replaced layers"):
-            self._hints.layers_gone(step, self.registry.follow_replacements(activations))
+            self._hints.layers_gone(step, self.registry.follow_replacements(self._attribution.also))
         if probe_now:
             self._draw_probe(opened)
         if self._open is None:  # out of memory
@@ -227,8 +227,9 @@ class StepSession:
             self._guard,
             pictures=options.probe is None,
             gradients=options.activation_gradients,
-            inputs_drawn=options.samples if options.probe is None else 0,
+            inputs_drawn=options.samples if options.probe is None or options.attribution else 0,
             normalization=options.normalization,
+            attribution=self._attribution.of_pass(self._reducer, self._guard),
         )
 
     def _accepts(self) -> bool:
@@ -278,16 +279,18 @@ class StepSession:
             opened.kernels = read_kernels(self.registry.layers, most, self._guard)
 
     def _assembled(self, opened: OpenStep, parameters: PendingParameters) -> PendingStep | None:
-        probed = opened.probed
-        measured = [*opened.live.pending, *(() if probed is None else probed.pending)]
-        inputs = tuple(opened.live.inputs if probed is None else probed.inputs)
+        probed, live, has_probe = opened.probed, opened.live, self._options.probe is not None
+        measured = [*live.pending, *(probed.pending if probed else ())]
+        inputs = tuple(probed.inputs if probed else () if has_probe else live.inputs)
         kernels, before = opened.kernels or (), opened.before_clipping
+        attributions = live.attributions(own_images=has_probe)
         opened.discard()  # frees what the tile coder replaces
         self._code_tiles(measured)
         skips = self._loss_scale.step_closes(self._gradients.fused)
-        parts = StepParts(tuple(measured), parameters, before, kernels, inputs, skips)
-        if not measured and not parts.parameters.names:
+        if not measured and not parameters.names:
             return None
+        maps = tuple(measured)
+        parts = StepParts(maps, parameters, before, kernels, inputs, skips, attributions)
         stopwatch = opened.stopwatch  # `to_host` must not keep the model alive
         header = StepHeader(opened.step, lambda: stopwatch.ms)
         failed = partial(self._warn.error, consequence=CONSEQUENCE)

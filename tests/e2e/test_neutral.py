@@ -100,6 +100,7 @@ def train(
     options = {
         "inputs": True,
         "activation_gradients": True,
+        "attribution": True,
         "kernels": 1,
         "every": 1,
         **options,
@@ -265,6 +266,7 @@ def test_no_tensor_outlives_its_step() -> None:
         every=1,
         inputs=True,
         activation_gradients=True,
+        attribution=True,
         probe=PROBE,
     )
     alive = []

@@ -8,11 +8,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from fmapboard.capture.attribution import AttributionPass
 from fmapboard.capture.guard import Guard
 from fmapboard.capture.input_images import PendingInputImage, input_images
 from fmapboard.capture.isolation import aside
 from fmapboard.capture.loss_scale import Factor
 from fmapboard.capture.passes import Side
+from fmapboard.capture.pending_attributions import NO_ATTRIBUTIONS, PendingAttributions
 from fmapboard.measure.pending import PendingMeasurement
 from fmapboard.measure.reducer import Reducer
 from fmapboard.model.tensors import first_tensor, is_observable
@@ -36,6 +38,7 @@ class ActivationCollector:
         normalization: mean and standard deviation per channel of the network's input, if known.
         loss_scale: factor by which a GradScaler scaled the loss; output gradients are divided by
             it.
+        attribution: collects the attribution of the pass, or None.
         pending: the measurements so far, still on their devices.
         inputs: copies of the network's input images, still on their device.
     """
@@ -48,6 +51,7 @@ class ActivationCollector:
     inputs_drawn: int | None = 1
     normalization: Normalization | None = None
     loss_scale: Factor | None = None
+    attribution: AttributionPass | None = None
     pending: list[PendingMeasurement] = field(default_factory=list)
     inputs: list[PendingInputImage] = field(default_factory=list)
     _generation: int = 0  # increased by `discard`; gradient hooks of older generations do nothing
@@ -57,6 +61,8 @@ class ActivationCollector:
         self._generation += 1
         self.pending.clear()
         self.inputs.clear()
+        if self.attribution is not None:
+            self.attribution.discard()
 
     def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Drop what an earlier pass left, and keep the network's input images."""
@@ -70,6 +76,8 @@ class ActivationCollector:
             )
             if self.normalization is not None and self.inputs:
                 self._check_normalization(len(self.normalization[0]), self.inputs[0])
+            if self.attribution is not None:
+                self.attribution.begin(self.inputs)
 
     def _check_normalization(self, given: int, image: PendingInputImage) -> None:
         if image.normalization is None:
@@ -85,6 +93,10 @@ class ActivationCollector:
 
     def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
         """Reduce a layer's output or input immediately: the next operation may overwrite it."""
+        if self.attribution is not None and side == "output":
+            self.attribution.captured(layer_call, value, module)
+            if not self.attribution.measures(layer_call):
+                return
         if self.guard.is_disabled(layer_call.layer):
             return
         with self.guard(layer_call.layer):
@@ -95,6 +107,12 @@ class ActivationCollector:
             self._keep(layer_call, kind, tensor, module, pictures=self.pictures)
             if self.gradients and side == "output" and layer_call.pictures and tensor.requires_grad:
                 self._follow(layer_call, tensor, module)
+
+    def attributions(self, *, own_images: bool) -> PendingAttributions:
+        """The attribution of the pass; ``own_images``: the step draws other input images."""
+        if self.attribution is None:
+            return NO_ATTRIBUTIONS
+        return self.attribution.pending(self.loss_scale, tuple(self.inputs) if own_images else ())
 
     def _keep(
         self,

@@ -12,6 +12,7 @@ from torch import Tensor
 from fmapboard.capture.gradients import NO_PARAMETERS, PendingParameters
 from fmapboard.capture.input_images import PendingInputImage
 from fmapboard.capture.loss_scale import NO_SKIPS, PendingSkips
+from fmapboard.capture.pending_attributions import NO_ATTRIBUTIONS, PendingAttributions
 from fmapboard.capture.weights import PendingKernels
 from fmapboard.measure.norms import NO_NORMS, PendingNorms
 from fmapboard.measure.pending import PendingMeasurement, joined
@@ -41,6 +42,7 @@ class StepParts:
         inputs: copies of the network's input images.
         skips: the steps that a GradScaler skipped. Parameters that it may have left as they are
             have gradients like the others until ``to_host``, which omits them.
+        attributions: where larger activations lower the loss, for the drawn samples.
     """
 
     measured: tuple[PendingMeasurement, ...]
@@ -49,6 +51,7 @@ class StepParts:
     kernels: tuple[PendingKernels, ...] = ()
     inputs: tuple[PendingInputImage, ...] = ()
     skips: PendingSkips = NO_SKIPS
+    attributions: PendingAttributions = NO_ATTRIBUTIONS
 
     def tensors(self) -> Iterator[Tensor]:
         """All tensors held."""
@@ -59,6 +62,7 @@ class StepParts:
         yield from (kernels.weight for kernels in self.kernels)
         yield from (image.values for image in self.inputs)
         yield from self.skips.tensors()
+        yield from self.attributions.tensors()
 
     def to_host(
         self,
@@ -74,6 +78,7 @@ class StepParts:
             measured: ``self.measured`` in final form, if it has already been finalized.
         """
         skipped = self.skips.parameters()
+        inputs = tuple(image.to_host() for image in self.inputs)
         return StepData(
             header.step,
             header.wall_time,
@@ -81,9 +86,10 @@ class StepParts:
             parameters=tuple(p for p in self.parameters.to_host() if p.name not in skipped),
             norms_before_clipping=self.before_clipping.to_host(),
             kernels=tuple(kernels.to_host() for kernels in self.kernels),
-            inputs=tuple(image.to_host() for image in self.inputs),
+            inputs=inputs,
             scalars=self.skips.scalars(),
             training_thread_ms=header.milliseconds(),
+            attributions=self.attributions.to_host(inputs),
         )
 
 

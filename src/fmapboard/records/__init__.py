@@ -11,6 +11,7 @@ flattened tensor, K histogram buckets.
 
 from __future__ import annotations
 
+from fmapboard.records.attribution import Attribution
 from fmapboard.records.layer_call import (
     COLOURS,
     Bytes8,
@@ -47,6 +48,7 @@ from fmapboard.records.step_summary import (
 __all__ = [
     "COLOURS",
     "NONE",
+    "Attribution",
     "Bytes8",
     "Floats",
     "Histogram",

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from fmapboard.records.attribution import Attribution
 from fmapboard.records.layer_call import (
     COLOURS,
     Bytes8,
@@ -226,6 +227,7 @@ class StepData:
         scalars: Further scalars: tag without the model's prefix -> value.
         norms_before_clipping: Parameter name -> 2-norm of its gradient before clipping.
         training_thread_ms: Time in ms that the step took on the training thread.
+        attributions: Where larger activations lower the loss, per layer call and drawn sample.
     """
 
     step: int
@@ -237,3 +239,4 @@ class StepData:
     scalars: Mapping[str, float] = field(default_factory=dict)
     norms_before_clipping: Mapping[str, float] = field(default_factory=dict)
     training_thread_ms: float = 0.0
+    attributions: tuple[Attribution, ...] = ()

@@ -21,6 +21,7 @@ from fmapboard.render import png
 from fmapboard.render.grid import arrangement, draw_input_image, draw_kernels, draw_maps
 from fmapboard.render.palettes import LEGEND, Palette, palette
 from fmapboard.render.quantize import used_scale
+from fmapboard.summary.attributions import AttributionSummary
 from fmapboard.summary.channel_change import ChannelChanges
 from fmapboard.summary.first_nonfinite import first_nonfinite, plain
 from fmapboard.summary.followers import followers
@@ -66,6 +67,7 @@ class SummaryBuilder:
         self._records = TabRecords(self._prefix, self._palette.name, scale)
         self._changes = ChannelChanges(has_probe=has_probe)
         self._overview = RunOverview(self._prefix)
+        self._attributions = AttributionSummary(self._prefix)
         self._nonfinite_reported = self._reported_now = False
 
     def __call__(self, data: StepData) -> LoggedStep:
@@ -81,16 +83,18 @@ class SummaryBuilder:
         inputs = map(self._input_image, data.inputs)
         changes, after = self._changes(data), followers(data.measured)
         records = self._records(data, drawn, facts, changes, after)
+        attributions, norms = self._attributions(data.attributions)
         overview, fractions = self._overview(data, drawn, changes, after)
         return LoggedStep(
             data.step,
             data.wall_time,
-            pictures=(*drawn, *map(self._finished, inputs)),
+            pictures=(*drawn, *map(self._finished, [*inputs, *attributions])),
             histograms=tuple(self._histograms(data)),
-            scalars=self._scalars(data, fractions),
+            scalars=self._scalars(data, fractions) | norms,
             records=(*records, *overview),  # the overview last, so that it is never ahead
             statistics=data.measured,
             texts=self._texts(data),
+            attributions=data.attributions,
         )
 
     def undo(self) -> None:
