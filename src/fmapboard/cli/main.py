@@ -161,6 +161,18 @@ def fmapboard(context: click.Context) -> None:
     help="Depth slice of 3-D maps to draw, counted from 0.  [default: the middle one]",
 )
 @click.option("--kernels", is_flag=True, help="Also draw the convolution kernels.")
+@click.option(
+    "--attribution",
+    is_flag=True,
+    help="Also draw where larger activations raise the score of a class, over the image.",
+)
+@click.option(
+    "--class",
+    "class_number",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Which class, counted from 0.  [default: the one with the highest score]",
+)
 @click.option("--device", default="cpu", show_default=True, help="Torch device, such as cuda:0.")
 @click.version_option(__version__, prog_name="visualize (fmapboard)")
 def visualize(**options: Any) -> None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Attribution:
-    """Where larger activations of a layer lower the loss, for one sample of the batch.
+    """Where larger activations of a layer lower the loss, or raise a score, for one sample.
 
     Attributes:
         layer_call: The layer call.
@@ -24,6 +24,7 @@ class Attribution:
         batch: Number of samples in the batch.
         image: The sample's input image; None if it is unknown.
         tokens: The layer returns tokens, of which other layers are alternatives.
+        score: Name of the score, which is then -L; empty for the loss of a training step.
     """
 
     layer_call: LayerCall
@@ -33,3 +34,4 @@ class Attribution:
     batch: int
     image: InputImage | None = None
     tokens: bool = False
+    score: str = ""

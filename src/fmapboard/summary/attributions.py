@@ -95,13 +95,17 @@ class AttributionSummary:
 def _describe(found: Attribution, *, is_negligible: bool) -> str:
     layer_call, (height, width) = found.layer_call, found.heat.shape
     why = " (negligible: grey)" if is_negligible else ""
-    return "; ".join(
-        [
-            f"attribution of `{plain(layer_call.label)}` ({layer_call.type}), {height}×{width}: "
-            "where it is bright, a larger activation lowers the loss here",
-            "LayerCAM of this step's loss, relu(−∂L/∂A)·A summed over channels",
+    layer = f"attribution of `{plain(layer_call.label)}` ({layer_call.type}), {height}×{width}: "
+    if found.score:
+        effect = f"raises the score of {found.score} here"
+        method = "LayerCAM of the score y in eval mode, relu(∂y/∂A)·A summed over channels"
+        size = f"|∂y/∂A| = {found.gradient:.3g}{why}"
+    else:
+        effect = "lowers the loss here"
+        method = "LayerCAM of this step's loss, relu(−∂L/∂A)·A summed over channels"
+        size = (
             f"|∂L/∂A| = {found.gradient:.3g}{why} at the first logged step, later ones in "
-            f"`{tags.ATTRIBUTION_GRADIENT}/`",
-            LEGEND,
-        ]
-    )
+            f"`{tags.ATTRIBUTION_GRADIENT}/`"
+        )
+    bright = f"{layer}where it is bright, a larger activation {effect}"
+    return "; ".join([bright, method, size, LEGEND])

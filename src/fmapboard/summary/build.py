@@ -21,7 +21,7 @@ from fmapboard.render import png
 from fmapboard.render.grid import arrangement, draw_input_image, draw_kernels, draw_maps
 from fmapboard.render.palettes import LEGEND, Palette, palette
 from fmapboard.render.quantize import used_scale
-from fmapboard.summary.attributions import AttributionSummary
+from fmapboard.summary.attributions import SIDE, AttributionSummary
 from fmapboard.summary.channel_change import ChannelChanges
 from fmapboard.summary.first_nonfinite import first_nonfinite, plain
 from fmapboard.summary.followers import followers
@@ -47,6 +47,7 @@ class SummaryBuilder:
         compact: Encode PNGs for size rather than speed.
         with_pngs: Encode the pictures here, for a caller that needs their size before writing.
         has_probe: The drawn maps are those of a probe: the same images at each step.
+        attribution_side: Longer side in px of the pictures of attribution.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class SummaryBuilder:
         compact: bool = False,
         with_pngs: bool = False,
         has_probe: bool = False,
+        attribution_side: int = SIDE,
     ) -> None:
         self._palette: Palette = palette(colormap)
         self._scale = scale
@@ -67,7 +69,7 @@ class SummaryBuilder:
         self._records = TabRecords(self._prefix, self._palette.name, scale)
         self._changes = ChannelChanges(has_probe=has_probe)
         self._overview = RunOverview(self._prefix)
-        self._attributions = AttributionSummary(self._prefix)
+        self._attributions = AttributionSummary(self._prefix, attribution_side)
         self._nonfinite_reported = self._reported_now = False
 
     def __call__(self, data: StepData) -> LoggedStep:
