@@ -62,13 +62,11 @@ def test_later_steps_are_as_exact_as_the_first_although_fewer_outputs_are_copied
     assert shown(steps[2]) == shown(steps[0])
 
 
-def test_an_output_is_copied_before_an_in_place_relu_behind_it() -> None:
-    model = nn.Sequential(
-        nn.Conv2d(3, 4, 3), nn.ReLU(inplace=True), nn.AdaptiveAvgPool2d(1), nn.Flatten()
-    )
-    expected = reference(model, "0")
-    (step,) = train(model, attribution="0")
-    assert_is_reference(step, "0", expected)
+def test_an_output_is_copied_before_an_in_place_sum_behind_it() -> None:
+    model = residual_network()
+    expected = reference(model, "3.norm2")
+    (step,) = train(model, attribution="3.norm2")
+    assert_is_reference(step, "3.norm2", expected)
 
 
 def test_a_glob_shows_every_activation_that_it_matches() -> None:

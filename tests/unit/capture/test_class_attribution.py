@@ -52,8 +52,9 @@ def test_a_function_of_the_output_may_be_the_target() -> None:
     assert all(torch.equal(one[name], other[name]) for name in other)
 
 
-def test_the_model_is_left_as_it_was_also_with_frozen_parameters() -> None:
-    model = residual_network().train().requires_grad_(False)
+@pytest.mark.parametrize("frozen", [False, True])
+def test_the_model_is_left_as_it_was_also_with_frozen_parameters(frozen: bool) -> None:
+    model = residual_network().train().requires_grad_(not frozen)
     before = copy.deepcopy(model.state_dict())
     images, _ = batch()
     kept = images.clone()
