@@ -56,9 +56,6 @@ def test_without_heat_the_picture_is_one_even_grey() -> None:
 
 def test_resizing_averages_where_it_shrinks_and_keeps_a_constant() -> None:
     np.testing.assert_allclose(resized(np.full((5, 7), 3.0), 11, 3), 3.0)
-    steps = np.repeat([0.0, 1.0], 8)[None].repeat(4, 0)
-    assert (
-        resized(steps, 4, 2).tolist()
-        == [[pytest.approx(0, abs=0.2), pytest.approx(1, abs=0.2)]] * 4
-    )
+    for at in range(16):
+        assert resized(np.eye(16)[at][None], 1, 4).sum() == pytest.approx(0.25, abs=0.1)
     assert resized(np.array([[0.0, 1.0]]), 1, 4)[0].tolist() == [0.0, 0.25, 0.75, 1.0]
