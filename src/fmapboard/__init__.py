@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from fmapboard.capture.class_attribution import attribution
     from fmapboard.capture.hooks import HookRegistry
     from fmapboard.errors import (
         CaptureError,
@@ -40,6 +41,7 @@ _NAMES_IN = {
     "logger": ("FeatureMapLogger", "watch"),
     "records": ("KernelShape",),
     "capture.hooks": ("HookRegistry",),
+    "capture.class_attribution": ("attribution",),
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _NAMES_IN.items() for name in names}
 
@@ -57,6 +59,7 @@ __all__ = [
     "MissingExtra",
     "NoConvolution",
     "WriteError",
+    "attribution",
     "draw",
     "extract",
     "extract_gradients",

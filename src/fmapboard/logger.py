@@ -251,6 +251,7 @@ def watch(
             in a separate forward pass in eval mode; numbers are still those of the training batch.
         inputs: also log the layers' inputs, as grids and histograms.
         activation_gradients: also log the layers' output gradients, as grids and histograms.
+        attribution: also draw where activations lower the loss: a glob on layers, or True.
         kernels: draw convolution kernels at every n-th logged step; True: every 10th, False: never.
         max_channels: draw at most this many channels per layer; None draws all.
         max_tile: average larger maps down to at most this many px per side (sequences: 8 times as

@@ -32,6 +32,7 @@ class CommonOptions(TypedDict, total=False):
     probe: Any
     inputs: bool
     activation_gradients: bool
+    attribution: bool | str
     kernels: bool | int
     max_channels: int | None
     max_tile: int | None
@@ -71,6 +72,7 @@ class Options:
     probe: Any = None
     inputs: bool = False
     activation_gradients: bool = False
+    attribution: bool | str = False
     kernels: bool | int = True
     max_channels: int | None = 64
     max_tile: int | None = 64
@@ -117,6 +119,13 @@ class Options:
         if self.fused != "auto" and not isinstance(self.fused, (bool, np.bool_)):
             raise ConfigurationError(f"fused={self.fused!r}: expected True, False, or 'auto'")
         chosen(self.checks)
+        if not isinstance(self.attribution, str):
+            if not isinstance(self.attribution, (bool, np.bool_)):
+                found = type(self.attribution).__name__
+                raise ConfigurationError(
+                    f"attribution={found}: expected True, False, or a glob on layer names"
+                )
+            object.__setattr__(self, "attribution", bool(self.attribution))
         kernels = whole_number(self.kernels)
         if not isinstance(self.kernels, bool) and (kernels is None or kernels < 0):
             raise ConfigurationError(

@@ -9,6 +9,7 @@ from typing import Any
 from torch import nn
 from torch.optim.optimizer import Optimizer
 
+from fmapboard.capture.attribution import AttributionLayers
 from fmapboard.capture.collector import collector_for
 from fmapboard.capture.fact_recorder import FactRecorder
 from fmapboard.capture.gradients import GradientReader
@@ -31,7 +32,6 @@ from fmapboard.errors import WarnOnce
 from fmapboard.measure.fused.choice import reader_for
 from fmapboard.measure.merge_ranks import RankExchange
 from fmapboard.measure.reducer import Reducer
-from fmapboard.model.activations import activations
 from fmapboard.model.distributed import is_sharded
 from fmapboard.model.layers import Layers, own_parameters, scripted_warning
 from fmapboard.options import Options
@@ -65,7 +65,8 @@ class StepSession:
     def __init__(
         self, model: nn.Module, layers: Layers, options: Options, scaler: Any, warn: WarnOnce
     ) -> None:
-        also, self._guard = activations(model), Guard(warn)
+        self._attribution = AttributionLayers(options.attribution, options.samples)
+        also, self._guard = self._attribution.also(model), Guard(warn)
         self.registry = HookRegistry(model, layers, also=also, failed=self._guard.failed)
         self.model, self._options, self._warn = model, options, warn
         if (scripted := scripted_warning(model)) is not None:
@@ -83,7 +84,9 @@ class StepSession:
             unsettled=set(),
             fused=reader_for(model, options.fused, warn),
         )
-        self._collector = partial(collector_for, model, options, self._reducer, self._guard)
+        self._collector = partial(
+            collector_for, model, options, self._reducer, self._guard, self._attribution
+        )
         own = own_parameters(model, self.registry.layers)
         self.probe_pass = ProbePass(model, options, self._reducer, self._guard)
         self._gradients = GradientReader(model, own, self._guard)
@@ -117,7 +120,7 @@ class StepSession:
         self._open = opened = OpenStep(step, passes, self._collector(), self._guard.stopwatch)
         self.open_step = step
         with self._guard("replaced layers"):
-            self._hints.layers_gone(step, self.registry.follow_replacements(activations))
+            self._hints.layers_gone(step, self.registry.follow_replacements(self._attribution.also))
         if probe_now:
             self._draw_probe(opened)
         if self._open is None:  # out of memory
@@ -274,17 +277,19 @@ class StepSession:
             opened.kernels = read_kernels(self.registry.layers, most, self._guard)
 
     def _assembled(self, opened: OpenStep, parameters: PendingParameters) -> PendingStep | None:
-        probed = opened.probed
-        measured = [*opened.live.pending, *(() if probed is None else probed.pending)]
-        inputs = tuple(opened.live.inputs if probed is None else probed.inputs)
-        kernels, before, gaps = opened.kernels or (), opened.before_clipping, opened.live.gaps()
-        facts = self.facts.pending(opened)
+        probed, live, has_probe = opened.probed, opened.live, self._options.probe is not None
+        measured = [*live.pending, *(probed.pending if probed else ())]
+        inputs = tuple(probed.inputs if probed else () if has_probe else live.inputs)
+        kernels, before, gaps = opened.kernels or (), opened.before_clipping, live.gaps()
+        attributions, facts = live.attributions(own_images=has_probe), self.facts.pending(opened)
         opened.discard()  # frees what the tile coder replaces
         self._code_tiles(measured)
         skips = self._loss_scale.step_closes(self._gradients.fused)
-        parts = StepParts(tuple(measured), parameters, before, kernels, inputs, skips, facts, gaps)
-        if not measured and not parts.parameters.names:
+        if not measured and not parameters.names:
             return None
+        parts = StepParts(
+            tuple(measured), parameters, before, kernels, inputs, skips, facts, gaps, attributions
+        )
         stopwatch = opened.stopwatch  # what is sent must not keep the model alive
         header = StepHeader(opened.step, lambda: stopwatch.ms)
         return sent(parts, header, self._transfer, self._warn, self.exchange)

@@ -40,6 +40,7 @@ CHECKS_TEXT = "fmapboard/checks"
 """Text: what the checks say, each finding once."""
 
 NETWORK_INPUT = "network_input/sample_"
+ATTRIBUTION, ATTRIBUTION_GRADIENT = "attribution", "attribution_gradient"
 CONSTANT_CHANNELS, NONFINITE, DEAD_CHANNELS = "constant_channels", "nonfinite", "dead_channels"
 WEIGHTS, GRADIENTS = "weights", "gradients"
 GRADIENT_NORM = "gradient_norm"
@@ -88,6 +89,16 @@ def network_input(sample: int) -> str:
         'network_input/sample_0'
     """
     return f"{NETWORK_INPUT}{sample}"
+
+
+def attribution(label: str, sample: int) -> str:
+    """The name of a sample's attribution at a layer call, in its groups of images and scalars.
+
+    Example:
+        >>> attribution("layer4.1.relu.call2", 0)
+        'layer4.1.relu.call2/sample_0'
+    """
+    return f"{label}/sample_{sample}"
 
 
 def of(group: str, name: str) -> str:

@@ -100,6 +100,7 @@ def train(
     options = {
         "inputs": True,
         "activation_gradients": True,
+        "attribution": True,
         "kernels": 1,
         "every": 1,
         **options,
@@ -154,7 +155,7 @@ def test_watched_training_is_bitwise_the_same(name: str, mode: str) -> None:
     assert_same(bare, seen)
     assert [step.step for step in steps] == list(range(STEPS))
     assert {p.kind for p in steps[-1].pictures} == {
-        "feature_maps", "inputs", "gradients_of_maps", "kernels", "network_input",
+        "feature_maps", "inputs", "gradients_of_maps", "kernels", "network_input", "attribution",
     }  # fmt: skip
 
 
@@ -265,6 +266,7 @@ def test_no_tensor_outlives_its_step() -> None:
         every=1,
         inputs=True,
         activation_gradients=True,
+        attribution=True,
         probe=PROBE,
     )
     alive = []

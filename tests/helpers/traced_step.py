@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch._subclasses import FakeTensorMode
 
 import fmapboard
-from fmapboard.capture import collector, input_images, isolation, transfer
+from fmapboard.capture import attribution, collector, input_images, isolation, transfer
 from fmapboard.capture.collector import ActivationCollector
 from fmapboard.capture.guard import Guard
 from fmapboard.capture.hints import Hints
@@ -120,6 +120,7 @@ def _on_fake_tensors(tracer: Tracer) -> Iterator[list[tuple[Tensor, Callable[[Te
             (StepSession, "close", closed),
             (Guard, "failed", failed),
             (Hints, "check_pass", _ignored),  # it sees that there was no backward pass
+            (attribution, "is_observable", _is_not_empty),
             (collector, "is_observable", _is_not_empty),
             (input_images, "is_observable", _is_not_empty),
             (isolation, "_disable_current_modes", contextlib.nullcontext),

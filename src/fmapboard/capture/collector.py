@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from fmapboard.capture.attribution import AttributionLayers, AttributionPass
 from fmapboard.capture.batch_images import PendingBatch, compared
 from fmapboard.capture.batch_norms import BatchNormReader
 from fmapboard.capture.guard import Guard
@@ -15,6 +16,7 @@ from fmapboard.capture.input_images import PendingInputImage, image_batch, input
 from fmapboard.capture.isolation import aside
 from fmapboard.capture.loss_scale import Factor
 from fmapboard.capture.passes import Side
+from fmapboard.capture.pending_attributions import NO_ATTRIBUTIONS, PendingAttributions
 from fmapboard.measure.batch_norms import PendingGaps
 from fmapboard.measure.pending import PendingMeasurement
 from fmapboard.measure.reducer import Reducer
@@ -40,6 +42,7 @@ class ActivationCollector:
         normalization: mean and standard deviation per channel of the network's input, if known.
         loss_scale: factor by which a GradScaler scaled the loss; output gradients are divided by
             it.
+        attribution: collects the attribution of the pass, or None.
         pending: the measurements so far, still on their devices.
         inputs: copies of the network's input images, still on their device.
         compares_images: compare the images of the batch with each other.
@@ -55,6 +58,7 @@ class ActivationCollector:
     inputs_drawn: int | None = 1
     normalization: Normalization | None = None
     loss_scale: Factor | None = None
+    attribution: AttributionPass | None = None
     pending: list[PendingMeasurement] = field(default_factory=list)
     inputs: list[PendingInputImage] = field(default_factory=list)
     compares_images: bool = False
@@ -70,6 +74,8 @@ class ActivationCollector:
         self.batch = None
         if self.batch_norms is not None:
             self.batch_norms.discard()
+        if self.attribution is not None:
+            self.attribution.discard()
 
     def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Drop what an earlier pass left, and keep the network's input images."""
@@ -86,6 +92,8 @@ class ActivationCollector:
             )
             if self.normalization is not None and self.inputs:
                 self._check_normalization(len(self.normalization[0]), self.inputs[0])
+            if self.attribution is not None:
+                self.attribution.begin(self.inputs)
         if self.compares_images and not self.guard.is_disabled("findings"):
             with self.guard("findings"):
                 images = image_batch((args, kwargs), sequences=self.reduce.has_sequences)
@@ -115,6 +123,10 @@ class ActivationCollector:
 
     def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
         """Reduce a layer's output or input immediately: the next operation may overwrite it."""
+        if self.attribution is not None and side == "output":
+            self.attribution.captured(layer_call, value, module)
+            if not self.attribution.measures(layer_call):
+                return
         if self.guard.is_disabled(layer_call.layer):
             return
         with self.guard(layer_call.layer):
@@ -125,6 +137,12 @@ class ActivationCollector:
             self._keep(layer_call, kind, tensor, module, pictures=self.pictures)
             if self.gradients and side == "output" and layer_call.pictures and tensor.requires_grad:
                 self._follow(layer_call, tensor, module)
+
+    def attributions(self, *, own_images: bool) -> PendingAttributions:
+        """The attribution of the pass; ``own_images``: the step draws other input images."""
+        if self.attribution is None:
+            return NO_ATTRIBUTIONS
+        return self.attribution.pending(self.loss_scale, tuple(self.inputs) if own_images else ())
 
     def _keep(
         self,
@@ -171,7 +189,11 @@ class ActivationCollector:
 
 
 def collector_for(
-    model: nn.Module, options: Options, reduce: Reducer, guard: Guard
+    model: nn.Module,
+    options: Options,
+    reduce: Reducer,
+    guard: Guard,
+    attribution: AttributionLayers,
 ) -> ActivationCollector:
     """A collector for one forward pass of a training step."""
     return ActivationCollector(
@@ -179,7 +201,8 @@ def collector_for(
         guard,
         pictures=options.probe is None,
         gradients=options.activation_gradients,
-        inputs_drawn=options.samples if options.probe is None else 0,
+        inputs_drawn=options.samples if options.probe is None or options.attribution else 0,
         normalization=options.normalization,
+        attribution=attribution.of_pass(reduce, guard),
         batch_norms=BatchNormReader(model),
     )

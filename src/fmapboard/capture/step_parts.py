@@ -11,6 +11,7 @@ from torch import Tensor
 from fmapboard.capture.fact_recorder import PendingFacts
 from fmapboard.capture.input_images import PendingInputImage
 from fmapboard.capture.loss_scale import NO_SKIPS, PendingSkips
+from fmapboard.capture.pending_attributions import NO_ATTRIBUTIONS, PendingAttributions
 from fmapboard.capture.pending_parameters import NO_PARAMETERS, PendingParameters
 from fmapboard.capture.weights import PendingKernels
 from fmapboard.measure.batch_norms import PendingGaps
@@ -36,6 +37,7 @@ class StepParts:
             have gradients like the others until ``to_host``, which omits them.
         facts: what only the training process knows; None if it is not recorded.
         batch_norms: the running statistics of BatchNorm layers around the forward pass.
+        attributions: where larger activations lower the loss, for the drawn samples.
     """
 
     measured: tuple[PendingMeasurement, ...]
@@ -46,6 +48,7 @@ class StepParts:
     skips: PendingSkips = NO_SKIPS
     facts: PendingFacts | None = None
     batch_norms: tuple[PendingGaps, ...] = ()
+    attributions: PendingAttributions = NO_ATTRIBUTIONS
 
     def tensors(self) -> Iterator[Tensor]:
         """All tensors held."""
@@ -60,6 +63,7 @@ class StepParts:
             yield from self.facts.tensors()
         for norms in self.batch_norms:
             yield from norms.tensors()
+        yield from self.attributions.tensors()
 
     def to_host(
         self,
@@ -75,6 +79,7 @@ class StepParts:
             measured: ``self.measured`` in final form, if it has already been finalized.
         """
         skipped = self.skips.parameters()
+        inputs = tuple(image.to_host() for image in self.inputs)
         return StepData(
             header.step,
             header.wall_time,
@@ -82,10 +87,11 @@ class StepParts:
             parameters=tuple(p for p in self.parameters.to_host() if p.name not in skipped),
             norms_before_clipping=self.before_clipping.to_host(),
             kernels=tuple(kernels.to_host() for kernels in self.kernels),
-            inputs=tuple(image.to_host() for image in self.inputs),
+            inputs=inputs,
             scalars=self._scalars(skipped),
             training_thread_ms=header.milliseconds(),
             facts=None if self.facts is None else self.facts.to_host(),
+            attributions=self.attributions.to_host(inputs),
         )
 
     def _scalars(self, skipped: frozenset[str]) -> dict[str, float]:

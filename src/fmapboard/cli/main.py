@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fmapboard import __version__
+from fmapboard.cli.click_types import ExampleGroup, Palette, command_with
 from fmapboard.cli.run_dirs import Directory
 from fmapboard.errors import FmapboardError
 
@@ -20,35 +21,6 @@ if TYPE_CHECKING:
     from fmapboard.writers.remote import RemoteDirectory
 
 _USAGE, _FAILED, _INTERRUPTED = 2, 1, 130
-
-
-class _Command(click.Command):
-    """A command whose help opens with an example to paste."""
-
-    example = ""
-
-    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        formatter.write(f"{self.example}\n\n")
-        super().format_usage(ctx, formatter)
-
-
-def _command(example: str) -> type[_Command]:
-    return type("Command", (_Command,), {"example": example})
-
-
-class _Group(click.Group):
-    """The top-level command; its help also opens with an example to paste."""
-
-    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        formatter.write("fmapboard demo\n\n")
-        super().format_usage(ctx, formatter)
-
-
-class _Palette(click.Choice):  # type: ignore[type-arg]  # generic since click 8.2
-    """Names of palettes; ``gray`` is accepted for ``grey``."""
-
-    def convert(self, value: Any, *context: Any) -> Any:
-        return super().convert("grey" if value == "gray" else value, *context)
 
 
 _HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -66,7 +38,7 @@ _no_open = click.option(
 )
 
 
-@click.group(cls=_Group, context_settings=_HELP, invoke_without_command=True)
+@click.group(cls=ExampleGroup, context_settings=_HELP, invoke_without_command=True)
 @click.version_option(__version__, prog_name="fmapboard")
 @click.pass_context
 def fmapboard(context: click.Context) -> None:
@@ -76,7 +48,7 @@ def fmapboard(context: click.Context) -> None:
 
 
 @fmapboard.command(
-    cls=_command("visualize photo.jpg --model resnet34 --logdir runs/x --out maps"),
+    cls=command_with("visualize photo.jpg --model resnet34 --logdir runs/x --out maps"),
     context_settings=_HELP,
     short_help="Draw a network's feature maps for images.",
 )
@@ -144,7 +116,7 @@ def fmapboard(context: click.Context) -> None:
 )
 @click.option(
     "--colormap",
-    type=_Palette(["grey", "viridis", "magma", "signed"]),
+    type=Palette(["grey", "viridis", "magma", "signed"]),
     default="grey",
     show_default=True,
 )
@@ -161,6 +133,18 @@ def fmapboard(context: click.Context) -> None:
     help="Depth slice of 3-D maps to draw, counted from 0.  [default: the middle one]",
 )
 @click.option("--kernels", is_flag=True, help="Also draw the convolution kernels.")
+@click.option(
+    "--attribution",
+    is_flag=True,
+    help="Also draw where larger activations raise the score of a class, over the image.",
+)
+@click.option(
+    "--class",
+    "class_number",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Which class, counted from 0.  [default: the one with the highest score]",
+)
 @click.option("--device", default="cpu", show_default=True, help="Torch device, such as cuda:0.")
 @click.version_option(__version__, prog_name="visualize (fmapboard)")
 def visualize(**options: Any) -> None:
@@ -175,7 +159,7 @@ def visualize(**options: Any) -> None:
 
 
 @fmapboard.command(
-    cls=_command("fmapboard demo --serve"),
+    cls=command_with("fmapboard demo --serve"),
     context_settings=_HELP,
     short_help="Train a small network and log its feature maps.",
 )
@@ -203,7 +187,7 @@ def demo(no_open: bool, **options: Any) -> None:
 
 
 @fmapboard.command(
-    cls=_command("fmapboard serve runs/demo"),
+    cls=command_with("fmapboard serve runs/demo"),
     context_settings=_HELP,
     short_help="Start TensorBoard and open the Feature maps tab.",
 )
@@ -221,7 +205,7 @@ def serve(logdir: Path | RemoteDirectory, port: int, no_open: bool) -> None:
 
 
 @fmapboard.command(
-    cls=_command("fmapboard check runs/demo"),
+    cls=command_with("fmapboard check runs/demo"),
     context_settings=_HELP,
     short_help="Say in words what is wrong in a logged run.",
 )
@@ -249,7 +233,7 @@ def check(context: click.Context, /, runs: tuple[Path, ...], **options: Any) -> 
 
 
 @fmapboard.command(
-    cls=_command("fmapboard doctor"),
+    cls=command_with("fmapboard doctor"),
     context_settings=_HELP,
     short_help="Check that TensorBoard has the Feature maps tab.",
 )

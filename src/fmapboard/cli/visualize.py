@@ -14,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from torch import Tensor
 
 from fmapboard.capture.step_parts import PendingStep
+from fmapboard.cli.attributed import SIDE, with_attributions
 from fmapboard.cli.images import decoding, find_images, read_fitted
 from fmapboard.cli.models.arguments import check_forward
 from fmapboard.cli.models.load import LoadedModel, load_model
@@ -61,6 +62,8 @@ class Request:
     scale: Scale = "channel"
     depth: int | None = None
     kernels: bool = False
+    attribution: bool = False
+    class_number: int | None = None
     device: str = "cpu"
 
     @property
@@ -75,6 +78,8 @@ def visualize_images(request: Request) -> None:
     Raises:
         FmapboardError: the request is invalid or failed; the message is one line.
     """
+    if request.class_number is not None and not request.attribution:
+        raise ConfigurationError("--class needs --attribution")
     paths = find_images(request.images or [bundled("photographs") / "chelsea.jpg"])
     loaded = load_model(
         request.spec,
@@ -112,7 +117,7 @@ def draw_images(request: Request, loaded: LoadedModel, paths: list[Path]) -> Non
     out.print(f"{loaded.name}, preprocessing: {loaded.preprocessing.source}", markup=False)
     logdir, folder = _places(request)
     board = None if logdir is None else TensorBoardWriter(logdir)
-    compose = SummaryBuilder(colormap=request.colormap, scale=request.scale)
+    compose = SummaryBuilder(colormap=request.colormap, scale=request.scale, attribution_side=SIDE)
     writer = ImageWriter(compose, board, _folders(folder, paths))
     progress = _progress(len(paths))
     say = partial(progress.console.print, markup=False, soft_wrap=True)
@@ -161,7 +166,11 @@ def _recorded(
     fitted = prefetched(read, paths, ahead=2 * size, threads=READERS)
     with decoding(), closing(fitted):
         for batch in batched(fitted, size):
-            yield from passes(prepare.normalize(batch), first)
+            images = prepare.normalize(batch)
+            steps: Iterable[PendingStep] = passes(images, first)
+            if request.attribution:
+                steps = with_attributions(steps, loaded.model, images, request.class_number)
+            yield from steps
             first += len(batch)
 
 

@@ -11,6 +11,7 @@ flattened tensor, K histogram buckets.
 
 from __future__ import annotations
 
+from fmapboard.records.attribution import Attribution
 from fmapboard.records.layer_call import (
     COLOURS,
     Bytes8,
@@ -48,6 +49,7 @@ from fmapboard.records.training_facts import TrainingFacts
 __all__ = [
     "COLOURS",
     "NONE",
+    "Attribution",
     "Bytes8",
     "Floats",
     "Histogram",

@@ -12,7 +12,9 @@ import numpy.typing as npt
 COLOURS = 3  # red, green and blue
 Bytes8 = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.floating[Any]]
-TensorKind = Literal["feature_maps", "inputs", "gradients_of_maps", "kernels", "network_input"]
+TensorKind = Literal[
+    "feature_maps", "inputs", "gradients_of_maps", "kernels", "network_input", "attribution"
+]
 Scale = Literal["channel", "layer", "locked"]
 Layout = Literal["tiles", "rows"]  # one tile per channel; one row of pixels per channel
 Normalization = tuple[tuple[float, ...], tuple[float, ...]]  # mean, std of each input channel

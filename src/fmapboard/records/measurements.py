@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from fmapboard.records.attribution import Attribution
 from fmapboard.records.layer_call import (
     COLOURS,
     Bytes8,
@@ -228,6 +229,7 @@ class StepData:
         norms_before_clipping: Parameter name -> 2-norm of its gradient before clipping.
         training_thread_ms: Time in ms that the step took on the training thread.
         facts: What only the training process knows; None if it is not recorded.
+        attributions: Where larger activations lower the loss, per layer call and drawn sample.
     """
 
     step: int
@@ -240,3 +242,4 @@ class StepData:
     norms_before_clipping: Mapping[str, float] = field(default_factory=dict)
     training_thread_ms: float = 0.0
     facts: TrainingFacts | None = None
+    attributions: tuple[Attribution, ...] = ()

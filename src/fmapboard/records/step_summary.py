@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from fmapboard.records.attribution import Attribution
 from fmapboard.records.layer_call import Bytes8, Floats, LayerCall, Layout, TensorKind
 from fmapboard.records.measurements import LayerMeasurement
 
@@ -92,6 +93,7 @@ class LoggedStep:
         records: Records of the Feature maps tab.
         statistics: The measurements that pictures and scalars were built from.
         texts: Tag -> markdown text.
+        attributions: The heat maps that the pictures of attribution were drawn from.
 
     Example:
         >>> step = LoggedStep(step=100, wall_time=0.0, scalars={"gradient_norm/total": 0.5})
@@ -107,3 +109,4 @@ class LoggedStep:
     records: tuple[TabRecord, ...] = ()
     statistics: tuple[LayerMeasurement, ...] = ()
     texts: Mapping[str, str] = field(default_factory=dict)
+    attributions: tuple[Attribution, ...] = ()

@@ -66,6 +66,7 @@ class Budget:
             measured=tuple(_smaller(measured, limits) for measured in data.measured),
             kernels=tuple(k.cut(limits.channels) for k in data.kernels) if limits.pictures else (),
             inputs=data.inputs if limits.pictures else (),
+            attributions=data.attributions if limits.pictures else (),
         )
 
 

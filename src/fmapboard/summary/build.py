@@ -21,6 +21,7 @@ from fmapboard.render import png
 from fmapboard.render.grid import arrangement, draw_input_image, draw_kernels, draw_maps
 from fmapboard.render.palettes import LEGEND, Palette, palette
 from fmapboard.render.quantize import used_scale
+from fmapboard.summary.attributions import SIDE, AttributionSummary
 from fmapboard.summary.channel_change import ChannelChanges
 from fmapboard.summary.findings import FindingsBuilder
 from fmapboard.summary.first_nonfinite import first_nonfinite, plain
@@ -47,6 +48,7 @@ class SummaryBuilder:
         compact: Encode PNGs for size rather than speed.
         with_pngs: Encode the pictures here, for a caller that needs their size before writing.
         has_probe: The drawn maps are those of a probe: the same images at each step.
+        attribution_side: Longer side in px of the pictures of attribution.
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class SummaryBuilder:
         compact: bool = False,
         with_pngs: bool = False,
         has_probe: bool = False,
+        attribution_side: int = SIDE,
     ) -> None:
         self._palette: Palette = palette(colormap)
         self._scale = scale
@@ -68,6 +71,7 @@ class SummaryBuilder:
         self._changes = ChannelChanges(has_probe=has_probe)
         self._overview = RunOverview(self._prefix)
         self._findings = FindingsBuilder(self._prefix)
+        self._attributions = AttributionSummary(self._prefix, attribution_side)
         self._nonfinite_reported = self._reported_now = False
 
     def __call__(self, data: StepData) -> LoggedStep:
@@ -83,17 +87,19 @@ class SummaryBuilder:
         inputs = map(self._input_image, data.inputs)
         changes, after = self._changes(data), followers(data.measured)
         records = self._records(data, drawn, facts, changes, after)
+        attributions, norms = self._attributions(data.attributions)
         overview, fractions = self._overview(data, drawn, changes, after)
         return LoggedStep(
             data.step,
             data.wall_time,
-            pictures=(*drawn, *map(self._finished, inputs)),
+            pictures=(*drawn, *map(self._finished, [*inputs, *attributions])),
             histograms=tuple(self._histograms(data)),
-            scalars=self._scalars(data, fractions),
+            scalars=self._scalars(data, fractions) | norms,
             # The overview last, so that it is never ahead.
             records=(*self._findings(data), *records, *overview),
             statistics=data.measured,
             texts=self._texts(data),
+            attributions=data.attributions,
         )
 
     def undo(self) -> None:

@@ -1,0 +1,268 @@
+"""Attribution from the training step: keep activations until their gradients arrive."""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from fmapboard.capture.guard import Guard
+from fmapboard.capture.input_images import PendingInputImage
+from fmapboard.capture.isolation import aside
+from fmapboard.capture.loss_scale import Factor
+from fmapboard.capture.pending_attributions import (
+    NO_ATTRIBUTIONS,
+    PendingAttribution,
+    PendingAttributions,
+)
+from fmapboard.measure.layercam import first_samples, heat
+from fmapboard.measure.layout import Axes, axes_of
+from fmapboard.measure.reducer import Reducer
+from fmapboard.model.activations import activations
+from fmapboard.model.attribution_roles import Role, ends_in_function, roles
+from fmapboard.model.layers import named_layers
+from fmapboard.model.tensors import first_tensor, is_observable
+from fmapboard.records import LayerCall
+
+_LAST_TOKENS = 5
+"""How many of the last outputs that hold tokens are kept.
+
+The last ones of a classifier that reads its class token only have no gradient at the patches.
+"""
+
+_MOST_STRETCHED = 2.0
+"""Maps whose aspect differs from the input's by more than this factor are no maps of the input."""
+
+Size = tuple[int, int]
+
+
+class AttributionLayers:
+    """Which layers of a model are shown as attribution.
+
+    Args:
+        chosen: the option ``attribution`` of ``watch``.
+        samples: how many samples are drawn.
+
+    Attributes:
+        samples: as passed.
+        roles: clean name -> role of the layers that may be shown; empty if ``chosen`` is False.
+        selects: True if the last activation of each resolution is selected among them.
+        overtaken: the calls and sizes of maps after which, in the last pass, another one came.
+    """
+
+    def __init__(self, chosen: bool | str, samples: int) -> None:
+        self._chosen, self.samples = chosen, samples
+        self.selects = not isinstance(chosen, str)
+        self.roles: dict[str, Role] = {}
+        self._measured: frozenset[str] = frozenset()
+        self.overtaken: set[tuple[str, Size]] = set()
+
+    def also(self, model: nn.Module) -> dict[str, nn.Module]:
+        """The layers to hook besides those that are drawn, by name.
+
+        Raises:
+            LayerNotFound: the glob matches no layer.
+        """
+        measured = activations(model)
+        self._measured = frozenset(measured)
+        if self._chosen is False:
+            return measured
+        self.roles = roles(model, self._chosen)
+        named = named_layers(model)
+        return {**measured, **{name: named[name] for name in self.roles}}
+
+    def measures(self, layer_call: LayerCall) -> bool:
+        """True for a layer that would be hooked without attribution too."""
+        return layer_call.pictures or layer_call.layer in self._measured
+
+    def of_pass(self, reduce: Reducer, guard: Guard) -> AttributionPass | None:
+        """Collects one forward pass; None without attribution."""
+        return None if self._chosen is False else AttributionPass(self, reduce, guard)
+
+
+@dataclass(slots=True, eq=False)
+class _Kept:
+    """An output that may be shown.
+
+    Attributes:
+        layer_call: the layer call.
+        role: its role.
+        output: the live tensor, which a surrounding block may return again.
+        tokens: the layer returns tokens.
+        activation: [S, C, H, W], a copy, until the gradient has arrived; None if it was not kept.
+        found: the attribution, once the gradient has arrived.
+        is_alive: False once the output is not needed any more.
+    """
+
+    layer_call: LayerCall
+    role: Role
+    output: weakref.ref[Tensor]
+    tokens: bool
+    activation: Tensor | None = None
+    found: PendingAttribution | None = None
+    is_alive: bool = True
+
+    def drop(self) -> None:
+        self.is_alive, self.activation, self.found = False, None, None
+
+
+class AttributionPass:
+    """Collects the attribution of one forward pass and its backward pass.
+
+    Args:
+        layers: which layers.
+        reduce: interprets tensors as maps.
+        guard: handles errors, under ``"attribution"``.
+    """
+
+    def __init__(self, layers: AttributionLayers, reduce: Reducer, guard: Guard) -> None:
+        self._layers, self._reduce, self._guard = layers, reduce, guard
+        self._kept: list[_Kept] = []
+        self._last: dict[Size, _Kept] = {}
+        self._axes_before: tuple[torch.Size, Axes] | None = None
+        self._aspect: float | None = None
+
+    def measures(self, layer_call: LayerCall) -> bool:
+        """True for a layer that would be hooked without attribution too."""
+        return self._layers.measures(layer_call)
+
+    def begin(self, inputs: list[PendingInputImage]) -> None:
+        """Called when the pass begins, with copies of its input images."""
+        self._aspect = None
+        if not inputs:
+            self._guard.hint(
+                "attribution needs images",
+                "attribution= draws over the network's input, but the model was not called with "
+                "images [N, C, H, W] of 1 or 3 channels; no attribution is logged",
+            )
+            return
+        height, width = inputs[0].values.shape[1:]
+        self._aspect = height / width
+
+    def discard(self) -> None:
+        """Drop everything, and ignore gradients that arrive later."""
+        for kept in self._kept:
+            kept.drop()
+        self._kept.clear()
+        self._last.clear()
+        self._axes_before = None
+
+    def captured(self, layer_call: LayerCall, value: Any, module: nn.Module) -> None:
+        """Called when a layer has returned: keep its output if it may be the one to show."""
+        role = self._layers.roles.get(layer_call.layer)
+        if role is None or self._aspect is None or self._guard.is_disabled("attribution"):
+            return
+        with self._guard("attribution"):
+            tensor = first_tensor(value)
+            if tensor is None or not is_observable(tensor) or tensor.is_complex():
+                return
+            axes = self._axes(tensor, module)
+            if role == "linear" or (role == "block" and not ends_in_function(tensor)):
+                return
+            if tensor.requires_grad:
+                kept = _Kept(layer_call, role, weakref.ref(tensor), axes.tokens)
+                with aside(tensor.device.type):
+                    self._consider(kept, tensor, axes)
+                if kept.activation is not None:
+                    self._follow(kept, tensor, axes)
+
+    def pending(
+        self, scale: Factor | None, images: tuple[PendingInputImage, ...]
+    ) -> PendingAttributions:
+        """What was collected; see ``PendingAttributions`` for the arguments."""
+        for size, last in self._last.items():
+            self._layers.overtaken.discard((last.layer_call.label, size))
+        self._tell_about_outputs()
+        found = tuple(kept.found for kept in self._kept if kept.found is not None)
+        return PendingAttributions(found, scale, images) if found else NO_ATTRIBUTIONS
+
+    def _axes(self, tensor: Tensor, module: nn.Module) -> Axes:
+        """The axes of an output; an activation keeps those of the layer before it."""
+        last = self._reduce.channels_last_sequences
+        axes = axes_of(module, tensor.shape, channels_last_sequences=last)
+        if next(module.parameters(), None) is None and self._axes_before is not None:
+            shape, before = self._axes_before
+            axes = before if shape == tensor.shape else axes
+        self._axes_before = tensor.shape, axes
+        return axes
+
+    def _consider(self, kept: _Kept, tensor: Tensor, axes: Axes) -> None:
+        """Copy an output unless it is no map, another one is better, or another one will come."""
+        maps = first_samples(tensor.detach(), axes, self._layers.samples, self._reduce)
+        if maps is None or not self._is_like_the_input(maps):
+            return
+        if self._layers.selects and not self._is_selected(kept, (maps.shape[2], maps.shape[3])):
+            return
+        kept.activation = maps.clone(memory_format=torch.contiguous_format)
+        self._kept.append(kept)
+        if kept.tokens and self._layers.selects:
+            for early in [one for one in self._kept if one.tokens][:-_LAST_TOKENS]:
+                self._drop(early)
+
+    def _is_selected(self, kept: _Kept, size: Size) -> bool:
+        """Whether an output is the last activation of its resolution, as far as is known."""
+        last = self._last.get(size)
+        if last is not None and not _overtakes(kept, last):
+            return False
+        self._last[size] = kept
+        if last is not None and not last.tokens:
+            self._layers.overtaken.add((last.layer_call.label, size))
+            self._drop(last)
+        return (kept.layer_call.label, size) not in self._layers.overtaken
+
+    def _is_like_the_input(self, maps: Tensor) -> bool:
+        assert self._aspect is not None  # checked by the caller
+        stretched = maps.shape[2] / maps.shape[3] / self._aspect
+        return 1 / _MOST_STRETCHED <= stretched <= _MOST_STRETCHED
+
+    def _drop(self, kept: _Kept) -> None:
+        kept.drop()
+        if kept in self._kept:
+            self._kept.remove(kept)
+
+    def _follow(self, kept: _Kept, tensor: Tensor, axes: Axes) -> None:
+        """Compute the attribution when the backward pass first reaches the output."""
+        batch = 1 if axes.batch is None else tensor.shape[axes.batch]
+
+        def hook(gradient: Tensor) -> None:
+            activation, kept.activation = kept.activation, None
+            if not kept.is_alive or activation is None:
+                return
+            with self._guard("attribution"):
+                if not is_observable(gradient):
+                    return
+                with aside(gradient.device.type, activation.nbytes):
+                    own = gradient.detach()
+                    maps = first_samples(own, axes, self._layers.samples, self._reduce)
+                    assert maps is not None  # of the activation's shape
+                    parts = heat(maps, activation)
+                kept.found = PendingAttribution(kept.layer_call, *parts, batch, kept.tokens)
+
+        tensor.register_hook(hook)  # type: ignore[no-untyped-call]  # torch has no types here
+
+    def _tell_about_outputs(self) -> None:
+        """Say where no activation module runs behind the layer that is shown."""
+        names = [
+            kept.layer_call.label
+            for kept in self._kept
+            if kept.found is not None
+            and not kept.found.tokens
+            and kept.role in ("convolution", "norm")
+        ]
+        if names:
+            self._guard.hint(
+                "attribution without activation",
+                "attribution: no activation module runs behind these layers at their resolution, "
+                "so their own outputs are shown (a functional ReLU behind one changes nothing): "
+                f"{', '.join(names)}",
+            )
+
+
+def _overtakes(new: _Kept, last: _Kept) -> bool:
+    """Whether a later output of the same resolution is to be shown instead."""
+    if new.role == "convolution":
+        return last.role == "convolution"
+    return new.role != "block" or new.output() is not last.output()

@@ -1,0 +1,161 @@
+"""Attribution of a class score in eval mode: LayerCAM of images, without training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from fmapboard.capture.attribution import AttributionLayers, AttributionPass
+from fmapboard.capture.guard import Guard
+from fmapboard.capture.hooks import HookRegistry
+from fmapboard.capture.input_images import PendingInputImage, input_images
+from fmapboard.capture.passes import Side
+from fmapboard.capture.side_pass import untouched
+from fmapboard.errors import ConfigurationError, WarnOnce
+from fmapboard.measure.reducer import Reducer
+from fmapboard.model.given import check_input, check_model
+from fmapboard.model.layers import unwrap
+from fmapboard.model.tensors import first_tensor
+from fmapboard.records import Attribution, LayerCall
+
+Target = int | Sequence[int] | Tensor | Callable[[Any], Tensor] | None
+"""Whose score: a class, one class per image, None for the class with the highest score of each
+image, or a function from the model's output to one score per image."""
+
+
+def attribution(
+    model: nn.Module, images: Tensor, target: Target = None, layers: bool | str = True
+) -> dict[str, Tensor]:
+    """Return where larger activations raise the score of a class: LayerCAM in eval mode.
+
+    The model, its gradients and the random states are left unchanged, and it runs once, on all
+    images together.
+
+    Args:
+        model: Any module that takes a batch of images.
+        images: Float tensor [N, C, H, W] with 1 or 3 channels, prepared as for the model.
+        target: A class, one class per image, None for the class with the highest score of each
+            image, or a function from the model's output to a tensor of scores [N].
+        layers: True for the last activation of each resolution, or a glob on layer names, as
+            ``attribution`` of ``watch``.
+
+    Returns:
+        A dict in call order: label of the layer call -> f32 [N, h, w] on the CPU, at least 0, in
+        the resolution of the layer and the unit of the score.
+
+    Raises:
+        LayerNotFound: The glob matches no layer.
+        ConfigurationError: An argument is invalid, or the model returns no scores [N, classes].
+
+    Example:
+        >>> import torch
+        >>> from torch import nn
+        >>> net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1),
+        ...                     nn.Flatten(), nn.Linear(8, 5))
+        >>> {name: tuple(heat.shape) for name, heat in
+        ...  attribution(net, torch.rand(2, 3, 10, 8), target=4).items()}
+        {'1': (2, 8, 6)}
+    """
+    maps: dict[str, list[Tensor]] = {}
+    found = class_attributions(model, images, target, layers)
+    of_tokens = [one.layer_call.label for one in found if one.tokens and (one.heat > 0).any()]
+    for one in found:
+        label = one.layer_call.label
+        if not one.tokens or layers is not True or label == of_tokens[-1]:
+            maps.setdefault(label, []).append(torch.from_numpy(one.heat).clamp(min=0))
+    return {label: torch.stack(heats) for label, heats in maps.items()}
+
+
+def class_attributions(
+    model: nn.Module, images: Tensor, target: Target = None, layers: bool | str = True
+) -> tuple[Attribution, ...]:
+    """As ``attribution``, with signs, norms of gradients and all layers that hold tokens.
+
+    Returns:
+        One record per layer call and image, in call order.
+    """
+    check_model(model)
+    check_input(images, what="images")
+    own = unwrap(model)
+    like = next((p for p in own.parameters() if p.is_floating_point()), images)
+    chosen = AttributionLayers(layers, len(images))
+    hooked = chosen.also(own)
+    seen = _Listener(chosen.of_pass(Reducer.for_model(own), Guard(_Raises())))
+    registry = HookRegistry(own, lambda name, _: name in hooked)
+    with (
+        registry.listening(seen),
+        untouched(own, training=False),
+        torch.inference_mode(False),
+        torch.enable_grad(),
+        torch.autocast(like.device.type, enabled=False, cache_enabled=False),
+    ):
+        leaf = images.detach().to(like.device, like.dtype, copy=True).requires_grad_()
+        output = own(leaf.clone())  # the first layer may overwrite its input
+        scores, names = _scores(output, target, len(images))
+        # With respect to the input alone, so that no parameter gets a gradient.
+        torch.autograd.grad(-scores.sum(), [leaf], allow_unused=True)
+    found = seen.own.pending(None, tuple(seen.images)).to_host(())
+    return tuple(replace(one, batch=1, score=names[one.sample]) for one in found)
+
+
+class _Raises(WarnOnce):
+    """Raises errors at once: they are the caller's."""
+
+    def error(self, about: str, error: Exception, consequence: str) -> None:
+        raise error
+
+
+class _Listener:
+    """A ``listener.CaptureListener`` that passes on what it receives."""
+
+    def __init__(self, own: AttributionPass | None) -> None:
+        assert own is not None  # `layers` is not False
+        self.own = own
+        self.images: list[PendingInputImage] = []
+
+    def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.own.discard()
+        self.images = input_images((args, kwargs), None, None, sequences=False)
+        if not self.images:
+            shape = list(args[0].shape)
+            raise ConfigurationError(f"images of shape {shape}: expected [N, 1 or 3, H, W]")
+        self.own.begin(self.images)
+
+    def again(self) -> bool:
+        return False
+
+    def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
+        self.own.captured(layer_call, value, module)
+
+
+def _scores(output: Any, target: Target, images: int) -> tuple[Tensor, list[str]]:
+    """One score per image, and the names of what they measure."""
+    if callable(target):
+        scores = target(output)
+        if not isinstance(scores, Tensor) or scores.shape != (images,):
+            raise ConfigurationError(f"target returned {_what(scores)}: expected scores [{images}]")
+        return scores, ["the given score"] * images
+    logits = first_tensor(output)
+    if logits is None or logits.dim() != 2 or len(logits) != images:
+        raise ConfigurationError(
+            f"the model returned {_what(output if logits is None else logits)}: expected scores "
+            f"[{images}, classes]; pass a function of the output that returns [{images}] as target="
+        )
+    if target is None:
+        classes = logits.detach().argmax(1).tolist()
+    else:
+        classes = torch.as_tensor(target).expand(images).tolist()
+    known = logits.shape[1]
+    wrong = next((c for c in classes if not isinstance(c, int) or not 0 <= c < known), None)
+    if wrong is not None:
+        raise ConfigurationError(f"target={wrong}: expected classes 0…{known - 1}")
+    index = torch.tensor(classes, device=logits.device)[:, None]
+    return logits.gather(1, index)[:, 0], [f"class {number}" for number in classes]
+
+
+def _what(value: Any) -> str:
+    return f"tensor {list(value.shape)}" if isinstance(value, Tensor) else type(value).__name__

@@ -1,0 +1,81 @@
+"""Which modules may be shown as attribution, and what part each plays in its network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from fmapboard.errors import LayerNotFound, closest
+from fmapboard.model.layers import CONVOLUTIONS, named_layers, unwrap
+
+Role = Literal["activation", "norm", "block", "convolution", "linear", "chosen"]
+"""``"chosen"``: by a glob, and shown whatever it is; ``"linear"``: not shown, tells the layout."""
+
+_ACTIVATIONS = ("relu", "gelu", "silu", "swish", "mish", "elu", "hardtanh", "tanh", "softplus")
+"""Parts of the class names of activations, of torch, timm and others, in lower case."""
+
+_FUNCTIONAL = (
+    *("Relu", "LeakyRelu", "Gelu", "Silu", "Mish", "Elu", "Hardswish", "Hardtanh", "Clamp"),
+    *("Add", "Cat", "CheckpointFunction"),
+)
+"""Starts of the names of the graph nodes that end a block with an operation of its own."""
+
+
+def role_of(module: nn.Module) -> Role | None:
+    """The part that a module plays; None for pooling, dropout and others."""
+    name = type(module).__name__.lower()
+    if isinstance(module, (nn.MultiheadAttention, torch.jit.ScriptModule)):
+        return None
+    if isinstance(module, CONVOLUTIONS):
+        return "convolution"
+    if isinstance(module, nn.Linear):
+        return "linear"
+    if next(module.children(), None) is not None:
+        return "block"
+    if "norm" in name:
+        return "norm"
+    return "activation" if any(word in name for word in _ACTIVATIONS) else None
+
+
+def roles(model: nn.Module, chosen: bool | str) -> dict[str, Role]:
+    """Clean name -> role of the modules whose outputs may be shown.
+
+    Args:
+        model: any module; wrappers are removed.
+        chosen: True for the last activation of each resolution, which is known after a pass only;
+            or a glob on names, which selects the activations among the modules that it matches, or
+            all of them if none is an activation.
+
+    Raises:
+        LayerNotFound: the glob matches no module.
+    """
+    root = unwrap(model)
+    found: dict[str, Role] = {}
+    for name, module in named_layers(root).items():
+        role = role_of(module)
+        if module is root or "parametrizations" in name.split("."):
+            continue
+        if role is not None or isinstance(chosen, str):
+            found[name] = role or "chosen"
+    return _matching(found, chosen) if isinstance(chosen, str) else found
+
+
+def _matching(known: Mapping[str, Role], glob: str) -> dict[str, Role]:
+    matching = [name for name in known if fnmatchcase(name, glob)]
+    if not matching:
+        near = closest(glob, known)
+        raise LayerNotFound(
+            f"attribution={glob!r} matches none of {len(known)} modules; closest: {near}"
+        )
+    active = [name for name in matching if known[name] == "activation"]
+    linear: dict[str, Role] = {n: "linear" for n, role in known.items() if role == "linear"}
+    return linear | dict.fromkeys(active or matching, "chosen")
+
+
+def ends_in_function(output: Tensor) -> bool:
+    """True if a block's output was made by an activation, sum or concatenation of its own."""
+    return type(output.grad_fn).__name__.startswith(_FUNCTIONAL)

@@ -1,0 +1,97 @@
+"""Draw attribution as heat over the input image, readable in grey print and without colours.
+
+The input is dimmed to greys of low contrast; heat is drawn over it from dark orange to bright
+yellow. Lightness never falls where heat rises, so the hottest places are the brightest whatever
+colours the reader sees. One palette holds all combinations, so a pixel takes one byte.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fmapboard.records import Bytes8, Floats, InputImage, Picture
+from fmapboard.render.grid import draw_input_image
+
+GREYS, HEATS = 8, 16
+"""Levels of grey and of heat; level 0 of heat is the input alone."""
+
+_NEGLIGIBLE = GREYS * HEATS
+"""Palette index of a tile without attribution."""
+
+_DARK, _LIGHT = 24.0, 96.0
+"""Grey values of black and white in the input."""
+
+_RAMP = (
+    (0.0, (168, 84, 40)),
+    (0.4, (214, 100, 20)),
+    (0.75, (250, 170, 40)),
+    (1.0, (255, 244, 120)),
+)
+"""Heat -> colour; lightness rises throughout."""
+
+_OPACITY = 1.6
+"""Opacity of the strongest heat; from 1 on the input is hidden."""
+
+_LUMA = np.array([0.299, 0.587, 0.114])
+"""Rec. 601."""
+
+LEGEND = (
+    "grey = the input, orange to bright yellow = the map, scaled to its maximum; one even grey = "
+    "the gradient is negligible or not finite"
+)
+
+
+def draw_heat(image: InputImage, heat: Floats | None, side: int) -> Picture:
+    """Draw a heat map over the input image, at the input's aspect.
+
+    Args:
+        image: The input image.
+        heat: [H, W], of any size and not all zero; negative values are drawn as 0. None draws an
+            even grey.
+        side: Longer side of the picture in px, at most that of the image.
+    """
+    height, width = image.values.shape[1:]
+    shrinks = min(1.0, side / max(height, width))
+    shape = max(1, round(height * shrinks)), max(1, round(width * shrinks))
+    if heat is None:
+        return Picture(np.full(shape, _NEGLIGIBLE, np.uint8), _table(), compact=True)
+    grey = np.rint(resized(_luminance(image), *shape) / 255 * (GREYS - 1))
+    hot = resized(np.maximum(heat, 0).astype(np.float64), *shape)
+    level = np.rint(hot / hot.max() * (HEATS - 1))
+    grey[level / (HEATS - 1) * _OPACITY >= 1] = 0  # hidden; so a pixel compresses better
+    return Picture((level * GREYS + grey).astype(np.uint8), _table(), compact=True)
+
+
+def resized(values: Floats, height: int, width: int) -> Floats:
+    """Values [H, W] resized with a triangle filter, which averages where it shrinks."""
+    found: Floats = _weights(values.shape[0], height) @ values @ _weights(values.shape[1], width).T
+    return found
+
+
+def _weights(size: int, target: int) -> Floats:
+    """f64 [target, size]: the share of each source pixel in each target pixel; rows sum to 1."""
+    centres = (np.arange(target) + 0.5) * size / target - 0.5
+    centres = np.clip(centres, 0, size - 1)
+    distance = np.abs(centres[:, None] - np.arange(size))
+    weights = np.maximum(0, 1 - distance / max(1.0, size / target))
+    found: Floats = weights / weights.sum(1, keepdims=True)
+    return found
+
+
+def _luminance(image: InputImage) -> Floats:
+    """f64 [H, W], 0…255."""
+    pixels = draw_input_image(image)[0].pixels.astype(np.float64)
+    return pixels if pixels.ndim == 2 else pixels @ _LUMA
+
+
+def _table() -> Bytes8:
+    """u8 [256, 3]: index = heat level * GREYS + grey level."""
+    grey = np.linspace(_DARK, _LIGHT, GREYS)[None, :, None]  # [1, GREYS, 1]
+    heat = np.linspace(0, 1, HEATS)
+    at = [stop for stop, _ in _RAMP]
+    colours = np.stack([np.interp(heat, at, [c[i] for _, c in _RAMP]) for i in range(3)], axis=1)
+    opacity = np.minimum(1, heat * _OPACITY)[:, None, None]
+    mixed = grey * (1 - opacity) + colours[:, None, :] * opacity  # [HEATS, GREYS, 3]
+    table = np.full((256, 3), 128, np.uint8)
+    table[:_NEGLIGIBLE] = mixed.reshape(-1, 3).round()
+    return table

@@ -1,0 +1,68 @@
+"""When attribution is drawn, when it is grey, and which layer with tokens is shown."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fmapboard.records import Attribution, InputImage, LayerCall
+from fmapboard.summary.attributions import AttributionSummary, negligible
+
+IMAGE = InputImage(0, np.zeros((1, 8, 8), np.float32))
+
+
+def found(
+    total: float, *, layer: str = "a", batch: int = 10, tokens: bool = False, score: str = ""
+) -> Attribution:
+    heat = np.full((2, 2), total / 4, np.float32)
+    return Attribution(LayerCall(layer, "ReLU"), 0, heat, 0.5, batch, IMAGE, tokens, score)
+
+
+@pytest.mark.parametrize(
+    ("total", "batch", "expected"),
+    [
+        (1e-3, 10, False),
+        (2e-6, 10, False),  # 2e-5 of the loss per sample
+        (5e-7, 10, True),
+        (5e-7, 1000, False),
+        (0.0, 10, True),
+        (-1.0, 10, True),
+        (float("nan"), 10, True),
+        (float("inf"), 10, True),
+    ],
+)
+def test_a_map_below_the_rounding_of_the_loss_is_negligible(
+    total: float, batch: int, expected: bool
+) -> None:
+    assert negligible([found(total, batch=batch)]) == [expected]
+
+
+def test_a_layer_without_influence_beside_the_others_is_negligible() -> None:
+    layers = [found(1e3), found(1e-4, layer="b"), found(1.0, layer="c")]
+    assert negligible(layers) == [False, True, False]
+
+
+def test_a_gradient_that_is_not_finite_is_negligible_though_the_map_is() -> None:
+    one = found(1.0)
+    broken = Attribution(one.layer_call, 0, one.heat, float("inf"), 10, IMAGE)
+    assert negligible([broken]) == [True]
+
+
+def test_of_layers_with_tokens_the_last_with_a_map_is_shown_and_stays() -> None:
+    summary = AttributionSummary("")
+    early, late, none = (
+        found(1.0, layer="early", tokens=True),
+        found(1.0, layer="late", tokens=True),
+        found(0.0, layer="none", tokens=True),
+    )
+    pictures, _ = summary([early, late, none])
+    assert [tagged.tag for tagged in pictures] == ["attribution/late/sample_0"]
+    pictures, _ = summary([early, found(0.0, layer="late", tokens=True), none])
+    assert [tagged.tag for tagged in pictures] == ["attribution/late/sample_0"]
+
+
+def test_the_text_names_the_score_of_a_class() -> None:
+    ((tagged,), norms) = AttributionSummary("net.")([found(1.0, score="class 3")])
+    assert tagged.tag == "net.attribution/a/sample_0"
+    assert "a larger activation raises the score of class 3 here" in tagged.description
+    assert norms == {"net.attribution_gradient/a/sample_0": 0.5}
