@@ -25,6 +25,7 @@ VIEWS: dict[str, dict[str, Any]] = {
     "kernels": {**MAPS, "role": "kernels"},
     "gradients": {**MAPS, "role": "gradients_of_maps", "colours": "signed"},
     "a film strip": {**MAPS, "view": "film", "channels": "1,2"},
+    "film strips of two runs": {**MAPS, "view": "film", "channels": "1", "compare": "bad@"},
     "a point": {**MAPS, "channel": 1, "pixel": "0.5,0.5"},
     "what is gone": {"run": "no such run", "layer": "fmapboard/none"},
 }
