@@ -36,13 +36,14 @@ def cpu_ms(*pids: int) -> float:
 
 
 def memory(pid: int) -> dict[str, float]:
-    """Program -> resident memory of a process and its descendants, MB; on Linux."""
+    """Resident memory of TensorBoard, and of its descendants by program, MB; on Linux."""
     found: dict[str, float] = {}
     for each in _tree(pid):
         status = Path(f"/proc/{each}/status").read_text()
         name, kib = (re.search(rf"{key}:\s+(\S+)", status) for key in ("Name", "VmRSS"))
         if name and kib:
-            found[name[1]] = found.get(name[1], 0.0) + int(kib[1]) / 1024
+            what = "TensorBoard" if each == pid else f"its child {name[1]!r}"
+            found[what] = found.get(what, 0.0) + int(kib[1]) / 1024
     return found
 
 

@@ -92,6 +92,12 @@ def test_the_selected_layer_is_scrolled_to_and_stays_selected(person: Person) ->
     person.press("ArrowDown")
     person.see(".tree [data-layer='many.4.conv491'][aria-selected=true]").wait_for()
     assert in_sight(person, "many.4.conv491")
+    person.frame.evaluate("document.querySelector('.tree').scrollTop = 1e6")
+    person.see(f".tree [data-layer='many.9.conv{COUNT - 1}']").wait_for()
+    person.press("ArrowUp")
+    person.see(".tree [data-layer='many.4.conv490'][aria-selected=true]").wait_for()
+    assert in_sight(person, "many.4.conv490")
+    person.settle()
 
 
 def test_the_filter_and_a_folded_group_leave_the_others(person: Person) -> None:
