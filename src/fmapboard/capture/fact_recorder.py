@@ -150,7 +150,7 @@ class FactRecorder(PassObserver):
             eval_mode=None if modules is None else bool(modules),
             eval_modules=modules or (),
             frozen=tuple(name for name in reader.names.values() if name not in trainable),
-            accumulated=self._accumulated,
+            accumulated=self._accumulated and chosen is not None,  # children are no passes
         )
         groups = [group for groups in self._groups.values() for group in groups]
         return PendingFacts(found, tuple(groups) if has_stepped else (), opened.live.batch)

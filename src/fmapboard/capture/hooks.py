@@ -220,7 +220,8 @@ class HookRegistry:
             _remove_with(hooks, handle)
 
     def _root_begins(self, name: str, module: nn.Module, args: Any, kwargs: Any, _: Any) -> None:
-        self._root_ran = self._root_runs = True
+        if not self._paused:
+            self._root_ran = self._root_runs = True
         if self._listener is not None and not self._paused and self._passes.root_begins():
             if self._thread is None and not is_replica(module):
                 self._thread = threading.get_ident()
