@@ -15,7 +15,9 @@ from torch.nn import functional
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 import fmapboard
+from fmapboard.findings_format import unpack_findings
 from fmapboard.tab_format import unpack
+from fmapboard.tags import FINDINGS
 
 STEPS = 10
 BATCH = 4
@@ -261,12 +263,14 @@ def series(run: Path) -> dict[str, list[tuple[int, Any]]]:
     for tag in tags_of(accumulator):
         plugin = accumulator.SummaryMetadata(tag).plugin_data.plugin_name
         for event in accumulator.Tensors(tag):
-            found.setdefault(tag, []).append((event.step, _value(plugin, event.tensor_proto)))
+            found.setdefault(tag, []).append((event.step, _value(tag, plugin, event.tensor_proto)))
     return found
 
 
-def _value(plugin: str, proto: Any) -> Any:
+def _value(tag: str, plugin: str, proto: Any) -> Any:
     values = make_ndarray(proto)
+    if tag == FINDINGS:
+        return unpack_findings(values.tolist())
     if plugin == "scalars":
         return values.item()
     if plugin != "feature_maps":

@@ -92,6 +92,7 @@ class FactRecorder(PassObserver):
         self._groups: dict[int, list[_Group]] = {}
         self._just_used: frozenset[int] = frozenset()
         self._accumulated = False
+        self._modules: tuple[str, ...] | None = None
         if enabled:
             selection.observer = self
             gradients.observer = self._stepping
@@ -105,6 +106,7 @@ class FactRecorder(PassObserver):
         """Called when a logged step opens."""
         just_used, self._just_used = self._just_used, frozenset()
         self._groups, self._accumulated = {}, False
+        self._modules = None
         trainable = self._trainable()
         self._membership.opens(trainable)
         self._uncleared.opens({} if is_sharded(self._selection.model) else trainable, just_used)
@@ -117,6 +119,8 @@ class FactRecorder(PassObserver):
     def backward_begins(self) -> None:
         """Called when a backward pass begins."""
         self._uncleared.backward_begins()
+        if self._modules is None:
+            self._modules = eval_modules(self._selection.model)
 
     def backward_ends(self) -> None:
         """Called when a backward pass has ended."""
@@ -135,18 +139,18 @@ class FactRecorder(PassObserver):
         uncleared = self._uncleared.closes(opened.step)
         has_stepped = reader.stepped and not reader.skipped
         trainable = self._trainable()
-        modules: tuple[str, ...] = ()
-        eval_mode = None
-        if has_stepped and chosen is not None and chosen.is_used:
+        modules: tuple[str, ...] | None = None
+        if has_stepped and chosen is None:  # the root's forward did not run, only its children's
+            modules = self._modules
+        elif has_stepped and chosen is not None and chosen.is_used:
             modules = chosen.eval_modules
-            eval_mode = bool(modules)
         found = Findings(
             not_in_optimizer=self._membership.closes(trainable) if has_stepped else None,
             not_cleared=uncleared,
-            eval_mode=eval_mode,
-            eval_modules=modules,
+            eval_mode=None if modules is None else bool(modules),
+            eval_modules=modules or (),
             frozen=tuple(name for name in reader.names.values() if name not in trainable),
-            accumulated=self._accumulated,
+            accumulated=self._accumulated and chosen is not None,  # children are no passes
         )
         groups = [group for groups in self._groups.values() for group in groups]
         return PendingFacts(found, tuple(groups) if has_stepped else (), opened.live.batch)

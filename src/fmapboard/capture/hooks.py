@@ -62,6 +62,7 @@ class HookRegistry:
         self._ended: Callable[[Any], None] = _ignored
         self._thread: int | None = None
         self._device: torch.device | None = None
+        self._root_ran = self._root_runs = False
 
     def _watch(self, layers: dict[str, nn.Module], also: dict[str, nn.Module]) -> None:
         self.layers = layers
@@ -130,13 +131,14 @@ class HookRegistry:
             listener: receives the recorded forward pass (see ``passes.PassTracker``).
             sides: ``"output"``, ``"input"`` or both.
             accept: returns True if the current forward pass counts (see ``passes.PassTracker``).
-            ended: called with the output of every forward pass of the root, recorded or not.
+            ended: called with the output of every forward pass of the root, recorded or not; as
+                long as the root's ``forward`` has never run, with those of its children instead.
             thread: identifier of the thread whose passes count; None selects the first thread that
                 runs a recorded pass.
         """
         self.disarm()
         self._listener, self._thread = listener, thread
-        self._ended = ended or _ignored
+        self._ended, self._root_runs = ended or _ignored, False
         self._passes = PassTracker(accept or _always, listener.again)
         self._device = next((p.device for p in self.model.parameters()), None)
         hooks = contextlib.ExitStack()
@@ -144,6 +146,10 @@ class HookRegistry:
             if "torch._dynamo" in sys.modules:  # otherwise nothing is compiled
                 hooks.enter_context(force_eager())
             self._hook_root(hooks)
+            if ended is not None and not self._root_ran:
+                for child in self.model.children():
+                    hook = LayerHook(self, "_child_ends", "")
+                    _remove_with(hooks, child.register_forward_hook(hook, with_kwargs=True))
             for name, module in {**self.layers, **self._numbers_only}.items():
                 self._hook_layer(hooks, name, module, sides)
         except BaseException:
@@ -214,14 +220,23 @@ class HookRegistry:
             _remove_with(hooks, handle)
 
     def _root_begins(self, name: str, module: nn.Module, args: Any, kwargs: Any, _: Any) -> None:
+        if not self._paused:
+            self._root_ran = self._root_runs = True
         if self._listener is not None and not self._paused and self._passes.root_begins():
             if self._thread is None and not is_replica(module):
                 self._thread = threading.get_ident()
             self._listener.begin(args, kwargs)
 
     def _root_ends(self, name: str, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+        self._root_runs = False
         if not self._paused:
             self._passes.root_ends()
+            self._ended(output)
+
+    def _child_ends(
+        self, name: str, module: nn.Module, args: Any, kwargs: Any, output: Any
+    ) -> None:
+        if not self._root_runs and not self._paused:
             self._ended(output)
 
     def _layer_begins(self, name: str, module: nn.Module, args: Any, kwargs: Any, _: Any) -> None:
