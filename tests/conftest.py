@@ -16,6 +16,7 @@ SLOW = {
     *(f"docs/test_{what}.py" for what in ("from_hooks", "from_hooks_tensorboard", "pages_run")),
     *(f"docs/test_{what}.py" for what in ("reference", "site")),
     "unit/cli/test_tab_server.py",
+    "unit/capture/test_optimizers.py",
     "unit/capture/test_tile_coder.py",
     *(
         f"unit/measure/test_fused_{what}.py"

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from fmapboard.capture.isolation import aside
+from fmapboard.model.distributed import is_dtensor
 
 MAX_IMAGES = 1024
 """At most this many images of a batch are compared, the first ones."""
@@ -67,7 +68,7 @@ def compared(batch: Tensor) -> PendingBatch:
         batch: [N, C, H, W], any dtype but complex.
     """
     size = len(batch)
-    if size < 2 or type(batch) not in (Tensor, torch.nn.Parameter):
+    if size < 2 or is_dtensor(batch):
         return PendingBatch(size)
     images = batch[:MAX_IMAGES].detach()
     with aside(images.device.type):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import weakref
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
@@ -100,13 +101,22 @@ def holding(parameters: Collection[int]) -> list[Optimizer]:
 
     Scans all objects that the garbage collector tracks, which takes tens of ms.
     """
-    found = list(_living())
-    return [one for one in found if any(id(p) in parameters for p in parameters_of(one))]
+    return [one for one in _living() if any(id(p) in parameters for p in parameters_of(one))]
 
 
-def _living() -> Iterator[Optimizer]:
+def _living() -> list[Optimizer]:
+    """All optimizers of this process.
+
+    While a list of all objects exists, no other thread may run: one that is about to return a tuple
+    that it builds step by step would fail with a SystemError, because this list refers to it. So
+    each search is a single call into C, which does not release the interpreter's lock and keeps
+    the objects' types, or the few objects that refer to these.
+    """
+    objects = itertools.chain.from_iterable(map(gc.get_objects, (None,)))  # lists them when used
     # type() rather than isinstance(), which would resolve lazy proxy objects.
-    return (found for found in gc.get_objects() if issubclass(type(found), Optimizer))
+    kinds = {kind for kind in set(map(type, objects)) if issubclass(kind, Optimizer)}
+    found = gc.get_referrers(*kinds) if kinds else []
+    return [one for one in found if type(one) in kinds]
 
 
 def parameters_of(optimizer: Optimizer) -> Iterator[Tensor]:
