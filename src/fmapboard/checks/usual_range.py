@@ -25,7 +25,8 @@ class UpdateRatioCheck:
     no normalization, count.
 
     Attributes:
-        low: reported if all ratios of all logged steps are below it; at least four steps.
+        low: reported if all ratios of all logged steps are below it; at least four steps. A ratio
+            of 0 counts if the learning rate is known to be above 0.
         high: reported if the median over the weights is above it at two of the first four logged
             steps, or ten times above it at one.
     """
@@ -44,7 +45,9 @@ class UpdateRatioCheck:
         ratios = np.full((len(every), len(chosen)), np.nan)
         for column, one in enumerate(chosen.values()):
             ratios[np.searchsorted(every, one.steps), column] = one.values
-        ratios[ratios <= 0] = np.nan  # not applied, or frozen: no update to judge
+        moving = [at for at, facts in record.facts.items() if facts.rates and facts.rates[1] > 0]
+        # At a rate of 0, or one that is not known, no update is none to judge.
+        ratios[(ratios <= 0) & ~np.isin(every, moving)[:, None]] = np.nan
         known = ~np.isnan(ratios).all(1)
         ratios, steps = ratios[known], every[known].tolist()
         if not steps:
@@ -124,7 +127,7 @@ class BatchnormGapCheck:
             Finding(
                 kind=self.kind,
                 class_="figure",
-                message=f"the variance of the batches is {math.exp(min(value, 700)):.2g} times off "
+                message=f"the variance of the batches differs by a factor of {math.exp(min(value, 700)):.2g} from "
                 f"BatchNorm's running variance (median of {len(late)} layers) since step {since}; "
                 f"the most in `{worst}`",
                 since_step=since,

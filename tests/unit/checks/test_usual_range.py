@@ -7,6 +7,7 @@ from check_records import STEPS, from_step, record
 
 from fmapboard.checks import NotRecorded
 from fmapboard.checks.usual_range import BatchnormGapCheck, InputScaleCheck, UpdateRatioCheck
+from fmapboard.findings_format import Findings
 
 LAST = len(STEPS)
 
@@ -27,6 +28,15 @@ def test_a_warm_up_from_rate_zero_and_skipped_steps_are_silent() -> None:
     assert UpdateRatioCheck()(record(scalars=updates([0.0, 1e-8, *[1e-3] * (LAST - 2)]))) == []
     assert UpdateRatioCheck()(record(scalars=updates([0.0] * LAST))) == []
     assert UpdateRatioCheck()(record(scalars=updates([float("nan")] * LAST))) == []
+
+
+def test_no_update_at_all_counts_if_the_rate_is_above_zero() -> None:
+    none = updates([0.0] * LAST)
+    for rates, count in (((1e-12, 1e-12), 1), ((0.0, 0.0), 0), (None, 0)):
+        facts = [Findings(rates=rates)] * LAST
+        assert len(UpdateRatioCheck()(record(scalars=none, facts=facts))) == count
+    warm_up = [Findings(rates=(0.0, 0.0))] * 6 + [Findings(rates=(0.1, 0.1))] * 2
+    assert UpdateRatioCheck()(record(scalars=none, facts=warm_up)) == []
 
 
 def test_updates_that_are_too_large_at_two_of_the_first_steps_or_far_too_large_at_one() -> None:
