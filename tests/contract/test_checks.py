@@ -45,6 +45,7 @@ def faulty() -> RunRecord:
     channels = {name: [0.5] * 8 for name in ("mean", "std")}
     made = record(
         layers,
+        steps=[2 * step for step in STEPS],
         columns={
             "nonfinite": {1: from_step(3, 0.5, 0.0)},
             "dead": {2: from_step(2, 0.9, 0.0)},

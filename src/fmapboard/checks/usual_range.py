@@ -25,7 +25,8 @@ class UpdateRatioCheck:
     no normalization, count.
 
     Attributes:
-        low: reported if all ratios of all logged steps are below it; at least four steps.
+        low: reported if all ratios of all logged steps are below it; at least four steps. A ratio
+            of 0 counts if the learning rate is known to be above 0.
         high: reported if the median over the weights is above it at two of the first four logged
             steps, or ten times above it at one.
     """
@@ -44,7 +45,9 @@ class UpdateRatioCheck:
         ratios = np.full((len(every), len(chosen)), np.nan)
         for column, one in enumerate(chosen.values()):
             ratios[np.searchsorted(every, one.steps), column] = one.values
-        ratios[ratios <= 0] = np.nan  # not applied, or frozen: no update to judge
+        moving = [at for at, facts in record.facts.items() if facts.rates and facts.rates[1] > 0]
+        # At a rate of 0, or one that is not known, no update is none to judge.
+        ratios[(ratios <= 0) & ~np.isin(every, moving)[:, None]] = np.nan
         known = ~np.isnan(ratios).all(1)
         ratios, steps = ratios[known], every[known].tolist()
         if not steps:
@@ -90,41 +93,48 @@ class UpdateRatioCheck:
 
 @dataclass(frozen=True, slots=True)
 class BatchnormGapCheck:
-    """BatchNorm's running variance far from that of the batches, in the second half of the run.
+    """BatchNorm's running variance far from that of the batches, and not about to get closer.
 
     Attributes:
-        gap: median over layers and steps of |log(batch variance / running variance)| from which it
-            is reported.
+        gap: median over the layers of |log(batch variance / running variance)| from which it is
+            reported; of each layer, the median of the last quarter of the logged steps.
+        decay: the gap is shrinking, and not reported, if that is less than this times the median of
+            the quarter before.
         least: number of logged steps.
+        span: number of training steps between the first and the last of them; until then the
+            running variance still approaches that of the batches.
     """
 
     gap: float = 1.0
-    least: int = 4
+    decay: float = 0.9
+    least: int = 8
+    span: int = 100
     kind: ClassVar[str] = "batchnorm_gap"
 
     def __call__(self, record: RunRecord) -> Sequence[Finding]:
         """See `Check`."""
-        series = record.group(BATCHNORM_GAP)
-        late: dict[str, float] = {}
-        since: int | None = None
-        for layer, one in series.items():
-            values = np.abs(one.values[len(one.values) // 2 :])
-            steps = one.steps[len(one.values) // 2 :]
-            finite = np.isfinite(values)
-            if len(one.values) >= self.least and finite.any():
-                late[layer] = float(np.median(values[finite]))
-                since = int(steps[0]) if since is None else min(since, int(steps[0]))
-        if not late or since is None:
+        late: dict[str, tuple[float, float]] = {}
+        steps: list[int] = []
+        for layer, one in record.group(BATCHNORM_GAP).items():
+            known = np.isfinite(one.values)
+            values, at = np.abs(one.values[known]), one.steps[known]
+            quarter = len(values) // 4
+            if len(values) >= self.least and at[-1] - at[0] >= self.span:
+                third, fourth = values[-2 * quarter : -quarter], values[-quarter:]
+                late[layer] = float(np.median(third)), float(np.median(fourth))
+                steps.append(int(at[-2 * quarter]))
+        if not late:
             return []
-        value = float(np.median(list(late.values())))
-        if value < self.gap:
+        before, value = (float(np.median(part)) for part in zip(*late.values(), strict=True))
+        if value < self.gap or value < self.decay * before:
             return []
-        worst = max(late, key=lambda layer: late[layer])
+        worst, since = max(late, key=lambda layer: late[layer][1]), min(steps)
+        factor = math.exp(min(value, 700))
         return [
             Finding(
                 kind=self.kind,
                 class_="figure",
-                message=f"the variance of the batches is {math.exp(min(value, 700)):.2g} times off "
+                message=f"the variance of the batches differs by a factor of {factor:.2g} from "
                 f"BatchNorm's running variance (median of {len(late)} layers) since step {since}; "
                 f"the most in `{worst}`",
                 since_step=since,

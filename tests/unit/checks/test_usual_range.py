@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from check_records import STEPS, from_step, record
+from check_records import STEPS, record
 
-from fmapboard.checks import NotRecorded
+from fmapboard.checks import Finding, NotRecorded
 from fmapboard.checks.usual_range import BatchnormGapCheck, InputScaleCheck, UpdateRatioCheck
+from fmapboard.findings_format import Findings
 
 LAST = len(STEPS)
 
@@ -29,6 +30,15 @@ def test_a_warm_up_from_rate_zero_and_skipped_steps_are_silent() -> None:
     assert UpdateRatioCheck()(record(scalars=updates([float("nan")] * LAST))) == []
 
 
+def test_no_update_at_all_counts_if_the_rate_is_above_zero() -> None:
+    none = updates([0.0] * LAST)
+    for rates, count in (((1e-12, 1e-12), 1), ((0.0, 0.0), 0), (None, 0)):
+        facts = [Findings(rates=rates)] * LAST
+        assert len(UpdateRatioCheck()(record(scalars=none, facts=facts))) == count
+    warm_up = [Findings(rates=(0.0, 0.0))] * 6 + [Findings(rates=(0.1, 0.1))] * 2
+    assert UpdateRatioCheck()(record(scalars=none, facts=warm_up)) == []
+
+
 def test_updates_that_are_too_large_at_two_of_the_first_steps_or_far_too_large_at_one() -> None:
     (found,) = UpdateRatioCheck()(record(scalars=updates([0.11, 0.12, *[1e-3] * 6])))
     assert (found.since_step, found.value) == (0, 0.12)
@@ -48,29 +58,38 @@ def test_the_median_over_the_weights_decides_and_biases_do_not_count() -> None:
         UpdateRatioCheck()(record())
 
 
-def gaps(values: list[float], layers: int = 3) -> dict[str, list[float]]:
-    return {f"batchnorm_gap/bn{i}": values for i in range(layers)}
+LONG = tuple(range(0, 160, 20))
+SHORT = tuple(range(0, 80, 10))
 
 
-def test_a_batchnorm_gap_in_the_second_half_of_the_run() -> None:
-    (found,) = BatchnormGapCheck()(record(scalars=gaps([1.0] * LAST)))
-    assert (found.class_, found.layer, found.value, found.since_step) == ("figure", "bn0", 1.0, 40)
-    assert BatchnormGapCheck()(record(scalars=gaps([0.99] * LAST))) == []
-    assert BatchnormGapCheck()(record(scalars=gaps(from_step(4, 0.1, 5.0)))) == []
-    assert BatchnormGapCheck()(record(scalars=gaps([9.0] * 3))) == []
+def gap(values: list[float], *more: list[float], steps: tuple[int, ...] = LONG) -> list[Finding]:
+    scalars = {f"batchnorm_gap/bn{i}": each for i, each in enumerate((values, *more))}
+    return list(BatchnormGapCheck()(record(steps=steps, scalars=scalars)))
+
+
+def test_a_batchnorm_gap_that_lasts() -> None:
+    (found,) = gap([1.0] * LAST)
+    assert (found.class_, found.layer, found.value, found.since_step) == ("figure", "bn0", 1.0, 80)
+    assert gap([0.99] * LAST) == []
+    assert gap([5.0] * 6 + [0.1] * 2) == []
     with pytest.raises(NotRecorded, match="batchnorm_gap"):
         BatchnormGapCheck()(record())
 
 
+def test_running_statistics_that_still_approach_the_batches_are_silent() -> None:
+    assert gap([9.0] * LAST, steps=SHORT) == []
+    assert gap([9.0] * 7) == []
+    assert gap([3.0] * 6 + [2.69] * 2) == []
+    assert len(gap([3.0] * 6 + [2.71] * 2)) == 1
+
+
 def test_the_median_over_the_layers_decides() -> None:
-    scalars = {**gaps([0.1] * LAST, 3), "batchnorm_gap/bn1": [9.0] * LAST}
-    assert BatchnormGapCheck()(record(scalars=scalars)) == []
+    assert gap([9.0] * LAST, [0.1] * LAST, [0.1] * LAST) == []
 
 
 def test_hostile_gaps_give_no_error() -> None:
-    inf = float("inf")
-    assert BatchnormGapCheck()(record(scalars=gaps([inf] * LAST))) == []
-    (found,) = BatchnormGapCheck()(record(scalars=gaps([1e300] * LAST)))
+    assert gap([float("inf")] * LAST) == []
+    (found,) = gap([1e300] * LAST)
     assert found.value == 1e300
 
 
