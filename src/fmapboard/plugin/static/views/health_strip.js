@@ -99,7 +99,7 @@ export function health(of, layer = undefined) {
 
 /** Severity of the most severe fault. @param {Overview} of @param {import("../data/answers.js").Layer} layer */
 export function severity(of, layer) {
-  return fault(of, layer.channels).severity;
+  return fault(of, layer.channels, layer.activation !== null).severity;
 }
 
 /** Decades of the axis of ranges, from `10 ** -1` to `LARGE`. */
