@@ -96,7 +96,7 @@ class SummaryBuilder:
             histograms=tuple(self._histograms(data)),
             scalars=self._scalars(data, fractions) | norms,
             # The overview last, so that it is never ahead.
-            records=(*self._findings(data), *records, *overview),
+            records=(*records, *self._findings(data), *overview),
             statistics=data.measured,
             texts=self._texts(data),
             attributions=data.attributions,
