@@ -86,7 +86,7 @@ class UpdateReader:
                 if rows is not None:
                     # On the CPU, contiguous tensors are joined faster among themselves.
                     is_fast = rows.is_cpu and rows.is_contiguous()
-                    groups[rows.device, rows.dtype, is_fast][name] = parameter, rows
+                    groups[rows.device, rows.dtype, rows.shape[1], is_fast][name] = parameter, rows
         tables = {id(m.weight) for m in self._model.modules() if isinstance(m, _EMBEDDINGS)}
         self._tables |= {name for name, p in parameters.items() if id(p) in tables}
         for (device, *_), own in groups.items():

@@ -41,9 +41,9 @@ class PendingUpdates:
     Attributes:
         names: names of the parameters.
         rows: how many rows were read of each.
-        before: the rows [R, 16] before the update, in the order of the names. From an accelerator,
-            their 2-norms [R].
-        after: the rows [R, 16] after the update. From an accelerator, the 2-norms [R] of the
+        before: the rows [R, 16] or [R, 1] before the update, in the order of the names. From an
+            accelerator, their 2-norms [R].
+        after: the same rows after the update. From an accelerator, the 2-norms [R] of the
             changes.
         tables: those of the names whose updates may change few values: weights of embeddings.
     """
@@ -85,7 +85,7 @@ def _count(changed: Tensor) -> int:
 
 
 def rows_of(parameter: Tensor) -> Tensor | None:
-    """The rows [n, 16] that are read of a parameter: a view.
+    """The rows [n, 16] that are read of a parameter: a view; [n, 1] of some on the CPU.
 
     All values of a parameter are in the rows if it has fewer than 80,000, except up to 15 at its
     end; of fewer than 1024 values none is left out.
@@ -99,15 +99,16 @@ def rows_of(parameter: Tensor) -> Tensor | None:
     real = torch.view_as_real(parameter) if parameter.is_complex() else parameter
     if not (real.is_contiguous() or _is_dense(real)):
         return None
-    return real.as_strided(*_layout(real.shape))
+    return real.as_strided(*_layout(real.shape, real.is_cpu))
 
 
 @lru_cache(maxsize=1024)
-def _layout(shape: torch.Size) -> tuple[tuple[int, int], tuple[int, int]]:
+def _layout(shape: torch.Size, is_cpu: bool) -> tuple[tuple[int, int], tuple[int, int]]:
     """Size and stride of ``rows_of``, for memory that is filled densely."""
     total = shape.numel()
     if total % ROW and total < _REPEATED_BELOW:
-        return (total, ROW), (1, 0)  # each value is a row, repeated 16 times
+        # Each value is a row; on accelerators, where rows share launches, repeated 16 times.
+        return (total, 1 if is_cpu else ROW), (1, 0)
     rows = total // ROW
     step = _step(rows, shape)
     return (-(-rows // step), ROW), (step * ROW, 1)
@@ -127,7 +128,7 @@ def _step(rows: int, shape: torch.Size) -> int:
 
 
 def joined(rows: Sequence[Tensor]) -> Tensor:
-    """A copy [R, 16] of rows of one dtype and device, one below the other."""
+    """A copy of rows of one dtype, device and length, one below the other."""
     return torch.cat(list(rows))
 
 
