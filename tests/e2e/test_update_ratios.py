@@ -11,13 +11,13 @@ import torchvision
 from exact_updates import Exact, Ratios, largest_error, update_ratios
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.optim import optimizer as of_torch
 
 import fmapboard
 from fmapboard.records import LoggedStep
 from fmapboard.writers.memory import MemoryWriter
 
-Optimizers = Callable[[Any], torch.optim.Optimizer]
-OPTIMIZERS: dict[str, Optimizers] = {
+OPTIMIZERS: dict[str, Callable[[Any], torch.optim.Optimizer]] = {
     "sgd": lambda p: torch.optim.SGD(p, lr=0.1),
     "sgd fused": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, fused=True),
     "sgd foreach": lambda p: torch.optim.SGD(p, lr=0.1, nesterov=True, momentum=0.9, foreach=True),
@@ -28,8 +28,7 @@ OPTIMIZERS: dict[str, Optimizers] = {
 }
 
 
-def network() -> nn.Sequential:
-    """A network whose parameters are read completely, but for up to 15 values of each."""
+def network() -> nn.Sequential:  # its parameters are read but for up to 15 values of each
     torch.manual_seed(0)
     return nn.Sequential(
         nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(inplace=True),
@@ -51,7 +50,7 @@ def backward(model: nn.Module, number: int = 0) -> Tensor:
 
 
 def trained(
-    optimizers: Optimizers,
+    optimizers: Callable[[Any], torch.optim.Optimizer],
     steps: int = 3,
     *,
     counted: bool = False,
@@ -288,8 +287,6 @@ def test_an_optimizer_step_that_raises_leaves_no_ratio() -> None:
 
 
 def test_nothing_is_installed_in_a_step_that_is_not_logged() -> None:
-    from torch.optim import optimizer as of_torch
-
     model = network()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     found = []
