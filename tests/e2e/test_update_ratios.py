@@ -99,8 +99,6 @@ def test_the_ratio_is_that_of_one_optimizer_step(name: str, counted: bool) -> No
 
 @pytest.mark.parametrize("name", ["sgd", "adamw"])
 def test_the_ratios_of_a_resnet18_are_within_5_percent(name: str) -> None:
-    """Strided gradients of few images are the most uneven, so the hardest to sample."""
-
     def make() -> nn.Module:
         torch.manual_seed(0)
         return torchvision.models.resnet18(num_classes=5)
@@ -162,10 +160,8 @@ def test_frozen_and_unused_parameters_have_no_ratio() -> None:
     with fmapboard.watch(model, writer=kept, every=1) as board, board.step(0):
         F.cross_entropy(model[:-1](batch(0)[0]), batch(0)[1]).backward()
         optimizer.step()
-    assert set(update_ratios(kept.steps[0])) == {"1.weight", "3.weight", "3.bias", *LINEAR}
-
-
-LINEAR = ("6.weight", "6.bias")
+    found = set(update_ratios(kept.steps[0]))
+    assert found == {"1.weight", "3.weight", "3.bias", "6.weight", "6.bias"}
 
 
 @pytest.mark.parametrize("fused", [False, True])
