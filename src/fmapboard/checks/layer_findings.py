@@ -207,14 +207,18 @@ def _channels(table: HealthTable, kind: str, flags: Flags) -> Iterator[LayerFind
     share = {spell.row: float(shares[spell.last, spell.row]) for spell in spells}
     spells.sort(key=lambda spell: (share[spell.row] < MAJOR, spell.since, spell.row))
     for spell, more in _limited(spells):
-        value = share[spell.row]
-        row = table.rows[spell.row]
+        value, row = share[spell.row], table.rows[spell.row]
+        first = int(np.flatnonzero(flags[:, spell.row])[0])
+        began, now = _percent(float(shares[first, spell.row])), _percent(value)
         count = f"{row.facts.channels} " if row.facts.channels else ""
-        text = f"{_percent(value)} of {count}channels {kind} in "
-        text += _named(table, spell.row)
+        where = _named(table, spell.row)
         if kind == "dead" and row.facts.activation:
-            text += f" (after `{row.facts.activation}`)"
-        text += f" {when(spell)}"
+            where += f" (after `{row.facts.activation}`)"
+        text = f"{now} of {count}channels {kind} in {where} {when(spell)}"
+        if began != now:
+            of = f" of {count.strip()}" if count else ""
+            text = f"channels {kind} in {where} {when(spell)}: {began}{of} at step "
+            text += f"{table.steps[first]}, {now} at step {table.steps[spell.last]}"
         yield _finding(table, kind, 2 if value >= MAJOR else 1, spell, value, text, more)
 
 

@@ -50,8 +50,9 @@ class NonfiniteCheck:
             value=found.value,
             meaning="The values have overflowed, or a division by zero, a logarithm or a square "
             "root has left its range; all that is computed from them is lost",
-            advice="Look at the layer before it, one logged step earlier; lower the learning rate, "
-            "clip the gradients, or compute that layer in float32",
+            advice="Look at what the layer received: the layer before it, or for the first one the "
+            "images of the batch. Lower the learning rate, clip the gradients, or compute that "
+            "layer in float32",
             picture="" if row is None else record.picture(row),
         )
 

@@ -113,6 +113,8 @@ class BatchnormGapCheck:
 
     def __call__(self, record: RunRecord) -> Sequence[Finding]:
         """See `Check`."""
+        if not record.scalars.get(BATCHNORM_GAP):
+            raise NotRecorded(f"the scalars {BATCHNORM_GAP}/…, which only BatchNorm layers have")
         late: dict[str, tuple[float, float]] = {}
         steps: list[int] = []
         for layer, one in record.group(BATCHNORM_GAP).items():

@@ -129,6 +129,16 @@ def test_shares_are_rounded_as_in_the_tab_and_unknown_counts_left_out(
     assert found.message == f"{text} dead in `conv0` since step 0"
 
 
+def test_a_share_that_grows_is_given_at_its_first_and_its_last_step() -> None:
+    share = [0.0, 0.0, 0.2, 0.4, 0.6, 0.8, 1.0, 1.0, 1.0, 1.0]
+    lasting = [0.0] * 5 + [0.2, 0.4, 0.6, 0.8, 1.0]
+    found = only(table(dead={0: share}, dead_lasting={0: lasting}))
+    assert found.message == (
+        "channels dead in `conv0` since step 20: 20 % of 64 at step 20, 100 % at step 90"
+    )
+    assert (found.severity, found.value) == (2, 1.0)
+
+
 def test_dead_channels_of_an_old_run_must_stay_for_four_kept_steps() -> None:
     unknown = {"dead_lasting": {0: [np.nan] * 10}}
     assert findings(table(dead={0: from_step(7, 0.3)}, **unknown)) == []

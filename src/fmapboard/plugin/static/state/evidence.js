@@ -1,6 +1,7 @@
 // @ts-check
 /** The pictures that show a finding: of which layer and step they are, and which channels. */
 
+import { MARK } from "../draw/palettes.js";
 import { buildScene, flags } from "../draw/scene.js";
 import { whole, stepText } from "../draw/number_text.js";
 import { mainSide } from "./compare.js";
@@ -61,8 +62,25 @@ export function evidenceOf(source, { run, finding }, state) {
   if (scene.kind !== "maps") return { ...found, text: scene.why };
   const hit = affected(entry.value, finding.kind, scene.channels);
   const channels = hit.length ? hit.slice(0, TILES) : scene.order.slice(0, OTHERS);
-  const text = described(finding, layer, step, channels, hit.length, scene.channels);
+  const elsewhere =
+    finding.kind === "nonfinite" && hit.length && !marked(entry.value, channels)
+      ? " (in another image of the batch, not in the drawn one)"
+      : "";
+  const text = described(finding, layer, step, channels, hit.length, scene.channels) + elsewhere;
   return { ...found, scene, channels, text };
+}
+
+/** True if the drawn maps show a non-finite value in one of the channels. @param {Maps} maps @param {number[]} channels */
+export function marked(maps, channels) {
+  const planes = maps.planes.get("feature_maps/0");
+  if (!planes) return true; // not known
+  const { marks } = planes;
+  const size = planes.width * planes.height;
+  return channels.some(
+    (c) =>
+      marks?.subarray(c * size, (c + 1) * size).some((mark) => mark > 0 && mark < MARK.CONSTANT) ??
+      false,
+  );
 }
 
 /** @type {WeakMap<Maps, {key: string, scene: import("../draw/scene.js").Scene}>} */

@@ -2,7 +2,7 @@
 /** Charts with curves of all columns: gradient norm, shares of faulty channels, range. */
 
 import { extent, line, rangeLines, shareOf, tagsOf } from "../draw/chart_series.js";
-import { short } from "../draw/number_text.js";
+import { short, stepText } from "../draw/number_text.js";
 import { FAULT_COLOURS } from "../draw/palettes.js";
 import { drawBand, drawLine, drawNonfinite, drawNow, frame } from "../draw/plot.js";
 import { theme } from "../draw/theme.js";
@@ -57,7 +57,9 @@ export function norms(of, at) {
   drawSteps(plot, at);
   const texts = lines.map(({ name, steps, values: drawn, colour }) => {
     const value = valueAtStep(drawn, steps, at.step);
-    return { text: `${name} ${Number.isNaN(value) ? "NaN" : short(value)}`, colour };
+    const of = steps[indexOf(steps, at.step)];
+    const other = of === undefined || of === at.step ? "" : ` (step ${stepText(of)})`;
+    return { text: `${name} ${Number.isNaN(value) ? "NaN" : short(value)}${other}`, colour };
   });
   const bad = lines.some((each) => !Array.from(each.values).every(Number.isFinite));
   keyed(of.value, texts, bad);
