@@ -54,6 +54,10 @@ nitpicky = (
 )
 nitpick_ignore_regex = [
     (
+        "py:class",
+        r"fmapboard\.(findings_format|checks\.health_table|overview_format\.layers)\..*",
+    ),
+    (
         "py:.*",
         r"(typing_extensions|torch|nn|np|numpy|npt|typing|collections|datetime|pathlib|types|re)\..*",
     ),

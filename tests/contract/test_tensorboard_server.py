@@ -38,6 +38,7 @@ HISTOGRAMS = {
 PARAMETERS = {f"{layer}.{kind}" for layer in "026" for kind in ("weight", "bias")}
 SCALARS = {
     "gradient_norm/total", *(f"gradient_norm/{name}" for name in PARAMETERS),
+    *(f"update_ratio/{name}" for name in PARAMETERS),
     *(f"{what}/{layer}" for what in ("constant_channels", "nonfinite") for layer in "0123"),
     "dead_channels/1", "dead_channels/3", "fmapboard/logged_step_ms",
 }  # fmt: skip

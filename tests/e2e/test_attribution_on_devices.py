@@ -57,7 +57,8 @@ def test_a_layer_takes_five_launches_for_the_gradient_and_a_candidate_one_copy(
     assert by_module["measure.layercam"][0] == layers * launches
     own = by_module["capture.attribution"][0]
     assert own <= len(trace.watched) + 10  # at the first logged step; later one per layer
-    assert trace.launches == without.launches + own + layers * launches
+    # Packing 16 more tensors takes one more launch.
+    assert 0 <= trace.launches - (without.launches + own + layers * launches) <= 1
     assert trace.waits == []
     assert trace.to_host - without.to_host < 0.25e6
 

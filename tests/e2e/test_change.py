@@ -47,7 +47,9 @@ def train(steps: int = 3, model: nn.Module | None = None, **options: Any) -> tup
     changes: Changes = {}
     for logged in writer.steps:
         for record in logged.records:
-            if record.tag.startswith("fmapboard_overview"):
+            if record.tag.startswith(
+                ("fmapboard_overview", "fmapboard_findings", "fmapboard_checks")
+            ):
                 continue
             header, arrays = unpack(record.blobs)
             values = {

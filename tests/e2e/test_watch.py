@@ -20,6 +20,7 @@ from fmapboard.writers.memory import MemoryWriter
 
 def test_a_logged_step_holds_everything_that_is_promised_for_a_layer() -> None:
     model, kept = NestedNet(), MemoryWriter()
+    initial = {name: value.detach().clone() for name, value in model.named_parameters()}
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with fmapboard.watch(
         model, writer=kept, optimizer=optimizer, every=1, inputs=True, activation_gradients=True
@@ -44,6 +45,12 @@ def test_a_logged_step_holds_everything_that_is_promised_for_a_layer() -> None:
         ),
         "gradient_norm/total",
         *(f"gradient_norm/{name}" for name, _ in model.named_parameters()),
+        *(
+            f"update_ratio/{name}"
+            for name, parameter in initial.items()
+            if parameter.any()  # the shift of BatchNorm is 0
+        ),
+        "batchnorm_gap/inner.0.1",
         *(
             f"{group}/{layer}"
             for group in ("constant_channels", "nonfinite")

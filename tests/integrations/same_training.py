@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 import fmapboard
 from fmapboard.findings_format import unpack_findings
 from fmapboard.tab_format import unpack
-from fmapboard.tags import FINDINGS
+from fmapboard.tags import CHECKS, FINDINGS
 
 STEPS = 10
 BATCH = 4
@@ -269,8 +269,10 @@ def series(run: Path) -> dict[str, list[tuple[int, Any]]]:
 
 def _value(tag: str, plugin: str, proto: Any) -> Any:
     values = make_ndarray(proto)
-    if tag == FINDINGS:
+    if tag.endswith(FINDINGS):
         return unpack_findings(values.tolist())
+    if tag.endswith(CHECKS):
+        return values.tolist()
     if plugin == "scalars":
         return values.item()
     if plugin != "feature_maps":

@@ -148,6 +148,8 @@ class HookRegistry:
             self._hook_root(hooks)
             if ended is not None and not self._root_ran:
                 for child in self.model.children():
+                    if isinstance(child, torch.jit.ScriptModule):  # takes no hook
+                        continue
                     hook = LayerHook(self, "_child_ends", "")
                     _remove_with(hooks, child.register_forward_hook(hook, with_kwargs=True))
             for name, module in {**self.layers, **self._numbers_only}.items():

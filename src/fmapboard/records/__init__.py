@@ -12,6 +12,7 @@ flattened tensor, K histogram buckets.
 from __future__ import annotations
 
 from fmapboard.records.attribution import Attribution
+from fmapboard.records.input_image import InputImage
 from fmapboard.records.layer_call import (
     COLOURS,
     Bytes8,
@@ -27,7 +28,6 @@ from fmapboard.records.layer_call import (
 )
 from fmapboard.records.measurements import (
     NONE,
-    InputImage,
     Kernels,
     LayerMeasurement,
     Nonfinite,

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from fmapboard.records.input_image import InputImage
 from fmapboard.records.layer_call import Floats, LayerCall
-
-if TYPE_CHECKING:
-    from fmapboard.records.measurements import InputImage
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from fmapboard.records.attribution import Attribution
+from fmapboard.records.input_image import InputImage
 from fmapboard.records.layer_call import (
     COLOURS,
     Bytes8,
     Floats,
     LayerCall,
     Layout,
-    Normalization,
     TensorKind,
 )
 from fmapboard.records.training_facts import TrainingFacts
@@ -194,24 +194,6 @@ class Kernels:
         inputs = COLOURS if self.is_of_colours else most
         whole = self.inputs or self.weight.shape[1]
         return replace(self, weight=self.weight[:most, :inputs], inputs=whole)
-
-
-@dataclass(frozen=True, slots=True)
-class InputImage:
-    """An input image of the network, as the network received it.
-
-    Attributes:
-        sample: Index in the batch.
-        values: f32 [C, H, W].
-        normalization: Mean and standard deviation per channel of the model's normalization; None if
-            unknown.
-        block: Side in px of the squares that were averaged into one pixel; 1 for none.
-    """
-
-    sample: int
-    values: Floats
-    normalization: Normalization | None = None
-    block: int = 1
 
 
 @dataclass(frozen=True, slots=True)
