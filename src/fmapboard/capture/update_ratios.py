@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.optim.optimizer import Optimizer
 
 from fmapboard.capture.isolation import aside
-from fmapboard.measure.updates import PendingUpdates, joined, reduced, rows_of
+from fmapboard.measure.updates import PendingUpdates, joined, joined_after, rows_of
 from fmapboard.model.distributed import local
 
 _DTYPES = frozenset(
@@ -112,9 +112,7 @@ class UpdateReader:
                 rows = {name: found for name, found in same.items() if found is not None}
                 if len(rows) < len(same):
                     continue
-                before, after = one.values, joined(list(rows.values()))
-                if not after.is_cpu:
-                    before, after = reduced(before, after)
+                before, after = joined_after(one.values, list(rows.values()))
             counts, tables = tuple(map(len, rows.values())), self._tables & rows.keys()
             self._ended.append(PendingUpdates(tuple(rows), counts, before, after, tables))
 

@@ -84,6 +84,10 @@ def _count(changed: Tensor) -> int:
     return int(changed.reshape(len(changed), -1).any(1).sum())
 
 
+_RAW_ROWS = 4096
+"""Up to this many rows are sent as they are: at most 512 KiB, instead of two launches."""
+
+
 def rows_of(parameter: Tensor) -> Tensor | None:
     """The rows [n, 16] that are read of a parameter: a view; [n, 1] of some on the CPU.
 
@@ -128,18 +132,35 @@ def _step(rows: int, shape: torch.Size) -> int:
 
 
 def joined(rows: Sequence[Tensor]) -> Tensor:
-    """A copy of rows of one dtype, device and length, one below the other."""
-    return torch.cat(list(rows))
+    """A copy of rows of one dtype, device and length, one below the other.
+
+    On an accelerator it is the first half of a tensor whose second half `joined_after` fills.
+    """
+    if rows[0].is_cpu:
+        return torch.cat(list(rows))
+    count = sum(map(len, rows))
+    both = rows[0].new_empty((2 * count, rows[0].shape[1]))
+    torch.cat(list(rows), out=both[:count])
+    return both
 
 
-def reduced(before: Tensor, after: Tensor) -> tuple[Tensor, Tensor]:
-    """Norms of rows on an accelerator, as ``PendingUpdates`` holds them.
+def joined_after(before: Tensor, rows: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+    """The same rows before and after the update, as ``PendingUpdates`` holds them.
 
     Args:
-        before: the rows [R, 16] before the update.
-        after: the rows [R, 16] after it; overwritten.
+        before: the result of `joined`; on an accelerator it is overwritten.
+        rows: the rows after the update.
     """
-    return _norms_of_rows(before), _norms_of_rows(after.sub_(before))
+    if before.is_cpu:
+        return before, torch.cat(list(rows))
+    count = len(before) // 2
+    first, second = before[:count], before[count:]
+    torch.cat(list(rows), out=second)
+    if count <= _RAW_ROWS:
+        return first, second
+    second.sub_(first)
+    norms = _norms_of_rows(before)
+    return norms[:count], norms[count:]
 
 
 def _norms_of_rows(values: Tensor) -> Tensor:

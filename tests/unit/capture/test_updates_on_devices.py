@@ -83,7 +83,7 @@ def test_all_parameters_share_a_few_launches(monkeypatch: pytest.MonkeyPatch) ->
         with Tracer() as tracer:
             reader.before(optimizer, own)
             reader.after(optimizer)
-    assert tracer.trace.launches == 5
+    assert tracer.trace.launches == 4
     assert tracer.trace.waits == []
 
 
