@@ -27,7 +27,7 @@ from distributed_training import SharedReluNet, full, wrapped
 from torch.nn import functional
 
 import fmapboard
-from fmapboard.capture import gradients, probe, side_pass, step_parts, weights
+from fmapboard.capture import gradients, probe, sending, side_pass, weights
 from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.pass_selection import PassSelection
 from fmapboard.capture.transfer import Transfer
@@ -58,7 +58,7 @@ FAULTS: dict[str, list[tuple[Any, str]]] = {
     "beside the probe": [(side_pass, "untouched")],
     "result": [(StepSession, "_assembled")],
     "transfer": [(Transfer, "__call__")],
-    "finalized": [(step_parts, "joined")],
+    "finalized": [(sending, "joined")],
     "shared statistics": [(merge_ranks, "_values_per_channel")],
 }
 """What raises an error on rank 1."""
