@@ -1,4 +1,6 @@
-"""Makes the pictures of docs/reading_the_pictures.md: ``python assets/make_reading_pictures.py``.
+"""Makes the pictures of docs/reading_the_pictures.md and docs/checks.md.
+
+    python assets/make_reading_pictures.py
 
 Small networks are trained on the bundled photographs, one as it should be and each of the others
 with one fault that people make, and watched with fmapboard. The pictures are what it wrote; the
@@ -191,11 +193,41 @@ def no_checkerboard(face: Tensor) -> None:
     save("no_checkerboard", steps[-1], "5")
 
 
+def copied(face: Tensor) -> None:
+    """Weights that all start with the same value."""
+    model = plain(nn.ReLU)
+    for layer in model:
+        if isinstance(layer, nn.Conv2d):
+            nn.init.constant_(layer.weight, 0.02)
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
+    steps = train(model, optimizer, 41, probe=face, every=40)
+    save("copied", steps[-1], "2")
+
+
+def nonfinite(face: Tensor) -> None:
+    """A weight that becomes NaN, as after an overflow in half precision."""
+    model = plain(nn.ReLU)
+    with torch.no_grad():
+        model[2].weight[5, 0, 0, 0] = torch.nan  # type: ignore[index]  # the weight of a Conv2d
+    optimizer = torch.optim.AdamW(model.parameters(), 0.0)
+    steps = train(model, optimizer, 1, probe=face, every=1)
+    save("nonfinite", steps[0], "2")
+
+
 def main() -> None:
     """Make all pictures, each from the same seed."""
     PLACE.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(1)  # the same pictures on every machine
-    for make in (healthy, dead, saturated, exploding, checkerboard, no_checkerboard):
+    for make in (
+        healthy,
+        dead,
+        saturated,
+        exploding,
+        checkerboard,
+        no_checkerboard,
+        copied,
+        nonfinite,
+    ):
         torch.manual_seed(0)
         make(cat())
 

@@ -2,18 +2,26 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
+  BELOW,
+  CAPTION,
   filmHit,
   filmLayout,
   loadingOrder,
+  rowAt,
+  rowTopOf,
   visibleColumns,
 } from "../../src/fmapboard/plugin/static/draw/film_layout.js";
+import { BORDER } from "../../src/fmapboard/plugin/static/draw/state_frame.js";
 import { framePixels, shrunkRow } from "../../src/fmapboard/plugin/static/draw/film_pixels.js";
 import {
+  farFrom,
   faultAt,
+  isBeyond,
   kernelPeak,
   kernelStep,
   lockedRanges,
   onsets,
+  scaleWords,
 } from "../../src/fmapboard/plugin/static/draw/film_scale.js";
 import {
   filmChannels,
@@ -94,6 +102,69 @@ test("steps with large values are left out of the locked scale, unless all have 
   assert.deepEqual([...(both?.ranges.hi ?? []), both?.leftOut], [1, 1, 2]);
   const all = lockedRanges([of(2e4, 0, 3e4, 0)], "inputs", [0], CHANNEL);
   assert.deepEqual([all?.ranges.hi[0], all?.leftOut], [3e4, 0]);
+});
+
+test("a few steps far beyond the others are left out of a channel's locked scale and marked", () => {
+  assert.equal(farFrom([1, 2, 1, 50, 2, 1, 1, 1]), 50);
+  assert.equal(farFrom([1, 50, 500, 1, 2, 1, 1, 1]), 50); // two of eight
+  assert.equal(farFrom([1, 1, 1, 9, 1]), Infinity);
+  assert.equal(farFrom([1, 50, 50, 50, 1, 1]), Infinity); // half of them are no exception
+  assert.equal(farFrom([1, 50]), Infinity);
+  assert.equal(farFrom([NaN, 0, 3, 3, 40]), 40);
+  const array = (/** @type {number[]} */ ...values) => ({
+    shape: [values.length / 2, 2],
+    values: Float32Array.from(values),
+  });
+  const lo = array(-1, 0, -80, 0, -1, 0, -1, 0);
+  const hi = array(1, 30, 2, 2, 1, 20, 3, 10);
+  const history = { steps: [0, 1, 2, 3], arrays: { "inputs.lo": lo, "inputs.hi": hi } };
+  const found = lockedRanges([history], "inputs", [0, 1], CHANNEL);
+  assert.deepEqual([...(found?.ranges.lo ?? [])], [-1, 0]);
+  assert.deepEqual([...(found?.ranges.hi ?? [])], [3, 30]);
+  assert.deepEqual([found?.leftOut, [...(found?.beyond ?? [])]], [0, [[0, 1]]]);
+  const film = { locked: found?.ranges ?? null, beyond: found?.beyond ?? new Map() };
+  const side = (/** @type {number} */ i) => ({
+    lo: lo.values.subarray(2 * i),
+    hi: hi.values.subarray(2 * i),
+  });
+  const marked = [0, 1, 2, 3].map((i) => [0, 1].map((c) => isBeyond(film, side(i), c)));
+  assert.deepEqual(marked, [
+    [false, false],
+    [true, false],
+    [false, false],
+    [false, false],
+  ]);
+  const layer = lockedRanges([history], "inputs", [0, 1], { ...CHANNEL, scale: "layer" });
+  assert.deepEqual([layer?.ranges.lo[0], layer?.ranges.hi[0]], [-80, 30]);
+});
+
+test("the colour bar of a channel says which steps its scale leaves out", () => {
+  const film = {
+    locked: { lo: [-1, 0], hi: [3, 30] },
+    isLocked: true,
+    steps: [0, 1, 2, 3, 4],
+    sharing: "",
+    leftOut: 1,
+    beyond: new Map([[0, 1]]),
+    how: CHANNEL,
+  };
+  const of = (/** @type {number} */ channel) => scaleWords(/** @type {any} */ (film), channel);
+  assert.deepEqual(of(0), [
+    "−1 … 3",
+    "locked over 3 of 5 steps",
+    "(no large values, 1 beyond scale)",
+  ]);
+  assert.deepEqual(of(1), ["0 … 30", "locked over 4 of 5 steps", "(no large values)"]);
+});
+
+test("strips of other sizes are scrolled to the same channel", () => {
+  const [small, large] = [
+    { rowTop: 40, rowHeight: 100 },
+    { rowTop: 80, rowHeight: 300 },
+  ].map((of) => /** @type {any} */ (of));
+  const other = (/** @type {number} */ top) => rowTopOf(large, rowAt(small, top));
+  assert.deepEqual([0, 20, 40, 90, 240].map(other), [0, 40, 80, 230, 680]);
+  assert.equal(rowTopOf(small, rowAt(small, 33)), 33);
 });
 
 test("a frame's fault is known before it is loaded, the most severe first", () => {
@@ -208,4 +279,9 @@ test("frames share one scale: the same value has the same colour at every step",
   const late = framePixels(side(2, 4, [0, 255]), 0, locked, "grey");
   assert.equal(early[1], late[0]);
   assert.notEqual(early[0], late[0]);
+});
+
+test("captions of frames are clear of the frame of the current step and of the kernel", () => {
+  assert.ok(BELOW > BORDER + 2);
+  assert.ok(BELOW + 11 <= CAPTION);
 });

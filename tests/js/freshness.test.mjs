@@ -5,6 +5,7 @@ import { asOf, isFresh } from "../../src/fmapboard/plugin/static/state/freshness
 import { along } from "../../src/fmapboard/plugin/static/views/step_marks.js";
 import {
   keptFrom,
+  destination,
   nearestLayer,
 } from "../../src/fmapboard/plugin/static/views/view_first_fault.js";
 import { LAYER } from "./fixtures.mjs";
@@ -43,11 +44,24 @@ test("a layer without pictures leads to the one before it, or the last of its bl
     activation,
   });
   const layers = [named("layer4.0.conv1", "layer4.0.relu"), named("layer4.0.conv2"), named("fc")];
-  const first = (/** @type {string|null} */ label) =>
-    nearestLayer(layers, { step: 0, text: "", name: "", label })?.key;
+  const first = (/** @type {string|null} */ label, /** @type {string|null} */ shown_at = null) =>
+    nearestLayer(layers, { step: 0, text: "", name: "", label, shown_at })?.key;
   assert.equal(first("fc"), "fc");
+  assert.equal(first("act.call2", "layer4.0.conv2"), "layer4.0.conv2");
   assert.equal(first("layer4.0.relu"), "layer4.0.conv1");
   assert.equal(first("layer4.0.relu.call2"), "layer4.0.conv2");
   assert.equal(first("other"), undefined);
   assert.equal(first(null), undefined);
+});
+
+test("the way to the first bad value names what changes: step, layer or both", () => {
+  const layer = /** @type {any} */ ({ key: "fmapboard/conv", label: "conv" });
+  const first = { step: 7, text: "", name: "", label: "conv", shown_at: null };
+  const to = (/** @type {any} */ of, /** @type {boolean} */ step, /** @type {boolean} */ there) =>
+    destination(first, of, layer, { step, layer: there });
+  assert.equal(to(7, false, true), "step 7");
+  assert.equal(to(7, true, false), "conv");
+  assert.equal(to(8, false, false), "step 8, the next kept one, conv");
+  const near = destination({ ...first, label: "relu" }, 7, layer, { step: true, layer: false });
+  assert.equal(near, "conv, the nearest drawn layer");
 });

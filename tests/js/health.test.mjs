@@ -17,6 +17,7 @@ import { cellLines } from "../../src/fmapboard/plugin/static/state/cell_text.js"
 import {
   choosing,
   chosenRuns,
+  opening,
   ranked,
 } from "../../src/fmapboard/plugin/static/state/chosen_runs.js";
 import { scope, targetOf } from "../../src/fmapboard/plugin/static/state/front.js";
@@ -131,7 +132,7 @@ test("a brightness says what it shows, and whether it is known of all cells", ()
 test("few layers have rows of a fixed height, many thinner ones, very many are binned", () => {
   const size = { steps: 10, width: 1000, height: 420, names: 100 };
   const few = mapLayout({ ...size, layers: 5 });
-  assert.deepEqual([few.rows, few.height], [5, 110]);
+  assert.deepEqual([few.rows, few.height], [5, 130]);
   const many = mapLayout({ ...size, layers: 80 });
   assert.deepEqual([many.rows, many.height], [80, 400]);
   const most = mapLayout({ ...size, layers: 3000 });
@@ -205,6 +206,10 @@ test("a cell says since when its state has lasted, if it has lasted to the newes
   const line = "without interruption since step 25";
   assert.ok(!cellLines(of, codes, 1, String, "").includes(line));
   assert.ok(cellLines(of, codes, 3, String, "").includes(line));
+  const still = health([[CODE.FINE], [CODE.UNCHANGED]], {}, [CONV]);
+  still.since = { unchanged: { 0: 0 } };
+  const said = cellLines(still, tableOf(still).codes, 1, String, "");
+  assert.ok(said.includes("the weights are those of step 0"));
 });
 
 test("findings of several runs are ranked by severity, those of a run in its own order", () => {
@@ -224,19 +229,29 @@ test("findings of several runs are ranked by severity, those of a run in its own
   );
 });
 
-test("chosen runs are those that exist, otherwise the current one", () => {
-  const runs = [{ run: "a" }, { run: "b" }, { run: "c" }];
-  assert.deepEqual(chosenRuns({ run: "b", chosen: "" }, runs), ["b"]);
+test("chosen runs are those that exist, otherwise the newest and the current one", () => {
+  const runs = ["a", "b", "c"].map((run, i) => ({ run, layers: 1, started: i }));
   assert.deepEqual(chosenRuns({ run: "b", chosen: "c\na\ngone" }, runs), ["a", "c"]);
-  assert.deepEqual(choosing({ run: "b" }, ["c"]), { run: "c", chosen: "" });
+  assert.deepEqual(chosenRuns({ run: "b", chosen: "b" }, runs), ["b"]);
+  assert.deepEqual(chosenRuns({ run: "b", chosen: "" }, runs), ["a", "b", "c"]);
+  const many = Array.from({ length: 20 }, (_, i) => ({ run: `r${i}`, layers: 1, started: i }));
+  const newest = ["r13", "r14", "r15", "r16", "r17", "r18", "r19"];
+  assert.deepEqual(chosenRuns({ run: "r2", chosen: "" }, many), ["r2", ...newest]);
+});
+
+test("choosing runs keeps the current one among them", () => {
+  assert.deepEqual(choosing({ run: "b" }, ["c"]), { run: "c", chosen: "c" });
   assert.deepEqual(choosing({ run: "b" }, ["b", "c"]), { run: "b", chosen: "b\nc" });
-  assert.deepEqual(choosing({ run: "b" }, []), { run: "b", chosen: "" });
+  assert.deepEqual(choosing({ run: "b" }, []), { run: "b", chosen: "b" });
+  assert.deepEqual(opening({ run: "b", chosen: "" }, "c"), { run: "c", chosen: "" });
+  assert.deepEqual(opening({ run: "b", chosen: "b" }, "c"), { run: "c", chosen: "c" });
+  assert.deepEqual(opening({ run: "b", chosen: "a\nb" }, "c"), { run: "c", chosen: "a\nb\nc" });
 });
 
 test("no more than 100 runs are chosen, and a run not shown is asked again every minute at most", () => {
   const names = Array.from({ length: 300 }, (_, i) => `run${i}`);
   const { chosen } = choosing({ run: "run0" }, names);
-  const runs = names.map((run) => ({ run }));
+  const runs = names.map((run) => ({ run, started: 0 }));
   assert.equal(chosenRuns({ run: "run0", chosen }, runs).length, 100);
   assert.equal(chosenRuns({ run: "run0", chosen: names.join("\n") }, runs).length, 100);
   const source = new HealthSource(new Store(() => {}));

@@ -126,6 +126,14 @@ test("the change of a channel is said to be of maps or of weights, and since whe
   assert.equal(said(undefined, {}), "not recorded");
 });
 
+test("an empty bar of the change says whether the change is non-finite or not recorded", () => {
+  const state = (/** @type {number|null} */ change) => strip({ ...HEALTHY, change }).changeState;
+  assert.deepEqual(
+    [state(0.1), state(0), state(NaN), state(null)],
+    ["", "", "nonfinite", "unknown"],
+  );
+});
+
 test("the bar of the change is logarithmic, and empty without a change", () => {
   const bar = (/** @type {number|null} */ change) => strip({ ...HEALTHY, change }).change;
   assert.deepEqual(
@@ -202,7 +210,7 @@ test("later calls and second models have rows of their own", () => {
     layer("a.conv.call2", null, 2),
     layer("conv", null, 1, "gan"),
   ]);
-  assert.deepEqual(drawn(rows), ["+a", "  conv", "  conv.call2", "gan.conv"]);
+  assert.deepEqual(drawn(rows), ["+a", "  conv", "  conv (call 2)", "gan.conv"]);
 });
 
 test("a layer that contains other layers has a row of its own", () => {

@@ -1,6 +1,7 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { differenceRange } from "../../src/fmapboard/plugin/static/draw/captions.js";
 import { stretched } from "../../src/fmapboard/plugin/static/draw/paint.js";
 import {
   columnIndex,
@@ -40,6 +41,21 @@ test("a column without a picture keeps its tile, and has no difference", () => {
   assert.deepEqual(parts("difference", [column(null), column(null)]), ["a", "b"]);
   assert.deepEqual(parts("all", [column(null)]), ["a"]);
   assert.deepEqual([...differencePeaks(columns, 2)], [3, 5]);
+});
+
+test("a bar of differences without a finite value has no ends", () => {
+  const columns = [column(null), column([NaN, 0, NaN]), column([NaN, NaN, 2])];
+  assert.deepEqual([...differencePeaks(columns, 3)], [NaN, 0, 2]);
+  const ends = { lo: Float64Array.of(0, 0, -2), hi: Float64Array.of(0, 0, 2) };
+  const scene = /** @type {any} */ ({ columns, differenceRanges: ends });
+  assert.deepEqual(
+    [0, 1, 2].map((channel) => differenceRange(scene, channel)),
+    [
+      [NaN, NaN],
+      [0, 0],
+      [-2, 2],
+    ],
+  );
 });
 
 test("a part names the columns that it is of", () => {

@@ -2,11 +2,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
+  CAPTION_LINE,
   corner,
   hit,
   layout,
   visible,
 } from "../../src/fmapboard/plugin/static/draw/tile_layout.js";
+import { BELOW } from "../../src/fmapboard/plugin/static/draw/captions.js";
+import { BORDER } from "../../src/fmapboard/plugin/static/draw/state_frame.js";
 import { lay } from "../../src/fmapboard/plugin/static/draw/paint.js";
 
 const REQUEST = {
@@ -66,6 +69,25 @@ test("a point in a tile is mapped to its cell, part and position", () => {
       assert.deepEqual([found?.cell, found?.part], [cell, part]);
       assert.ok(Math.abs((found?.u ?? 0) - 0.25) < 1e-9 && Math.abs((found?.v ?? 0) - 0.75) < 1e-9);
     }
+  }
+});
+
+test("the state borders of neighbouring tiles do not overlap", () => {
+  const of = layout({ ...REQUEST, parts: 4, available: 2000 });
+  const [first, second, last] = [0, 1, 3].map((part) => corner(of, 0, part).left);
+  assert.ok(first + of.tileWidth + BORDER <= second - BORDER);
+  const space = second - first - of.tileWidth;
+  assert.ok(corner(of, 1).left - last - of.tileWidth >= 2 * space); // tiles of a cell are together
+});
+
+test("captions are below the border of their tile and above that of the next line", () => {
+  const frame = BORDER + 2; // of a selected cell with a fault, see `caption`
+  const text = 11;
+  assert.ok(BELOW > frame);
+  for (const numbered of [false, true]) {
+    const of = layout({ ...REQUEST, numbered });
+    const lines = numbered ? CAPTION_LINE : 0;
+    assert.ok(of.tileHeight + BELOW + lines + text <= of.cellHeight - frame);
   }
 });
 

@@ -107,6 +107,13 @@ test("a non-finite value of one side marks the difference, but a constant channe
   const found = difference(side([0, 0, 0], [251, 0, 254], 5, 5), side([1, 1, 1], [0, 253, 0]));
   assert.deepEqual([...(found?.marks ?? [])], [251, 253, 0]);
   assert.equal(found?.values[2], 4);
+  assert.equal(found?.peak[0], 4);
+});
+
+test("a difference without a finite value has no peak, one of equal maps the peak 0", () => {
+  const none = difference(side([0, 0], [251, 251]), side([1, 1]));
+  assert.ok(Number.isNaN(none?.peak[0]));
+  assert.equal(difference(side([1, 1]), side([1, 1]))?.peak[0], 0);
 });
 
 test("maps that differ in size have no difference", () => {

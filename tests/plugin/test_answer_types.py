@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from attributed_training import residual_network, train
+from tab_client import Tab, open_tab
 
-Tab = Any  # tests/plugin/conftest.py
 ANSWERS = Path(__file__).parents[2] / "src/fmapboard/plugin/static/data/answers.js"
 
 
@@ -25,7 +26,7 @@ def declared() -> dict[str, tuple[set[str], set[str]]]:
 
 
 @pytest.fixture(scope="module")
-def answers(tab: Tab) -> dict[str, list[dict[str, Any]]]:
+def answers(tab: Tab, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, Any]]]:
     """Answers, and the objects in them, by the name of their type."""
     run, key = "run2", "fmapboard/0"
     runs, layers = tab.ask("data/runs"), tab.ask("data/layers", run=run)
@@ -35,7 +36,11 @@ def answers(tab: Tab) -> dict[str, list[dict[str, Any]]]:
     difference = tab.ask("data/difference", key=key, other_key=key, **sides)
     facts, _ = tab.open("data/maps", run=run, key=key, step=0)
     pictures = facts["header"]["pictures"]
+    attributed = tmp_path_factory.mktemp("attributed")
+    train(residual_network(), log_dir=attributed / "run", writer=None)
+    attribution = open_tab(attributed).ask("data/attribution", run="run")
     return {
+        "AttributionAnswer": [attribution], "AttributionSeries": attribution["series"],
         "RunsAnswer": [runs], "RunEntry": runs["runs"],
         "LayersAnswer": [layers], "Layer": layers["layers"], "InputSeries": layers["inputs"],
         "DifferenceAnswer": [difference], "LayerDifference": difference["layers"],

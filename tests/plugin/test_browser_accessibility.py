@@ -30,6 +30,8 @@ VIEWS: dict[str, dict[str, Any]] = {
     "what is gone": {"run": "no such run", "layer": "fmapboard/none"},
 }
 """The state of each view of the runs of ``striped_training``."""
+OFTEN = {"the overview", "maps", "a channel", "two runs", "kernels", "help", "a column"}
+"""Views that CI looks at; `pytest -m sweep` looks at the others."""
 
 OPENED: dict[str, Callable[[Person], None]] = {
     "help": lambda person: person.press("?"),
@@ -72,15 +74,17 @@ def violations(person: Person, axe: str) -> dict[str, list[str]]:
     person.settle()
     person.frame.evaluate(axe)
     found = {}
-    for theme, act in (("dark", "add"), ("light", "remove")):
-        person.page.evaluate(f"document.body.classList.{act}('dark-mode')")
-        person.wait(f"document.documentElement.dataset.theme === '{theme}'")
+    for theme in ("dark", "light"):
+        person.choose_theme(theme)
         person.settle()
         found[theme] = person.frame.evaluate(FOUND)
     return found
 
 
-@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize(
+    "view",
+    [pytest.param(view, marks=() if view in OFTEN else pytest.mark.sweep) for view in VIEWS],
+)
 def test_axe_finds_no_violation_in(
     address: str, visit: Callable[..., Person], axe: str, view: str
 ) -> None:
@@ -98,7 +102,10 @@ def test_axe_finds_no_violation_in_a_small_window(
         assert violations(person, axe) == {"dark": [], "light": []}
 
 
-@pytest.mark.parametrize("view", OPENED)
+@pytest.mark.parametrize(
+    "view",
+    [pytest.param(view, marks=() if view in OFTEN else pytest.mark.sweep) for view in OPENED],
+)
 def test_axe_finds_no_violation_with_open(
     address: str, visit: Callable[..., Person], axe: str, view: str
 ) -> None:

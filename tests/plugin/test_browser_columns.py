@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 import pytest
 from browser_visitor import Person
 from column_runs import AGAIN, BASE, RENAMED, SHORT
-from seen_columns import headings, inputs, notes, save, written
+from seen_columns import headings, inputs, notes, saved_texts, written
 
 SECOND = "fmapboard/second"
 FOUR = {"compare": f"{AGAIN}@10", "compare2": f"{RENAMED}@:1", "compare3": f"{SHORT}@"}
@@ -65,6 +65,8 @@ def test_each_column_says_its_run_step_and_sample_and_what_is_missing(
     assert (len(seen), len(set(seen))) == (3, 2)  # A and B saw the same image
     names = person.see(NAMES).evaluate_all("(all) => all.map((name) => name.title)")
     assert names == [BASE, AGAIN, RENAMED, SHORT]
+    ellipsis = "(all) => all.map((end) => getComputedStyle(end).textOverflow)"
+    assert set(person.see(".side .run-tail").evaluate_all(ellipsis)) == {"ellipsis"}
 
 
 def test_a_missing_picture_keeps_its_place_among_the_others(
@@ -86,7 +88,7 @@ def test_a_missing_picture_keeps_its_place_among_the_others(
 def test_an_address_with_four_columns_restores_them(
     runs: str, visit: Callable[..., Person]
 ) -> None:
-    person = open_columns(visit, runs, show="difference", **FOUR)
+    person = open_columns(visit, runs, inside=True, show="difference", **FOUR)
     asked = person.page.url
     assert columns(person) == list(FOUR.values())
     person.reopen()
@@ -205,7 +207,7 @@ def colours(person: Person) -> dict[str, str]:
 
 
 def test_runs_have_the_colours_of_tensorboard(runs: str, visit: Callable[..., Person]) -> None:
-    person = open_columns(visit, runs, **FOUR)
+    person = open_columns(visit, runs, inside=True, **FOUR)
     seen = colours(person)
     assert len(set(seen.values())) == 4
     for run, colour in seen.items():
@@ -255,7 +257,7 @@ def test_a_saved_picture_has_the_headings_of_all_columns(
     runs: str, visit: Callable[..., Person]
 ) -> None:
     person = open_columns(visit, runs, show="all", **FOUR)
-    texts = written(person, lambda: save(person))
+    texts = saved_texts(person)
     assert "second" in texts
     assert f"A · {BASE} · step 20 · sample 0" in texts
     assert f"B · {AGAIN} · step 10 · sample 0 · pinned" in texts

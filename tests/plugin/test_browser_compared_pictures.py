@@ -9,9 +9,12 @@ import pytest
 import torch
 from browser_visitor import Person
 from compared_runs import IMAGES, network
-from seen_columns import headings, inputs, notes, save, written
+from seen_columns import headings, inputs, notes, saved_texts, written
 
 CONV = "fmapboard/0"
+PAINTS_ALWAYS = """() => { const again = () => { window.dispatchEvent(new Event("resize"));
+  requestAnimationFrame(again); }; again(); }"""
+"""Script: the page paints in every frame, as it may when an answer arrives or it reloads."""
 
 
 @pytest.fixture(scope="module")
@@ -71,9 +74,8 @@ def number(text: str) -> float:
 def test_captions_and_colour_bars_of_a_difference_are_its_own(
     compared: str, visit: Callable[..., Person]
 ) -> None:
-    person = open_compared(
-        visit, compared, run="probed", compare="step", other=0, show="difference", channel=2
-    )
+    state = {"run": "probed", "compare": "step", "other": 0, "show": "difference"}
+    person = open_compared(visit, compared, inside=True, channel=2, **state)
     expected = pytest.approx(largest_difference(2), rel=0.1)
     texts = written(person, lambda: person.press("c"))
     captions = [text for text in texts if text.startswith("Δ ±")]
@@ -94,7 +96,8 @@ def test_a_saved_difference_has_its_own_captions_bar_and_inputs(
 ) -> None:
     person = open_compared(visit, compared, run="batches", compare="step", other=0, show=show)
     person.see(".sides[data-inputs=different]").wait_for()
-    texts = written(person, lambda: save(person))
+    person.frame.evaluate(PAINTS_ALWAYS)
+    texts = saved_texts(person)
     assert len([text for text in texts if text.startswith("Δ ±")]) == 6
     assert len([text for text in texts if "…" in text]) == ranges
     assert "0" in texts
@@ -118,7 +121,7 @@ def test_another_run_at_another_step_is_said_on_the_picture(
     assert table == ["A: batches · step 20", "B: late · step 14"]
     bars = person.see(".legend .bar:visible .ramp-title").all_text_contents()
     assert bars[-1].startswith("batches · step 20 − late · step 14")
-    saved = written(person, lambda: save(person))
+    saved = saved_texts(person)
     assert "B · late · step 14 · sample 0 · follows the slider" in saved
 
 

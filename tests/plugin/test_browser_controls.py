@@ -140,7 +140,8 @@ def test_charts_show_the_step_and_a_click_on_one_changes_it(
 def test_a_link_survives_a_reload_and_another_tab(
     address: str, visit: Callable[..., Person]
 ) -> None:
-    person = visit(address, run="bad", layer="fmapboard/block.2", step=10, channel=4, scale="layer")
+    state = {"run": "bad", "layer": "fmapboard/block.2", "step": 10, "channel": 4}
+    person = visit(address, inside=True, scale="layer", **state)
     person.drawn(10, "block.2")
     person.press("ArrowRight")
     person.drawn(15)
@@ -182,12 +183,12 @@ def test_markup_in_names_is_text(address: str, visit: Callable[..., Person]) -> 
 
 
 def test_dark_mode_is_followed_live(address: str, visit: Callable[..., Person]) -> None:
-    person = visit(address, run="good")
+    person = visit(address, inside=True, run="good")
     background = "getComputedStyle(document.body).backgroundColor"
     assert person.frame.evaluate(background) == "rgb(255, 255, 255)"
-    person.page.evaluate("document.body.classList.add('dark-mode')")
+    person.choose_theme("dark")
     person.wait(f"{background} === 'rgb(48, 48, 48)'")
-    person.page.evaluate("document.body.classList.remove('dark-mode')")
+    person.choose_theme("light")
     person.wait(f"{background} === 'rgb(255, 255, 255)'")
 
 

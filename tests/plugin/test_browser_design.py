@@ -46,12 +46,12 @@ def overlaps(person: Person, selector: str) -> list[str]:
     return list(person.frame.evaluate(script, selector))
 
 
-@pytest.mark.parametrize("width", [1024, 1366, 1920])
+@pytest.mark.parametrize("width", [1024, 1366, pytest.param(1920, marks=pytest.mark.sweep)])
 @pytest.mark.parametrize("state", [STEM, COMPARED], ids=["maps", "two steps"])
 def test_the_toolbar_is_one_row_in_three_groups(
     address: str, visit: Callable[..., Person], width: int, state: dict[str, Any]
 ) -> None:
-    person = visit(address, width=width, height=768, **state)
+    person = visit(address, width=width, height=768, inside=True, **state)
     person.settle()
     groups = person.see(".toolbar [role=group].toolgroup:visible")
     names = [groups.nth(i).get_attribute("aria-label") for i in range(groups.count())]
@@ -261,7 +261,7 @@ def test_non_finite_values_are_marked_in_charts(address: str, visit: Callable[..
 
 
 def test_the_older_step_stands_left(address: str, visit: Callable[..., Person]) -> None:
-    person = visit(address, **COMPARED)
+    person = visit(address, inside=True, **COMPARED)
     person.settle()
     place = "(e) => e.getBoundingClientRect().left"
     sides = person.see(".side:visible")
@@ -277,7 +277,7 @@ def test_the_older_step_stands_left(address: str, visit: Callable[..., Person]) 
 def test_the_page_has_a_title_a_language_and_the_font_of_tensorboard(
     address: str, visit: Callable[..., Person]
 ) -> None:
-    person = visit(address, **STEM)
+    person = visit(address, inside=True, **STEM)
     assert person.frame.evaluate("[document.title, document.documentElement.lang]") == [
         "Feature maps",
         "en",

@@ -35,6 +35,20 @@ def marks(person: Person, y: int) -> dict[int, tuple[int, int, int]]:
     return {s: tuple(p[:3]) for s, p in zip(STEPS, pixels, strict=True) if p[3] == 255}
 
 
+def hatched(person: Person, canvas: str) -> int:
+    """Number of pixels in the colour of the hatch on an orange border."""
+    return int(
+        person.frame.evaluate(
+            """(of) => [...document.querySelectorAll(of)].map((c) => {
+            const d = c.getContext("2d").getImageData(0, 0, c.width, c.height).data;
+            let n = 0; for (let i = 0; i < d.length; i += 4) n += d[i] > 60 && d[i] < 130
+              && Math.abs(d[i + 1] - d[i] / 2) < 4 && d[i + 2] < 3;
+            return n; }).reduce((a, b) => a + b)""",
+            canvas,
+        )
+    )
+
+
 def test_large_values_take_precedence_over_a_minor_share_of_dead_channels(
     faulty: str, visit: Callable[..., Person]
 ) -> None:
@@ -47,6 +61,26 @@ def test_large_values_take_precedence_over_a_minor_share_of_dead_channels(
     assert badge.text_content() == "large"
     assert person.see(".layer[data-severity='2'] .name").first.text_content() == "big"
     assert person.see(".numbers tr").last.text_content() == "Statelarge"
+
+
+def test_pictures_of_dead_channels_have_a_hatched_border_and_say_so(
+    faulty: str, visit: Callable[..., Person]
+) -> None:
+    person = visit_layer(visit, faulty, "big", step=0)
+    assert hatched(person, ".grid canvas") > 0
+    person.press("x")
+    entry = person.see(".pixel-list li:has-text('channel 0') .pixel-name")
+    assert entry.text_content() == "channel 0 · dead after ReLU"
+    strip = visit_layer(visit, faulty, "big", view="film", channels="0", tile=48)
+    assert hatched(strip, ".film canvas") > 0
+    alive = visit_layer(visit, faulty, "big", view="film", channels="3", step=0)
+    assert hatched(alive, ".film canvas") == 0
+    front = visit(faulty, view=None, run="faulty")
+    front.settle()
+    tiles = front.see(".line:has-text('copies of each other') .tile")
+    assert tiles.all_inner_texts() == ["dead", "dead", "", ""]
+    assert tiles.first.get_attribute("aria-label").endswith(": dead after ReLU")
+    assert hatched(front, ".tile:has(.tile-state) canvas") > 0
 
 
 def test_large_values_have_a_mark_at_the_steps_they_began_at(
@@ -84,6 +118,20 @@ def test_the_first_bad_value_of_a_layer_without_pictures_is_said_and_leads_there
     person.see(".first-fault button").click()
     person.drawn(INFINITE_AT)
     assert f"p.feature_maps.step={INFINITE_AT}" in person.page.url
+
+
+def test_at_its_step_the_button_names_the_layer_that_it_leads_to(
+    faulty: str, visit: Callable[..., Person]
+) -> None:
+    person = visit_layer(visit, faulty, "many", step=INFINITE_AT)
+    button = person.see(".first-fault button")
+    assert button.text_content() == "Show big, the nearest drawn layer"
+    button.click()
+    person.drawn(INFINITE_AT, "big")
+    assert not button.is_visible()
+    person.press("ArrowLeft")
+    person.drawn(INFINITE_AT - 3)
+    assert button.text_content() == f"Show step {INFINITE_AT}, big, the nearest drawn layer"
 
 
 def test_the_timeline_names_the_most_severe_fault_of_each_step(faulty_runs: Path) -> None:

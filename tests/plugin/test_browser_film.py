@@ -252,3 +252,31 @@ def test_the_strip_is_saved_with_all_steps(
     across = (np.flatnonzero(first_band[rows[0] + 48]) - 156) // 104
     columns, widths = np.unique(across, return_counts=True)
     assert columns[widths >= 72].tolist() == list(range(12, 17))
+
+
+def test_a_step_far_beyond_the_others_does_not_set_their_scale(
+    serve: Callable[[Path], str], tmp_path: Path, visit: Callable[..., Person]
+) -> None:
+    torch.manual_seed(0)
+    model, image = Doubling(), torch.rand(1, 3, 8, 8)
+    kernels = model.first.weight.detach().clone()
+    with fmapboard.watch(model, tmp_path / "spike", every=1, probe=image) as board:
+        for step in range(8):
+            with torch.no_grad():
+                model.first.weight.copy_(kernels * (200.0 if step == 5 else 1.0))
+            with board.step(step), torch.no_grad():
+                model(image)
+    person = visit(
+        serve(tmp_path), view="film", run="spike", layer="fmapboard/first", channels="0", tile=96
+    )
+    person.wait(READY)
+    note = person.see(".film-scale").text_content()
+    assert note.endswith(
+        "Frames marked ▲ (1 step of channel 0) exceed the others 10-fold and are left out: there, "
+        "colours stop at both ends."
+    )
+    lo, hi = map(float, re.findall(r"channel 0 (\S+) … (\S+)\.", note.replace("−", "-"))[0])
+    assert max(abs(lo), abs(hi)) < 5
+    readout = person.see(".film .status")
+    person.see(".film-strip").hover(position={"x": 156 + 5 * 104 + 20, "y": 180})
+    assert "beyond the scale" in readout.text_content()

@@ -66,10 +66,29 @@ def test_strips_scroll_together_and_lead_to_the_step_of_their_column(
     strips = person.see(".film-strip")
     strips.nth(0).evaluate("(strip) => { strip.scrollLeft = 208; }")
     person.wait("document.querySelectorAll('.film-strip')[1].scrollLeft === 208")
+    strips.nth(1).evaluate("(strip) => { strip.scrollLeft = 0; }")
+    person.wait("document.querySelectorAll('.film-strip')[0].scrollLeft === 0")
+    strips.nth(1).evaluate("(strip) => { strip.scrollLeft = 208; }")
+    person.wait("document.querySelectorAll('.film-strip')[0].scrollLeft === 208")
     box = person.see(".film canvas").nth(1).bounding_box()
     person.page.mouse.click(box["x"] + 156 + 48, box["y"] + 6)
     person.drawn(STEPS[-1], "stem.0")
     assert f"compare=bad%40{STEPS[2]}" in person.page.url
+
+
+def test_strips_scroll_vertically_together(address: str, visit: Callable[..., Person]) -> None:
+    state = {**STEM, "channels": "0,1,2,3,4,5"}
+    person = visit(address, width=1000, height=700, **state, compare="bad@0", tile=96)
+    person.wait(READY)
+    strips = person.see(".film-strip")
+    for leading, top in ((0, 300), (1, 120), (0, 0)):
+        other = 1 - leading
+        strips.nth(leading).evaluate(f"(strip) => {{ strip.scrollTop = {top}; }}")
+        person.wait(f"document.querySelectorAll('.film-strip')[{other}].scrollTop === {top}")
+        assert strips.nth(leading).evaluate("(strip) => strip.scrollTop") == top
+    strips.nth(1).evaluate("(strip) => { strip.scrollTop = 150; strip.scrollLeft = 100; }")
+    person.wait("document.querySelectorAll('.film-strip')[0].scrollTop === 150")
+    assert strips.nth(0).evaluate("(strip) => strip.scrollLeft") == 100
 
 
 def test_all_strips_are_saved(address: str, visit: Callable[..., Person], tmp_path: Path) -> None:

@@ -18,6 +18,8 @@ from trained_kernels import DRAWN, STEPS, Kernels
 IMAGES = [
     "rgb", "plain", "depthwise", "grouped", "grouped_rgb", "up", "up_grouped", "last",
 ]  # fmt: skip
+OFTEN = {"rgb", "plain", "grouped_rgb", "up_grouped"}
+"""Layers that CI looks at; `pytest -m sweep` looks at the others."""
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +41,10 @@ def open_kernels(kernels_address: str, visit: Callable[..., Person]) -> Callable
     return open_layer
 
 
-@pytest.mark.parametrize("layer", IMAGES)
+@pytest.mark.parametrize(
+    "layer",
+    [pytest.param(layer, marks=() if layer in OFTEN else pytest.mark.sweep) for layer in IMAGES],
+)
 def test_the_weight_under_the_pointer_is_the_model_s(
     trained_kernels: Kernels, open_kernels: Callable[..., Person], layer: str
 ) -> None:

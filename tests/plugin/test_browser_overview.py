@@ -30,7 +30,7 @@ def overview(visit: Callable[..., Person], runs: str) -> Callable[..., Person]:
     """A function that opens the overview of a run and waits for all its pictures."""
 
     def open_overview(run: str, **state: object) -> Person:
-        person = visit(runs, width=1366, run=run, **{"view": None, **state})
+        person = visit(runs, width=1366, run=run, **{"view": None, "chosen": run, **state})
         person.settle()
         return person
 
@@ -234,36 +234,21 @@ def test_a_run_of_an_earlier_version_says_what_it_was_read_from(
     assert person.see(".health-map canvas").is_visible()
 
 
-def test_findings_of_several_runs_are_ranked_and_name_their_run(
-    overview: Callable[..., Person],
-) -> None:
-    person = overview("healthy")
-    person.press("/")
-    person.page.keyboard.type("il")
-    boxes = person.see(".run-list label")
-    assert boxes.all_inner_texts() == ["ill"]
-    boxes.first.click()
-    person.see(".finding .of-run:has-text('ill')").first.wait_for()
-    person.settle()
-    person.reopen()
-    person.settle()
-    lines = person.see(".findings > li").all_inner_texts()
-    assert lines[0].startswith("non-finite\nill · ")
-    assert lines[-1].startswith("healthy · nothing found in 2 layers")
-    assert person.see(".overview h2").text_content() == "All layers of healthy over the steps"
-    person.see(".finding").first.click()
-    person.drawn(NAN_FROM, "block.0")
-    assert "p.feature_maps.run=ill" in person.page.url
-
-
 def test_findings_of_unknown_kinds_are_shown_too(runs: str, visit: Callable[..., Person]) -> None:
-    person = visit(runs, view="overview", run="healthy")
+    person = visit(runs, view="overview", run="healthy", chosen="healthy")
     found = {
         "kind": "stalled", "class": "figure", "severity": 2, "name": "", "label": "0", "since": 6,
         "key": "fmapboard/0", "shown_at": "fmapboard/0", "after": 3, "until": None, "value": 1.0,
         "more": 0, "message": "the optimizer of `0` stands <b>still</b>",
     }  # fmt: skip
-    answer = {"run": "healthy", "source": "overview", "layers": 3, "steps": 8, "written": 8}
+    answer = {
+        "run": "healthy",
+        "source": "overview",
+        "layers": 3,
+        "steps": 8,
+        "written": 8,
+        "unread": None,
+    }
     person.page.route(
         "**/data/findings?*", lambda route: route.fulfill(json={**answer, "findings": [found]})
     )
@@ -277,7 +262,7 @@ def test_findings_of_unknown_kinds_are_shown_too(runs: str, visit: Callable[...,
 
 
 def test_3000_layers_are_binned_and_painted_once(runs: str, visit: Callable[..., Person]) -> None:
-    person = visit(runs, view="maps", run="healthy")
+    person = visit(runs, view="maps", run="healthy", chosen="healthy")
     person.page.route("**/data/health?*", lambda route: route.fulfill(body=large_answer()))
     person.page.route("**/data/health_step?*", lambda route: route.fulfill(body=large_step()))
     person.frame.evaluate(COUNT_PAINTS)

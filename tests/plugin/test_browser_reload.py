@@ -17,7 +17,7 @@ import fmapboard
 def test_a_layer_and_step_is_requested_once_and_nothing_while_hidden(
     address: str, visit: Callable[..., Person]
 ) -> None:
-    person = visit(address, run="good", layer="fmapboard/block.0")
+    person = visit(address, inside=True, run="good", layer="fmapboard/block.0")
     asked: list[str] = []
     person.page.on("request", lambda request: asked.append(request.url))
     person.press("Home")
@@ -42,7 +42,7 @@ def test_a_layer_and_step_is_requested_once_and_nothing_while_hidden(
 def test_a_reload_of_a_hidden_tab_is_requested_once_it_is_shown(
     address: str, visit: Callable[..., Person]
 ) -> None:
-    person = visit(address, run="good", layer="fmapboard/block.0")
+    person = visit(address, inside=True, run="good", layer="fmapboard/block.0")
     person.drawn(STEPS[-1])
     height = "height => { document.querySelector('iframe').style.height = height; }"
     person.page.evaluate(height, "0px")  # hidden as by TensorBoard
@@ -60,7 +60,7 @@ def test_a_reload_of_a_hidden_tab_is_requested_once_it_is_shown(
 def test_an_empty_directory_shows_what_to_do_until_a_run_appears(
     serve: Callable[[Path], str], visit: Callable[..., Person], tmp_path: Path
 ) -> None:
-    person = visit(serve(tmp_path))
+    person = visit(serve(tmp_path), inside=True)
     text = person.see(".empty").text_content()
     assert "fmapboard.watch(model" in text
     assert "fmapboard serve" in text
@@ -72,7 +72,9 @@ def test_a_reload_shows_a_new_run_and_keeps_the_place(
     serve: Callable[[Path], str], visit: Callable[..., Person], tmp_path: Path
 ) -> None:
     train(tmp_path / "a", [0, 1, 2])
-    person = visit(serve(tmp_path), run="a", layer="fmapboard/block.2", step=1, channel=3)
+    person = visit(
+        serve(tmp_path), inside=True, run="a", layer="fmapboard/block.2", step=1, channel=3
+    )
     person.drawn(1, "block.2")
     train(tmp_path / "b", [0, 1])
     reload = person.see("button[aria-label='Look for new steps']")
@@ -103,7 +105,9 @@ def test_a_reload_picks_up_the_steps_of_a_training_that_goes_on(
 
     with fmapboard.watch(model, tmp_path / "a", optimizer=optimizer, every=1) as board:
         go_on(3)
-        person = visit(serve(tmp_path), run="a", layer="fmapboard/block.2", step=1, channel=3)
+        person = visit(
+            serve(tmp_path), inside=True, run="a", layer="fmapboard/block.2", step=1, channel=3
+        )
         person.drawn(1, "block.2")
         assert "3 logged steps" in person.see(".kept").text_content()
         go_on(2)
@@ -126,7 +130,7 @@ def test_live_is_on_while_a_run_is_fresh_and_a_new_run_is_listed_by_itself(
     serve: Callable[[Path], str], visit: Callable[..., Person], tmp_path: Path
 ) -> None:
     train(tmp_path / "a", [0, 1, 2])
-    person = visit(serve(tmp_path), run="a", layer="fmapboard/block.2")
+    person = visit(serve(tmp_path), inside=True, run="a", layer="fmapboard/block.2")
     person.drawn(2)
     person.wait("document.querySelector('.top .toggle').getAttribute('aria-pressed') === 'true'")
     assert person.see(".kept").text_content() == "· all 3 logged steps kept · newest"
@@ -148,7 +152,7 @@ def test_newest_says_as_of_when_while_live_is_off(
     serve: Callable[[Path], str], visit: Callable[..., Person], tmp_path: Path
 ) -> None:
     train(tmp_path / "a", [0, 1])
-    person = visit(serve(tmp_path), run="a", layer="fmapboard/block.2")
+    person = visit(serve(tmp_path), inside=True, run="a", layer="fmapboard/block.2")
     person.wait("document.querySelector('.top .toggle').getAttribute('aria-pressed') === 'true'")
     person.see("button:text-is('Live')").click()
     person.settle()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,10 @@ from two_layer_runs import store_blobs
 
 import fmapboard
 from fmapboard.checks import Finding, RunRecord
+from fmapboard.checks.health_table import HealthTable, rows_of
+from fmapboard.checks.layer_findings import LayerFinding
+from fmapboard.overview_format import LayerFacts
+from fmapboard.plugin.checked import without_repeats
 
 TAG = "fmapboard_checks"
 
@@ -65,6 +69,81 @@ def test_a_check_of_ones_own_appears_with_the_parameters_layer(tmp_path: Path) -
     assert (fact["label"], fact["key"], fact["shown_at"]) == ("", None, "gen.fmapboard/2")
     assert (figure["message"], figure["since"]) == ("a note (healthy: none)", 0)
     assert (figure["name"], figure["shown_at"]) == ("gen", None)
+
+
+def log_growing(run: Path, factor: float) -> None:
+    """Six steps of a network; the outputs of its third layer grow by ``factor`` at step 2."""
+    torch.manual_seed(0)
+    model = network()
+    with fmapboard.watch(model, run, every=1) as board:
+        for step, (images, _) in enumerate(batches(6)):
+            if step == 2:
+                with torch.no_grad():
+                    model.get_parameter("2.weight").mul_(factor)
+            with board.step(step):
+                model(images).sum().backward()
+
+
+def test_growth_is_not_told_again_where_large_magnitudes_are(tmp_path: Path) -> None:
+    log_growing(tmp_path / "large", 1e7)
+    log_growing(tmp_path / "below", 6e3)
+    large = [line for line in lines(tmp_path, "large") if "magnitudes" in line["message"]]
+    assert [(line["kind"], line["severity"]) for line in large] == [("large", 2)] * len(large)
+    assert [line["label"] for line in large][:2] == ["2", "4"]
+    (below,) = [line for line in lines(tmp_path, "below") if "magnitudes" in line["message"]]
+    assert (below["kind"], below["severity"], below["since"]) == ("exploding", 1, 2)
+
+
+def test_growth_after_the_last_step_of_large_magnitudes_is_told() -> None:
+    conv = LayerFacts("conv", "conv", "Conv2d", (2, 1, 1, 1), 1, 0, 2, 4, activation="relu")
+    relu = LayerFacts("relu", "relu", "ReLU", None, 1, 1, 2, 4)
+    rows = tuple(rows_of("", [conv, relu]))
+    table = HealthTable("run", "overview", (0, 3, 6, 9, 12), 5, rows, {}, {})
+    large = LayerFinding("large", 2, "", "conv", None, None, 6, None, 9, 1e5, 0, "")
+
+    def line(label: str, since: int, message: str = "magnitudes in") -> dict[str, Any]:
+        return {"name": "", "label": label, "since": since, "message": f"{message} `{label}`"}
+
+    said = [line("conv", 3), line("relu", 9)]
+    further = [line("conv", 12), line("other", 6), line("conv", 6, "the gradients of")]
+    assert without_repeats([*said, *further], [large], table) == further
+    lasting = replace(large, until=None)
+    assert without_repeats([*said, *further], [lasting], table) == further[1:]
+
+
+def log_still(run: Path, lost: list[str], frozen: list[str]) -> None:
+    """Five steps in which updates of some weights are lost, and others are in no optimizer."""
+    torch.manual_seed(0)
+    model = network()
+    moved = [p for name, p in model.named_parameters() if name not in frozen]
+    optimizer = torch.optim.SGD(moved, lr=0.01)
+    before = {name: model.get_parameter(name).detach().clone() for name in lost}
+    with fmapboard.watch(model, run, every=1, optimizer=optimizer) as board:
+        for step, (images, classes) in enumerate(batches(6)):
+            with board.step(step):
+                optimizer.zero_grad()
+                nn.functional.cross_entropy(model(images), classes).backward()
+                optimizer.step()
+            with torch.no_grad():
+                for name, value in before.items():
+                    model.get_parameter(name).copy_(value)
+
+
+def test_weights_whose_updates_are_lost_have_one_line(tmp_path: Path) -> None:
+    log_still(tmp_path / "one", ["2.weight"], [])
+    log_still(tmp_path / "two", ["2.weight"], ["4.weight"])
+    (one,) = [line for line in lines(tmp_path, "one") if "unchanged" in line["message"]]
+    assert (one["kind"], one["shown_at"], one["more"]) == ("unchanged_weights", "fmapboard/2", 0)
+    (two,) = [line for line in lines(tmp_path, "two") if "unchanged" in line["message"]]
+    assert (two["kind"], two["shown_at"], two["more"]) == ("unchanged_weights", "fmapboard/2", 1)
+
+
+def test_weights_of_another_layer_that_are_in_no_optimizer_keep_their_line(tmp_path: Path) -> None:
+    log_still(tmp_path / "run", ["4.weight"], ["2.weight"])
+    said = [line for line in lines(tmp_path, "run") if "unchanged" in line["message"]]
+    assert [(line["kind"], line["shown_at"]) for line in said] == [
+        ("unchanged_weights", "fmapboard/4"), ("unchanged", "fmapboard/2"),
+    ]  # fmt: skip
 
 
 def test_what_was_silenced_is_not_there(tmp_path: Path) -> None:

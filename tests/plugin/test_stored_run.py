@@ -189,5 +189,5 @@ def test_a_browser_shows_the_stored_layers_a_grid_and_the_last_step(
         const d = c.getContext("2d").getImageData(0, 0, c.width, c.height).data;
         return new Set(new Uint32Array(d.buffer)).size; }"""
     )
-    assert names == ["stem.0", "refine", "refine.call2", "block.0", "block.2"]
+    assert names == ["stem.0", "refine", "refine (call 2)", "block.0", "block.2"]
     assert colours > 20

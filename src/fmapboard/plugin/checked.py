@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import math
+import re
+from collections.abc import Sequence
 from typing import Any
 
 from fmapboard import tags
 from fmapboard.checks.finding import Finding
+from fmapboard.checks.growth import MAGNITUDES
 from fmapboard.checks.health_table import HealthRow, HealthTable
+from fmapboard.checks.layer_findings import LayerFinding
 from fmapboard.checks.stored_findings import unpack_stored
+from fmapboard.checks.training_facts import UnchangedWeightsCheck
 from fmapboard.plugin.data_source import Reader
 from fmapboard.tab_format import PLUGIN_NAME, FormatError
 
 _FROM_TABLE = frozenset({"nonfinite", "dead"})
 """Kinds that follow from the table of all kept steps, which may be newer than the record."""
+_NAMES = re.compile(r"`([^`]+)`")
+_COUNT = re.compile(r"(\d+) weights ")
+"""Names, and the number of weights, in the sentence of `UnchangedWeightsCheck`."""
 _SEVERITY = {"fact": 2, "figure": 1}
 
 
@@ -31,6 +40,59 @@ def checked(reader: Reader, run: str, table: HealthTable) -> list[dict[str, Any]
             continue
         lines += [_line(each, table) for each in every if each.kind not in _FROM_TABLE]
     return lines
+
+
+def without_repeats(
+    lines: list[dict[str, Any]], told: Sequence[LayerFinding], table: HealthTable
+) -> list[dict[str, Any]]:
+    """Leave out growing magnitudes of a layer if its large magnitudes are reported for those steps.
+
+    Args:
+        lines: findings of the checks.
+        told: findings from the table.
+        table: the states of all layers at all steps.
+    """
+    end = table.steps[-1] if table.steps else 0
+    large = {
+        (found.name, found.label): end if found.until is None else found.until
+        for found in told
+        if found.kind == "large"
+    }
+    for row in table.rows:  # what is found in an activation is about the layer before it
+        if row.facts.activation and (row.name, row.facts.label) in large:
+            last = large[row.name, row.facts.label]
+            large.setdefault((row.name, row.facts.activation), last)
+    return [
+        line
+        for line in lines
+        if not line["message"].startswith(MAGNITUDES)
+        or line["since"] > large.get((line["name"], line["label"]), -math.inf)
+    ]
+
+
+def in_one_line(
+    lines: list[dict[str, Any]], told: Sequence[LayerFinding]
+) -> tuple[list[dict[str, Any]], list[LayerFinding]]:
+    """Both lists, without findings of unchanged weights that the checks report for the same layer.
+
+    The check's finding then also counts the other layers of the finding left out: those whose
+    weights no optimizer has.
+
+    Args:
+        lines: findings of the checks.
+        told: findings from the table.
+    """
+    repeated, said = [], [dict(line) for line in lines]
+    for line in said:
+        if line["kind"] != UnchangedWeightsCheck.kind:
+            continue
+        weights = {name.rpartition(".")[0] for name in _NAMES.findall(line["message"])}
+        count = _COUNT.match(line["message"])
+        for found in told:
+            if found.kind == "unchanged" and found.name == line["name"] and found.label in weights:
+                repeated.append(found)
+                line["more"] = max(0, 1 + found.more - (int(count[1]) if count else 1))
+    return said, [found for found in told if found not in repeated]
 
 
 def _line(finding: Finding, table: HealthTable) -> dict[str, Any]:

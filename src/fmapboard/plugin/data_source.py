@@ -13,6 +13,7 @@ from tensorboard.data import provider
 
 from fmapboard.plugin.cache import BlobCache, BuiltCache
 from fmapboard.plugin.calls import AtOnce, InTurn
+from fmapboard.plugin.unread import LogEnds
 from fmapboard.tab_format import PLUGIN_NAME
 
 T = TypeVar("T")
@@ -47,12 +48,14 @@ class Source:
     Args:
         data_provider: TensorBoard's data provider.
         in_process: True if the data is in this process (TensorBoard's Python loader).
+        logdir: the log directory, as given to TensorBoard; "" if there are several.
     """
 
-    def __init__(self, data_provider: Any, *, in_process: bool) -> None:
+    def __init__(self, data_provider: Any, *, in_process: bool, logdir: str = "") -> None:
         self._provider = data_provider
         self._cache = BlobCache(_CACHE)
         self._built = BuiltCache(_BUILT)
+        self._ends = LogEnds(logdir)
         self._calls: AtOnce | InTurn = InTurn() if in_process else AtOnce()
 
     def reader(self, environ: Any) -> Reader:
@@ -64,7 +67,7 @@ class Source:
         context = plugin_util.context(environ)
         experiment = plugin_util.experiment_id(environ)
         calls, built = self._calls, self._built
-        return Reader(self._provider, self._cache, calls, context, experiment, built)
+        return Reader(self._provider, self._cache, calls, context, experiment, built, self._ends)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +80,7 @@ class Reader:
     context: Any
     experiment: str
     built_cache: BuiltCache = field(default_factory=lambda: BuiltCache(_BUILT))
+    ends: LogEnds = field(default_factory=lambda: LogEnds(""))
 
     def started(self) -> dict[str, float | None]:
         """Run -> wall time of its first event, s; None if unknown."""
@@ -116,6 +120,10 @@ class Reader:
     def scalar_tags(self, run: str) -> list[str]:
         """Tags of a run's scalar series."""
         return self._tags(self.provider.list_scalars, SCALARS, run)
+
+    def image_tags(self, run: str) -> list[str]:
+        """Tags of a run's image series."""
+        return self._tags(self.provider.list_blob_sequences, IMAGES, run)
 
     def histogram_tags(self, run: str) -> list[str]:
         """Tags of a run's histogram series."""

@@ -18,6 +18,9 @@ _MAX_FILES_READ = 100
 _BYTES = 2**20
 """Limits of a scan: directory entries listed, files read, and bytes read per file."""
 
+_HEAD_BYTES = 256
+"""Larger than a file without a record; that of a logged step has at least 1 KiB."""
+
 _TRACE = re.compile(rb"feature_maps_|\n\x0cfeature_maps")
 """Matches a tag of our pictures, or the plugin's name in a summary's metadata."""
 
@@ -44,6 +47,16 @@ def has_only_foreign_runs(logdirs: Iterable[str]) -> bool:
     return bool(files) and not any(map(_has_trace, newest))
 
 
+def has_own_records(logdir: str) -> bool:
+    """True if a file that fmapboard wrote below a local directory holds more than its head."""
+    if not logdir or "://" in logdir:
+        return False
+    return any(
+        _OURS in os.path.basename(file) and _size(file) > _HEAD_BYTES
+        for file in _event_files(os.path.expanduser(logdir))
+    )
+
+
 def _event_files(logdir: str) -> Iterator[str]:
     """Event files below a directory; follows symbolic links, as TensorBoard does."""
     seen: set[tuple[int, int]] = set()
@@ -65,6 +78,13 @@ def _modified(file: str) -> float:
         return os.path.getmtime(file)
     except OSError:
         return 0.0
+
+
+def _size(file: str) -> int:
+    try:
+        return os.path.getsize(file)
+    except OSError:
+        return 0
 
 
 def _has_trace(file: str) -> bool:

@@ -64,6 +64,19 @@ def run_overview(reader: Reader, run: str) -> RunOverview:
     return RunOverview(tuple(models), errors, listed)
 
 
+def unread_step(reader: Reader, run: str, name: str, wall_times: Sequence[float]) -> int | None:
+    """The newest logged step that TensorBoard has not read yet; None if there is none.
+
+    Args:
+        reader: reads the data.
+        run: name of a run with an overview series.
+        name: name of a model in it.
+        wall_times: those of the overviews of this model that were read, s.
+    """
+    read = max(wall_times, default=0.0)
+    return reader.ends.unread(run, tags.prefix(name) + tags.OVERVIEW, read)
+
+
 def _listing(
     reader: Reader, run: str, last: tuple[float, tuple[str, ...]] | None
 ) -> tuple[float, tuple[str, ...]]:

@@ -10,6 +10,7 @@ from tensorboard.plugins import base_plugin
 from fmapboard.plugin.data_source import Reader, Source
 from fmapboard.plugin.http import Answer, Query, app, missing
 from fmapboard.plugin.loader import keeps_enough
+from fmapboard.plugin.routes.attribution import attribution, attribution_picture
 from fmapboard.plugin.routes.charts import numbers
 from fmapboard.plugin.routes.difference import difference
 from fmapboard.plugin.routes.findings import findings
@@ -41,7 +42,8 @@ class FeatureMapsPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # tensorbo
         self._source = None
         if context.data_provider is not None:
             in_process = context.multiplexer is not None
-            self._source = Source(context.data_provider, in_process=in_process)
+            provider = context.data_provider
+            self._source = Source(provider, in_process=in_process, logdir=self._logdir)
         self._routes = {**static_routes(), **self._data_routes()}
 
     def get_plugin_apps(self) -> dict[str, Any]:
@@ -73,6 +75,8 @@ class FeatureMapsPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # tensorbo
             "difference": difference,
             "numbers": numbers,
             "input": network_input,
+            "attribution": attribution,
+            "attribution_picture": attribution_picture,
         }
         return {f"/data/{name}": app(self._handler(route)) for name, route in routes.items()}
 

@@ -87,7 +87,7 @@ class SummaryBuilder:
         inputs = map(self._input_image, data.inputs)
         changes, after = self._changes(data), followers(data.measured)
         records = self._records(data, drawn, facts, changes, after)
-        attributions, norms = self._attributions(data.attributions)
+        attributions, norms, firsts = self._attributions(data.step, data.attributions)
         overview, fractions = self._overview(data, drawn, changes, after)
         return LoggedStep(
             data.step,
@@ -96,18 +96,19 @@ class SummaryBuilder:
             histograms=tuple(self._histograms(data)),
             scalars=self._scalars(data, fractions) | norms,
             # The overview last, so that it is never ahead.
-            records=(*records, *self._findings(data), *overview),
+            records=(*records, *firsts, *self._findings(data), *overview),
             statistics=data.measured,
             texts=self._texts(data),
             attributions=data.attributions,
         )
 
     def undo(self) -> None:
-        """Forget the last step, because it was not stored."""
+        """Discard the last step, which could not be stored."""
         self._records.undo()
         self._changes.undo()
         self._overview.undo()
         self._findings.undo()
+        self._attributions.undo()
         self._nonfinite_reported &= not self._reported_now
 
     def _finished(self, tagged: TaggedPictures) -> TaggedPictures:
@@ -155,8 +156,8 @@ class SummaryBuilder:
             block = f"{planes.block} positions" if rows else f"{planes.block}×{planes.block} values"
             tile = "" if rows else f", tiles of {height}×{width} px"
             parts.append(f"downscaled: each pixel is the mean of {block}{tile}")
-        if planes.view:
-            parts.append(planes.view)
+        if measured.view:
+            parts.append(measured.view)
         return "; ".join([*parts, LEGEND])
 
     def _kernels(self, kernels: Kernels) -> tuple[TaggedPictures, float]:

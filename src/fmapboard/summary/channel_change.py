@@ -154,7 +154,7 @@ class ChannelChanges:
         return changes
 
     def undo(self) -> None:
-        """Forget the last step, because it was not stored."""
+        """Discard the last step, which could not be stored."""
         self._kept = self._before
 
 

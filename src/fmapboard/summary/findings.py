@@ -78,7 +78,7 @@ class FindingsBuilder:
         return [TabRecord(self._tag, pack_findings(findings))]
 
     def undo(self) -> None:
-        """Forget the last step, because it was not stored."""
+        """Discard the last step, which could not be stored."""
         self._weights = self._before
 
 

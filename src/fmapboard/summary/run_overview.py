@@ -121,7 +121,7 @@ class RunOverview:
         return records, _fractions(self._state.layers, of.numbers)
 
     def undo(self) -> None:
-        """Forget the last step, because it was not stored."""
+        """Discard the last step, which could not be stored."""
         self._state = self._before
 
     def _overview(

@@ -138,7 +138,7 @@ class TabRecords:
             "columns": per_row,
             "padding": padding,
             "block": planes.block,
-            "view": planes.view,
+            "view": part.view,
             "palette": self._colormap,
             "scale": used_scale(planes, self._scale),
             **({} if planes.layout == "tiles" else {"layout": "rows"}),
@@ -146,7 +146,7 @@ class TabRecords:
         }
 
     def undo(self) -> None:
-        """Forget the last step, because it was not stored."""
+        """Discard the last step, which could not be stored."""
         for label in self._last:
             self._written[label] -= 1
         self._last = []

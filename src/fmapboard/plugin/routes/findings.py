@@ -6,24 +6,33 @@ import math
 from dataclasses import asdict
 
 from fmapboard.checks.layer_findings import findings as find
-from fmapboard.plugin.checked import checked
+from fmapboard.plugin.checked import checked, in_one_line, without_repeats
 from fmapboard.plugin.data_source import Reader
 from fmapboard.plugin.health_tables import health_table
 from fmapboard.plugin.http import Answer, Query, missing
+from fmapboard.plugin.overview_series import unread_step
 
 
 def findings(reader: Reader, query: Query) -> Answer:
-    """``data/findings``: the findings of a run, ranked, and what they were looked for in."""
+    """``data/findings``: the findings of a run, ranked, and what they were looked for in.
+
+    ``unread`` is the newest logged step if TensorBoard has not read it yet, otherwise None.
+    """
     run = query.text("run")
     table = health_table(reader, run)
     if table is None:
         raise missing(f"no feature maps in run {run!r}")
+    told = find(table)
+    said, told = in_one_line(without_repeats(checked(reader, run, table), told, table), told)
     listed = [
         {**asdict(found), "class": _class(found.kind), "value": _number(found.value)}
-        for found in find(table)
+        for found in told
     ]
-    listed += checked(reader, run, table)
+    listed += said
     listed.sort(key=lambda line: (-line["severity"], line["since"]))
+    unread = None
+    if table.source == "overview":
+        unread = unread_step(reader, run, table.rows[0].name, table.wall_times)
     return Answer(
         {
             "run": table.run,
@@ -31,6 +40,7 @@ def findings(reader: Reader, query: Query) -> Answer:
             "layers": len(table.rows),
             "steps": len(table.steps),
             "written": table.written,
+            "unread": unread,
             "findings": listed,
         }
     )

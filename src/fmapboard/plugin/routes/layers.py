@@ -8,7 +8,7 @@ from fmapboard.checks.health_table import rows_of
 from fmapboard.plugin.data_source import IMAGES, Point, Reader
 from fmapboard.plugin.http import Answer, Query, long_answer, missing
 from fmapboard.plugin.layer_series import Series, series_of
-from fmapboard.plugin.overview_series import run_overview
+from fmapboard.plugin.overview_series import run_overview, unread_step
 from fmapboard.plugin.overview_table import ModelOverview
 from fmapboard.plugin.stored_record import ROLES, Header, read_header
 from fmapboard.plugin.tag_names import input_tag, layer_of, natural
@@ -22,7 +22,8 @@ def layers(reader: Reader, query: Query) -> Answer:
     """``data/layers``: the layers of a run in network order, and its inputs.
 
     A layer lists its steps and their times only if they are not those of the answer. What the
-    overview series tells of a layer is not read from its records.
+    overview series tells of a layer is not read from its records. ``unread`` is that of
+    ``data/findings``.
     """
     run = query.text("run")
     overview = run_overview(reader, run)
@@ -45,8 +46,12 @@ def layers(reader: Reader, query: Query) -> Answer:
     )
     written = max(layer["steps_written"] for layer in listed)
     inputs = _inputs(reader, run, listed)
+    unread = None
+    for model in overview.models[:1]:
+        times = [point.wall_time for point in model.points]
+        unread = unread_step(reader, run, model.name, times)
     whole = {"run": run, "layers": listed, "inputs": inputs, **_shared_steps(listed)}
-    return long_answer({**whole, "steps_written": written})
+    return long_answer({**whole, "steps_written": written, "unread": unread})
 
 
 def _shared_steps(listed: list[dict[str, Any]]) -> dict[str, list[Any]]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from fmapboard.plugin.data_source import Reader
 from fmapboard.plugin.http import Answer, Query
+from fmapboard.plugin.log_scan import has_own_records
 from fmapboard.plugin.tag_names import layer_of, natural
 
 
 def runs(reader: Reader, query: Query, logdir: str, *, keeps_enough: bool) -> Answer:
     """``data/runs``: the runs with records of the plugin.
+
+    ``is_unread`` is True if there are none, but files of fmapboard that TensorBoard has not read.
 
     Args:
         reader: reads the data.
@@ -27,4 +30,6 @@ def runs(reader: Reader, query: Query, logdir: str, *, keeps_enough: bool) -> An
         for run in sorted(layers, key=natural)
         if layers[run]
     ]
-    return Answer({"runs": listed, "logdir": logdir, "keeps_enough": keeps_enough})
+    is_unread = not listed and has_own_records(logdir)
+    told = {"logdir": logdir, "keeps_enough": keeps_enough, "is_unread": is_unread}
+    return Answer({"runs": listed, **told})

@@ -42,8 +42,18 @@ def timeline(reader: Reader, query: Query) -> Answer:
     known = _table_faults(table, found)
     known |= {step: _worst(found[step]) for step in found if step not in known}
     faults = [{"step": step, **known[step]} for step in sorted(known) if known[step]]
-    first = table.first_nonfinite
+    first = _first(table)
     return Answer({"run": run, "kinds": kinds, "faults": faults, "first_nonfinite": first})
+
+
+def _first(table: HealthTable) -> dict[str, Any] | None:
+    """Where the first non-finite value was, with the key of the layer whose pictures show it."""
+    told = table.first_nonfinite
+    if told is None:
+        return None
+    place = (told["name"], told["label"])
+    row = next((row for row in table.rows if (row.name, row.facts.label) == place), None)
+    return {**told, "shown_at": None if row is None else row.shown_at}
 
 
 def _table_faults(table: HealthTable, found: Found) -> dict[int, dict[str, Any]]:

@@ -15,6 +15,7 @@ import { listed, toggled } from "./state/film.js";
 import { START, fromEntries, toEntries } from "./state/state.js";
 import { indexOf, neighbours, walk } from "./state/steps.js";
 import { Store } from "./data/store.js";
+import { Visits } from "./state/visits.js";
 import { createPage } from "./views/page.js";
 
 /** @typedef {import("./data/tab_data.js").Model} Model */
@@ -32,6 +33,7 @@ export class App {
     );
     this.scenes = new Scenes(this.source);
     this.overview = new Overview(this);
+    this.visits = new Visits();
     this.stepOnly = false;
     /** @type {Model|null} */
     this.model = null;
@@ -54,6 +56,7 @@ export class App {
   /** Puts the tab into the page and installs all listeners and timers. */
   start() {
     this.state = fromEntries(host.readAddress());
+    if (!this.state.run) this.overview.free();
     document.body.replaceChildren(this.page.element);
     host.followTheme(() => this.redraw());
     followFont(() => this.redraw());
@@ -74,10 +77,11 @@ export class App {
     this.redraw();
   }
 
-  /** @param {Partial<State>} patch */
-  update(patch) {
+  /** @param {Partial<State>} patch @param {import("./state/visits.js").How} how */
+  update(patch, how = "auto") {
     const before = this.state;
     this.state = { ...before, ...patch };
+    if (this.visits.note(before, this.state, how)) host.writeAddress(toEntries(before));
     this.stepOnly = Object.keys(patch).length === 1 && "step" in patch;
     if ("step" in patch) {
       this.direction = (patch.step ?? Infinity) >= (before.step ?? Infinity) ? 1 : -1;
@@ -113,7 +117,7 @@ export class App {
       return;
     }
     this.stepOnly = false;
-    host.writeAddress(toEntries(this.state));
+    host.writeAddress(toEntries(this.state), this.visits.take());
     const { busy } = this.source.store;
     const nothing = model.listed && !model.layers.length && !busy;
     this.page.draw(model, { nothing, busy, live: this.renewal.live, hovered: this.hovered });

@@ -27,13 +27,21 @@ export function readAddress() {
   }
 }
 
-/** @param {[string, string][]} entries */
-export function writeAddress(entries) {
+/**
+ * Writes the address of what is shown.
+ * @param {[string, string][]} entries @param {boolean} isNew the Back button leads to the last one
+ */
+export function writeAddress(entries, isNew = false) {
   try {
     const where = shell();
     const hash = writeHash(where.location.hash, PREFIX, entries);
-    // replaceState adds no history entry and fires no hashchange, which TensorBoard listens to.
-    if (hash !== where.location.hash) where.history.replaceState(where.history.state, "", hash);
+    if (hash === where.location.hash) return;
+    const { history } = where;
+    // With its path: a hash alone would be resolved against the <base> of the tab's own page.
+    const href = `${where.location.pathname}${where.location.search}${hash}`;
+    // Neither fires a hashchange, which TensorBoard listens to.
+    if (isNew) history.pushState(history.state, "", href);
+    else history.replaceState(history.state, "", href);
   } catch {
     // an address that cannot be written: the view works, but cannot be shared
   }

@@ -17,6 +17,7 @@
  * @property {RunEntry[]} runs runs that hold fmapboard records
  * @property {string} logdir
  * @property {boolean} keeps_enough false if TensorBoard keeps its default of 10 steps per series
+ * @property {boolean} is_unread there are no runs, but files of fmapboard that TensorBoard has not read
  */
 
 /**
@@ -35,6 +36,7 @@
  * @property {number[]} steps kept steps of all layers, ascending
  * @property {number[]} wall_times s, one per step
  * @property {number} steps_written number of logged steps
+ * @property {number|null} unread newest logged step if TensorBoard has not read it yet
  */
 
 /**
@@ -54,6 +56,7 @@
  * @property {number} samples per picture
  * @property {Role[]} roles
  * @property {string|null} activation label of the activation module that follows
+ * @property {string} [behind] label of the layer that an activation directly follows; `api.js` adds it
  * @property {number[]} steps kept steps, ascending
  * @property {number[]} wall_times s, one per step
  * @property {number} steps_written number of logged steps
@@ -131,6 +134,7 @@
  * @property {string} text
  * @property {string} name as in `watch(name=…)`, "" for none
  * @property {string|null} label of the layer, which may have no pictures; null for a parameter
+ * @property {string|null} shown_at key of the layer whose pictures show it, null if not known
  */
 
 /**
@@ -242,6 +246,29 @@
  * @property {number} [groups] of the convolution, if there are several
  * @property {boolean} [transposed]
  * @property {"rows"} [layout]
+ */
+
+/**
+ * JSON of `data/attribution`.
+ * @typedef {object} AttributionAnswer
+ * @property {string} run
+ * @property {AttributionSeries[]} series in network order, then by sample; empty if there is none
+ */
+
+/**
+ * @typedef {object} AttributionSeries
+ * @property {string} key
+ * @property {string} name of the model, or ""
+ * @property {string} label of the layer call
+ * @property {number} sample
+ * @property {string} type module class, "" if unknown
+ * @property {number} position in network order
+ * @property {[number, number]|null} size [height, width] of the layer's maps, null if unknown
+ * @property {"loss"|"probe"|"score"} of whose gradient it is: the step's loss, the probe's, a score
+ * @property {number[]} steps kept ones, and the first
+ * @property {number[]} wall_times s
+ * @property {(number|null)[]} gradients norm at each step, null if unknown or not finite
+ * @property {boolean} first_is_restored the first step is not kept in the series itself
  */
 
 export {};

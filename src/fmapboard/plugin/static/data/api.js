@@ -2,6 +2,7 @@
 /** Requests to the server, one function per route. */
 
 import { arrays, open } from "./container.js";
+import { withFeeders } from "./feeders.js";
 
 /** @typedef {import("./answers.js").HistoryFacts} HistoryFacts */
 /** @typedef {import("./answers.js").LayersAnswer} LayersAnswer */
@@ -63,7 +64,7 @@ export async function layers(run, signal) {
     layer.steps ??= answer.steps;
     layer.wall_times ??= answer.wall_times;
   }
-  return answer;
+  return { ...answer, layers: withFeeders(answer.layers) };
 }
 
 /**
@@ -113,6 +114,19 @@ export async function history(of, signal) {
 export async function maps({ run, key, step, ts }, signal) {
   const answer = await ask("maps", { run, key, step, ts }, signal);
   return open(await answer.arrayBuffer());
+}
+
+/**
+ * @param {string} run @param {AbortSignal} signal
+ * @returns {Promise<import("./answers.js").AttributionAnswer>}
+ */
+export async function attribution(run, signal) {
+  return (await ask("attribution", { run }, signal)).json();
+}
+
+/** @param {{run: string, key: string, step: number, ts: number}} of @param {AbortSignal} signal */
+export async function attributionPicture(of, signal) {
+  return (await ask("attribution_picture", of, signal)).blob();
 }
 
 /**

@@ -101,6 +101,7 @@ export class FilmSource {
         isLocked,
         locked: locked?.ranges ?? null,
         leftOut: locked?.leftOut ?? 0,
+        beyond: locked?.beyond ?? new Map(),
         sharing: alike.length > 1 ? alike.map(({ letter }) => letter).join(", ") : "",
         how,
         kernelPeak: isLocked ? peak : 0,

@@ -3,6 +3,7 @@
 
 import { ask } from "./api.js";
 import { arrays, open, sizeOf } from "./container.js";
+import { withFeeders } from "./feeders.js";
 
 /**
  * One measured layer call, drawn or not.
@@ -18,6 +19,7 @@ import { arrays, open, sizeOf } from "./container.js";
  * @property {number} values per channel, over the whole batch
  * @property {number} drawn number of channels that have pictures
  * @property {string|null} activation label of the activation that directly follows
+ * @property {string} [behind] label of the layer that an activation directly follows
  * @property {string|null} key tag of the layer's records, null if it has no pictures
  * @property {string|null} shown_at key of the layer whose pictures show this one
  */
@@ -84,6 +86,7 @@ import { arrays, open, sizeOf } from "./container.js";
  * @property {number} layers
  * @property {number} steps
  * @property {number} written
+ * @property {number|null} unread newest logged step if TensorBoard has not read it yet
  * @property {Finding[]} findings ranked
  */
 
@@ -100,7 +103,7 @@ export async function health(run, signal) {
       json.cells.map((name, i) => [name, new Uint8Array(body, start + i * count, count)]),
     )
   );
-  return { ...json, arrays: arrays(body, json.arrays), cells };
+  return { ...json, layers: withFeeders(json.layers), arrays: arrays(body, json.arrays), cells };
 }
 
 /** @typedef {{run: string, step: number, ts: number}} StepOfRun `ts` is the step's time, s */
@@ -129,7 +132,7 @@ export class HealthSource {
   /** @param {import("./store.js").Store} store */
   constructor(store) {
     this.store = store;
-    /** @type {Map<string, {version: string, epoch: number}>} */
+    /** @type {Map<string, {version: string, epoch: number, again: string}>} */
     this.asked = new Map();
     this.rounds = { epoch: 0, at: -Infinity, name: "" };
   }
@@ -153,6 +156,30 @@ export class HealthSource {
   }
 
   /**
+   * A version for a run whose steps are not known: changes with each reload while TensorBoard is
+   * reading the run, otherwise rarely.
+   * @param {string} run @param {number} epoch number of the reload
+   */
+  versionOfOther(run, epoch) {
+    const held = this.store.kept.get(`findings/${run}`);
+    const last = /** @type {FindingsAnswer|undefined} */ (held?.value);
+    return last && last.unread !== null ? `reading ${epoch}` : this.round(epoch);
+  }
+
+  /**
+   * Has the answers of a run requested once more, because they are older than its list of steps.
+   * @param {string} run @param {string} version of that list
+   * @returns {boolean} false if they have been requested again already
+   */
+  again(run, version) {
+    const known = this.asked.get(run);
+    if (!known || known.again === version) return false;
+    known.again = version;
+    known.epoch += 1;
+    return true;
+  }
+
+  /**
    * A version for runs whose steps are not known: changes with the reloads, but rarely.
    * @param {number} epoch number of the reload @param {number} now ms
    */
@@ -169,7 +196,7 @@ export class HealthSource {
    * @param {string} run @param {string} version
    */
   epoch(run, version) {
-    const known = this.asked.get(run) ?? { version: "", epoch: 1 };
+    const known = this.asked.get(run) ?? { version: "", epoch: 1, again: "" };
     if (version && known.version && version !== known.version) known.epoch += 1;
     if (version) known.version = version;
     this.asked.set(run, known);

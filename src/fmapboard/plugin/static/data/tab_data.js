@@ -30,6 +30,8 @@ import { indexOf } from "../state/steps.js";
  * @property {Layer|undefined} layer
  * @property {number[]} steps kept steps of all layers of the run
  * @property {number} written number of logged steps
+ * @property {number|null} unread newest logged step if TensorBoard has not read it yet
+ * @property {boolean} isUnread there are no runs, but files that TensorBoard has not read
  * @property {number|null} listedAt time of the list of steps, ms
  * @property {Map<string, Overview>} overview by key of the layer
  * @property {boolean} overviewIsOld it is of another step, until that of this step has arrived
@@ -48,6 +50,7 @@ import { indexOf } from "../state/steps.js";
  * @property {string} problem in words, "" for none
  * @property {string} gone what the address names but is not there, in words; "" for nothing
  * @property {boolean} playing
+ * @property {import("../state/attribution.js").Shown|null} attribution null if the run has none
  * @property {import("../state/front.js").Front|null} front null unless the overview is shown
  */
 

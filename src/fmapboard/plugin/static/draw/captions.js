@@ -4,7 +4,8 @@
 import { short } from "./number_text.js";
 import { flags, loudest } from "./scene.js";
 import { columnOf, isDifference, partName } from "./scene_columns.js";
-import { CAPTION_LINE, corner } from "./tile_layout.js";
+import { BORDER, stateFrame } from "./state_frame.js";
+import { CAPTION_LINE, corner, gapOf } from "./tile_layout.js";
 
 /** @typedef {import("./grid_paint.js").Look} Look */
 /** @typedef {import("./grid_paint.js").Where} Where */
@@ -12,6 +13,8 @@ import { CAPTION_LINE, corner } from "./tile_layout.js";
 /** @typedef {import("./scene_columns.js").Part} Part */
 /** @typedef {import("./tile_layout.js").Layout} Layout */
 
+/** Space between a tile and its caption, for its border and that of a selected cell, CSS px. */
+export const BELOW = 6;
 /** Narrower tiles, in CSS px, have no range below them. */
 const RANGE_FROM = 88;
 
@@ -40,12 +43,24 @@ export function drawnRange({ columns, ranges }, channel) {
 }
 
 /**
+ * Ends of the colour bar of the differences of a channel; NaN if none has a finite value.
+ * @param {MapsScene} scene @param {number} channel @returns {[number, number]}
+ */
+export function differenceRange({ columns, differenceRanges: { lo, hi } }, channel) {
+  const known = columns.some(({ difference }) => difference && difference.peak[channel] >= 0);
+  return known || hi[channel] > 0 ? [lo[channel], hi[channel]] : [NaN, NaN];
+}
+
+/**
  * Range of the values in a tile, in words; of a difference, its largest magnitude.
  * @param {MapsScene} scene @param {Part} part @param {number} channel
  */
 export function rangeText(scene, part, channel) {
   const { side, difference, maps, question } = columnOf(scene, part);
-  if (isDifference(part)) return difference ? `Δ ±${short(difference.peak[channel], 2)}` : "";
+  if (isDifference(part)) {
+    if (difference && Number.isNaN(difference.peak[channel])) return "no finite value";
+    return difference ? `Δ ±${short(difference.peak[channel], 2)}` : "";
+  }
   if (maps && question && !anyFinite(maps, question.role, channel)) return "no finite value";
   return side ? `${short(side.lo[channel], 2)}…${short(side.hi[channel], 2)}` : "";
 }
@@ -95,8 +110,8 @@ export function caption(context, scene, of, cell, where, look) {
   const channel = scene.order[cell];
   const { left, top } = corner(of, cell);
   const y = top - where.top;
-  const wide = of.cellWidth - 8;
-  const base = y + of.tileHeight + 3;
+  const wide = of.cellWidth - gapOf(of.parts);
+  const base = y + of.tileHeight + BELOW;
   context.font = look.font;
   context.textBaseline = "top";
   context.textAlign = "left";
@@ -112,7 +127,11 @@ export function caption(context, scene, of, cell, where, look) {
     const fault = faultOf(scene, part, channel);
     if (fault) {
       badge(context, fault, start + used, base, end - start - used, look);
-      frame(context, start, y, end - start, of.tileHeight, fault.colour, 1.5);
+      stateFrame(
+        context,
+        { left: start, top: y, width: end - start, height: of.tileHeight },
+        fault,
+      );
     } else if (end - start >= RANGE_FROM) {
       range(context, rangeText(scene, part, channel), end, base, end - start - used, look);
     }
@@ -129,8 +148,11 @@ export function caption(context, scene, of, cell, where, look) {
     frame(context, left, y, wide, of.tileHeight, look.accent, 2);
     context.setLineDash([]);
   }
-  if (channel === where.hovered) frame(context, left, y, wide, of.tileHeight, look.muted, 1);
-  if (channel === where.selected) frame(context, left, y, wide, of.tileHeight, look.accent, 2);
+  const out = scene.parts.some((part) => faultOf(scene, part, channel)) ? BORDER : 0;
+  const around = (/** @type {string} */ colour, /** @type {number} */ thick) =>
+    frame(context, left - out, y - out, wide + 2 * out, of.tileHeight + 2 * out, colour, thick);
+  if (channel === where.hovered) around(look.muted, 1);
+  if (channel === where.selected) around(look.accent, out ? 1.5 : 2);
 }
 
 /**

@@ -3,11 +3,12 @@
 
 import { drawCrosshair } from "./crosshair.js";
 import { kernelAt, kernelPalette } from "./film_kernels.js";
-import { CAPTION, HEADING, columnLeft, fitted } from "./film_layout.js";
-import { faultAt, kernelStep } from "./film_scale.js";
+import { BELOW, CAPTION, HEADING, columnLeft, fitted } from "./film_layout.js";
+import { faultAt, isBeyond, kernelStep, scaleWords } from "./film_scale.js";
 import { short, stepText } from "./number_text.js";
 import { css, ramp } from "./palettes.js";
 import { flags, loudest } from "./scene.js";
+import { BORDER, stateFrame } from "./state_frame.js";
 
 /** @typedef {import("./film_layout.js").FilmLayout} FilmLayout */
 /** @typedef {import("./film_paint.js").Film} Film */
@@ -81,7 +82,9 @@ export function captions(context, film, of, i, where, look) {
     if (of.tileHeight) tileCaption(context, film, of, i, channel, left, top, wide, look);
     if (of.kernelHeight) kernelCaption(context, film, of, i, channel, left, top, wide, look);
     if (i === film.current && of.tileHeight) {
-      frame(context, left, top, of.tileWidth, of.tileHeight, look.accent, 2);
+      const out = faultOfFrame(film, i, channel) ? BORDER : 0;
+      const [wider, higher] = [of.tileWidth + 2 * out, of.tileHeight + 2 * out];
+      frame(context, left - out, top - out, wider, higher, look.accent, out ? 1.5 : 2);
     }
   });
   if (of.inputHeight) inputCaption(context, film, of, i, left, of.inputTop - where.top, wide, look);
@@ -96,7 +99,7 @@ function tileCaption(context, film, of, i, channel, left, top, wide, look) {
   const fault = faultOfFrame(film, i, channel);
   const why = whyNoFrame(film, i, channel);
   const side = film.frame(i)?.side;
-  const base = top + of.tileHeight + 3;
+  const base = top + of.tileHeight + BELOW;
   if (!side || why) {
     frame(context, left + 1, top + 1, of.tileWidth - 2, of.tileHeight - 2, look.muted, 1);
     context.fillStyle = why ? look.second : look.muted;
@@ -104,16 +107,19 @@ function tileCaption(context, film, of, i, channel, left, top, wide, look) {
     wrapped(context, why || "loading", left + 4, top + 4, of.tileWidth - 8, lines);
   }
   if (fault) {
-    frame(context, left, top, of.tileWidth, of.tileHeight, fault.colour, 1.5);
+    stateFrame(context, { left, top, width: of.tileWidth, height: of.tileHeight }, fault);
     context.fillStyle = fault.colour;
     context.fillRect(left, base + 1, 7, 7);
     context.fillStyle = look.text;
     const fits = context.measureText(fault.word).width <= wide - 10;
     context.fillText(fits ? fault.word : fault.brief, left + 10, base, wide - 10);
   } else if (side && !why) {
-    const text = `${short(side.lo[channel], 2)}…${short(side.hi[channel], 2)}`;
-    context.fillStyle = look.muted;
-    if (context.measureText(text).width <= wide * 1.2) context.fillText(text, left, base, wide);
+    const far = isBeyond(film, side, channel);
+    const range = `${short(side.lo[channel], 2)}…${short(side.hi[channel], 2)}`;
+    const texts = far ? ["▲ beyond scale", "▲ beyond"] : [range];
+    context.fillStyle = far ? look.text : look.muted;
+    const text = texts.find((each) => context.measureText(each).width <= wide * 1.2);
+    if (text) context.fillText(text, left, base, wide);
   }
 }
 
@@ -265,18 +271,7 @@ function drawRamp(context, colours, left, top) {
  */
 function scaleBar(context, film, channel, left, top, look, write) {
   drawRamp(context, ramp(look.palette, RAMP), left, top + 1);
-  const { locked, steps, leftOut, sharing } = film;
-  if (!locked) {
-    write("each step its own", top + 13);
-    write(film.isLocked ? "(all steps: loading)" : "scale, not locked", top + 25);
-    return;
-  }
-  write(`${short(locked.lo[channel])} … ${short(locked.hi[channel])}`, top + 13);
-  const kept = leftOut ? `${steps.length - leftOut} of ${steps.length}` : `${steps.length}`;
-  write(sharing ? `locked over steps of ${sharing}` : `locked over ${kept} steps`, top + 25);
-  const more = [film.how.scale === "layer" ? "whole layer" : "", leftOut ? "no large values" : ""];
-  const said = more.filter(Boolean).join(", ");
-  if (said) write(`(${said})`, top + 37);
+  scaleWords(film, channel).forEach((text, line) => write(text, top + 13 + 12 * line));
 }
 
 /**

@@ -24,7 +24,9 @@
 
 export const GUTTER = 156;
 export const HEADING = 22;
-export const CAPTION = 16;
+export const CAPTION = 19;
+/** Space between a tile and its caption, for the tile's border and that of the current step. */
+export const BELOW = 6;
 const GAP = 8;
 const MARGIN = 8;
 /** Steps that should be in view at once, as far as frames of the smallest size allow it. */
@@ -112,6 +114,20 @@ function laidOut(request, side) {
 /** Left edge of a column in the strip. @param {FilmLayout} of @param {number} column */
 export function columnLeft(of, column) {
   return of.gutter + column * of.columnWidth;
+}
+
+/**
+ * The channel at a height of the strip, with its part above that: 0 at the first channel, below 0
+ * above the channels.
+ * @param {FilmLayout} of @param {number} top in the strip, CSS px
+ */
+export function rowAt(of, top) {
+  return top < of.rowTop ? top / of.rowTop - 1 : (top - of.rowTop) / of.rowHeight;
+}
+
+/** Height in the strip of what `rowAt` returns, CSS px. @param {FilmLayout} of @param {number} row */
+export function rowTopOf(of, row) {
+  return row < 0 ? (row + 1) * of.rowTop : of.rowTop + row * of.rowHeight;
 }
 
 /**

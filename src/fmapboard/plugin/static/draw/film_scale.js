@@ -2,6 +2,7 @@
 /** Scales and faults of a film strip, known for all kept steps before any frame is loaded. */
 
 import { indexOf } from "../state/steps.js";
+import { short } from "./number_text.js";
 import { FAULT_COLOURS, LARGE } from "./palettes.js";
 import { ranges } from "./value_scale.js";
 
@@ -15,13 +16,61 @@ import { ranges } from "./value_scale.js";
  * @property {boolean} zeroCentred
  */
 
+/** Steps whose magnitude exceeds that of all others by this factor are beyond the scale. */
+export const FAR = 10;
+/** Share of the steps that may be beyond the scale: more are not exceptions. */
+const FEW = 0.25;
+
+/**
+ * Magnitude from which on a step is beyond the scale; Infinity if none is.
+ * @param {number[]} sizes magnitudes of the steps, NaN if not known
+ */
+export function farFrom(sizes) {
+  const known = sizes.filter((size) => size > 0 && Number.isFinite(size)).sort((a, b) => b - a);
+  for (let most = Math.max(1, Math.floor(known.length * FEW)); most > 0; most -= 1) {
+    if (known.length > 2 && known[most - 1] >= FAR * known[most]) return known[most - 1];
+  }
+  return Infinity;
+}
+
+/**
+ * The steps without the ranges that are far beyond those of the others.
+ * @param {ReturnType<typeof rows>} steps @param {number[][]} groups channels with one scale
+ * @returns {{used: ReturnType<typeof rows>, beyond: Map<number, number>}} `beyond`: number of steps
+ *   by channel
+ */
+function withoutFar(steps, groups) {
+  const used = steps.map(({ lo, hi }) => ({ lo: lo.slice(), hi: hi.slice() }));
+  /** @type {Map<number, number>} */
+  const beyond = new Map();
+  for (const group of groups) {
+    const sizes = steps.map(({ lo, hi }) =>
+      group.reduce((most, c) => {
+        const size = Math.max(Math.abs(lo[c]), Math.abs(hi[c]));
+        return size > most ? size : most;
+      }, 0),
+    );
+    const far = farFrom(sizes);
+    sizes.forEach((size, i) => {
+      if (size < far) return;
+      for (const c of group) {
+        used[i].lo[c] = used[i].hi[c] = NaN;
+        beyond.set(c, (beyond.get(c) ?? 0) + 1);
+      }
+    });
+  }
+  return { used, beyond };
+}
+
 /**
  * The range of each channel over all kept steps of one or several strips; null if it is not known.
  * Steps at which a chosen channel (with one scale for the layer: any drawn one) has large values
- * are left out, because all other frames would have one single colour.
+ * are left out, because all other frames would have one single colour; and of each channel those
+ * few steps that are `FAR` beyond its others.
  * @param {(History|null)[]} histories of what the strips show @param {string} role
  * @param {number[]} chosen channels @param {ScaleChoice} how
- * @returns {{ranges: Ranges, leftOut: number}|null} `leftOut` is a number of steps
+ * @returns {{ranges: Ranges, leftOut: number, beyond: Map<number, number>}|null} `leftOut` is a
+ *   number of steps, `beyond` that of further ones by channel
  */
 export function lockedRanges(histories, role, chosen, how) {
   const every = histories.flatMap((history) => rows(history, role));
@@ -30,7 +79,13 @@ export function lockedRanges(histories, role, chosen, how) {
   const own = how.scale === "layer" ? Array.from({ length: width }, (_, c) => c) : chosen;
   const usual = every.filter((at) => !own.some((c) => at.lo[c] <= -LARGE || at.hi[c] >= LARGE));
   const used = usual.some((at) => own.some((c) => at.lo[c] <= at.hi[c])) ? usual : every;
-  return { ranges: ranges(width, used, how), leftOut: every.length - used.length };
+  const groups = how.scale === "layer" ? [own] : own.map((c) => [c]);
+  const robust = withoutFar(used, groups);
+  return {
+    ranges: ranges(width, robust.used, how),
+    leftOut: every.length - used.length,
+    beyond: robust.beyond,
+  };
 }
 
 /**
@@ -46,6 +101,39 @@ function rows(history, role) {
     lo: lo.values.subarray(i * width, (i + 1) * width),
     hi: hi.values.subarray(i * width, (i + 1) * width),
   }));
+}
+
+/**
+ * True if a frame has values outside of the locked scale, because its step is far beyond the others.
+ * @param {{locked: Ranges|null, beyond: Map<number, number>}} film
+ * @param {{lo: ArrayLike<number>, hi: ArrayLike<number>}} side @param {number} channel
+ */
+export function isBeyond({ locked, beyond }, { lo, hi }, channel) {
+  if (!locked || !beyond.get(channel)) return false;
+  return hi[channel] > locked.hi[channel] || lo[channel] < locked.lo[channel];
+}
+
+/**
+ * The lines of text at the colour bar of a channel.
+ * @param {import("./film_paint.js").Film} film @param {number} channel
+ */
+export function scaleWords({ locked, isLocked, steps, sharing, leftOut, beyond, how }, channel) {
+  if (!locked) {
+    return ["each step its own", isLocked ? "(all steps: loading)" : "scale, not locked"];
+  }
+  const far = beyond.get(channel) ?? 0;
+  const out = leftOut + far;
+  const kept = out ? `${steps.length - out} of ${steps.length}` : `${steps.length}`;
+  const more = [
+    how.scale === "layer" ? "whole layer" : "",
+    leftOut ? "no large values" : "",
+    far ? `${far} beyond scale` : "",
+  ].filter(Boolean);
+  return [
+    `${short(locked.lo[channel])} … ${short(locked.hi[channel])}`,
+    sharing ? `locked over steps of ${sharing}` : `locked over ${kept} steps`,
+    ...(more.length ? [`(${more.join(", ")})`] : []),
+  ];
 }
 
 /** The range of each channel at one step. @param {Side} side @param {ScaleChoice} how */
@@ -65,7 +153,7 @@ const WORDS = Object.freeze({
 /**
  * The most severe fault of a channel at a step; null for none.
  * @param {History|null} history @param {string} role @param {number} step @param {number} channel
- * @returns {{kind: Fault, word: string, brief: string, colour: string}|null}
+ * @returns {import("./scene.js").StateMark|null}
  */
 export function faultAt(history, role, step, channel) {
   if (!history) return null;

@@ -11,9 +11,9 @@ const RIGHT = 104;
 const RIGHT_FROM = 620;
 const TOP = 18;
 const ROW_MIN = 2;
-const ROW_MAX = 22;
+const ROW_MAX = 26;
 const COLUMN_MIN = 2;
-const COLUMN_MAX = 44;
+const COLUMN_MAX = 240;
 /** From this height on every row has its name, CSS px. */
 export const LINE = 12;
 

@@ -55,10 +55,12 @@ export function fillCells(out, width, height, { rows, columns }, cells, look, ga
         if (!code) continue;
         const level = cells.levels[cell];
         const colour = table[code * LEVELS + drawnLevel(level)];
-        const dots = level === UNKNOWN_LEVEL && isDotted(code) ? DOTS : null;
         const hatch = HATCHES[code];
         const from = edge(column, columns, width);
         const to = Math.max(from + 1, edge(column + 1, columns, width) - gap);
+        const isGap = level === UNKNOWN_LEVEL && isDotted(code);
+        const box = { left: from, top: edge(row, rows, height), right: to, bottom };
+        const dots = isGap ? unknownMark(box, v, unit) : null;
         const line = y * width;
         if (!hatch && !dots) out.fill(colour, line + from, line + to);
         else {
@@ -70,6 +72,23 @@ export function fillCells(out, width, height, { rows, columns }, cells, look, ga
       }
     }
   }
+}
+
+/** Smallest side of a cell that has a dash, CSS px. */
+const DASH_FROM = 9;
+const DASH = 3;
+
+/**
+ * Mark of a cell whose brightness is not known: a dash in its middle, or dots if it is small.
+ * @param {{left: number, top: number, right: number, bottom: number}} box device px
+ * @param {number} v line that is painted, CSS px @param {number} unit device px per CSS px
+ * @returns {import("./health_colours.js").Hatch|null} null if this line has none of it
+ */
+function unknownMark({ left, top, right, bottom }, v, unit) {
+  if (Math.min(right - left, bottom - top) < DASH_FROM * unit) return DOTS;
+  if (Math.floor((top + bottom) / 2 / unit) !== v) return null;
+  const middle = Math.floor((left + right) / 2 / unit);
+  return (u) => Math.abs(u - middle) <= DASH;
 }
 
 /**

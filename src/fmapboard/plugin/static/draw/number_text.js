@@ -27,6 +27,11 @@ export function whole(value) {
     .replace(/\B(?=(\d{3})+$)/g, "\u2009");
 }
 
+/** A number of things: "1 step", "2 steps". @param {number} n @param {string} word singular */
+export function counted(n, word) {
+  return `${stepText(n)} ${word}${n === 1 ? "" : "s"}`;
+}
+
 /** A step; digits are grouped from 10 000 on. @param {number} value */
 export function stepText(value) {
   return Math.abs(value) < 10000 ? String(value).replace("-", MINUS) : whole(value);

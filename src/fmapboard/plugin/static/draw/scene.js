@@ -162,22 +162,31 @@ export function flags(maps, role, channel) {
 }
 
 /**
- * The most severe fault in words and its colour; null for none.
- * @param {Flags} of @returns {{word: string, brief: string, colour: string}|null}
+ * A fault of a channel.
+ * @typedef {object} StateMark
+ * @property {"nonfinite"|"large"|"dead"|"constant"} kind
+ * @property {string} word
+ * @property {string} brief for little space
+ * @property {string} colour
  */
+
+/** The most severe fault; null for none. @param {Flags} of @returns {StateMark|null} */
 export function loudest(of) {
-  const marked = (/** @type {string} */ word, /** @type {number} */ mark) => ({
-    word,
-    brief: word,
-    colour: css(MARK_COLOURS[mark]),
-  });
-  if (of.nan) return marked("NaN", MARK.NAN);
-  if (of.positive) return marked("+Inf", MARK.POSITIVE_INFINITY);
-  if (of.negative) return marked("−Inf", MARK.NEGATIVE_INFINITY);
-  if (of.large) return { word: "large", brief: "large", colour: FAULT_COLOURS.large };
-  if (of.dead) {
-    return { ...marked("dead", MARK.DEAD), word: of.after ? `dead after ${of.after}` : "dead" };
+  const marked = (
+    /** @type {StateMark["kind"]} */ kind,
+    /** @type {string} */ word,
+    /** @type {number} */ mark,
+  ) => ({ kind, word, brief: word, colour: css(MARK_COLOURS[mark]) });
+  if (of.nan) return marked("nonfinite", "NaN", MARK.NAN);
+  if (of.positive) return marked("nonfinite", "+Inf", MARK.POSITIVE_INFINITY);
+  if (of.negative) return marked("nonfinite", "−Inf", MARK.NEGATIVE_INFINITY);
+  if (of.large) {
+    return { kind: "large", word: "large", brief: "large", colour: FAULT_COLOURS.large };
   }
-  if (of.constant) return marked("const", MARK.CONSTANT);
+  if (of.dead) {
+    const dead = marked("dead", "dead", MARK.DEAD);
+    return { ...dead, word: of.after ? `dead after ${of.after}` : "dead" };
+  }
+  if (of.constant) return marked("constant", "const", MARK.CONSTANT);
   return null;
 }

@@ -143,13 +143,17 @@ export function parts(show, columns) {
 }
 
 /**
- * Largest magnitude of each channel over all differences, so that they share one scale.
+ * Largest magnitude of each channel over all differences, so that they share one scale; NaN if none
+ * has a finite value.
  * @param {SceneColumn[]} columns @param {number} channels
  */
 export function differencePeaks(columns, channels) {
-  const peak = new Float64Array(channels);
+  const peak = new Float64Array(channels).fill(NaN);
   for (const { difference: between } of columns) {
-    for (let c = 0; between && c < channels; c += 1) peak[c] = Math.max(peak[c], between.peak[c]);
+    for (let c = 0; between && c < channels; c += 1) {
+      if (!(peak[c] >= between.peak[c]) && !Number.isNaN(between.peak[c]))
+        peak[c] = between.peak[c];
+    }
   }
   return peak;
 }

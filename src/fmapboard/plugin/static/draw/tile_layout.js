@@ -25,7 +25,8 @@ export const GAP = 8;
 export const CAPTION = 15;
 /** Height of each further line of a caption. */
 export const CAPTION_LINE = 12;
-const BETWEEN = 2;
+/** Between tiles of one cell: the state borders of two neighbours fit. */
+const BETWEEN = 6;
 const MARGIN = 10;
 const FIT_MIN = 48;
 const FIT_MAX = 256;
@@ -57,6 +58,11 @@ const HEADING = 20;
 const ROW_MIN = 3;
 const ROW_MAX = 24;
 
+/** Space between cells of a line: wide enough that tiles of one cell belong together. @param {number} parts */
+export function gapOf(parts) {
+  return parts > 1 ? 2 * GAP : GAP;
+}
+
 /** @param {LayoutRequest} request @returns {Layout} */
 export function layout(request) {
   if (request.rows) return rowsLayout(request);
@@ -85,9 +91,9 @@ export function layout(request) {
 function laidOut({ count, parts, mapHeight, mapWidth, available, ratio, numbered }, factor) {
   const tileWidth = (mapWidth * factor) / ratio;
   const tileHeight = (mapHeight * factor) / ratio;
-  const cellWidth = Math.max(parts * tileWidth + (parts - 1) * BETWEEN, 24) + GAP;
+  const cellWidth = Math.max(parts * tileWidth + (parts - 1) * BETWEEN, 24) + gapOf(parts);
   const cellHeight = tileHeight + CAPTION + (numbered ? CAPTION_LINE : 0) + GAP;
-  const columns = Math.max(1, Math.floor((available - 2 * MARGIN + GAP) / cellWidth));
+  const columns = Math.max(1, Math.floor((available - 2 * MARGIN + gapOf(parts)) / cellWidth));
   const rows = Math.ceil(count / columns);
   const height = 2 * MARGIN + rows * cellHeight;
   return {

@@ -70,7 +70,7 @@ export function levelColours(lo, hi, rangeLo, rangeHi, colours, into) {
  * @property {number} width
  * @property {Float32Array} values [channels, height, width], NaN where marked
  * @property {Uint8Array} marks [channels, height, width]
- * @property {Float64Array} peak largest magnitude of each channel
+ * @property {Float64Array} peak largest magnitude of each channel, NaN if it has no finite value
  */
 
 /**
@@ -92,7 +92,7 @@ export function difference(a, b) {
   const size = height * width;
   const values = new Float32Array(channels * size);
   const marks = new Uint8Array(values.length);
-  const peak = new Float64Array(channels);
+  const peak = new Float64Array(channels).fill(NaN);
   for (let c = 0; c < channels; c += 1) {
     const unitA = (a.hi[c] - a.lo[c]) / 255;
     const unitB = (b.hi[c] - b.lo[c]) / 255;
@@ -105,7 +105,7 @@ export function difference(a, b) {
       }
       const value = a.lo[c] + unitA * a.planes.levels[i] - (b.lo[c] + unitB * b.planes.levels[i]);
       values[i] = value;
-      if (Math.abs(value) > peak[c]) peak[c] = Math.abs(value);
+      if (!(Math.abs(value) <= peak[c])) peak[c] = Math.abs(value);
     }
   }
   return { channels, height, width, values, marks, peak };

@@ -1,16 +1,12 @@
 // @ts-check
 /** Describes a cell of the map of layers × steps in words. */
 
-import { percent, short, stepText } from "../draw/number_text.js";
-import { STATES } from "./health_states.js";
+import { counted, percent, short, stepText } from "../draw/number_text.js";
+import { callName } from "./call_names.js";
+import { CODE, STATES } from "./health_states.js";
 
 /** @typedef {import("../data/health.js").Health} Health */
 /** @typedef {import("../data/health.js").HealthLayer} HealthLayer */
-
-/** Name of a layer call, with that of its model. @param {Pick<HealthLayer, "name"|"label">} of */
-export function callName({ name, label }) {
-  return name ? `${name} · ${label}` : label;
-}
 
 /** What the pictures of a layer are drawn from, if not itself; "" otherwise. @param {HealthLayer} of @param {string} shown */
 export function shownInstead(of, shown) {
@@ -34,7 +30,7 @@ function cellNumbers(value, channels) {
   const known = shares.filter(Boolean);
   const [least, most] = [value("minimum"), value("maximum")];
   return [
-    known.length ? `of ${channels} channels: ${known.join(", ")}` : "",
+    known.length ? `of ${counted(channels, "channel")}: ${known.join(", ")}` : "",
     Number.isNaN(least) ? "" : `values ${short(least)} … ${short(most)}`,
     value("change") >= 0 ? `maps changed by ${short(value("change"))} std` : "",
     value("weights_change") >= 0
@@ -44,12 +40,24 @@ function cellNumbers(value, channels) {
 }
 
 /**
+ * That the change is not known, and why; "" if it is known.
+ * @param {import("../data/cell_numbers.js").Numbers|string} numbers @param {HealthLayer} layer
+ */
+function unknownChange(numbers, { key, kernel_shape: kernels }) {
+  if (typeof numbers === "string") return "";
+  if (numbers("change") >= 0 || numbers("weights_change") >= 0) return "";
+  const why = key === null && kernels === null ? ": it has no pictures and no kernels" : "";
+  return `change not recorded${why}`;
+}
+
+/**
  * First logged step of a state that has lasted to the newest one; "" where it is not known.
  * @param {Health} of @param {number} code @param {number} row @param {number} step of the cell
  */
 function sinceText(of, code, row, step) {
   const since = of.since[KINDS[code] ?? ""]?.[row];
   if (since === undefined || since > step) return "";
+  if (code === CODE.UNCHANGED) return `the weights are those of step ${stepText(since)}`;
   return `without interruption since step ${stepText(since)}`;
 }
 
@@ -71,9 +79,10 @@ const KINDS = Object.freeze([
  * @param {Health} of @param {Uint8Array} codes [steps, layers]
  * @param {number} at index in [steps, layers] @param {(key: string) => string} labelOf label of a key
  * @param {import("../data/cell_numbers.js").Numbers|string} numbers of the cell, or why there are none
+ * @param {import("./health_states.js").Shade} shade what brightness shows
  * @returns {string[]}
  */
-export function cellLines(of, codes, at, labelOf, numbers) {
+export function cellLines(of, codes, at, labelOf, numbers, shade = "range") {
   const row = at % of.layers.length;
   const layer = of.layers[row];
   const step = of.steps[Math.floor(at / of.layers.length)];
@@ -83,6 +92,7 @@ export function cellLines(of, codes, at, labelOf, numbers) {
     codes[at] > 1 ? `${word}: ${what}` : word,
     sinceText(of, codes[at], row, step),
     ...(typeof numbers === "string" ? [numbers] : cellNumbers(numbers, layer.channels)),
+    shade === "change" ? unknownChange(numbers, layer) : "",
     shownInstead(layer, labelOf(layer.shown_at ?? "")),
   ].filter(Boolean);
 }

@@ -7,15 +7,23 @@
 const BETWEEN = "\n";
 /** Runs whose findings are listed at once, at most. */
 export const MOST_RUNS = 100;
+/** Runs whose findings are listed without being chosen, at most: the newest, and the current one. */
+export const FEW_RUNS = 8;
 
 /**
- * The chosen runs that exist, in the order of the list of runs; the current one if there is none.
- * @param {Pick<State, "run"|"chosen">} state @param {readonly {run: string}[]} runs
+ * The chosen runs that exist, in the order of the list of runs; if there is none, `FEW_RUNS` runs.
+ * @param {Pick<State, "run"|"chosen">} state
+ * @param {readonly Pick<import("../data/answers.js").RunEntry, "run"|"started">[]} runs
  */
 export function chosenRuns({ run, chosen }, runs) {
   const names = new Set(chosen ? chosen.split(BETWEEN) : []);
   const found = runs.map((each) => each.run).filter((each) => names.has(each));
-  return found.length ? found.slice(0, MOST_RUNS) : [run];
+  if (found.length) return found.slice(0, MOST_RUNS);
+  const newest = runs
+    .filter((each) => each.run !== run)
+    .sort((a, b) => (b.started ?? 0) - (a.started ?? 0));
+  const few = new Set([run, ...newest.slice(0, FEW_RUNS - 1).map((each) => each.run)]);
+  return runs.map((each) => each.run).filter((each) => few.has(each));
 }
 
 /**
@@ -23,12 +31,21 @@ export function chosenRuns({ run, chosen }, runs) {
  * @param {Pick<State, "run">} state @param {readonly string[]} runs
  * @returns {Pick<State, "run"|"chosen">}
  */
-export function choosing(state, runs) {
-  if (runs.length === 1) return { run: runs[0], chosen: "" };
-  return {
-    run: runs.length ? (runs.includes(state.run) ? state.run : runs[0]) : state.run,
-    chosen: runs.slice(0, MOST_RUNS).join(BETWEEN),
-  };
+export function choosing({ run }, runs) {
+  const now = !runs.length || runs.includes(run) ? run : runs[0];
+  return { run: now, chosen: runs.slice(0, MOST_RUNS).join(BETWEEN) || run };
+}
+
+/**
+ * The change of the state that makes a run the current one: its findings are listed too, or alone
+ * if those of the previous one were.
+ * @param {Pick<State, "run"|"chosen">} state @param {string} run
+ * @returns {Pick<State, "run"|"chosen">}
+ */
+export function opening(state, run) {
+  const { chosen } = state;
+  if (!chosen || chosen.split(BETWEEN).includes(run)) return { run, chosen };
+  return { run, chosen: chosen === state.run ? run : `${chosen}${BETWEEN}${run}` };
 }
 
 /** @typedef {{run: string, finding: Finding}} Line */

@@ -2,6 +2,7 @@
 /** The columns of the view: run, layer, step, sample and role of each, and what they differ in. */
 
 import { stepText } from "../draw/number_text.js";
+import { callName, callText } from "./call_names.js";
 import { match } from "./match.js";
 import { middle } from "./run_search.js";
 import { indexOf } from "./steps.js";
@@ -70,7 +71,7 @@ export function placed(column, state, layer, layersOf, whyNone = () => "") {
   const now = layer.steps[indexOf(layer.steps, state.step)] ?? state.step;
   const role = column.role || state.role;
   const asked = question(run, found.layer, column.step ?? now, role, column.sample ?? state.sample);
-  const why = asked ? "" : `no kept step of ${found.layer.label} in run ${run || "."}`;
+  const why = asked ? "" : `no kept step of ${callText(found.layer.label)} in run ${run || "."}`;
   return { column, run, match: found, question: asked, why };
 }
 
@@ -78,7 +79,8 @@ export function placed(column, state, layer, layersOf, whyNone = () => "") {
 export function layerText(key) {
   const cut = key.indexOf("fmapboard/");
   if (cut < 0) return key;
-  return `${cut > 0 ? `${key.slice(0, cut - 1)} · ` : ""}${key.slice(cut + "fmapboard/".length)}`;
+  const name = cut > 0 ? key.slice(0, cut - 1) : "";
+  return callName({ name, label: key.slice(cut + "fmapboard/".length) });
 }
 
 /** How the layer of a column was found, in words; "" if it has the same name. @param {Match} found */

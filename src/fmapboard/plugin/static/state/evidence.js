@@ -4,6 +4,7 @@
 import { MARK } from "../draw/palettes.js";
 import { buildScene, flags } from "../draw/scene.js";
 import { whole, stepText } from "../draw/number_text.js";
+import { callText } from "./call_names.js";
 import { mainSide } from "./compare.js";
 import { START } from "./state.js";
 import { keptFrom } from "../views/view_first_fault.js";
@@ -138,7 +139,9 @@ const OF_CHANNELS = new Set(["nonfinite", "large", "dead", "constant"]);
  */
 function described(finding, layer, step, channels, hit, all) {
   const own = finding.key === layer.key;
-  const of = own ? "maps" : `maps of ${layer.label}, the nearest drawn layer,`;
+  const of = own
+    ? "maps"
+    : `maps of ${callText(layer.label, layer.behind)}, the nearest drawn layer,`;
   const when =
     step === finding.since
       ? `at step ${stepText(step)}`

@@ -1,8 +1,8 @@
 // @ts-check
 /** What the overview page shows: the map of one run, and the findings of all chosen runs. */
 
-import { stepText } from "../draw/number_text.js";
-import { callName } from "./cell_text.js";
+import { counted, stepText } from "../draw/number_text.js";
+import { callName } from "./call_names.js";
 import { chosenRuns, ranked } from "./chosen_runs.js";
 import { evidenceOf } from "./evidence.js";
 import { keptFrom } from "../views/view_first_fault.js";
@@ -27,7 +27,9 @@ export const LINES = 6;
  * @property {{run: string, answer: FindingsAnswer|null, error: string}[]} answers one per chosen run
  * @property {Line[]} lines of all chosen runs, ranked
  * @property {(Line & Evidence)[]} shown the first lines, with their tiles
- * @property {boolean} ready the map and the findings of all chosen runs are there
+ * @property {boolean} ready the map and the findings of its run are there
+ * @property {boolean} complete the findings of all chosen runs are there
+ * @property {boolean} unread TensorBoard has not read one of the chosen runs to its end
  */
 
 /**
@@ -36,12 +38,14 @@ export const LINES = 6;
  * @returns {Front}
  */
 export function front(source, asked, state, runs, all) {
-  const table = asked.health(state.run, versionOf(source, state.run));
+  const { table, own } = answersOf(source, asked, state.run);
   const chosen = chosenRuns(state, runs);
+  const ready = Boolean((table.value ?? table.error) && (own.value ?? own.error));
   const answers = chosen.map((run) => {
-    const version = run === state.run ? versionOf(source, run) : asked.round(source.epoch);
-    const { value, error } = asked.findings(run, version);
-    return { run, answer: value ?? null, error: error?.message ?? "" };
+    // The run that is looked at does not wait for the others.
+    const other = () => asked.findings(run, asked.versionOfOther(run, source.epoch));
+    const found = run === state.run ? own : ready ? other() : null;
+    return { run, answer: found?.value ?? null, error: found?.error?.message ?? "" };
   });
   const known = answers.flatMap(({ run, answer }) =>
     answer ? [{ run, findings: answer.findings }] : [],
@@ -57,15 +61,26 @@ export function front(source, asked, state, runs, all) {
     shown: lines
       .slice(0, all ? lines.length : LINES)
       .map((line) => ({ ...line, ...evidenceOf(source, line, state) })),
-    ready:
-      Boolean(table.value ?? table.error) && answers.every(({ answer, error }) => answer || error),
+    ready,
+    complete: answers.every(({ answer, error }) => answer || error),
+    unread: answers.some(({ answer }) => answer && answer.unread !== null),
   };
 }
 
-/** Changes when a run has new steps; "" while they are not known. @param {Source} source @param {string} run */
-function versionOf(source, run) {
-  const steps = source.layers(run).value?.steps;
-  return steps ? `${steps.length}/${steps[steps.length - 1]}` : "";
+/**
+ * The map and the findings of a run, not older than the list of its steps.
+ * @param {Source} source @param {HealthSource} asked @param {string} run
+ */
+function answersOf(source, asked, run) {
+  const listed = source.layers(run).value;
+  const steps = listed?.steps ?? [];
+  const reading = listed && listed.unread !== null ? `/reading ${source.epoch}` : "";
+  const version = listed ? `${steps.length}/${steps[steps.length - 1]}${reading}` : "";
+  const get = () => ({ table: asked.health(run, version), own: asked.findings(run, version) });
+  const found = get();
+  const known = [found.table.value?.steps.length, found.own.value?.steps];
+  const isBehind = known.some((count) => count !== undefined && count < steps.length);
+  return isBehind && asked.again(run, version) ? get() : found;
 }
 
 /**
@@ -91,7 +106,7 @@ export function targetOf(layers, { run, name, label, key, shown_at, step }) {
   const notes = [];
   if (layer.key !== key && label) {
     notes.push(
-      `${callName({ name, label })} has no pictures: these are of ${layer.label}, the nearest drawn layer.`,
+      `${callName({ name, label })} has no pictures: these are of ${callName(layer)}, the nearest drawn layer.`,
     );
   }
   if (kept !== step) {
@@ -105,10 +120,14 @@ export function targetOf(layers, { run, name, label, key, shown_at, step }) {
 
 /** What a run was looked through for, in words. @param {Pick<FindingsAnswer, "layers"|"steps"|"written">} of */
 export function scope({ layers, steps, written }) {
-  const plural = (/** @type {number} */ n, /** @type {string} */ word) =>
-    `${stepText(n)} ${word}${n === 1 ? "" : "s"}`;
   const kept = written > steps ? ` (kept of ${stepText(written)} logged)` : "";
-  return `${plural(layers, "layer")} × ${plural(steps, "step")}${kept}`;
+  return `${counted(layers, "layer")} × ${counted(steps, "step")}${kept}`;
+}
+
+/** That TensorBoard has not read a run to its end; "" if it has. @param {number|null} unread newest logged step */
+export function unreadText(unread) {
+  if (unread === null) return "";
+  return `TensorBoard has not yet read the whole log, which goes up to step ${stepText(unread)}`;
 }
 
 /** What a page was read from, if not from the series that knows all layers; "" otherwise. @param {import("../data/health.js").HealthOrigin} source */

@@ -4,6 +4,7 @@
 import { STEP_KEY, byPointer } from "../views/dom.js";
 import { OVERVIEW_ACTS } from "./overview.js";
 import { inPalette, selected } from "./palette.js";
+import { ATTRIBUTION_KEYS, nextKind } from "./attribution.js";
 import { CHOICES, TILES } from "./state.js";
 
 /** @typedef {import("../app.js").App} App */
@@ -23,7 +24,7 @@ export const KEYS = Object.freeze([
   ["c", "next palette"],
   ["s", "scale per channel or per layer"],
   ["l", "lock the scale over steps"],
-  ["r", "maps, inputs, gradients, kernels"],
+  ["r", "maps, inputs, gradients, kernels, attribution"],
   ["d", "compare with another step, on or off; brings removed columns back"],
   ["o", "lay the channel over the input image"],
   ["+ − 0", "larger tiles, smaller tiles, tiles that fit the window"],
@@ -68,6 +69,7 @@ export function installKeys(app) {
     ) {
       return;
     }
+    if (app.state.view === "attribution" && !ATTRIBUTION_KEYS.has(event.key)) return;
     const ofPage = app.state.view === "overview" ? OVERVIEW_ACTS : ACTS;
     const act = pointAct(app, event.key) ?? ofPage[event.key];
     if (!act) return;
@@ -122,7 +124,7 @@ const ACTS = Object.freeze({
     if (app.page.help.isOpen()) app.page.help.close();
     else if (target.matches("input")) target.blur();
     else if (app.state.pixel) app.update({ pixel: "" });
-    else if (app.state.view === "film") app.update({ view: "maps" });
+    else if (["film", "attribution"].includes(app.state.view)) app.update({ view: "maps" });
     else app.update({ channel: null });
   },
   v: (app) => app.overview.toggle(),
@@ -138,8 +140,7 @@ const ACTS = Object.freeze({
     ),
   m: (app) => app.toggleFilm(),
   x: (app) => app.page.pixel.toggle(),
-  r: (app) =>
-    app.update({ role: next(app.model?.layer?.roles ?? [app.state.role], app.state.role) }),
+  r: nextKind,
   d: (app) => app.toggleColumns(),
   o: (app) => app.toggleOverlay(),
   "+": (app) => app.update({ tile: nextTile(shownTile(app), 1) }),

@@ -2,6 +2,7 @@
 /** Builds the model to draw from the state and all answers known so far. */
 
 import { ServerError } from "../data/api.js";
+import { attributionOf } from "./attribution.js";
 import { goneText, replaced } from "./gone.js";
 import { inPalette } from "./palette.js";
 import { inputOf, inputSeries, sidesOf } from "./sides.js";
@@ -56,6 +57,7 @@ export function look(app) {
     state.sort_step = step;
   }
   const isFront = state.view === "overview";
+  const attribution = isFront || !layer ? null : attributionOf(source, state, step);
   const readable = layer?.error || isFront ? undefined : layer;
   const history = readable ? source.history(state.run, readable, state.sample) : null;
   const painted = inPalette(state);
@@ -79,10 +81,12 @@ export function look(app) {
     steps,
     listedAt: source.listedAt.get(state.run) ?? null,
     written: answer?.value?.steps_written ?? 0,
+    unread: answer?.value?.unread ?? null,
+    isUnread: listed.value?.is_unread ?? false,
     overview,
     overviewIsOld: overview.size > 0 && source.overviewStep !== step,
     scene: shown.scene,
-    stale: shown.stale,
+    stale: shown.stale || Boolean(attribution?.loading),
     sides: sidesOf(source, shown.scene, shown.drawn, shown.stale ? undefined : step),
     columns: shown.columns,
     filmHistories:
@@ -97,6 +101,7 @@ export function look(app) {
     problem: (listed.error ?? answer?.error ?? shown.error)?.message ?? layer?.error ?? "",
     gone: goneText(app.gone, state),
     playing: app.playing,
+    attribution,
     front: isFront && runs.length ? app.overview.look(runs) : null,
   };
   source.store.end();

@@ -15,11 +15,31 @@ export class Overview {
     this.all = false; // show all lines
     /** Where the user was led to, while there is something to say about it. @type {Target|null} */
     this.arrived = null;
+    /** The address names no run, and the user has done nothing yet. */
+    this.isFree = false;
+  }
+
+  /** Lets the first look at all runs decide which one is shown, until the user does something. */
+  free() {
+    this.isFree = true;
+    const keep = () => void (this.isFree = false);
+    for (const act of ["pointerdown", "keydown"]) {
+      document.addEventListener(act, keep, { capture: true, once: true });
+    }
   }
 
   /** What the page shows now. @param {import("../data/answers.js").RunEntry[]} runs */
   look(runs) {
-    return front(this.app.source, this.source, this.app.state, runs, this.all);
+    const { app } = this;
+    const shown = front(app.source, this.source, app.state, runs, this.all);
+    const [worst] = shown.lines;
+    if (!this.isFree || !shown.complete || shown.unread || !worst) return shown;
+    this.isFree = false;
+    if (worst.run !== app.state.run) {
+      app.state = { ...app.state, run: worst.run, layer: "" };
+      app.redraw();
+    }
+    return shown;
   }
 
   /** True if the maps are those that the user was led to. */

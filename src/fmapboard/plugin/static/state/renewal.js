@@ -6,8 +6,13 @@ import { isFresh } from "./freshness.js";
 
 const LIVE_EVERY_MS = 10000;
 const EMPTY_EVERY_MS = 3000;
+/** While TensorBoard is reading a log that was written before. */
+const UNREAD_EVERY_MS = 2000;
 /** A new run is looked for even while the shown one gets no new steps. */
 const RUNS_EVERY_MS = 30000;
+/** TensorBoard may be reading one run after the other when the tab is opened. */
+const FIRST_RUNS_EVERY_MS = 5000;
+const FIRST_MS = 60000;
 
 export class Renewal {
   /** @param {import("../app.js").App} app */
@@ -17,8 +22,12 @@ export class Renewal {
     this.liveChosen = null;
     this.wasLive = false;
     this.reloadedAt = performance.now();
+    this.startedAt = this.reloadedAt;
     this.listedRunsAt = this.reloadedAt;
     this.missed = false; // TensorBoard reloaded while the tab was hidden
+    /** What of an unread log was read, and since when nothing more. */
+    this.read = "";
+    this.readAt = this.reloadedAt;
   }
 
   /** True if new steps are looked for: chosen by the user, otherwise while the run is fresh. */
@@ -40,6 +49,19 @@ export class Renewal {
     this.app.redraw();
   }
 
+  /**
+   * Pause before the next look at a log that TensorBoard has not read to its end, ms: longer if
+   * nothing was read for some time, as of a damaged file.
+   * @param {number} now ms
+   */
+  unreadEvery(now) {
+    const { model } = this.app;
+    const steps = model?.front?.answers.map(({ answer }) => answer?.steps) ?? [];
+    const read = JSON.stringify([model?.state.run, model?.steps.length, steps]);
+    if (read !== this.read) [this.read, this.readAt] = [read, now];
+    return now - this.readAt < FIRST_MS ? UNREAD_EVERY_MS : LIVE_EVERY_MS;
+  }
+
   /** Called every second. */
   tick() {
     if (host.hidden()) return;
@@ -48,10 +70,18 @@ export class Renewal {
     if (this.wasLive !== this.live) this.app.redraw(); // the run has become old, or fresh
     this.wasLive = this.live;
     const since = now - this.reloadedAt;
-    const empty = model?.listed && !model.layers.length && !source.store.busy;
-    if (this.missed || (this.live && since > LIVE_EVERY_MS) || (empty && since > EMPTY_EVERY_MS)) {
+    const isIdle = model?.listed && !source.store.busy;
+    const empty = isIdle && !model.layers.length;
+    const unread = isIdle && (model.unread !== null || model.front?.unread);
+    const pauses = [
+      unread ? this.unreadEvery(now) : Infinity,
+      empty ? EMPTY_EVERY_MS : Infinity,
+      this.live ? LIVE_EVERY_MS : Infinity,
+    ];
+    const runsEvery = now - this.startedAt < FIRST_MS ? FIRST_RUNS_EVERY_MS : RUNS_EVERY_MS;
+    if (this.missed || since > Math.min(...pauses)) {
       this.reload();
-    } else if (this.liveChosen !== false && now - this.listedRunsAt > RUNS_EVERY_MS) {
+    } else if (this.liveChosen !== false && now - this.listedRunsAt > runsEvery) {
       this.listedRunsAt = now;
       source.renew(true);
       this.app.redraw();

@@ -9,7 +9,7 @@ import { columnText, columnsOf } from "./columns.js";
 /** @typedef {"grey"|"viridis"|"magma"|"signed"} Palette */
 /** @typedef {"index"|"strength"|"change"|"similarity"} Sort */
 /** @typedef {"both"|"difference"|"all"} Shown tiles of a comparison: of all columns, differences */
-/** @typedef {"overview"|"maps"|"film"} View what the page shows */
+/** @typedef {"overview"|"maps"|"film"|"attribution"} View what the page shows */
 /** @typedef {import("./health_states.js").Shade} Shade */
 /** @typedef {"locked"|"step"} FilmScale one scale for all steps, or each step's own */
 /** @typedef {"channels"|"layers"} PixelList what is ordered by the values at a point */
@@ -94,7 +94,7 @@ export const TILES = Object.freeze([0, 24, 32, 48, 64, 96, 128, 192, 256]);
  * @type {{readonly [F in ChoiceField]: readonly State[F][]}}
  */
 export const CHOICES = Object.freeze({
-  view: ["overview", "maps", "film"],
+  view: ["overview", "maps", "film", "attribution"],
   shade: ["range", "change"],
   role: ["feature_maps", "inputs", "gradients_of_maps", "kernels"],
   scale: ["channel", "layer"],

@@ -4,6 +4,7 @@
 import { sideName } from "../state/compare.js";
 import { h, say, show } from "./dom.js";
 import { drawCrosshair, pointOf } from "../draw/crosshair.js";
+import { differenceRange } from "../draw/captions.js";
 import { isDrawn, pixelsOf } from "../draw/grid_paint.js";
 import { tileCanvas } from "../draw/paint.js";
 import { columnIndex, columnOf, isDifference, partName } from "../draw/scene_columns.js";
@@ -112,8 +113,7 @@ export function createPicture(part, pointed = () => {}) {
     const point = pointOf(model.state.pixel);
     const box = { left: 0, top: 0, width: wide, height: high };
     if (point) drawCrosshair(context, box, scene.rows ? { ...point, v: 0.5 } : point, planes);
-    const { lo, hi } = scene.differenceRanges;
-    bar?.draw(lo[channel], hi[channel], "signed", "difference");
+    bar?.draw(...differenceRange(scene, channel), "signed", "difference");
     const { question } = columnOf(scene, part);
     const all = scene.columns.map((each) => each.question);
     const inputs = model.sides?.each[i]?.inputs ?? "same";

@@ -4,13 +4,14 @@
 import { pixelsOf } from "../draw/grid_paint.js";
 import { tileCanvas } from "../draw/paint.js";
 import { flags, loudest } from "../draw/scene.js";
+import { BORDER, stateFrame } from "../draw/state_frame.js";
 import { prepare } from "../draw/theme.js";
 import { h } from "./dom.js";
 
 /** @typedef {import("../draw/scene.js").MapsScene} MapsScene */
 
 /** Sides of a tile, CSS px; sequences are one row of pixels. */
-const SIDE = 40;
+const SIDE = 36;
 const ROW = Object.freeze({ width: 96, height: 14 });
 
 /**
@@ -30,9 +31,13 @@ export function createTile(scene, channel, palette, of, press) {
   const { pixels, width } = pixelsOf(scene, "a", channel, palette);
   const height = pixels.length / Math.max(1, width);
   const [wide, high] = scene.rows ? [ROW.width, ROW.height] : fit(width, height);
-  const context = prepare(canvas, wide, high);
+  const out = fault ? BORDER : 0;
+  const context = prepare(canvas, wide + 2 * out, high + 2 * out);
   context.imageSmoothingEnabled = width > canvas.width || height > canvas.height;
-  context.drawImage(tileCanvas(pixels, width), 0, 0, wide, high);
+  context.drawImage(tileCanvas(pixels, width), out, out, wide, high);
+  if (!fault) return element;
+  stateFrame(context, { left: out, top: out, width: wide, height: high }, fault);
+  element.append(h("span", { class: "tile-state", text: fault.brief }));
   return element;
 }
 

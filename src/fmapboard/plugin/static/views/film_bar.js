@@ -4,8 +4,8 @@
 import { ROLE_NAMES, layerText } from "../state/compare.js";
 import { MOST_CHANNELS, readChannels } from "../state/film.js";
 import { TILES } from "../state/state.js";
-import { onsets } from "../draw/film_scale.js";
-import { short, stepText } from "../draw/number_text.js";
+import { FAR, onsets } from "../draw/film_scale.js";
+import { counted, short, stepText } from "../draw/number_text.js";
 import { choice, h, say, segments, show } from "./dom.js";
 
 /** @typedef {import("../data/answers.js").Role} Role */
@@ -95,7 +95,7 @@ export function createFilmBar(app) {
     const [first, last] = [strip.steps[0], strip.steps[strip.steps.length - 1]];
     say(
       facts,
-      `${layer.type} · ${strip.steps.length} kept steps, ${stepText(first)} to ${stepText(last)}`,
+      `${layer.type} · ${counted(strip.steps.length, "kept step")}, ${stepText(first)} to ${stepText(last)}`,
     );
     const text = strip.channels.join(", ");
     if (channels.dataset.shown !== text) {
@@ -174,7 +174,10 @@ export function createFilmBar(app) {
 /** @param {import("../draw/film_scale.js").Onset} of @param {number} kept number of kept steps */
 function onsetText({ channel, kind, word, step, after, count }, kept) {
   const name = kind === "constant" ? "constant" : word;
-  if (count === kept) return `channel ${channel}: ${name} at all ${kept} kept steps`;
+  if (count === kept)
+    return kept === 1
+      ? `channel ${channel}: ${name} at the one kept step`
+      : `channel ${channel}: ${name} at all ${kept} kept steps`;
   const since =
     after === null
       ? `step ${stepText(step)}`
@@ -204,7 +207,8 @@ function inputNote(strip) {
 }
 
 /** The scale of the frames, in words. @param {Strip} strip */
-export function scaleNote({ hasMaps, locked, leftOut, sharing, isLocked, how, channels, steps }) {
+export function scaleNote(strip) {
+  const { hasMaps, locked, leftOut, sharing, isLocked, how, channels, steps, beyond } = strip;
   if (!hasMaps) {
     return isLocked
       ? "Kernels: one scale, locked over all kept steps."
@@ -223,11 +227,26 @@ export function scaleNote({ hasMaps, locked, leftOut, sharing, isLocked, how, ch
   const kept = steps.length - leftOut;
   const over = sharing
     ? `all kept steps of ${sharing}`
-    : leftOut
-      ? `${kept} of ${steps.length} kept steps`
-      : `all ${kept} kept steps`;
+    : beyond.size
+      ? "the kept steps"
+      : leftOut
+        ? `${kept} of ${steps.length} kept steps`
+        : kept === 1
+          ? "the one kept step"
+          : `all ${kept} kept steps`;
   const rest = leftOut
     ? ` The ${leftOut === 1 ? "step" : `${leftOut} steps`} with large values ${leftOut === 1 ? "is" : "are"} left out: there, colours stop at both ends.`
     : "";
-  return `Scale locked over ${over}: ${said.join("; ")}.${rest}`;
+  return `Scale locked over ${over}: ${said.join("; ")}.${rest}${beyondText(strip)}`;
+}
+
+/** Frames whose values the locked scale does not reach, in words; "" for none. @param {Strip} strip */
+function beyondText({ beyond, channels, how }) {
+  const far = channels.filter((channel) => beyond.get(channel));
+  if (!far.length) return "";
+  const each = far.map(
+    (channel) => `${counted(beyond.get(channel) ?? 0, "step")} of channel ${channel}`,
+  );
+  const which = how.scale === "layer" ? counted(beyond.get(far[0]) ?? 0, "step") : each.join(", ");
+  return ` Frames marked ▲ (${which}) exceed the others ${FAR}-fold and are left out: there, colours stop at both ends.`;
 }

@@ -6,6 +6,8 @@ import {
   filmHit,
   filmLayout,
   loadingOrder,
+  rowAt,
+  rowTopOf,
   visibleColumns,
 } from "../draw/film_layout.js";
 import { paintFilm } from "../draw/film_paint.js";
@@ -48,7 +50,7 @@ export function createPane(on) {
   /** @type {number|null} */
   let hovered = null;
   let revealed = "";
-  /** Where the strip was scrolled to by another one. @type {number|null} */
+  /** Where the strip was scrolled to by another one. @type {{left: number, top: number}|null} */
   let led = null;
 
   /** @param {Strip} of @param {number} ratio @param {number} height CSS px @param {number} tile */
@@ -117,7 +119,7 @@ export function createPane(on) {
     "scroll",
     () => {
       paint();
-      const isLed = led !== null && Math.abs(led - scroller.scrollLeft) < 2;
+      const isLed = led !== null && isAt(led.left, led.top);
       led = null;
       if (!isLed) on.scrolled();
       on.pointed();
@@ -148,21 +150,34 @@ export function createPane(on) {
     else if (left > scroller.scrollLeft + seen) scroller.scrollLeft = left - Math.max(0, seen) + 8;
   }
 
-  /** The step at the left end, with the part of its column that is scrolled away. */
+  /** @param {number} left @param {number} top CSS px */
+  function isAt(left, top) {
+    const { scrollLeft, scrollTop } = scroller;
+    return Math.abs(left - scrollLeft) < 2 && Math.abs(top - scrollTop) < 2;
+  }
+
+  /** The step at the left end, with the part of its column that is scrolled away, and the row. */
   function scrolledTo() {
     if (!placed || !strip) return null;
     const columns = scroller.scrollLeft / placed.columnWidth;
     const i = Math.min(Math.floor(columns), strip.steps.length - 1);
-    return { step: strip.steps[i], rest: columns - i };
+    return { step: strip.steps[i], rest: columns - i, row: rowAt(placed, scroller.scrollTop) };
   }
 
-  /** Scrolls to the step of another strip. @param {{step: number, rest: number}} to */
-  function follow({ step, rest }) {
+  /**
+   * Scrolls to the step and channel of another strip.
+   * @param {{step: number, rest: number, row: number}} to
+   */
+  function follow({ step, rest, row }) {
     if (!placed || !strip) return;
     const left = Math.round((indexOf(strip.steps, step) + rest) * placed.columnWidth);
-    if (Math.abs(left - scroller.scrollLeft) < 2) return;
-    scroller.scrollLeft = left;
-    led = scroller.scrollLeft; // less than asked for at the end of a shorter strip
+    const top = Math.round(rowTopOf(placed, row));
+    if (isAt(left, top)) return;
+    const { scrollLeft, scrollTop } = scroller;
+    scroller.scrollTo(left, top);
+    // Less than asked for at the end of a shorter strip: without a move there is no event.
+    if (isAt(scrollLeft, scrollTop)) return;
+    led = { left: scroller.scrollLeft, top: scroller.scrollTop };
   }
 
   /** @param {Model} now @param {Strip} of */

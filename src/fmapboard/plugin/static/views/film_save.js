@@ -4,9 +4,9 @@
 import { layerText, ROLE_NAMES } from "../state/compare.js";
 import { columnLeft } from "../draw/film_layout.js";
 import { paintFilm } from "../draw/film_paint.js";
-import { stepText } from "../draw/number_text.js";
+import { counted, stepText } from "../draw/number_text.js";
 import { theme } from "../draw/theme.js";
-import { h } from "./dom.js";
+import { offer } from "./save.js";
 
 /** @typedef {import("../data/film.js").Strip} Strip */
 /** @typedef {import("../data/tab_data.js").Model} Model */
@@ -50,14 +50,8 @@ export async function saveFilm(model, strips, source, layoutFor, tell) {
     }
     top += part.height;
   }
-  const blob = await new Promise((done) => canvas.toBlob(done, "image/png"));
-  if (!blob) return "The picture is too large to save";
-  const url = URL.createObjectURL(/** @type {Blob} */ (blob));
   const [{ layer, channels }] = strips;
-  const name = `${state.run}_${layerText(layer.key)}_film_channel_${channels.join("_")}`;
-  h("a", { href: url, download: `${name.replace(/[^\w.-]+/g, "_")}.png` }).click();
-  window.setTimeout(() => URL.revokeObjectURL(url), 60000);
-  return "Saved";
+  return offer(canvas, `${state.run}_${layerText(layer.key)}_film_channel_${channels.join("_")}`);
 }
 
 /**
@@ -133,10 +127,10 @@ function titles(context, strip, width, top, look) {
   context.font = look.font;
   context.fillStyle = look.muted;
   const scale = strip.locked
-    ? `one scale per ${strip.how.scale === "layer" ? "layer" : "channel"}, locked over all kept steps`
+    ? `one scale per ${strip.how.scale === "layer" ? "layer" : "channel"}, locked over the kept steps`
     : "each step has its own scale: colours do not compare between steps";
   context.fillText(
-    `${ROLE_NAMES[strip.role]} of sample ${sample} at ${strip.steps.length} kept steps, ` +
+    `${ROLE_NAMES[strip.role]} of sample ${sample} at ${counted(strip.steps.length, "kept step")}, ` +
       `${stepText(first)} to ${stepText(last)} · ${scale}`,
     10,
     top + 42,

@@ -4,6 +4,7 @@
 import { valueAt } from "../data/decode.js";
 import { pictureOf } from "../data/decoded_maps.js";
 import { faultOfFrame, whyNoFrame } from "../draw/film_captions.js";
+import { isBeyond } from "../draw/film_scale.js";
 import { short } from "../draw/number_text.js";
 import { LEGEND, MARK } from "../draw/palettes.js";
 
@@ -36,7 +37,8 @@ export function describe(strip, i, channel, place) {
   const { planes, lo, hi } = side;
   if (!place) {
     const range = `${short(lo[channel])}…${short(hi[channel])}`;
-    const said = [name, hasFinite(strip, i, channel) ? range : "", fault?.word ?? ""];
+    const far = isBeyond(strip, side, channel) ? "beyond the scale" : "";
+    const said = [name, hasFinite(strip, i, channel) ? range : "", fault?.word ?? "", far];
     return said.filter(Boolean).join(" · ");
   }
   const [y, x] = [Math.floor(place.v * planes.height), Math.floor(place.u * planes.width)];
@@ -50,5 +52,6 @@ export function describe(strip, i, channel, place) {
   );
   const position = block > 1 ? `positions ${x * block} to ${(x + 1) * block - 1}` : `position ${x}`;
   const at = layout === "rows" ? position : `y ${y}, x ${x}`;
-  return `${name} · ${at} · ${said}`;
+  const far = isBeyond(strip, side, channel) ? " · beyond the scale" : "";
+  return `${name} · ${at} · ${said}${far}`;
 }

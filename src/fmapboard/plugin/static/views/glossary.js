@@ -10,6 +10,10 @@ export const GLOSSARY = Object.freeze({
   inputs: ["inputs", "The input of the layer itself, one picture per channel."],
   gradients: ["gradients", "The gradient of the loss with respect to the layer's output."],
   kernels: ["kernels", "The layer's convolution weights."],
+  attribution: [
+    "attribution",
+    "Where, in the input image, a larger activation lowers the loss of this training step.",
+  ],
   sample: ["sample", "The image whose maps are drawn, counted from 0 in the batch or the probe."],
   scale: [
     "scale",

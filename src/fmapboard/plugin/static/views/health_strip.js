@@ -3,6 +3,7 @@
 
 import { percent, short } from "../draw/number_text.js";
 import { LARGE } from "../draw/palettes.js";
+import { callText } from "../state/call_names.js";
 import { layerChange } from "./change_text.js";
 
 /** @typedef {import("../data/answers.js").OverviewEntry} OverviewEntry */
@@ -72,7 +73,7 @@ export function health(of, layer = undefined) {
   const whole = layer?.channels ?? of.channels;
   const follows = !layer || layer.activation !== null;
   const drawn = of.channels < whole ? ` drawn channels (the layer has ${whole})` : " channels";
-  const after = layer?.activation ? ` after ${layer.activation}` : "";
+  const after = layer?.activation ? ` after ${callText(layer.activation)}` : "";
   if (of.error) return { ...fault(of, whole, follows), text: of.error };
   const { nan, positive_infinity: positive, negative_infinity: negative } = of;
   if (nan === null || positive === null || negative === null) {
@@ -117,7 +118,8 @@ export function onRangeAxis(value) {
 
 /**
  * Parts of the strip, each 0…1: both ends of the range, the shares of faulty channels, the change;
- * and the largest magnitude.
+ * and the largest magnitude. `changeState` says why the bar of the change is empty although the
+ * layer may have changed: "nonfinite" or "unknown".
  * @param {Overview} of
  */
 export function strip(of) {
@@ -130,6 +132,7 @@ export function strip(of) {
     dead: (of.channels_dead ?? 0) / channels,
     constant: (of.channels_constant ?? 0) / channels,
     nonfinite: (of.channels_nonfinite ?? 0) / channels,
+    changeState: of.change === null ? "unknown" : Number.isFinite(change) ? "" : "nonfinite",
     change: change > 0 ? Math.min(1, Math.max(0.1, 1 + Math.log10(change) / DECADES)) : 0,
   };
 }

@@ -4,6 +4,7 @@
 import { short } from "../draw/number_text.js";
 import { h, say } from "./dom.js";
 import { explain } from "./glossary.js";
+import { layerChange } from "./change_text.js";
 import { strip } from "./health_strip.js";
 
 const RANGE =
@@ -38,13 +39,14 @@ export function createStrip() {
   const range = bar("range");
   const peak = h("span", { class: "peak" });
   const [dead, constant, bad, change] = ["dead", "constant", "bad", "change"].map(bar);
+  const moved = h("b", { class: "moved" }, change);
   const element = h(
     "span",
     { class: "strip", role: "img" },
     h("b", { class: "span" }, range),
     peak,
     h("b", { class: "share" }, dead, constant, bad),
-    h("b", { class: "moved" }, change),
+    moved,
   );
 
   /** @param {import("./health_strip.js").Overview|undefined} of */
@@ -63,6 +65,8 @@ export function createStrip() {
     size(constant, parts.constant);
     size(bad, parts.nonfinite);
     size(change, parts.change);
+    moved.dataset.state = parts.changeState;
+    moved.title = parts.changeState ? layerChange(of) : "";
   }
   return { element, draw };
 }

@@ -3,6 +3,7 @@
 
 import { h, show } from "./dom.js";
 import { createDrawers } from "./drawers.js";
+import { createAttribution } from "./view_attribution.js";
 import { createArrival } from "./view_arrival.js";
 import { createBarView } from "./view_bar.js";
 import { createChannel } from "./view_channel.js";
@@ -54,6 +55,7 @@ export function createPage(app) {
   const kernels = createKernels(app);
   const charts = createCharts(app);
   const film = createFilm(app);
+  const attribution = createAttribution();
   const empty = createEmpty(app);
   const help = createHelp();
   const overview = createOverview(app);
@@ -76,7 +78,7 @@ export function createPage(app) {
     kernels.element,
     charts.element,
   );
-  const body = h("div", { class: "body" }, layers.element, main, aside);
+  const body = h("div", { class: "body" }, layers.element, main, aside, attribution.element);
   const drawers = createDrawers(app, body, { layers: layers.element, details: aside });
   head.toolbar.prepend(drawers.buttons.layers);
   head.toolbar.append(drawers.buttons.details);
@@ -105,7 +107,8 @@ export function createPage(app) {
   function draw(model, { nothing, busy, live, hovered }) {
     show(body, !nothing && !model.front);
     show(time.element, !nothing && !model.front);
-    show(head.toolbar, !nothing && model.state.view === "maps");
+    const isAttribution = model.state.view === "attribution";
+    show(head.toolbar, !nothing && (model.state.view === "maps" || isAttribution));
     empty.draw(model, nothing);
     sampling.draw(model);
     gone.draw(model);
@@ -118,8 +121,11 @@ export function createPage(app) {
     time.draw(model);
     layers.draw(model);
     const isFilm = model.state.view === "film";
-    show(main, !isFilm);
-    show(aside, !isFilm);
+    show(main, !isFilm && !isAttribution);
+    show(aside, !isFilm && !isAttribution);
+    show(layers.element, !isAttribution);
+    for (const each of Object.values(drawers.buttons)) show(each, !isAttribution);
+    attribution.draw(model);
     if (isFilm) {
       if (!film.element.isConnected) body.append(film.element);
       pixel.rest();
@@ -129,6 +135,7 @@ export function createPage(app) {
     film.rest();
     film.element.remove();
     head.draw(model);
+    if (isAttribution) return pixel.rest();
     legend.draw(model, hovered);
     sides.draw(model);
     ranked.draw(model);
@@ -145,6 +152,7 @@ export function createPage(app) {
     time.draw(model);
     layers.age(model);
     if (model.state.view === "film") film.draw(model);
+    else if (model.state.view === "attribution") attribution.draw(model);
     else grid.mark(model);
   }
   return { element, bar, time, layers, legend, grid, film, pixel, help, overview, draw, age };

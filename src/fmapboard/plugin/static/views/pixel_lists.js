@@ -2,11 +2,13 @@
 /** The lists of the point: channels by their value there, layers by how strongly they respond. */
 
 import { LEGEND } from "../draw/palettes.js";
+import { faultOf } from "../draw/captions.js";
 import { cellOf, drawCrosshair } from "../draw/crosshair.js";
 import { pixelsOf } from "../draw/grid_paint.js";
-import { short } from "../draw/number_text.js";
+import { counted, short } from "../draw/number_text.js";
 import { tileCanvas } from "../draw/paint.js";
 import { channelsAt } from "../draw/pixel_rank.js";
+import { BORDER, stateFrame } from "../draw/state_frame.js";
 import { prepare } from "../draw/theme.js";
 import { layerText } from "../state/compare.js";
 import { h } from "./dom.js";
@@ -16,23 +18,26 @@ import { h } from "./dom.js";
 /** @typedef {import("../draw/crosshair.js").Point} Point */
 /** @typedef {import("../draw/scene.js").MapsScene} MapsScene */
 
-const TILE = 40;
+const TILE = 36;
 /** Entries that are listed until all are asked for. */
 const FIRST = 24;
 
 /**
  * A small picture with the point in it.
  * @param {Uint32Array} pixels @param {number} height @param {number} width @param {Point} point
+ * @param {import("../draw/scene.js").StateMark|null} fault
  */
-function small(pixels, height, width, point) {
+function small(pixels, height, width, point, fault = null) {
   const canvas = h("canvas", { "aria-hidden": "true" });
   const high = height === 1 ? 12 : (TILE * height) / Math.max(height, width);
   const wide = height === 1 ? TILE : (TILE * width) / Math.max(height, width);
-  const context = prepare(canvas, wide, high);
+  const box = { left: BORDER, top: BORDER, width: wide, height: high };
+  const context = prepare(canvas, wide + 2 * BORDER, high + 2 * BORDER);
   if (!pixels.length) return canvas;
   context.imageSmoothingEnabled = width > canvas.width;
-  context.drawImage(tileCanvas(pixels, width), 0, 0, wide, high);
-  drawCrosshair(context, { left: 0, top: 0, width: wide, height: high }, point, null);
+  context.drawImage(tileCanvas(pixels, width), box.left, box.top, wide, high);
+  if (fault) stateFrame(context, box, fault);
+  drawCrosshair(context, box, point, null);
   return canvas;
 }
 
@@ -80,7 +85,9 @@ export function channelItems(app, scene, point, isWhole, showAll) {
     const value = isBad
       ? name
       : `${short(of.value, 4)}${of.unit > 0 ? ` ± ${short(of.unit, 2)}` : ""}${name ? ` (${name})` : ""}`;
-    return entry(small(pixels, height, width, point), `channel ${of.channel}`, value, isBad, () =>
+    const fault = faultOf(scene, "a", of.channel);
+    const called = `channel ${of.channel}${fault && !isBad ? ` · ${fault.word}` : ""}`;
+    return entry(small(pixels, height, width, point, fault), called, value, isBad, () =>
       app.update({ channel: of.channel }),
     );
   });
@@ -108,7 +115,7 @@ export function layerItems(app, ranked, point, isWhole, showAll) {
       of.nonfinite > 0,
       () => app.update({ layer: of.layer.key, channel: of.channel < 0 ? null : of.channel }),
     );
-    made.title = `${cell}${averaged}; ${of.compared} channels that vary`;
+    made.title = `${cell}${averaged}; ${counted(of.compared, "channel")} compared`;
     return made;
   });
   return [...items, ...rest(ranked.layers.length - items.length, showAll)];

@@ -10,15 +10,16 @@ const END = 22;
 export function createRunName() {
   const dot = h("i", { class: "dot", "aria-hidden": "true" });
   const head = h("span", { class: "run-head" });
-  const tail = h("span", { class: "run-tail" });
+  const end = h("bdi", { dir: "ltr" });
+  const tail = h("span", { class: "run-tail" }, end);
   const element = h("span", { class: "run-name" }, dot, head, tail);
 
   /** @param {string} run @param {string} colour */
   function draw(run, colour) {
-    const [start, end] = parted(run || ".", END);
-    say(head, start);
-    show(head, Boolean(start));
-    say(tail, end);
+    const [first, last] = parted(run || ".", END);
+    say(head, first);
+    show(head, Boolean(first));
+    say(end, last);
     element.title = run || ".";
     dot.style.background = colour;
   }

@@ -41,12 +41,20 @@ export async function savePicture(model) {
     scene.kind === "kernels"
       ? kernels(model, scene, title(scene))
       : grid(model, scene, title(scene));
+  const { run, key, step } = scene.question;
+  return offer(canvas, `${run}_${layerText(key)}_step${step}`);
+}
+
+/**
+ * Offers a picture for download.
+ * @param {HTMLCanvasElement} canvas @param {string} name of the file, without its ending
+ * @returns {Promise<string>} what happened
+ */
+export async function offer(canvas, name) {
   const blob = await new Promise((done) => canvas.toBlob(done, "image/png"));
   if (!blob) return "The picture is too large to save";
   const url = URL.createObjectURL(/** @type {Blob} */ (blob));
-  const { run, key, step } = scene.question;
-  const name = `${run}_${layerText(key)}_step${step}`.replace(/[^\w.-]+/g, "_");
-  h("a", { href: url, download: `${name}.png` }).click();
+  h("a", { href: url, download: `${name.replace(/[^\w.-]+/g, "_")}.png` }).click();
   window.setTimeout(() => URL.revokeObjectURL(url), 60000);
   return "Saved";
 }
@@ -61,7 +69,7 @@ function title({ question, columns }) {
  * A canvas with a title and free space below it.
  * @param {number} width @param {number} height @param {string} text
  */
-function sheet(width, height, text) {
+export function sheet(width, height, text) {
   const canvas = document.createElement("canvas");
   canvas.width = width;
   canvas.height = height;

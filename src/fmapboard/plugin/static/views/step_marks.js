@@ -5,6 +5,7 @@ import { shareOf } from "../draw/chart_series.js";
 import { stepText } from "../draw/number_text.js";
 import { FAULT_COLOURS, LARGE } from "../draw/palettes.js";
 import { prepare, theme } from "../draw/theme.js";
+import { callText } from "../state/call_names.js";
 import { indexOf } from "../state/steps.js";
 
 /** @typedef {import("../data/answers.js").FaultName} FaultName */
@@ -82,7 +83,7 @@ export function paintStepMarks(canvas, width, { steps, layer, history, timeline 
   }
   const said = faults.slice(0, 3).map(({ step, kind, layers, layer: first }) => {
     const others = layers > 1 ? ` and ${layers - 1} more` : "";
-    return `step ${stepText(step)}: ${kind} in ${first}${others}`;
+    return `step ${stepText(step)}: ${kind} in ${callText(first)}${others}`;
   });
   canvas.setAttribute(
     "aria-label",

@@ -1,6 +1,8 @@
 // @ts-check
 /** Rows of the list of layers: a tree in network order, or groups of one kernel shape. */
 
+import { callInGroup, callText } from "../state/call_names.js";
+
 /** @typedef {import("../data/answers.js").Layer} Layer */
 
 /**
@@ -18,7 +20,8 @@
  */
 export function matches(layer, filter) {
   const shape = layer.kernel_shape ? layer.kernel_shape.join("x") : "";
-  const hay = `${layer.name} ${layer.label} ${layer.type} ${shape}`.toLowerCase();
+  const call = callText(layer.label, layer.behind);
+  const hay = `${layer.name} ${layer.label} ${call} ${layer.type} ${shape}`.toLowerCase();
   return filter
     .toLowerCase()
     .split(/\s+/)
@@ -80,7 +83,8 @@ function walk(of, id, name, prefix, depth, rows) {
     const own = id ? `${id}.${text}` : text;
     const shown = prefix ? `${prefix}.${text}` : isNumber(text) && name ? `${name}.${text}` : text;
     for (const layer of child.layers) {
-      rows.push({ kind: "layer", id: layer.key, text: shown, depth, layers: [layer] });
+      const text = callInGroup(shown, layer);
+      rows.push({ kind: "layer", id: layer.key, text, depth, layers: [layer] });
     }
     if (!child.children.size) continue;
     const inside = [...child.children.values()].flatMap(below);
@@ -128,7 +132,7 @@ export function kernelRows(layers) {
           id: layer.key,
           depth: 1,
           layers: [layer],
-          text: layer.name ? `${layer.name}.${layer.label}` : layer.label,
+          text: `${layer.name ? `${layer.name}.` : ""}${callText(layer.label, layer.behind)}`,
         }),
     ),
   ]);

@@ -3,8 +3,10 @@
 
 import { button, choice, h, say, show } from "./dom.js";
 import { explain } from "./glossary.js";
+import { saveAttribution } from "./attribution_save.js";
 import { runColour } from "../draw/run_colours.js";
 import { address } from "../host.js";
+import { opening } from "../state/chosen_runs.js";
 import { middle } from "../state/run_search.js";
 import { createRunPicker } from "./run_picker.js";
 import { savePicture } from "./save.js";
@@ -18,10 +20,11 @@ const MANY = 8;
 /** @param {import("../app.js").App} app */
 export function createBarView(app) {
   const dot = h("i", { class: "dot", "aria-hidden": "true" });
-  const run = choice("Run", (value) => app.update({ run: value }));
+  const open = (/** @type {string} */ value) => app.update(opening(app.state, value));
+  const run = choice("Run", open);
   run.element.prepend(dot);
   const pages = createSwitch(app);
-  const search = createRunPicker("Search runs", (value) => app.update({ run: value }), "Search");
+  const search = createRunPicker("Search runs", open, "Search");
   const said = h("span", { class: "said", role: "status" });
   const live = h("button", {
     type: "button",
@@ -37,6 +40,7 @@ export function createBarView(app) {
   explain(live, "live");
   const save = async () => {
     if (app.state.view === "film") tell(await app.page.film.save(tell));
+    else if (app.model && app.state.view === "attribution") tell(await saveAttribution(app.model));
     else if (app.model) tell(await savePicture(app.model));
   };
   const download = button({ icon: "save", label: "Save the view as PNG", key: "p", press: save });

@@ -10,14 +10,12 @@ with fmapboard.watch(model, "runs/exp1", optimizer=optimizer, every=100):
 
 /** @param {import("../app.js").App} app */
 export function createEmpty(app) {
+  const title = h("h1");
   const where = h("p");
   const problem = h("p", { class: "problem", role: "alert" });
-  const element = h(
-    "main",
-    { class: "empty", hidden: true },
-    h("h1", { text: "No feature maps here yet" }),
-    problem,
-    where,
+  const how = h(
+    "div",
+    {},
     h("p", { text: "Two lines around your training loop write them:" }),
     h("pre", { text: CODE }),
     h("p", {
@@ -26,6 +24,14 @@ export function createEmpty(app) {
     h("pre", { text: "fmapboard serve runs" }),
     h("p", { text: "No model at hand? This trains a small one on bundled images, in seconds:" }),
     h("pre", { text: "fmapboard demo" }),
+  );
+  const element = h(
+    "main",
+    { class: "empty", hidden: true },
+    title,
+    problem,
+    where,
+    how,
     h("p", {
       class: "note",
       text: "This page looks again every few seconds: the first logged step appears by itself.",
@@ -36,11 +42,16 @@ export function createEmpty(app) {
   /** @param {import("../app.js").Model} model @param {boolean} shown */
   function draw(model, shown) {
     show(element, shown);
+    show(how, !model.isUnread);
+    say(title, model.isUnread ? "Feature maps are being read" : "No feature maps here yet");
+    const inLogdir = model.logdir ? ` in ${model.logdir}` : "";
     say(
       where,
-      model.logdir
-        ? `TensorBoard reads ${model.logdir}; no run in it holds records of fmapboard.`
-        : "No run that TensorBoard reads holds records of fmapboard.",
+      model.isUnread
+        ? `There are event files of fmapboard${inLogdir} that TensorBoard has not read yet.`
+        : model.logdir
+          ? `TensorBoard reads ${model.logdir}; no run in it holds records of fmapboard.`
+          : "No run that TensorBoard reads holds records of fmapboard.",
     );
     say(problem, model.problem);
     show(problem, Boolean(model.problem));

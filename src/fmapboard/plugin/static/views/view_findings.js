@@ -1,9 +1,10 @@
 // @ts-check
 /** What is wrong, one line per finding, each with pictures that show it. */
 
-import { stepText } from "../draw/number_text.js";
+import { counted, stepText } from "../draw/number_text.js";
 import { runColour } from "../draw/run_colours.js";
-import { originText, scope } from "../state/front.js";
+import { callName } from "../state/call_names.js";
+import { originText, scope, unreadText } from "../state/front.js";
 import { createTile } from "./evidence_tiles.js";
 import { h, say, show } from "./dom.js";
 
@@ -35,7 +36,10 @@ export function createFindings(app) {
     say(more, rest > 0 ? `Show ${rest} more` : "Show fewer");
     const now = JSON.stringify([
       front.chosen,
-      front.answers.map(({ answer, error }) => [Boolean(answer), error]),
+      front.answers.map(({ answer, error }) => [
+        answer && { ...answer, findings: answer.findings.length },
+        error,
+      ]),
       front.shown.map(({ run, finding, text, channels, loading, step }) => [
         run,
         finding,
@@ -55,10 +59,13 @@ export function createFindings(app) {
       several ? runName(run, runColour(run, runs)) : null;
     list.replaceChildren(
       ...front.shown.map((line) => lineOf(line, named(line.run), state.colours)),
-      ...front.answers.flatMap((each) => quiet(each, named(each.run))),
+      ...quiet(front.answers, named),
     );
     focused?.();
-    say(said, `${front.lines.length} findings in ${front.chosen.length} runs`);
+    say(
+      said,
+      `${counted(front.lines.length, "finding")} in ${counted(front.chosen.length, "run")}`,
+    );
   }
 
   /**
@@ -87,29 +94,54 @@ export function createFindings(app) {
           .join(" · "),
       }),
     );
-    const of = `${layer?.label ?? ""} at step ${stepText(step)}`;
+    const of = `${layer ? callName(layer) : ""} at step ${stepText(step)}`;
     const tiles = scene ? channels.map((c) => createTile(scene, c, palette, of, () => go(c))) : [];
     return h("li", { class: "line" }, press, h("div", { class: "tiles" }, ...tiles));
   }
 
   /**
-   * What is said of a run without findings, and of one that was not read from its own series.
-   * @param {Front["answers"][number]} of @param {HTMLElement|null} run
+   * What is said of runs without findings, and of those that were not read from their own series.
+   * @param {Front["answers"]} answers @param {(run: string) => HTMLElement|null} named
    */
-  function quiet({ answer, error }, run) {
-    const text = error
-      ? `findings cannot be read: ${error}`
-      : !answer
-        ? "looking for findings…"
-        : [
-            answer.findings.length ? "" : `nothing found in ${scope(answer)}`,
-            originText(answer.source),
-          ]
-            .filter(Boolean)
-            .join("; ");
-    return text ? [h("li", { class: error ? "quiet problem" : "quiet" }, run, text)] : [];
+  function quiet(answers, named) {
+    /** @type {HTMLElement[]} */
+    const lines = [];
+    const healthy = answers.filter(({ answer }) => answer && isQuiet(answer));
+    const together = healthy.length > 1;
+    if (together) {
+      const runs = healthy.flatMap(({ run, answer }, i) => [
+        ...(i ? ["; "] : []),
+        named(run) ?? "",
+        answer ? scope(answer) : "",
+      ]);
+      lines.push(h("li", { class: "quiet" }, "nothing found in ", ...runs));
+    }
+    for (const { run, answer, error } of answers) {
+      if (error) {
+        const text = `findings cannot be read: ${error}`;
+        lines.push(h("li", { class: "quiet problem" }, named(run), text));
+      } else if (answer && !(together && isQuiet(answer))) {
+        const sofar = answer.unread === null ? "" : "so far ";
+        const nothing = answer.findings.length ? "" : `nothing found ${sofar}in ${scope(answer)}`;
+        const more = [unreadText(answer.unread), originText(answer.source)];
+        const text = [nothing, ...more].filter(Boolean).join("; ");
+        if (text) lines.push(h("li", { class: "quiet" }, named(run), text));
+      }
+    }
+    const awaited = answers.filter(({ answer, error }) => !answer && !error);
+    if (awaited.length) {
+      const of =
+        awaited.length < answers.length ? ` in ${counted(awaited.length, "further run")}` : "";
+      lines.push(h("li", { class: "quiet" }, `looking for findings${of}…`));
+    }
+    return lines;
   }
   return { element, draw };
+}
+
+/** True if nothing was found in the whole of the run's own series. @param {import("../data/health.js").FindingsAnswer} of */
+function isQuiet({ findings, source, unread }) {
+  return !findings.length && !originText(source) && unread === null;
 }
 
 /** The layers that a line stands for besides its own, unless its message says so. @param {Finding} of */
@@ -135,6 +167,6 @@ function runName(run, colour) {
 export function sentence(message) {
   return message
     .split("`")
-    .map((part, i) => (i % 2 ? h("code", { text: part }) : part))
+    .map((part, i) => (i % 2 ? h("code", { text: part }) : part.replace(/(\d) %/g, "$1\u00a0%")))
     .filter((part) => part !== "");
 }

@@ -11,14 +11,16 @@ import { h, say, show } from "./dom.js";
 
 /**
  * The layer with pictures that is nearest to a measured one: itself, the one before its activation,
- * or the last one with the longest common beginning of its name.
+ * the one that the server names, or the last one with the longest common beginning of its name.
  * @param {Layer[]} layers in network order @param {FirstNonfinite} first
  */
-export function nearestLayer(layers, { name, label }) {
+export function nearestLayer(layers, { name, label, shown_at }) {
   const own = layers.filter((each) => (each.name ?? "") === name);
   if (label === null) return undefined;
   const exact =
-    own.find((each) => each.label === label) ?? own.find((each) => each.activation === label);
+    own.find((each) => each.label === label) ??
+    own.find((each) => each.activation === label) ??
+    own.find((each) => each.key === shown_at);
   if (exact) return exact;
   const parts = label.split(".");
   const shared = (/** @type {Layer} */ each) => {
@@ -35,6 +37,23 @@ export function keptFrom(steps, step) {
   return steps.find((each) => each >= step) ?? steps[steps.length - 1];
 }
 
+/**
+ * Step and layer that the button leads to, without the one that is shown already.
+ * @param {FirstNonfinite} first @param {number} step kept
+ * @param {Layer|undefined} layer with pictures @param {{step: boolean, layer: boolean}} isThere
+ */
+export function destination(first, step, layer, isThere) {
+  const kept = step === first.step ? "" : ", the next kept one";
+  const isNearest = layer && layer.label !== first.label;
+  const named = layer && (isNearest || !isThere.layer);
+  const parts = [
+    isThere.step ? "" : `step ${stepText(step)}${kept}`,
+    named ? `${layerText(layer.key)}${isNearest ? ", the nearest drawn layer" : ""}` : "",
+    !layer && first.label !== null ? "which has no picture of that layer" : "",
+  ];
+  return parts.filter(Boolean).join(", ");
+}
+
 /** @param {import("../app.js").App} app */
 export function createFirstFault(app) {
   const text = h("span");
@@ -43,7 +62,7 @@ export function createFirstFault(app) {
   const go = h("button", {
     type: "button",
     text: "Show it",
-    on: { click: () => target && app.update(target) },
+    on: { click: () => target && app.update(target, "visit") },
   });
   const element = h("p", { class: "first-fault", role: "status", hidden: true }, text, go);
 
@@ -56,15 +75,12 @@ export function createFirstFault(app) {
     const step = keptFrom(steps, first.step);
     const layer = nearestLayer(layers, first);
     target = { step, layer: layer?.key ?? state.layer };
-    const other = layer && layer.label !== first.label;
-    const where = [
-      step === first.step ? `step ${stepText(step)}` : `step ${stepText(step)}, the next kept one`,
-      other ? `${layerText(layer.key)}, the nearest drawn layer` : "",
-      !layer && first.label !== null ? "which has no picture of that layer" : "",
-    ];
-    say(go, `Show ${where.filter(Boolean).join(", ")}`);
-    const there = steps[indexOf(steps, state.step)] === step && state.layer === target.layer;
-    show(go, !there);
+    const isThere = {
+      step: steps[indexOf(steps, state.step)] === step,
+      layer: state.layer === target.layer,
+    };
+    say(go, `Show ${destination(first, step, layer, isThere)}`);
+    show(go, !isThere.step || !isThere.layer);
   }
   return { element, draw };
 }

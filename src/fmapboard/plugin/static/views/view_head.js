@@ -4,9 +4,10 @@
 import { ROLE_NAMES } from "../state/compare.js";
 import { choice, h, say, segments, show } from "./dom.js";
 import { GLOSSARY, explain } from "./glossary.js";
-import { stepText } from "../draw/number_text.js";
+import { counted, stepText } from "../draw/number_text.js";
 import { ROW_SHARE } from "../draw/tile_layout.js";
 import { selected } from "../state/palette.js";
+import { callName } from "../state/call_names.js";
 import { indexOf } from "../state/steps.js";
 import { TILES } from "../state/state.js";
 import { createGroup, createToolbar, labelled } from "./toolbar.js";
@@ -24,11 +25,16 @@ const ROLES = Object.entries(ROLE_NAMES).map(
     /** @type {[Role, string, string]} */ ([role, text, GLOSSARY[text.toLowerCase()]?.[1] ?? text]),
 );
 
+/** @type {[Role|"attribution", string, string]} */
+const ATTRIBUTION = ["attribution", "Attribution", GLOSSARY.attribution[1]];
+
 /** @param {App} app */
 export function createHead(app) {
   const name = h("h1");
   const facts = h("p", { class: "facts" });
-  const roles = segments("What is drawn", ROLES, (role) => app.update({ role }));
+  const roles = segments("What is drawn", [...ROLES, ATTRIBUTION], (role) =>
+    app.update(role === "attribution" ? { view: role } : { view: "maps", role }),
+  );
   const sample = choice("Sample", (value) => app.update({ sample: Number(value) }));
   const sort = choice("Sort", (/** @type {Sort} */ value) =>
     app.update({ sort: value, sort_step: app.shownStep() }),
@@ -79,15 +85,22 @@ export function createHead(app) {
   /** @param {Model} model */
   function draw(model) {
     const { state, layer, scene } = model;
-    say(name, layer ? (layer.name ? `${layer.name} · ${layer.label}` : layer.label) : "");
+    say(name, layer ? callName(layer) : "");
     say(facts, layer ? described(layer, scene, model.steps[indexOf(model.steps, state.step)]) : "");
     if (scene?.kind === "maps" && scene.picture.block > 1) explain(facts, "block");
     else facts.removeAttribute("title");
-    roles.draw(state.role, (id) => id === state.role || Boolean(layer?.roles.includes(id)));
-    show(roles.element, (layer?.roles.length ?? 0) > 1);
-    const kernels = state.role === "kernels"; // one scale, signed, the same for all samples
-    const samples = layer?.samples ?? 1;
+    const { attribution } = model;
+    const isAttribution = Boolean(attribution && state.view === "attribution");
+    roles.draw(isAttribution ? "attribution" : state.role, (id) =>
+      id === "attribution"
+        ? Boolean(attribution)
+        : id === state.role || Boolean(layer?.roles.includes(id)),
+    );
+    show(roles.element, (layer?.roles.length ?? 0) + Number(Boolean(attribution)) > 1);
+    const kernels = state.role === "kernels" && !isAttribution; // the same for all samples
+    const samples = isAttribution ? (attribution?.samples ?? 1) : (layer?.samples ?? 1);
     show(sample.element, samples > 1 && !kernels);
+    for (const group of [how, against]) show(group.element, !isAttribution);
     for (const each of ofMaps) show(each, !kernels);
     show(what.element, !roles.element.hidden || !sample.element.hidden);
     sample.fill(
@@ -95,7 +108,7 @@ export function createHead(app) {
         { length: samples },
         (_, k) => /** @type {[string, string]} */ ([String(k), `Sample ${k}`]),
       ),
-      String(state.sample),
+      String(isAttribution ? attribution?.sample : state.sample),
     );
     scale.draw(state.scale);
     lock.setAttribute("aria-pressed", String(state.locked));
@@ -151,10 +164,10 @@ function described(layer, scene, asked) {
     said.push(
       picture.drawn < picture.channels
         ? `${picture.drawn} of ${picture.channels} channels drawn`
-        : `${picture.channels} channels`,
+        : counted(picture.channels, "channel"),
     );
     const [height, width] = picture.tile;
-    const size = scene.rows ? `${width} columns` : `${height}×${width} px`;
+    const size = scene.rows ? counted(width, "column") : `${height}×${width} px`;
     const block = scene.rows ? `${picture.block} positions` : `${picture.block}×${picture.block}`;
     said.push(`${size}${picture.block > 1 ? `, each the mean of ${block}` : ""}`);
     if (picture.view) said.push(picture.view);

@@ -2,10 +2,12 @@
 /** The map of layers × steps: a canvas, and above it the cell under the pointer or the cursor. */
 
 import { CellNumbers } from "../data/cell_numbers.js";
+import { counted } from "../draw/number_text.js";
 import { prepare, theme } from "../draw/theme.js";
 import { binOf, binned, boxOf, cellAt, firstOf, mapLayout } from "../draw/health_layout.js";
 import { paintMap } from "../draw/health_paint.js";
-import { callName, cellLines } from "../state/cell_text.js";
+import { callName } from "../state/call_names.js";
+import { cellLines } from "../state/cell_text.js";
 import { SEVERE, STATES, tableOf } from "../state/health_states.js";
 import { indexOf } from "../state/steps.js";
 import { h, say, show } from "./dom.js";
@@ -22,6 +24,7 @@ import { h, say, show } from "./dom.js";
  * @property {MapLayout} layout
  * @property {Binned} cells
  * @property {Map<string, string>} labels of layers by key
+ * @property {import("../state/health_states.js").Shade} shade
  */
 
 const HELP =
@@ -105,9 +108,10 @@ export function createHealthMap(app) {
   function tell(index, box, aloud) {
     if (!drawn) return;
     told = [index, box, aloud];
-    const { health, codes, layout, labels } = drawn;
+    const { health, codes, layout, labels, shade } = drawn;
     const known = numbers.of(health, index);
-    const lines = cellLines(health, codes, index, (key) => labels.get(key) ?? "", known);
+    const labelOf = (/** @type {string} */ key) => labels.get(key) ?? "";
+    const lines = cellLines(health, codes, index, labelOf, known, shade);
     if (aloud) say(said, lines.join(". "));
     const row = binOf(index % layout.layers, layout.layers, layout.rows);
     const [from, to] = [row, row + 1].map((each) => firstOf(each, layout.layers, layout.rows));
@@ -210,7 +214,7 @@ export function createHealthMap(app) {
     const labels = new Map(
       health.layers.flatMap((each) => (each.key === null ? [] : [[each.key, callName(each)]])),
     );
-    drawn = { health, codes, layout, cells, labels };
+    drawn = { health, codes, layout, cells, labels, shade };
     const { left, top } = layout;
     element.dataset.plot = JSON.stringify({
       left,
@@ -233,7 +237,7 @@ export function createHealthMap(app) {
     );
     element.setAttribute(
       "aria-label",
-      `${layers.length} layers × ${health.steps.length} steps of ${health.run || "."}. ${HELP}`,
+      `${counted(layers.length, "layer")} × ${counted(health.steps.length, "step")} of ${health.run || "."}. ${HELP}`,
     );
     show(pointed, false);
     show(cursor, Boolean(at));

@@ -1,6 +1,8 @@
 // @ts-check
 /** The list of layers, each with a badge and a small strip that show its state. */
 
+import { counted } from "../draw/number_text.js";
+import { callText } from "../state/call_names.js";
 import { h, icon, say, segments, show } from "./dom.js";
 import { explain } from "./glossary.js";
 import { health, severity } from "./health_strip.js";
@@ -108,7 +110,7 @@ export function createLayers(app) {
     const layers = rows.filter((row) => row.kind === "layer");
     const now = layers.findIndex((row) => row.id === app.state.layer);
     const to = layers[Math.min(layers.length - 1, Math.max(0, now + by))];
-    if (to) app.update({ layer: to.id });
+    if (to) app.update({ layer: to.id }, "walk");
   }
 
   /** Fades states that are still of another step. @param {Model} model */
@@ -238,7 +240,7 @@ function createRow(row, index, isFolded, place) {
     element.prepend(icon(isFolded ? "folded" : "open"));
     const sum = h("span", { class: "sum" });
     element.append(sum);
-    element.title = `${row.id} · ${row.layers.length} layers`;
+    element.title = `${row.id} · ${counted(row.layers.length, "layer")}`;
     return { row, element, paint: (overview) => paintGroup(sum, row, overview) };
   }
   const badge = h("span", { class: "badge" });
@@ -266,7 +268,7 @@ function paintGroup(sum, row, overview) {
  */
 function paintLayer(element, { badge, spoken, bar }, layer, overview) {
   const shape = layer.kernel_shape ? ` ${layer.kernel_shape.join("×")}` : "";
-  const title = `${layer.label}\n${layer.type}${shape}, ${layer.channels} channels`;
+  const title = `${callText(layer.label, layer.behind)}\n${layer.type}${shape}, ${counted(layer.channels, "channel")}`;
   const of = overview.get(layer.key);
   const said = of ? health(of, layer) : null;
   element.title = said && of ? `${title}\nstep ${of.step}\n${said.text}` : title;

@@ -4,7 +4,7 @@
 import { sideName } from "../state/compare.js";
 import { h, say, show } from "./dom.js";
 import { barLabels } from "../draw/bar_labels.js";
-import { drawnRange, marksIn } from "../draw/captions.js";
+import { differenceRange, drawnRange, marksIn } from "../draw/captions.js";
 import { drawKernelBars } from "./kernel_bars.js";
 import { short } from "../draw/number_text.js";
 import { FAULT_COLOURS, LEGEND, MARK_COLOURS, css, ramp } from "../draw/palettes.js";
@@ -129,8 +129,7 @@ export function createLegend() {
       const names = compared.map(({ question }) => (question ? sideName(question, all) : ""));
       const pair = `${sideName(maps.question, all)} − ${names.length > 1 ? "each other column" : names[0]}`;
       between.draw(
-        maps.differenceRanges.lo[c],
-        maps.differenceRanges.hi[c],
+        ...differenceRange(maps, c),
         "signed",
         `${pair}, ${state.scale === "layer" ? "whole layer" : `channel ${c}`}${INPUTS[model.sides?.inputs ?? "same"]}`,
       );

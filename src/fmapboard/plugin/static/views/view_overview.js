@@ -1,7 +1,7 @@
 // @ts-check
 /** The overview page: findings in words, and below them the map of layers × steps. */
 
-import { originText, scope } from "../state/front.js";
+import { originText, scope, unreadText } from "../state/front.js";
 import { CODE, tableOf } from "../state/health_states.js";
 import { h, say, show } from "./dom.js";
 import { createFindings } from "./view_findings.js";
@@ -29,13 +29,21 @@ export function createOverview(app) {
   const element = h(
     "main",
     { class: "overview", "aria-label": "Overview" },
-    h("div", { class: "overview-head" }, h("h1", { text: "Findings" }), runs.element, hint),
-    findings.element,
-    note,
-    h("div", { class: "overview-head" }, title, facts),
-    key.element,
-    problem,
-    room,
+    h(
+      "div",
+      { class: "overview-findings" },
+      h("div", { class: "overview-head" }, h("h1", { text: "Findings" }), runs.element, hint),
+      findings.element,
+      note,
+    ),
+    h(
+      "div",
+      { class: "overview-map" },
+      h("div", { class: "overview-head" }, title, facts),
+      key.element,
+      problem,
+      room,
+    ),
   );
 
   /** @param {import("../app.js").Model} model */
@@ -44,6 +52,7 @@ export function createOverview(app) {
     show(element, Boolean(front));
     if (!front) return;
     const { health } = front;
+    element.classList.toggle("two", front.lines.length > 0);
     runs.draw(model, front.chosen);
     show(
       hint,
@@ -59,7 +68,8 @@ export function createOverview(app) {
     const { layers, steps, written, source } = health;
     say(title, `All layers of ${health.run || "."} over the steps`);
     const size = scope({ layers: layers.length, steps: steps.length, written });
-    const said = [size, "a column per kept step", originText(source), lost(health)];
+    const said = [size, "a column per kept step", unreadText(model.unread), originText(source)];
+    said.push(lost(health));
     say(facts, said.filter(Boolean).join(" · "));
     key.draw(health, state.shade);
     const height = Math.max(LEAST, element.clientHeight - room.offsetTop - MARGIN);

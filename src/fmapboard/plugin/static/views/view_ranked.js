@@ -86,7 +86,12 @@ function entry(app, row, layer) {
   const { key, match, difference } = row;
   const bar = h("i", { class: "rank-bar", "aria-hidden": "true" });
   const value = number(difference?.value ?? 0);
-  bar.style.setProperty("--share", String(Math.min(1, (value || 0) / FULL)));
+  const bad = difference?.nonfinite ?? 0;
+  bar.style.setProperty("--share", String(bad || Math.min(1, (value || 0) / FULL)));
+  if (bad) {
+    bar.dataset.state = "nonfinite";
+    bar.title = `non-finite: ${percent(bad)} of the values on at least one side`;
+  }
   const notes = [match ? matchText(match) : "no such layer in the other run"];
   if (difference?.why) notes.push(difference.why);
   if (difference && difference.step !== difference.other_step) {

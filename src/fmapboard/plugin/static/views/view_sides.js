@@ -40,7 +40,8 @@ function createSide(app, i) {
     controls?.draw(model);
     say(letter, of?.letter ?? "");
     show(name.element, Boolean(of));
-    say(place, of ? [of.place, of.follows].filter(Boolean).join(" · ") : "Loading…");
+    const from = of ? [of.place, of.follows].filter(Boolean).join(" · ") : "Loading…";
+    if (place.textContent !== from) place.replaceChildren(...unbroken(from));
     if (of) name.draw(of.run, runColour(of.run, model.runs));
     element.setAttribute("aria-label", of ? `${of.letter} ${of.text}`.trim() : "column, loading");
     element.dataset.inputs = of?.inputs ?? "loading";
@@ -57,6 +58,13 @@ function createSide(app, i) {
     canvas.getContext("2d")?.drawImage(of.input, 0, 0);
   }
   return { element, draw };
+}
+
+/** The parts of a text between dots, none of which is broken into lines. @param {string} text */
+function unbroken(text) {
+  return text
+    .split(" · ")
+    .flatMap((part, i) => [i ? " · " : "", h("span", { class: "whole", text: part })]);
 }
 
 /** @param {App} app */

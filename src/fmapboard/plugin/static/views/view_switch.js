@@ -16,5 +16,8 @@ const PAGES = [
 export function createSwitch(app) {
   const { element, draw } = segments("Page", PAGES, (view) => app.update({ view }));
   element.classList.add("switch");
-  return { element, draw: (/** @type {View} */ view) => draw(view) };
+  return {
+    element,
+    draw: (/** @type {View} */ view) => draw(view === "attribution" ? "maps" : view),
+  };
 }

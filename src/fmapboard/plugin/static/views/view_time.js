@@ -4,7 +4,7 @@
 import { button, h, icon, say } from "./dom.js";
 import { explain } from "./glossary.js";
 import { asOf } from "../state/freshness.js";
-import { clock, stepText } from "../draw/number_text.js";
+import { clock, counted, stepText } from "../draw/number_text.js";
 import { indexOf, keptText } from "../state/steps.js";
 import { paintStepMarks } from "./step_marks.js";
 
@@ -73,7 +73,12 @@ export function createTime(app) {
     now.title = shown === undefined ? "" : clock(model.scene?.maps.wallTime ?? NaN);
     const time = asOf(model.listedAt, app.renewal.live, Date.now());
     const newest = model.state.step === null ? " · newest" : "";
-    say(kept, `· ${keptText(steps.length, model.written)}${newest}${time}`);
+    const { unread } = model;
+    const all =
+      unread === null
+        ? `${keptText(steps.length, model.written)}${newest}${time}`
+        : `${counted(steps.length, "step")} read so far, the log goes up to step ${stepText(unread)}`;
+    say(kept, `· ${all}`);
     paintStepMarks(marks, slider.clientWidth, model);
     if (playing !== model.playing) {
       playing = model.playing;

@@ -1,0 +1,123 @@
+// @ts-check
+/** Attribution of a sample: heat over the input image at each layer, now and at the first step. */
+
+import { captionTexts, controlText, effectText, headingText } from "./attribution_text.js";
+import { h, say, show } from "./dom.js";
+
+/** @typedef {import("../data/tab_data.js").Model} Model */
+/** @typedef {import("../state/attribution.js").Row} Row */
+/** @typedef {import("../state/attribution.js").Tile} Tile */
+
+/** Longer side of a picture, CSS px. */
+const SIDE = 200;
+export function createAttribution() {
+  const effect = h("p");
+  const control = h("p");
+  const ramp = h("span", { class: "heat-ramp", role: "img", "aria-label": "grey to yellow" });
+  const legend = h(
+    "p",
+    { class: "heat-legend" },
+    h("span", { text: "input" }),
+    ramp,
+    h("span", { text: "maximum of the picture" }),
+    h("span", { class: "heat-none" }),
+    h("span", { text: "even grey: the map is negligible or not finite" }),
+  );
+  const list = h("div", { class: "attribution-rows" });
+  const element = h(
+    "section",
+    {
+      class: "attribution",
+      role: "main",
+      "aria-label": "Attribution",
+      tabindex: "0",
+      hidden: true,
+    },
+    h("h1", { text: "Attribution" }),
+    h("div", { class: "attribution-text" }, effect, control, legend),
+    list,
+  );
+  /** By key of the series. @type {Map<string, ReturnType<typeof createRow>>} */
+  const made = new Map();
+
+  /** @param {Model} model */
+  function draw({ state, attribution }) {
+    const isShown = state.view === "attribution";
+    show(element, isShown);
+    if (!isShown || !attribution?.rows.length) return;
+    const { rows } = attribution;
+    say(effect, effectText(rows));
+    say(control, controlText(rows));
+    show(control, Boolean(controlText(rows)));
+    const views = rows.map((row) => {
+      const key = `${state.run}\n${row.series.key}`;
+      const view = made.get(key) ?? createRow();
+      made.set(key, view);
+      view.draw(row);
+      return view.element;
+    });
+    if (views.length !== list.children.length || views.some((v, i) => v !== list.children[i])) {
+      list.replaceChildren(...views);
+    }
+  }
+  return { element, draw };
+}
+
+function createRow() {
+  const heading = h("h2");
+  const [now, first] = [createTile(), createTile()];
+  const element = h(
+    "section",
+    {},
+    heading,
+    h("div", { class: "pictures" }, now.element, first.element),
+  );
+
+  /** @param {Row} row */
+  function draw(row) {
+    const { series, now: current, first: control } = row;
+    say(heading, headingText(series));
+    now.draw(row, current);
+    show(first.element, control !== null);
+    if (control) first.draw(row, control);
+  }
+  return { element, draw };
+}
+
+function createTile() {
+  const canvas = h("canvas", { role: "img" });
+  const [when, size] = [h("span"), h("span", { class: "value" })];
+  const element = h("figure", {}, canvas, h("figcaption", {}, when, size));
+  /** @type {ImageBitmap|null} */
+  let drawn = null;
+
+  /**
+   * The picture before stays, marked as old, until the new one has arrived.
+   * @param {Row} row @param {Tile} tile one of its two
+   */
+  function draw(row, tile) {
+    const { picture, problem } = tile;
+    element.classList.toggle("old", !picture);
+    if (!picture) {
+      if (problem) say(size, problem);
+      return;
+    }
+    if (picture !== drawn) paint(picture);
+    drawn = picture;
+    const texts = captionTexts(row, tile, picture);
+    say(when, texts[0]);
+    say(size, texts[1]);
+    canvas.setAttribute("aria-label", `Attribution of ${row.series.label}, ${texts.join(", ")}`);
+  }
+
+  /** @param {ImageBitmap} picture */
+  function paint(picture) {
+    const { width, height } = picture;
+    const scale = SIDE / Math.max(width, height);
+    [canvas.width, canvas.height] = [width, height];
+    canvas.style.width = `${Math.round(width * scale)}px`;
+    canvas.style.height = `${Math.round(height * scale)}px`;
+    canvas.getContext("2d")?.drawImage(picture, 0, 0);
+  }
+  return { element, draw };
+}

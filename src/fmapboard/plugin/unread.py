@@ -1,0 +1,151 @@
+"""What a run's event files hold that TensorBoard has not read yet."""
+
+from __future__ import annotations
+
+import os
+import struct
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from io import FileIO
+
+_LAG = 10.0
+"""Time in s for which a new record may be unread: TensorBoard looks for new ones every 5 s."""
+_RECORDS = 20_000
+"""Maximum number of records that one call reads the beginnings of."""
+_LAST = 16
+"""Records at the end of a file among which the newest one of a series is looked for."""
+_LEAST, _MOST = 256, 2**26
+"""Size in bytes of the records that are searched; a scalar has about 50."""
+_HEAD = 12
+"""Bytes of length and checksum before a record, which 4 bytes of checksum follow."""
+_EVENT = 20
+"""Bytes at the beginning of an event that have its time and step."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """An event: its place in the file, wall time in s, and step."""
+
+    offset: int
+    length: int
+    wall_time: float
+    step: int
+
+
+@dataclass(slots=True)
+class _File:
+    """How far a file has been gone through, and its last records."""
+
+    end: int = 0
+    last: deque[_Record] = field(default_factory=lambda: deque(maxlen=_LAST))
+
+
+class LogEnds:
+    """Finds the newest records in the event files of a local log directory; thread-safe.
+
+    Only the beginnings of records are read, each once, and the last ones completely.
+
+    Args:
+        logdir: the directory, as given to TensorBoard; nothing is found in a remote one.
+        clock: returns the time, s.
+    """
+
+    def __init__(self, logdir: str, clock: Callable[[], float] = time.time) -> None:
+        is_local = bool(logdir) and "://" not in logdir
+        self._logdir = os.path.expanduser(logdir) if is_local else None
+        self._clock = clock
+        self._files: dict[str, _File] = {}
+        self._lock = threading.Lock()
+
+    def unread(self, run: str, tag: str, read: float) -> int | None:
+        """The newest step of a series that is in the files, but not among what was read.
+
+        Args:
+            run: name of the run, its directory relative to the log directory.
+            tag: tag of the series.
+            read: wall time of the newest step of the series that TensorBoard has read, s.
+
+        Returns:
+            The step; None if there is none, or if it is not known because the files are remote,
+            cannot be read, or have very many records. A record of the last 10 s does not count.
+        """
+        if self._logdir is None:
+            return None
+        try:
+            with self._lock:
+                files = _event_files(os.path.join(self._logdir, run))
+                found = [self._newest(path, _as_field(tag), read) for path in files]
+        except (OSError, ValueError, struct.error):
+            return None
+        newest = max((record for record in found if record), key=_wall_time, default=None)
+        return None if newest is None else newest.step
+
+    def _newest(self, path: str, tag: bytes, after: float) -> _Record | None:
+        """The last record of a file that holds the series, if its time is after another."""
+        before = self._clock() - _LAG
+        with open(path, "rb", buffering=0) as opened:
+            size = os.fstat(opened.fileno()).st_size
+            known = self._files.get(path)
+            if known is None or size < known.end:  # another file of the same name
+                known = self._files[path] = _File()
+            if not _go_on(opened, size, known):
+                return None
+            for record in reversed(known.last):
+                if after < record.wall_time <= before:
+                    opened.seek(record.offset)
+                    if tag in (opened.read(record.length) or b""):
+                        return record
+        return None
+
+
+def _as_field(tag: str) -> bytes:
+    """A tag as it stands in a record (tensorflow/core/framework/summary.proto, Value.tag)."""
+    text, length = tag.encode(), b""
+    count = len(text)
+    while count > 127:
+        length += bytes([count & 127 | 128])
+        count >>= 7
+    return b"\n" + length + bytes([count]) + text
+
+
+def _wall_time(record: _Record) -> float:
+    return record.wall_time
+
+
+def _event_files(folder: str) -> list[str]:
+    with os.scandir(folder) as entries:
+        return [entry.path for entry in entries if "tfevents" in entry.name]
+
+
+def _go_on(file: FileIO, size: int, known: _File) -> bool:
+    """Read the beginnings of further records; False if there are too many for one call."""
+    for _ in range(_RECORDS):
+        file.seek(known.end)
+        head = file.read(_HEAD + _EVENT) or b""
+        if len(head) < _HEAD:
+            return True
+        (length,) = struct.unpack_from("<Q", head)
+        end = known.end + _HEAD + length + 4
+        if end > size:
+            return True  # not yet completely written
+        if _LEAST <= length <= _MOST:
+            known.last.append(_Record(known.end + _HEAD, length, *_stamp(head[_HEAD:])))
+        known.end = end
+    return False
+
+
+def _stamp(event: bytes) -> tuple[float, int]:
+    """Wall time, s, and step of an event (tensorflow/core/util/event.proto, fields 1 and 2)."""
+    if event[:1] != b"\x09":
+        return 0.0, 0
+    (wall_time,) = struct.unpack_from("<d", event, 1)
+    step = 0
+    if event[9:10] == b"\x10":
+        for place, byte in enumerate(event[10:]):
+            step |= (byte & 127) << 7 * place
+            if byte < 128:
+                break
+    return wall_time, step

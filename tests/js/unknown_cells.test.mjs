@@ -1,0 +1,33 @@
+// @ts-check
+/** Cells of the map whose brightness is not known. */
+
+import assert from "node:assert/strict";
+import test from "node:test";
+
+import { UNKNOWN_LEVEL } from "../../src/fmapboard/plugin/static/draw/health_colours.js";
+import { fillCells } from "../../src/fmapboard/plugin/static/draw/health_paint.js";
+import { CODE } from "../../src/fmapboard/plugin/static/state/health_states.js";
+
+/** Pixels that differ from the most frequent colour of a cell. @param {number} wide @param {number} high */
+function marks(wide, high) {
+  const out = new Uint32Array(wide * high);
+  const cells = {
+    codes: Uint8Array.of(CODE.FINE),
+    levels: Uint8Array.of(UNKNOWN_LEVEL),
+    at: Int32Array.of(0),
+  };
+  const look = /** @type {any} */ ({ theme: "light", ratio: 1 });
+  fillCells(out, wide, high, { rows: 1, columns: 1 }, cells, look, 0);
+  const usual = out[0] === out[out.length - 1] ? out[0] : out[1];
+  return [...out.keys()]
+    .filter((i) => out[i] !== usual)
+    .map((i) => [i % wide, Math.floor(i / wide)]);
+}
+
+test("a cell of unknown brightness has one dash in its middle, a small one dots", () => {
+  const dash = marks(40, 22);
+  assert.deepEqual(new Set(dash.map(([, y]) => y)), new Set([11]));
+  assert.deepEqual([dash[0][0], dash.length], [17, 7]);
+  const dots = marks(40, 8);
+  assert.deepEqual(new Set(dots.map(([x, y]) => `${x % 4},${y % 4}`)), new Set(["1,1"]));
+});

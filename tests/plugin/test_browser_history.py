@@ -1,0 +1,80 @@
+"""The browser's Back button leads through the places that a user went to, inside the tab."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from browser_visitor import Person
+from overview_runs import NAN_FROM
+
+
+@pytest.fixture(scope="module")
+def runs(serve: Callable[[Path], str], overview_runs: Path) -> str:
+    return serve(overview_runs)
+
+
+@pytest.fixture(params=["in TensorBoard", "alone"])
+def person(request: pytest.FixtureRequest, runs: str, visit: Callable[..., Person]) -> Person:
+    """A user at the overview of ``ill``, in TensorBoard's frame or on the tab's own page."""
+    is_inside = request.param == "in TensorBoard"
+    there = visit(runs, inside=is_inside, view=None, run="ill", chosen="ill")
+    there.settle()
+    return there
+
+
+def entries(person: Person) -> int:
+    return int(person.page.evaluate("history.length"))
+
+
+def views(person: Person, view: str) -> None:
+    person.wait(f"document.documentElement.dataset.view === '{view}'")
+
+
+def test_back_leads_from_a_finding_to_the_overview_and_forward_to_it_again(person: Person) -> None:
+    before = entries(person)
+    person.see(".finding").first.click()
+    person.drawn(NAN_FROM, "block.0")
+    assert entries(person) == before + 1
+    person.page.go_back()
+    views(person, "overview")
+    assert person.see("main.overview").is_visible()
+    person.page.go_forward()
+    views(person, "maps")
+    person.drawn(NAN_FROM, "block.0")
+
+
+def test_steps_channels_and_the_pointer_leave_no_entries_and_back_keeps_the_last_step(
+    person: Person,
+) -> None:
+    person.see(".finding").first.click()
+    person.drawn(NAN_FROM, "block.0")
+    before = entries(person)
+    person.press("ArrowRight", "ArrowRight", "]", "]", "c")
+    person.drawn(NAN_FROM + 10)
+    person.see(".grid canvas").hover()
+    assert entries(person) == before
+    person.see(".layer:not([aria-selected=true])").first.click()
+    person.wait("document.documentElement.dataset.layer === 'fmapboard/stem.0'")
+    assert entries(person) == before + 1
+    person.page.go_back()
+    person.drawn(NAN_FROM + 10, "block.0")
+    assert "p.feature_maps.channel=1" in person.page.url
+
+
+def test_layers_passed_with_the_keys_share_one_entry(person: Person) -> None:
+    person.press("v")
+    views(person, "maps")
+    person.settle()
+    person.page.wait_for_function("location.href.includes('view=maps')")
+    person.wait("document.documentElement.dataset.layer")
+    first = person.frame.evaluate("document.documentElement.dataset.layer")
+    before = entries(person)
+    person.press("ArrowDown", "ArrowUp", "ArrowDown", "ArrowUp", "ArrowDown")
+    person.wait(f"document.documentElement.dataset.layer !== '{first}'")
+    person.page.wait_for_function("(least) => history.length >= least", arg=before + 1)
+    person.settle()
+    assert entries(person) == before + 1
+    person.page.go_back()
+    person.wait(f"document.documentElement.dataset.layer === '{first}'")

@@ -1,0 +1,76 @@
+"""Where a number is not finite or not recorded, a mark stands in place of an empty bar or cell."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browser_visitor import Person
+
+
+@pytest.fixture(scope="module")
+def runs(serve: Callable[[Path], str], overview_runs: Path) -> str:
+    return serve(overview_runs)
+
+
+def with_changes(route: Any) -> None:
+    """The overview of a step in which the changes of two layers are NaN and not recorded."""
+    answer = json.loads(route.fetch().text())
+    first, second = answer["layers"][:2]
+    first["change"] = "NaN"
+    second |= {"change": None, "change_of": None, "change_since": None}
+    route.fulfill(json=answer)
+
+
+def test_the_bar_of_the_change_says_why_it_is_empty(
+    runs: str, visit: Callable[..., Person]
+) -> None:
+    person = visit(runs, view=None, run="ill")
+    person.page.route("**/data/overview?*", with_changes)
+    person.press("v")
+    person.see(".moved[data-state='nonfinite']").first.wait_for()
+    bad = person.see(".moved[data-state='nonfinite']").first
+    assert bad.get_attribute("title").endswith(": non-finite")
+    assert "repeating-linear-gradient" in bad.evaluate("(e) => getComputedStyle(e).background")
+    unknown = person.see(".moved[data-state='unknown']")
+    assert unknown.get_attribute("title") == "change: not recorded"
+    dash = unknown.evaluate("(e) => getComputedStyle(e, '::after').content")
+    assert dash == '"–"'
+
+
+def test_the_bar_of_a_layer_that_is_not_finite_is_hatched_in_the_ranking(
+    runs: str, visit: Callable[..., Person]
+) -> None:
+    person = visit(runs, run="ill", layer="fmapboard/stem.0", step=0, compare="ill@55", rank=1)
+    bar = person.see(".rank-bar[data-state='nonfinite']").first
+    bar.wait_for()
+    assert bar.get_attribute("title").startswith("non-finite: ")
+    assert float(bar.evaluate("(e) => e.style.getPropertyValue('--share')")) > 0
+    assert "repeating-linear-gradient" in bar.evaluate("(e) => getComputedStyle(e).background")
+
+
+def test_a_cell_without_a_change_has_a_dash_and_its_tip_says_so(
+    runs: str, visit: Callable[..., Person]
+) -> None:
+    person = visit(runs, view=None, run="ill", chosen="ill", shade="change", width=1366)
+    person.settle()
+    assert "brightness not recorded" in person.see(".health-key").inner_text()
+    extent = json.loads(person.see(".health-map").get_attribute("data-plot") or "{}")
+    rows = json.loads(
+        person.frame.evaluate(
+            """async () => { const a = await fetch("data/health?run=ill");
+            const b = await a.arrayBuffer(); const n = new DataView(b).getUint32(0, true);
+            return new TextDecoder().decode(new Uint8Array(b, 4, n)); }"""
+        )
+    )["layers"]
+    row = next(i for i, each in enumerate(rows) if each["type"] == "ReLU")
+    box = person.see(".health-map").bounding_box()
+    y = extent["top"] + (row + 0.5) * extent["height"] / len(rows)
+    person.page.mouse.move(box["x"] + extent["left"] + 40, box["y"] + y)
+    person.see(".tip").wait_for()
+    assert (
+        "change not recorded: it has no pictures and no kernels" in person.see(".tip").inner_text()
+    )

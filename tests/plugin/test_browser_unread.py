@@ -1,0 +1,98 @@
+"""A log that TensorBoard is still reading, in a real browser: no claims on what is not read yet."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browser_visitor import Person
+from overview_runs import HEALTHY_STEPS
+
+LAST = HEALTHY_STEPS[-1]
+SIZE = f"2 layers × {len(HEALTHY_STEPS)} steps"
+
+
+@pytest.fixture(scope="module")
+def runs(serve: Callable[[Path], str], overview_runs: Path) -> str:
+    return serve(overview_runs)
+
+
+class Reading:
+    """Answers of the routes as while the run's first two steps have been read."""
+
+    def __init__(self) -> None:
+        self.is_done = False
+
+    def cut(self, route: Any) -> None:
+        answer = json.loads(route.fetch().text())
+        if not self.is_done:
+            answer["unread"] = LAST
+            answer["steps"] = answer["steps"][:2] if isinstance(answer["steps"], list) else 2
+            answer["wall_times"] = answer.get("wall_times", [])[:2]
+            answer["findings"] = []
+        route.fulfill(json=answer)
+
+
+@pytest.fixture
+def open_reading(runs: str, visit: Callable[..., Person]) -> Callable[..., tuple[Person, Reading]]:
+    def open_view(run: str, view: str) -> tuple[Person, Reading]:
+        person, reading = visit(runs, run=run, chosen=run, view="maps"), Reading()
+        person.page.route("**/data/findings?*", reading.cut)
+        person.page.route("**/data/layers?*", reading.cut)
+        person.page.goto(person.page.url.replace("view=maps", f"view={view}"))
+        person.reopen()
+        return person, reading
+
+    return open_view
+
+
+def test_nothing_found_is_not_claimed_of_what_is_not_read_yet(
+    open_reading: Callable[..., tuple[Person, Reading]],
+) -> None:
+    person, reading = open_reading("healthy", "overview")
+    list_ = person.see(".findings")
+    list_.filter(has_text="nothing found so far in 2 layers × 2 steps").wait_for()
+    told = f"TensorBoard has not yet read the whole log, which goes up to step {LAST}"
+    assert told in list_.inner_text()
+    assert told in person.see(".overview .about").inner_text()
+    reading.is_done = True
+    list_.filter(has_text=f"nothing found in {SIZE}").wait_for()  # by itself
+    assert "not yet read" not in person.see("main.overview").inner_text()
+
+
+def test_findings_that_are_read_later_appear_by_themselves(
+    open_reading: Callable[..., tuple[Person, Reading]],
+) -> None:
+    person, reading = open_reading("ill", "overview")
+    person.see(".findings").filter(has_text="nothing found so far").wait_for()
+    assert person.see(".finding").count() == 0
+    reading.is_done = True
+    person.see(".finding").first.wait_for()
+
+
+def test_the_newest_step_is_not_claimed_of_a_log_that_is_being_read(
+    open_reading: Callable[..., tuple[Person, Reading]],
+) -> None:
+    person, reading = open_reading("healthy", "maps")
+    kept = person.see(".kept")
+    assert kept.text_content() == f"· 2 steps read so far, the log goes up to step {LAST}"
+    reading.is_done = True
+    kept.filter(has_text=f"all {len(HEALTHY_STEPS)} logged steps kept").wait_for()
+
+
+def test_a_page_without_runs_says_that_files_are_not_read_yet(
+    runs: str, visit: Callable[..., Person]
+) -> None:
+    person = visit(runs, view=None)
+    empty = {"runs": [], "logdir": "/logs", "keeps_enough": True, "is_unread": True}
+    person.page.route("**/data/runs*", lambda route: route.fulfill(json=empty))
+    person.page.reload()
+    person.reopen()
+    said = person.see("main.empty").inner_text()
+    assert "There are event files of fmapboard in /logs that TensorBoard has not read yet." in said
+    assert "fmapboard.watch" not in said
+    person.page.unroute("**/data/runs*")
+    person.see("main.overview").wait_for()  # by itself

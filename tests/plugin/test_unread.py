@@ -1,0 +1,90 @@
+"""While TensorBoard is still reading a log, the tab's answers say how far it goes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from event_files import event_files
+from tab_client import Tab, open_tab
+from two_layer_runs import log_steps
+
+from fmapboard.plugin import unread
+from fmapboard.plugin.unread import LogEnds
+
+TAG = "fmapboard_overview"
+
+
+@pytest.fixture
+def cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, bytes]:
+    """A log directory whose run ends within step 20, and the missing end of its file."""
+    monkeypatch.setattr(unread, "_LAG", 0.0)
+    log_steps(tmp_path / "run")
+    (file,) = event_files(tmp_path)
+    content = file.read_bytes()
+    file.write_bytes(content[:-300])
+    return file, content[-300:]
+
+
+def unread_of(tab: Tab) -> list[int | None]:
+    return [tab.ask(f"data/{route}", run="run")["unread"] for route in ("layers", "findings")]
+
+
+def test_steps_in_the_file_that_tensorboard_has_not_read_are_told(
+    cut: tuple[Path, bytes], tmp_path: Path
+) -> None:
+    file, end = cut
+    tab = open_tab(tmp_path)
+    assert unread_of(tab) == [None, None]  # the last record is not complete
+    assert tab.ask("data/findings", run="run")["steps"] == 2
+    with file.open("ab") as opened:
+        opened.write(end)
+    assert unread_of(tab) == [20, 20]
+    assert unread_of(open_tab(tmp_path)) == [None, None]
+
+
+def test_a_record_of_the_last_seconds_may_be_unread(
+    cut: tuple[Path, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, end = cut
+    tab = open_tab(tmp_path)
+    with file.open("ab") as opened:
+        opened.write(end)
+    monkeypatch.setattr(unread, "_LAG", 3600.0)
+    assert unread_of(tab) == [None, None]
+
+
+def test_only_records_of_the_series_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unread, "_LAG", 0.0)
+    log_steps(tmp_path / "run")
+    ends = LogEnds(str(tmp_path))
+    assert ends.unread("run", TAG, 0.0) == 20
+    assert ends.unread("run", "gan." + TAG, 0.0) is None
+    log_steps(tmp_path / "long", names=["g" * 200])
+    assert ends.unread("long", TAG, 0.0) is None
+    assert ends.unread("long", "g" * 200 + "." + TAG, 0.0) == 20
+    assert LogEnds("gs://bucket").unread("run", TAG, 0.0) is None
+    assert LogEnds(str(tmp_path / "none")).unread("run", TAG, 0.0) is None
+
+
+def test_a_replaced_or_damaged_file_is_read_from_its_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unread, "_LAG", 0.0)
+    log_steps(tmp_path / "run")
+    (file,) = event_files(tmp_path)
+    ends = LogEnds(str(tmp_path))
+    content = file.read_bytes()
+    assert ends.unread("run", TAG, 0.0) == 20
+    file.write_bytes(content[:-300])
+    assert ends.unread("run", TAG, 0.0) == 10
+    file.write_bytes(b"\xff" * 200)
+    assert ends.unread("run", TAG, 0.0) is None
+
+
+def test_a_directory_with_files_that_are_not_read_yet_is_not_called_empty(tmp_path: Path) -> None:
+    tab = open_tab(tmp_path)
+    assert tab.ask("data/runs")["is_unread"] is False
+    log_steps(tmp_path / "run")
+    assert tab.ask("data/runs")["is_unread"] is True
+    assert open_tab(tmp_path).ask("data/runs")["is_unread"] is False
