@@ -1,214 +1,148 @@
-"""Measure what attribution finds: a planted shortcut, and how close it is to LayerCAM of a class.
+"""Measure what attribution finds of a planted shortcut.
 
-    python benchmarks/attribution_shortcut.py [--only shortcut|agreement|floor] [--steps N]
+    python benchmarks/attribution_shortcut.py [--network demo|functional|plain] [--steps N]
 
-All networks are trained on crops of the bundled photographs (``fmapboard.demo.photographs``).
-
-shortcut: each crop gets a coloured square of 6 px at a random place. In one run its colour is that
-of the label, in the control it is random. Share of the heat inside the square, by layer, seed and
-step, and the ratio of both runs.
-
-agreement: correlation of the maps of the training step with LayerCAM of the label's logit in eval
-mode, at the same weights and images; median and 10th percentile over the drawn samples.
-
-floor: correlation of maps in float32 with those in float64 while the loss goes to 0, by the gain on
-which ``summary.attributions.NEGLIGIBLE`` decides.
+Each crop of the bundled photographs gets a coloured square of 8 px (2.8 % of the area) at a random
+place. In one run the label is drawn independently of the photograph, and the colour of the square
+tells it: the square is the only clue. In the control, the label is that of the photograph, and the
+colour is random. Printed, by layer and logged step: the share of the heat inside the square, as the
+mean over samples and of the heat of all samples together, for the training step (train mode) and
+for ``attribution_loss`` on a probe of held-out crops (eval mode); and at the end the ratio of both.
 """
 
 from __future__ import annotations
 
 import argparse
-import copy
 import json
-from collections.abc import Callable, Iterator
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from attribution_networks import KNOWN, SIDE, Crops
+from torch import Tensor
 from torch.nn import functional
 
 import fmapboard
-from fmapboard.demo.network import DemoNetwork
-from fmapboard.demo.photographs import Photographs
+from fmapboard.records import LoggedStep
 from fmapboard.render.heat import resized
 from fmapboard.writers.memory import MemoryWriter
 
-SIDE, STAMP, BATCH, SAMPLES, RATE = 48, 6, 32, 16, 0.02
-SEEDS = range(5)
+STAMP, BATCH, RATE = 8, 32, 0.05
+EVERY, LAST = 60, 8
+"""Logged are steps divisible by the first; at the end as many consecutive ones as the second."""
+
+COLOURS = torch.tensor([[2.5, -2.0, -2.0], [-2.0, 2.5, -2.0], [-2.0, -2.0, 2.5], [2.5, 2.5, -2.0]])
+"""Normalized colour of each of four classes."""
+
+Shares = dict[str, dict[str, tuple[float, float]]]
+"""Label of a layer -> step, or "last" for the last ones together -> mean of the shares of the
+samples, and share of their sum."""
 
 
-class FunctionalNet(nn.Module):
-    """Residual blocks with functional ReLUs, as in many networks for CIFAR."""
-
-    class Block(nn.Module):
-        """Two convolutions; the ReLUs are functions."""
-
-        def __init__(self, inputs: int, width: int, stride: int) -> None:
-            super().__init__()
-            self.conv1 = nn.Conv2d(inputs, width, 3, stride, 1, bias=False)
-            self.conv2 = nn.Conv2d(width, width, 3, 1, 1, bias=False)
-            self.norm1, self.norm2 = nn.BatchNorm2d(width), nn.BatchNorm2d(width)
-            self.skip = nn.Conv2d(inputs, width, 1, stride, bias=False)
-
-        def forward(self, x: Tensor) -> Tensor:
-            y = self.norm2(self.conv2(functional.relu(self.norm1(self.conv1(x)))))
-            return functional.relu(y + self.skip(x))
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.layers = nn.Sequential(
-            self.Block(3, 16, 2), self.Block(16, 32, 2), self.Block(32, 64, 2)
-        )
-        self.head = nn.Linear(64, 8)
-
-    def forward(self, x: Tensor) -> Tensor:
-        found: Tensor = self.head(self.layers(x).mean((2, 3)))
-        return found
-
-
-def plain_network() -> nn.Module:
-    """Convolutions and SiLUs with GroupNorm, without skips."""
-    parts: list[nn.Module] = []
-    for inputs, width in ((3, 16), (16, 32), (32, 64)):
-        parts += nn.Conv2d(inputs, width, 3, padding=1), nn.GroupNorm(4, width), nn.SiLU()
-        parts += nn.Conv2d(width, width, 3, padding=1), nn.GroupNorm(4, width), nn.SiLU()
-        parts.append(nn.MaxPool2d(2))
-    return nn.Sequential(*parts[:-1], nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 8))
-
-
-NETWORKS: dict[str, Callable[[], nn.Module]] = {
-    "demo": DemoNetwork, "functional": FunctionalNet, "plain": plain_network,
-}  # fmt: skip
-
-
-def stamped(images: Tensor, labels: Tensor, made: torch.Generator) -> tuple[Tensor, np.ndarray]:
-    """Draw the squares; also bool [N, H, W], where they are."""
+def stamped(images: Tensor, colours: Tensor, made: torch.Generator) -> np.ndarray:
+    """Draw the squares into the images; bool [N, H, W], where they are."""
     masks = np.zeros((len(images), SIDE, SIDE), bool)
     places = torch.randint(0, SIDE - STAMP + 1, (len(images), 2), generator=made).tolist()
     for number, (top, left) in enumerate(places):
-        bits = int(labels[number])
-        colour = torch.tensor([2.0 if bits >> shift & 1 else -2.0 for shift in range(3)])
         spot = slice(top, top + STAMP), slice(left, left + STAMP)
-        images[number, :, spot[0], spot[1]] = colour[:, None, None]
+        images[number, :, spot[0], spot[1]] = COLOURS[colours[number]][:, None, None]
         masks[number, spot[0], spot[1]] = True
-    return images, masks
+    return masks
 
 
-def shortcut(steps: int) -> Iterator[dict[str, object]]:
-    """Share of the heat inside the squares, with the label's colour and with a random one."""
-    photographs = Photographs.load()
-    for seed in SEEDS:
-        shares: dict[str, dict[str, dict[int, float]]] = {}
-        for kind in ("label", "random"):
-            made = torch.Generator().manual_seed(seed)
-            model, kept = DemoNetwork(seed=seed), MemoryWriter()
-            optimizer = torch.optim.SGD(model.parameters(), lr=RATE, momentum=0.9)
-            masks = {}
-            with fmapboard.watch(
-                model, writer=kept, optimizer=optimizer, every=40, samples=SAMPLES,
-                attribution=True, layers="conv1", kernels=False,
-            ):  # fmt: skip
-                for step in range(steps + 1):
-                    images, labels = photographs.training_batch(BATCH, made)
-                    other = torch.randint(8, (BATCH,), generator=made)
-                    colours = labels if kind == "label" else other
-                    images, masks[step] = stamped(images, colours, made)
-                    optimizer.zero_grad()
-                    functional.cross_entropy(model(images), labels).backward()
-                    optimizer.step()
-            own: dict[str, dict[int, float]] = {}
-            for logged in kept.steps:
-                found: dict[str, list[float]] = {}
-                for one in logged.attributions:
-                    heat = np.maximum(resized(one.heat.astype(float), SIDE, SIDE), 0)
-                    share = heat[masks[logged.step][one.sample]].sum() / max(heat.sum(), 1e-30)
-                    found.setdefault(one.layer_call.label, []).append(float(share))
-                for label, values in found.items():
-                    own.setdefault(label, {})[logged.step] = round(float(np.mean(values)), 4)
-            shares[kind] = own
-        last = max(next(iter(shares["label"].values())))
-        ratios = {
-            label: round(shares["label"][label][last] / max(shares["random"][label][last], 1e-9), 1)
-            for label in shares["label"]
-        }
-        yield {"seed": seed, "step": last, "ratio": ratios, "share": shares}
+def shares(steps: list[LoggedStep], masks: dict[int, np.ndarray], last: int) -> Shares:
+    """The heat inside the squares; the steps from ``last`` on are taken together."""
+    inside: dict[str, dict[str, list[tuple[float, float]]]] = {}
+    for logged in steps:
+        key = "last" if logged.step >= last else str(logged.step)
+        for one in logged.attributions:
+            heat = np.maximum(resized(one.heat.astype(float), SIDE, SIDE), 0)
+            part = float(heat[masks[logged.step][one.sample]].sum()), float(heat.sum())
+            inside.setdefault(one.layer_call.label, {}).setdefault(key, []).append(part)
+    return {
+        label: {key: _share(parts) for key, parts in of_steps.items()}
+        for label, of_steps in inside.items()
+    }
 
 
-def agreement(steps: int) -> Iterator[dict[str, object]]:
-    """Correlation with LayerCAM of the label's logit in eval mode, at each layer."""
-    photographs = Photographs.load()
-    for name, make in NETWORKS.items():
-        torch.manual_seed(0)
-        made, kept, model = torch.Generator().manual_seed(0), MemoryWriter(), make()
-        optimizer = torch.optim.SGD(model.parameters(), lr=RATE, momentum=0.9)
-        expected = {}
-        with fmapboard.watch(
-            model, writer=kept, optimizer=optimizer, every=40, samples=SAMPLES,
-            attribution=True, kernels=False,
-        ):  # fmt: skip
-            for step in range(steps + 1):
-                images, labels = photographs.training_batch(BATCH, made)
-                if step % 40 == 0:
-                    first = images[:SAMPLES], labels[:SAMPLES]
-                    expected[step] = fmapboard.attribution(copy.deepcopy(model), *first)
-                optimizer.zero_grad()
-                functional.cross_entropy(model(images), labels).backward()
-                optimizer.step()
-        for logged in kept.steps:
-            found: dict[str, list[float]] = {}
-            for one in logged.attributions:
-                label = one.layer_call.label
-                real = expected[logged.step][label][one.sample].numpy().ravel()
-                ours = np.maximum(one.heat, 0).ravel()
-                if real.any() and ours.any() and real.std() > 0 and ours.std() > 0:
-                    found.setdefault(label, []).append(float(np.corrcoef(real, ours)[0, 1]))
-            yield {
-                "network": name,
-                "step": logged.step,
-                "median": {k: round(float(np.median(v)), 3) for k, v in found.items()},
-                "10th percentile": {
-                    k: round(float(np.quantile(v, 0.1)), 3) for k, v in found.items()
-                },
-            }
+def _share(parts: list[tuple[float, float]]) -> tuple[float, float]:
+    square, whole = np.array(parts).T
+    mean = float(np.mean(square / np.maximum(whole, 1e-30)))
+    return round(mean, 4), round(float(square.sum() / max(whole.sum(), 1e-30)), 4)
 
 
-def floor(steps: int) -> Iterator[dict[str, object]]:
-    """Correlation of float32 with float64, for a classifier whose logits are scaled up."""
-    photographs = Photographs.load()
-    made, model = torch.Generator().manual_seed(0), DemoNetwork()
+def train(network: str, seed: int, steps: int, *, is_shortcut: bool) -> dict[str, object]:
+    """Train once; the shares of both kinds of attribution, and the accuracy at the end."""
+    torch.manual_seed(seed)
+    data, made, model = Crops(), torch.Generator().manual_seed(seed), KNOWN[network]()
     optimizer = torch.optim.SGD(model.parameters(), lr=RATE, momentum=0.9)
-    for _ in range(steps):
-        images, labels = photographs.training_batch(BATCH, made)
-        optimizer.zero_grad()
-        functional.cross_entropy(model(images), labels).backward()
-        optimizer.step()
-    images, labels = photographs.training_batch(BATCH, made)
-    for factor in (1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0):
-        heats = []
-        for dtype in (torch.float32, torch.float64):
-            twin = copy.deepcopy(model).to(dtype).eval()
-            seen: list[Tensor] = []
-            twin.relu4.register_forward_hook(lambda m, a, out, seen=seen: seen.append(out))
-            loss = functional.cross_entropy(twin(images.to(dtype)) * factor, labels)
-            (gradient,) = torch.autograd.grad(loss, seen)
-            heats.append((torch.relu(-gradient) * seen[0].detach()).sum(1).double().numpy())
-        for ours, real in zip(*heats, strict=True):
-            r = np.corrcoef(ours.ravel(), real.ravel())[0, 1] if ours.any() else float("nan")
-            error = np.abs(ours - real).sum() / max(real.sum(), 1e-300)
-            yield {"gain": float(real.sum() * BATCH), "r": float(r), "error": float(error)}
+
+    def drawn(images: Tensor, labels: Tensor) -> tuple[Tensor, np.ndarray]:
+        colours = torch.randint(len(COLOURS), (len(images),), generator=made)
+        return colours if is_shortcut else labels % len(COLOURS), stamped(images, colours, made)
+
+    probe, kind = data.held_out()
+    probe_labels, probe_masks = drawn(probe, kind)
+    kept, probed, masks, right = MemoryWriter(), MemoryWriter(), {}, list[float]()
+    shared: dict[str, object] = {
+        "optimizer": optimizer, "attribution": True, "kernels": False, "checks": False,
+    }  # fmt: skip
+    with (
+        fmapboard.watch(
+            model, writer=kept, name="step", samples=BATCH,
+            every=lambda step: step % EVERY == 0 or step >= steps, **shared,
+        ),
+        fmapboard.watch(
+            model, writer=probed, name="probe", probe=probe, every=EVERY,
+            attribution_loss=lambda output: functional.cross_entropy(output, probe_labels),
+            **shared,
+        ),
+    ):  # fmt: skip
+        for step in range(steps + LAST):
+            images, labels = data.training(BATCH, made)
+            labels, masks[step] = drawn(images, labels)
+            optimizer.zero_grad()
+            output = model(images)
+            functional.cross_entropy(output, labels).backward()
+            optimizer.step()
+            right.append(float((output.argmax(1) == labels).float().mean()))
+    return {
+        "accuracy": round(float(np.mean(right[-20:])), 2),
+        "training step": shares(kept.steps, masks, steps),
+        "probe": shares(probed.steps, dict.fromkeys(masks, probe_masks), steps),
+    }
+
+
+def ratios(shortcut: Shares, control: Shares) -> dict[str, list[float]]:
+    """Ratio of both runs at the end, of the means and of the sums."""
+    return {
+        label: [
+            round(a / max(b, 1e-9), 1)
+            for a, b in zip(values["last"], control[label]["last"], strict=True)
+        ]
+        for label, values in shortcut.items()
+    }
 
 
 def main() -> None:
     """Print one JSON object per line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", choices=["shortcut", "agreement", "floor"])
-    parser.add_argument("--steps", type=int, default=160)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--network", choices=list(KNOWN), default="demo")
+    parser.add_argument("--steps", type=int, default=300, help=f"divisible by {EVERY}")
+    parser.add_argument("--seeds", type=int, nargs="*", default=range(5))
     options = parser.parse_args()
     torch.set_num_threads(1)
-    for part in (shortcut, agreement, floor):
-        if options.only in (None, part.__name__):
-            for row in part(options.steps):
-                print(json.dumps({"part": part.__name__, **row}), flush=True)
+    for seed in options.seeds:
+        runs = {
+            name: train(options.network, seed, options.steps, is_shortcut=name == "shortcut")
+            for name in ("shortcut", "control")
+        }
+        for name, run in runs.items():
+            row = {"network": options.network, "seed": seed, "run": name, **run}
+            print(json.dumps(row), flush=True)
+        for kind in ("training step", "probe"):
+            found = ratios(runs["shortcut"][kind], runs["control"][kind])  # type: ignore[arg-type]  # of JSON
+            row = {"network": options.network, "seed": seed, "kind": kind, "step": options.steps}
+            print(json.dumps({**row, "ratio": found}), flush=True)
 
 
 if __name__ == "__main__":
