@@ -64,21 +64,22 @@ nitpick_ignore_regex = [
     ("py:.*", r"(Tensor|Optimizer|Path|Any|Callable|Mapping|Sequence|Iterator|Unpack|Literal)"),
     (
         "py:.*",
-        r"(Layers|Schedule|Predicate|Side|Scale|Layout|TensorKind|Normalization|WhenFull|Fused|Checks)",
+        r"(Layers|Schedule|Predicate|Sides?|Scale|Layout|TensorKind|Normalization|WhenFull|Fused|Checks|Changes|Arguments)",
     ),
     (
         "py:.*",
         r"(Findings|Steps|FirstNonfinite|LayerFacts|Class|Floats|Bytes8|TracebackType|StepBlock|Options|WatchOptions|CommonOptions)",
     ),
+    ("py:.*", r"(PIL\.)?Image\.Image|Mapping\[str|fmapboard\.capture\.taps\.T"),
     ("py:.*", r"fmapboard\.(logger|run|options|schedule|model|lifetime|writers\.remote)\..*"),
 ]
 
 CONTENTS = {
     "index": {
-        "Start": ["get_started", "plain_pytorch", "options", "visualize", "notebooks"],
+        "Start": ["get_started", "plain_pytorch", "options", "visualize", "notebooks", "diff"],
         "Look": ["tab", "reading_the_pictures", "checks", "what_is_written"],
         "Integrate": ["frameworks", "setups", "trackers", "log_directories", "recipes"],
-        "Understand": ["costs", "how_it_works", "from_hooks"],
+        "Understand": ["costs", "how_it_works", "hooks", "from_hooks"],
         "Extend": ["extending", "reference/index", "contributing"],
     },
     "frameworks": {"": ["lightning", "transformers", "ignite", "accelerate"]},

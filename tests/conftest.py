@@ -18,6 +18,7 @@ SLOW = {
     "unit/cli/test_tab_server.py",
     "unit/capture/test_optimizers.py",
     "unit/capture/test_tile_coder.py",
+    *(f"unit/interventions/test_intervene_{what}.py" for what in ("compiled", "copies")),
     *(
         f"unit/measure/test_fused_{what}.py"
         for what in ("statistics", "tiles", "compiled", "training")
@@ -28,10 +29,27 @@ SLOW = {
     ),
 }
 """Folders and modules of slow tests: training runs, servers, browsers, large libraries, pages."""
+SWEEPS = {"e2e/test_model_zoo.py"}
+"""Modules that repeat for many models what other tests show for a few."""
+LONGEST = (
+    "e2e/test_on_gpu.py",
+    "e2e/test_distributed.py",
+    "integrations/test_examples.py",
+    "unit/measure/test_fused_compiled.py",
+    "recipes/test_recipes.py",
+    "plugin/test_browser_reload.py",
+    "docs/test_site.py",
+)
+"""Modules that take longest, or wait for longest, the longest first."""
 
 # Helpers contain assertions: rewritten, their failures show values as those of test modules do.
 for _helper in (TESTS / "helpers").glob("*.py"):
     pytest.register_assert_rewrite(_helper.stem)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Side by side (``-n``), start modules in the order of the items, see below."""
+    config.option.loadscopereorder = False
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -42,11 +60,24 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of slow folders and modules; `pytest -m "not slow"` leaves them out."""
+    """Mark slow tests and sweeps; `-m "not slow"` and `-m "not sweep"` leave them out.
+
+    Slow modules come first, the longest before all: processes side by side then end together.
+    """
     for item in items:
         path = item.path.relative_to(TESTS)
         if SLOW & {path.parts[0], path.as_posix()}:
             item.add_marker(pytest.mark.slow)
+        if path.as_posix() in SWEEPS:
+            item.add_marker(pytest.mark.sweep)
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> int:
+    path = item.path.relative_to(TESTS).as_posix()
+    if path in LONGEST:
+        return LONGEST.index(path)
+    return len(LONGEST) + (item.get_closest_marker("slow") is None)
 
 
 @pytest.fixture(scope="session", autouse=True)

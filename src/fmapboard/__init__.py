@@ -11,20 +11,30 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fmapboard.capture.class_attribution import attribution
     from fmapboard.capture.hooks import HookRegistry
+    from fmapboard.capture.taps import tap
+    from fmapboard.cli.from_python import visualize
     from fmapboard.errors import (
         CaptureError,
         CheckpointError,
         ConfigurationError,
         FmapboardError,
+        ForwardError,
         ImageError,
         LayerNotFound,
         MissingExtra,
         NoConvolution,
         WriteError,
     )
-    from fmapboard.extraction import LayerGradients, extract, extract_gradients
+    from fmapboard.extraction.layer_table import layers
+    from fmapboard.extraction.of_batches import extract_batches, extract_to_folder
+    from fmapboard.extraction.of_gradients import LayerGradients, extract_gradients
+    from fmapboard.extraction.of_outputs import extract
+    from fmapboard.interventions.channels import add, replace, scale, silence
+    from fmapboard.interventions.context import intervene
     from fmapboard.logger import FeatureMapLogger, watch
     from fmapboard.model.layers import kernel_groups
+    from fmapboard.model_comparison.result import LayerDifference, ModelDifference
+    from fmapboard.model_comparison.two_models import diff
     from fmapboard.notebook import draw
     from fmapboard.records import KernelShape
 
@@ -33,14 +43,23 @@ __version__ = "0.1.0"
 _NAMES_IN = {
     "notebook": ("draw",),
     "errors": (
-        "CaptureError", "CheckpointError", "ConfigurationError", "FmapboardError", "ImageError",
-        "LayerNotFound", "MissingExtra", "NoConvolution", "WriteError",
+        "CaptureError", "CheckpointError", "ConfigurationError", "FmapboardError", "ForwardError",
+        "ImageError", "LayerNotFound", "MissingExtra", "NoConvolution", "WriteError",
     ),
-    "extraction": ("LayerGradients", "extract", "extract_gradients"),
+    "extraction.of_batches": ("extract_batches", "extract_to_folder"),
+    "extraction.of_gradients": ("LayerGradients", "extract_gradients"),
+    "extraction.of_outputs": ("extract",),
+    "extraction.layer_table": ("layers",),
     "model.layers": ("kernel_groups",),
+    "model_comparison.two_models": ("diff",),
+    "model_comparison.result": ("LayerDifference", "ModelDifference"),
+    "interventions.channels": ("add", "replace", "scale", "silence"),
+    "interventions.context": ("intervene",),
     "logger": ("FeatureMapLogger", "watch"),
     "records": ("KernelShape",),
+    "cli.from_python": ("visualize",),
     "capture.hooks": ("HookRegistry",),
+    "capture.taps": ("tap",),
     "capture.class_attribution": ("attribution",),
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _NAMES_IN.items() for name in names}
@@ -51,19 +70,33 @@ __all__ = [
     "ConfigurationError",
     "FeatureMapLogger",
     "FmapboardError",
+    "ForwardError",
     "HookRegistry",
     "ImageError",
     "KernelShape",
+    "LayerDifference",
     "LayerGradients",
     "LayerNotFound",
     "MissingExtra",
+    "ModelDifference",
     "NoConvolution",
     "WriteError",
+    "add",
     "attribution",
+    "diff",
     "draw",
     "extract",
+    "extract_batches",
     "extract_gradients",
+    "extract_to_folder",
+    "intervene",
     "kernel_groups",
+    "layers",
+    "replace",
+    "scale",
+    "silence",
+    "tap",
+    "visualize",
     "watch",
 ]
 
@@ -72,7 +105,13 @@ def __getattr__(name: str) -> Any:
     module = _MODULE_OF.get(name)
     if module is None:
         raise AttributeError(f"module 'fmapboard' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"fmapboard.{module}"), name)
+    import random  # here: importing fmapboard stays fast
+
+    state = random.getstate()
+    found = getattr(importlib.import_module(f"fmapboard.{module}"), name)
+    random.setstate(state)  # rich draws a random number when it is imported
+    globals()[name] = found  # `tap` is called in every forward pass
+    return found
 
 
 def __dir__() -> list[str]:

@@ -78,6 +78,28 @@ class CaptureError(FmapboardError):
     """An error inside a logged step; raised only with ``FMAPBOARD_ON_ERROR=raise``."""
 
 
+class ForwardError(CaptureError, RuntimeError):
+    """The model raised an exception while ``extract`` or ``visualize`` ran it.
+
+    Its message names the layer that raised and lists the layers that ran before it, with shapes;
+    the model's own exception is its cause.
+
+    Attributes:
+        summary: One line: the layer, the exception, the line of code, and what the layer received.
+        layer: Name of the innermost layer that was running; None if it is not known.
+        ran: One line per layer that had returned, in order of execution.
+    """
+
+    def __init__(
+        self, summary: str, layer: str | None, ran: tuple[str, ...], *, shown: int | None = None
+    ) -> None:
+        left_out = 0 if shown is None else max(0, len(ran) - shown)
+        lines = [f"({left_out} more)"] * bool(left_out) + list(ran[left_out:])
+        listed = "\n  ".join(["\nran before it:", *lines]) if ran else ""
+        super().__init__(f"{summary}{listed}")
+        self.summary, self.layer, self.ran = summary, layer, ran
+
+
 class MissingExtra(FmapboardError, ImportError):
     """An optional library is not installed."""
 

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from torch import Tensor, nn
 
+from fmapboard.capture.failed_pass import explained
 from fmapboard.capture.guard import Stopwatch
 from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.input_images import PendingInputImage, input_images
@@ -59,6 +61,7 @@ class ImagePasses:
         normalization: Mean and standard deviation per channel, to de-normalize the drawn input.
         kernels: Step 0 also records the convolution kernels.
         refused: Called once with the reason if the model is run on one image at a time.
+        effective: As in ``extract``.
     """
 
     model: nn.Module
@@ -67,6 +70,7 @@ class ImagePasses:
     normalization: Normalization | None = None
     kernels: bool = False
     refused: Callable[[str], object] = str
+    effective: bool = False
     _separable: bool = True
     _shapes: dict[tuple[int, ...], Shapes] = field(default_factory=dict)
 
@@ -78,7 +82,8 @@ class ImagePasses:
             first: Number of the first step.
 
         Raises:
-            CaptureError: The model cannot run on an image, or an output cannot be recorded.
+            CaptureError: An output cannot be recorded, or there is not enough memory.
+            ForwardError: The model cannot run on an image.
             LayerNotFound: A pattern in ``layers`` matches no layer.
             NoConvolution: The model has no layer to record by default.
         """
@@ -101,10 +106,12 @@ class ImagePasses:
     def _alone(self, image: Tensor, step: int) -> PendingStep:
         registry = self._registry()
         seen = _ImageListener(self.reducer, 1, None, self.normalization)
+        again = partial(run_side_pass, registry.model, image)
         try:
-            _run(registry, image, seen)
-        except _Unrecordable as error:
-            raise CaptureError(str(error)) from error.__cause__
+            with explained(registry.model, again):
+                _run(registry, image, seen)
+        except CaptureError:
+            raise
         except Exception as error:
             raise CaptureError(
                 f"the model cannot run on this input: {first_line(error)}"
@@ -148,17 +155,13 @@ class ImagePasses:
 
     def _registry(self) -> HookRegistry:
         also = activations(self.model) if self.layers is None else {}
-        return HookRegistry(self.model, self.layers, also=also)
+        return HookRegistry(self.model, self.layers, also=also, effective=self.effective)
 
 
 def _run(registry: HookRegistry, images: Tensor, seen: _ImageListener) -> None:
     with registry.listening(seen):
         # A copy: the model may modify its input in place, and the images may be run again.
         run_side_pass(registry.model, images.clone())
-
-
-class _Unrecordable(FmapboardError):
-    """A layer's output cannot be recorded."""
 
 
 class _ImageListener:
@@ -214,7 +217,7 @@ class _ImageListener:
             try:
                 self._layers.append(self._reduced(layer_call, tensor, module))
             except Exception as error:
-                raise _Unrecordable(f"{layer_call.layer}: {error}") from error
+                raise CaptureError(f"{layer_call.layer}: {error}") from error
 
     def _reduced(
         self, layer_call: LayerCall, tensor: Tensor, module: nn.Module

@@ -251,22 +251,22 @@ def watch(
             in a separate forward pass in eval mode; numbers are still those of the training batch.
         inputs: also log the layers' inputs, as grids and histograms.
         activation_gradients: also log the layers' output gradients, as grids and histograms.
+        effective: draw what the next layer receives where your own forward hook changes an output.
         attribution: also draw where activations lower the loss: a glob on layers, or True.
+        attribution_loss: of the model's output on ``probe``; draw its attribution instead.
         kernels: draw convolution kernels at every n-th logged step; True: every 10th, False: never.
         max_channels: draw at most this many channels per layer; None draws all.
-        max_tile: average larger maps down to at most this many px per side (sequences: 8 times as
-            many); None keeps the size.
+        max_tile: average larger maps to this many px per side (sequences: 8×); None keeps the size.
         depth: which depth slice of 3-D maps (Conv3d) to draw, from 0; None draws the middle one.
-        max_bytes_per_step: limit on the disk space of a logged step: tiles shrink, then channels
-            are left out, both for the rest of the run.
+        max_bytes_per_step: limit on disk space; from then on tiles shrink, or channels are omitted.
         reduce_statistics: compute channel statistics over the batches of all ranks, each of which
             must call ``watch``; excludes dropping steps. Images and histograms are rank 0's.
         scale: the range drawn from black to white: that of each ``"channel"``, of the whole
             ``"layer"``, or ``"locked"`` to each channel's range at the first logged step.
         colormap: ``"grey"``, ``"viridis"``, ``"magma"`` or the zero-centered ``"signed"``.
         normalization: the ``(mean, std)`` per channel of the input, undone before it is drawn.
-        when_full: if steps are logged faster than they are written, ``"wait"`` blocks the training
-            thread; ``"drop_oldest"`` drops queued steps, counted in ``dropped_steps``.
+        when_full: if steps are logged faster than written, ``"wait"`` blocks the training thread;
+            ``"drop_oldest"`` drops queued steps, counted in ``dropped_steps``.
         checks: say in words what is wrong while the run is logged; False for nothing,
             ``{"dead": False}`` to leave out a check, ``[MyCheck()]`` to add one.
         fused: read tensors on CUDA devices with fused Triton kernels; ``"auto"`` is off for now.

@@ -4,32 +4,40 @@ from __future__ import annotations
 
 import base64
 import html
+import importlib
+import sys
 from collections import OrderedDict
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy.typing as npt
+from PIL import Image
 from torch import Tensor, nn
 
 from fmapboard.capture.isolation import aside
-from fmapboard.errors import ConfigurationError
+from fmapboard.errors import ConfigurationError, optional
 from fmapboard.measure.layout import Axes, axes_of
 from fmapboard.measure.pending import PendingMeasurement
 from fmapboard.measure.reducer import Reducer
 from fmapboard.model.tensors import first_tensor, is_observable
 from fmapboard.options import check_depth
-from fmapboard.records import LayerCall, Picture, Planes, Scale
+from fmapboard.records import KernelShape, LayerCall, Picture, Planes, Scale
 from fmapboard.render.grid import draw_maps, enlarge
 from fmapboard.render.palettes import palette
 from fmapboard.render.png import encode
 
 _OVERVIEW_CHANNELS, _OVERVIEW_TILE = 16, 48
 _CALL = LayerCall("maps", "Tensor")
+_DPI, _TITLE, _TITLE_WIDTH = 100, 30, 300
+"""Of a matplotlib figure: dots per inch; height of its title and least width in px."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Grid:
     """One sample's channels as a picture; displays itself in a notebook.
+
+    ``numpy.asarray(grid)`` is uint8 [H, W] for a grey picture, otherwise [H, W, 3].
 
     Attributes:
         picture: The pixels.
@@ -38,6 +46,48 @@ class Grid:
 
     picture: Picture
     said: str
+
+    @property
+    def image(self) -> Image.Image:
+        """The picture as a PIL image: of mode ``"L"`` if it is grey, otherwise ``"RGB"``."""
+        return Image.fromarray(self.__array__())
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        pixels, palette = self.picture.pixels, self.picture.palette
+        colours = pixels.copy() if palette is None else palette[pixels]
+        return colours if dtype is None else colours.astype(dtype, copy=False)
+
+    def show(self) -> None:
+        """Display the picture: in a notebook below the cell, otherwise in an image viewer."""
+        shell = sys.modules.get("IPython")
+        if shell is not None and hasattr(shell.get_ipython(), "kernel"):
+            importlib.import_module("IPython.display").display(self)
+        else:
+            self.image.show()
+
+    def figure(self, axes: Any = None) -> Any:
+        """Draw the picture with matplotlib, titled with what is drawn.
+
+        Args:
+            axes: A ``matplotlib.axes.Axes`` to draw into; None makes a figure, of which one pixel
+                of the picture is one of the figure.
+
+        Returns:
+            The ``matplotlib.figure.Figure``.
+
+        Raises:
+            MissingExtra: matplotlib is not installed.
+        """
+        colours = self.__array__()
+        if axes is None:
+            plt: Any = optional("matplotlib.pyplot", extra="matplotlib", why="Grid.figure()")
+            height, width = colours.shape[0] + _TITLE, max(colours.shape[1], _TITLE_WIDTH)
+            figure = plt.figure(figsize=(width / _DPI, height / _DPI), dpi=_DPI)
+            axes = figure.add_axes((0, 0, 1, colours.shape[0] / height))
+        axes.imshow(colours, cmap="gray", vmin=0, vmax=255, interpolation="nearest")
+        axes.set_axis_off()
+        axes.set_title(self.said, fontsize="small")
+        return axes.figure
 
     def save(self, path: str | Path) -> None:
         """Write a PNG file, replacing an existing one.
@@ -85,7 +135,9 @@ def draw(
         depth: Depth slice of a volume; None draws the middle one.
 
     Returns:
-        The picture. It displays itself in a notebook, and ``save(path)`` writes it as a PNG file.
+        The picture. It displays itself in a notebook; ``save(path)`` writes it as a PNG file,
+        ``show()`` displays it, ``image`` is a PIL image, ``numpy.asarray`` gives the pixels, and
+        ``figure()`` is a matplotlib figure.
 
     Raises:
         ConfigurationError: The tensor's shape cannot be drawn, there is no such sample, or an
@@ -131,12 +183,25 @@ class LayerMaps(dict[str, Any]):
     Attributes:
         axes: Layer name -> axes of the layer's first tensor.
         reducer: Selects and reduces what a notebook displays of each layer.
+        kernel_shapes: Name of a convolution -> shape of its kernel.
+        inputs: The layers' inputs, if outputs and inputs were extracted together; otherwise empty.
     """
 
     def __init__(self, *values: Any, **by_name: Any) -> None:
         super().__init__(*values, **by_name)
         self.axes: dict[str, Axes] = {}
         self.reducer = Reducer(tokens_are_patches=True)
+        self.kernel_shapes: dict[str, KernelShape] = {}
+        self.inputs: dict[str, Any] = {}
+
+    @property
+    def groups(self) -> dict[KernelShape, list[str]]:
+        """Kernel shape -> names of the convolutions with that shape, in call order."""
+        found: dict[KernelShape, list[str]] = {}
+        for name in self:
+            if name in self.kernel_shapes:
+                found.setdefault(self.kernel_shapes[name], []).append(name)
+        return found
 
     def __repr__(self) -> str:
         lines = [f"LayerMaps of {len(self)} layers"]

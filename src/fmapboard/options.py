@@ -32,7 +32,9 @@ class CommonOptions(TypedDict, total=False):
     probe: Any
     inputs: bool
     activation_gradients: bool
+    effective: bool
     attribution: bool | str
+    attribution_loss: Callable[[Any], Any] | None
     kernels: bool | int
     max_channels: int | None
     max_tile: int | None
@@ -72,7 +74,9 @@ class Options:
     probe: Any = None
     inputs: bool = False
     activation_gradients: bool = False
+    effective: bool = False
     attribution: bool | str = False
+    attribution_loss: Callable[[Any], Any] | None = None
     kernels: bool | int = True
     max_channels: int | None = 64
     max_tile: int | None = 64
@@ -110,7 +114,7 @@ class Options:
         object.__setattr__(self, "colormap", checked_colormap(self.colormap))
         as_schedule(self.every)
         object.__setattr__(self, "start_step", step_number(self.start_step, "start_step"))
-        self._need_bool("inputs", "activation_gradients", "reduce_statistics")
+        self._need_bool("inputs", "activation_gradients", "effective", "reduce_statistics")
         if self.reduce_statistics and self.when_full == "drop_oldest":
             raise ConfigurationError(
                 "reduce_statistics=True and when_full='drop_oldest' are mutually exclusive: each "
@@ -126,6 +130,8 @@ class Options:
                     f"attribution={found}: expected True, False, or a glob on layer names"
                 )
             object.__setattr__(self, "attribution", bool(self.attribution))
+        if self.attribution_loss is not None:
+            self._check_attribution_loss()
         kernels = whole_number(self.kernels)
         if not isinstance(self.kernels, bool) and (kernels is None or kernels < 0):
             raise ConfigurationError(
@@ -142,9 +148,25 @@ class Options:
         return 10 if self.kernels is True else int(self.kernels)
 
     @property
+    def step_attribution(self) -> bool | str:
+        """``attribution``, unless it is that of the probe."""
+        return self.attribution if self.attribution_loss is None else False
+
+    @property
     def records_findings(self) -> bool:
         """Record what only the training process knows (``findings_format``)."""
         return self.checks is not False
+
+    def _check_attribution_loss(self) -> None:
+        if not callable(self.attribution_loss):
+            found = type(self.attribution_loss).__name__
+            raise ConfigurationError(
+                f"attribution_loss={found}: expected a function of the model's output on the probe "
+                "that returns the loss"
+            )
+        for name in ("probe", "attribution"):
+            if getattr(self, name) is None or getattr(self, name) is False:
+                raise ConfigurationError(f"attribution_loss= requires {name}=")
 
     def _need_positive(self, *names: str) -> None:
         for name in names:

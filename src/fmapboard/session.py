@@ -23,6 +23,7 @@ from fmapboard.capture.pass_selection import PassSelection
 from fmapboard.capture.passes import Side
 from fmapboard.capture.pending_parameters import PendingParameters
 from fmapboard.capture.probe import ProbePass
+from fmapboard.capture.probe_attribution import ProbeAttribution
 from fmapboard.capture.sending import sent
 from fmapboard.capture.step_parts import PendingStep, StepHeader, StepParts
 from fmapboard.capture.tile_coder import TileCoder
@@ -65,30 +66,27 @@ class StepSession:
     def __init__(
         self, model: nn.Module, layers: Layers, options: Options, scaler: Any, warn: WarnOnce
     ) -> None:
-        self._attribution = AttributionLayers(options.attribution, options.samples)
+        self._attribution = AttributionLayers(options.step_attribution, options.samples)
         also, self._guard = self._attribution.also(model), Guard(warn)
-        self.registry = HookRegistry(model, layers, also=also, failed=self._guard.failed)
+        self.registry = HookRegistry(
+            model, layers, also=also, effective=options.effective, failed=self._guard.failed
+        )
         self.model, self._options, self._warn = model, options, warn
         if (scripted := scripted_warning(model)) is not None:
             warn.warn("scripted", scripted)
         self._transfer, self._memory = Transfer(warn), MemoryPressure(warn)
         self._code_tiles = TileCoder(warn)
         self._reducer = Reducer.for_model(
-            model,
-            samples=options.samples,
-            max_channels=options.max_channels,
-            max_tile=options.max_tile,
-            scale=options.scale,
-            colormap=options.colormap,
-            depth=options.depth,
-            unsettled=set(),
-            fused=reader_for(model, options.fused, warn),
-        )
+            model, samples=options.samples, max_channels=options.max_channels,
+            max_tile=options.max_tile, scale=options.scale, colormap=options.colormap,
+            depth=options.depth, unsettled=set(), fused=reader_for(model, options.fused, warn),
+        )  # fmt: skip
         self._collector = partial(
             collector_for, model, options, self._reducer, self._guard, self._attribution
         )
         own = own_parameters(model, self.registry.layers)
         self.probe_pass = ProbePass(model, options, self._reducer, self._guard)
+        self._probe_cam = ProbeAttribution.of(model, self.probe_pass.probe, options, self._guard)
         self._gradients = GradientReader(model, own, self._guard)
         self._loss_scale = LossScale(scaler, self._gradients.holds)
         self._selection = PassSelection(model, self._guard)
@@ -266,6 +264,8 @@ class StepSession:
             return
         opened.is_probed = True
         opened.probed = self.probe_pass.record(self.registry, self._sides)
+        if self._probe_cam:
+            opened.attributions = self._probe_cam.record(self.registry)
 
     def _read_kernels(self, opened: OpenStep) -> None:
         every = self._options.kernels_every
@@ -281,7 +281,8 @@ class StepSession:
         measured = [*live.pending, *(probed.pending if probed else ())]
         inputs = tuple(probed.inputs if probed else () if has_probe else live.inputs)
         kernels, before, gaps = opened.kernels or (), opened.before_clipping, live.gaps()
-        attributions, facts = live.attributions(own_images=has_probe), self.facts.pending(opened)
+        attributions = opened.attributions or live.attributions(own_images=has_probe)
+        facts = self.facts.pending(opened)
         opened.discard()  # frees what the tile coder replaces
         self._code_tiles(measured)
         skips = self._loss_scale.step_closes(self._gradients.fused)

@@ -15,14 +15,14 @@ Keys of a picture: ``role`` (a ``records.TensorKind``), ``tag`` (in the Images d
 (of the whole tensor), ``channels`` (of the whole tensor), ``drawn`` (channels 0 … drawn - 1 are
 drawn), ``samples`` (drawn samples), ``tile`` ([height, width] px), ``columns`` (tiles per row),
 ``padding`` (px), ``block`` (side in px of the square averaged into one pixel), ``view`` (how the
-tensor was converted to maps), ``palette`` and ``scale``; and ``counted``, only if it is false: the
-counts of NaN and infinite values are lower bounds (see ``records.Statistics``). A picture of
-kernels has ``role``, ``tag``, ``padding``, ``palette``, ``peak`` (the largest magnitude; its scale
-is -peak … peak), ``tile`` ([height, width] of a kernel, the depth slices of a 3-D one side by
-side), ``outputs`` and ``inputs`` (each [drawn, all] of the weight's axes, as drawn: those of a
-regular convolution are [out, in / groups], of a transposed one [out / groups, in]), ``groups``,
-only if it is not 1, and ``transposed``, only if it is true. The last five are missing in early
-records.
+tensor was converted to maps, and that an output is what the next layer receives), ``palette`` and
+``scale``; and ``counted``, only if it is false: the counts of NaN and infinite values are lower
+bounds (see ``records.Statistics``). A picture of kernels has ``role``, ``tag``, ``padding``,
+``palette``, ``peak`` (the largest magnitude; its scale is -peak … peak), ``tile`` ([height, width]
+of a kernel, the depth slices of a 3-D one side by side), ``outputs`` and ``inputs`` (each [drawn,
+all] of the weight's axes, as drawn: those of a regular convolution are [out, in / groups], of a
+transposed one [out / groups, in]), ``groups``, only if it is not 1, and ``transposed``, only if it
+is true. The last five are missing in early records.
 
 Format 2 adds ``layout`` to pictures. Without it, and in format 1, a picture is a grid of tiles.
 With ``"rows"`` it is one picture of sequences [C, L], with one row of pixels per channel and one
@@ -39,6 +39,11 @@ value. ``<role>.change`` [drawn] is how much the maps of the same images changed
 step, in standard deviations; ``weights.change`` [drawn], or [1] for the whole layer, how much the
 layer's weight did, relative to its norm (see ``summary.channel_change``). Flags and counts that are
 0 throughout are omitted, as is ``dead`` for layers that are not activations.
+
+The first picture of a series of attribution is stored again in a record without arrays, with the
+PNG as blob 2. Header keys: ``layer``, ``type``, ``position``, ``step``, ``size`` ([height, width]
+of the layer's maps), ``gradient`` (norm, null if it is not finite) and ``of`` (whose gradient it
+is): ``"loss"`` of the training step, ``"probe"`` (``attribution_loss``) or ``"score"`` of a class.
 """
 
 from __future__ import annotations

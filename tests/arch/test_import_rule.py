@@ -15,7 +15,8 @@ PACKAGE = ROOT / "src" / "fmapboard"
 
 ORDER = [
     *("__main__", "cli", "demo", "integrations"),
-    *("logger", "lifetime", "run", "image_passes", "extraction", "notebook"),
+    *("logger", "lifetime", "run", "model_comparison", "image_passes", "interventions"),
+    *("extraction", "notebook"),
     *("session", "capture", "writers", "measure", "summary", "render", "model", "options"),
     "checks",
     *("schedule", "records", "findings_format", "overview_format", "tab_format", "tags", "errors"),
@@ -27,6 +28,7 @@ PLUGIN_MAY_IMPORT = {
 }
 WITHOUT_TORCH = {
     *("cli.main", "cli.serve", "cli.tab_server", "cli.doctor", "cli.doctor_probe", "cli.run_dirs"),
+    *("cli.visualize_options", "cli.diff_options", "cli.click_types", "cli.shared_options"),
     *("cli.images", "cli.prefetch", "cli.check", "cli.run_files", "writers", "summary", "render"),
     *("options", "checks", "schedule", "records", "findings_format", "overview_format"),
     *("tab_format", "tags", "errors", "plugin"),
@@ -144,6 +146,18 @@ def test_every_public_name_is_the_same_at_the_first_and_at_the_second_access() -
         "    for _ in range(2):\n"
         "        found = getattr(fmapboard, name)\n"
         "        assert getattr(found, '__name__', None) == name, (name, found)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.slow
+def test_the_first_use_of_a_public_name_does_not_change_pythons_random_numbers() -> None:
+    code = (
+        "import random, fmapboard\n"
+        "before = random.getstate()\n"
+        "fmapboard.visualize, fmapboard.extract_batches\n"
+        "assert random.getstate() == before\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")

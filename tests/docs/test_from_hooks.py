@@ -32,7 +32,7 @@ def test_a_wrong_result_is_found() -> None:
 
 def test_each_expression_has_the_result_that_the_page_states(from_hooks: RunPage) -> None:
     assert [result for result in from_hooks.results if not result.is_right] == []
-    assert len(from_hooks.results) == 18
+    assert len(from_hooks.results) == 19
 
 
 def test_each_link_within_the_page_leads_to_a_heading(from_hooks: RunPage) -> None:

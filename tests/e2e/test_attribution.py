@@ -237,7 +237,7 @@ def test_a_loss_of_zero_gives_grey_pictures_not_noise() -> None:
         assert len(np.unique(pixels)) == 1
         assert tagged.samples[0].palette is not None
         assert tagged.samples[0].palette[pixels[0, 0]].tolist() == [128, 128, 128]
-        assert "(negligible: grey)" in tagged.description
+        assert "(map negligible: grey)" in tagged.description
     assert len(pictures) == 4
 
 

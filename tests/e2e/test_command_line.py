@@ -85,10 +85,11 @@ def test_each_of_several_images_is_a_step_and_a_folder(tmp_path: Path, photograp
     assert steps_of(logged, "feature_maps_16x3x7x7/conv1") == [0, 1, 2, 3]
 
 
-def test_list_shows_layers_by_kernel_shape_and_runs_nothing(tmp_path: Path) -> None:
+def test_list_shows_the_layers_and_runs_nothing(tmp_path: Path) -> None:
     done = run("visualize", "--model", "vgg16", "--weights", "none", "--list", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "512x512x3x3        5  features.19, features.21" in done.stdout
+    assert "features.19   Conv2d             512x512x3x3     2,359,808\n" in done.stdout
+    assert "output shape" not in done.stdout
     assert not (tmp_path / "runs").exists()
 
 

@@ -146,10 +146,16 @@ def assert_same(bare: list[Any], seen: list[Any]) -> None:
 PROBE = torch.linspace(-1, 1, 2 * 3 * 12 * 12).reshape(2, 3, 12, 12)
 
 
-@pytest.mark.parametrize("mode", ["live", "probe"])
+def loss_on_probe(output: Tensor) -> Tensor:
+    return functional.cross_entropy(output, torch.tensor([1, 2]))
+
+
+@pytest.mark.parametrize("mode", ["live", "probe", "loss on probe"])
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_watched_training_is_bitwise_the_same(name: str, mode: str) -> None:
-    options = {"probe": PROBE} if mode == "probe" else {}
+    options = {} if mode == "live" else {"probe": PROBE}
+    if mode == "loss on probe":
+        options["attribution_loss"] = loss_on_probe
     bare, _ = train(False, optimizers=OPTIMIZERS[name])
     seen, steps = train(True, optimizers=OPTIMIZERS[name], **options)
     assert_same(bare, seen)

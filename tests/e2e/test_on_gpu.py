@@ -105,7 +105,10 @@ ActivationCollector.captured = captured
 
 @pytest.mark.parametrize(
     ("fault", "section"),
-    [(DRAWS_ANOTHER_TENSOR, "right"), (CHANGES_AN_OUTPUT, "neutral")],
+    [
+        pytest.param(DRAWS_ANOTHER_TENSOR, "right", marks=pytest.mark.sweep),
+        (CHANGES_AN_OUTPUT, "neutral"),
+    ],
     ids=["draws another tensor", "changes an output"],
 )
 def test_a_planted_fault_fails(tmp_path: Path, fault: str, section: str) -> None:

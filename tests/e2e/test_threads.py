@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 import torch
 from marked_passes import Marked, filled, marks
 from run_reader import read, steps_of
@@ -103,3 +106,40 @@ def test_a_model_that_was_watched_in_one_thread_may_train_in_another() -> None:
     in_threads(loop)
     board.close()
     assert marks(kept.steps) == [0.0, 1.0, 2.0]
+
+
+_OPENMP_TEAMS = """
+import os, sys, threading
+import torch
+import torchvision
+import fmapboard
+
+torch.set_num_threads(2)
+model = torchvision.models.resnet18()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+images = torch.randn(4, 3, 96, 96)
+
+def train():
+    optimizer.zero_grad()
+    model(images).sum().backward()
+    optimizer.step()
+
+def without_python():
+    return len(os.listdir("/proc/self/task")) - len(threading.enumerate())
+
+train()
+before = without_python()
+with fmapboard.watch(model, sys.argv[1], optimizer=optimizer, every=1) as board:
+    for _ in range(2):
+        train()
+    board.flush()
+    print(without_python() - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="lists threads in /proc")
+def test_the_worker_has_no_openmp_team(tmp_path: Path) -> None:
+    """With a second team there are more OpenMP threads than cores: GNU's stop spinning."""
+    command = [sys.executable, "-c", _OPENMP_TEAMS, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert int(done.stdout) == 0

@@ -61,8 +61,14 @@ def train(
     x, y = batch()
     x = x if images is None else images
     optimizer, kept = torch.optim.SGD(model.parameters(), lr=lr), MemoryWriter()
-    options = {"samples": samples, "attribution": attribution, "every": 1, **options}
-    with fmapboard.watch(model, writer=kept, optimizer=optimizer, **options):
+    options = {
+        "samples": samples,
+        "attribution": attribution,
+        "every": 1,
+        "writer": kept,
+        **options,
+    }
+    with fmapboard.watch(model, optimizer=optimizer, **options):
         for _ in range(steps):
             optimizer.zero_grad()
             loss(model(x), y[: len(x)]).backward()

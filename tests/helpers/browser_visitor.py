@@ -18,13 +18,20 @@ FLAGS = [
     "--disable-background-networking", "--disable-component-update",
 ]  # fmt: skip
 PATIENCE_MS = 30_000
+ALONE = "data/plugin_entry.html?name=feature_maps"
+HEADER = 64
+"""Height of TensorBoard's bar above the tab's frame, px."""
 WATCH_CSP = """document.addEventListener("securitypolicyviolation",
   (event) => console.error("securitypolicyviolation", event.violatedDirective));"""
 
 
 @dataclass
 class Person:
-    """A user of the tab; ``page`` is TensorBoard, ``frame`` the tab, ``complaints`` its errors."""
+    """A user of the tab.
+
+    ``page`` is TensorBoard and ``frame`` the tab, or both the tab, opened alone; ``complaints`` are
+    the console's errors.
+    """
 
     page: Any
     frame: Any
@@ -62,10 +69,25 @@ class Person:
         script = f"document.querySelector({selector!r}).toDataURL()"
         return str(self.frame.evaluate(script))
 
+    def choose_theme(self, theme: str) -> None:
+        """Choose the ``light`` or ``dark`` theme of TensorBoard, or of the system."""
+        if self.frame is self.page:
+            self.page.emulate_media(color_scheme=theme)
+        else:
+            act = "add" if theme == "dark" else "remove"
+            self.page.evaluate(f"document.body.classList.{act}('dark-mode')")
+        self.wait(f"document.documentElement.dataset.theme === '{theme}'")
+
     def reopen(self) -> None:
         self.page.reload()
-        self.frame = frame_of(self.page)
+        if self.frame is not self.page:
+            self.frame = frame_of(self.page)
         self.wait("document.documentElement.dataset.ready === 'true'")
+
+
+def is_complaint(said: Any) -> bool:
+    """Whether a message of the console is an error; TensorBoard has no icon for the tab alone."""
+    return said.type == "error" and not said.location["url"].endswith("/favicon.ico")
 
 
 def frame_of(page: Any) -> Any:
@@ -109,7 +131,9 @@ def browser() -> Iterator[Any]:
     with playwright.sync_playwright() as driver:
         opened = driver.chromium.launch(executable_path=program, args=FLAGS)
         # One context for all visits of a module: TensorBoard's own scripts stay in its cache.
-        yield opened.new_context(accept_downloads=True)
+        context = opened.new_context(accept_downloads=True)
+        context.new_page()  # keeps the window, whose frame Chromium draws with two processes
+        yield context
         opened.close()
 
 
@@ -117,17 +141,21 @@ def browser() -> Iterator[Any]:
 def visit(browser: Any) -> Iterator[Callable[..., Person]]:
     """A function that opens the tab, by default at its maps; a field that is None is left out.
 
-    The test fails if the console showed an error.
+    By default it opens the tab alone, which takes less than half the CPU time of TensorBoard's page
+    around it; with ``inside=True``, in that page, whose size is passed. The test fails if the
+    console showed an error.
     """
     people: list[Person] = []
 
-    def open_tab(address: str, width: int = 1400, height: int = 900, **state: object) -> Person:
+    def open_tab(
+        address: str, width: int = 1400, height: int = 900, *, inside: bool = False, **state: object
+    ) -> Person:
         page = browser.new_page()
-        page.set_viewport_size({"width": width, "height": height})
+        page.set_viewport_size({"width": width, "height": height - (0 if inside else HEADER)})
         complaints: list[str] = []
         page.add_init_script(WATCH_CSP)
         page.on(
-            "console", lambda said: complaints.append(said.text) if said.type == "error" else None
+            "console", lambda said: complaints.append(said.text) if is_complaint(said) else None
         )
         page.on("pageerror", lambda error: complaints.append(str(error)))
         state = {"view": "maps", **state}
@@ -136,8 +164,8 @@ def visit(browser: Any) -> Iterator[Callable[..., Person]]:
             for field, value in state.items()
             if value is not None
         )
-        page.goto(f"{address}#feature_maps{entries}")
-        person = Person(page, frame_of(page), complaints)
+        page.goto(f"{address}{'' if inside else ALONE}#feature_maps{entries}")
+        person = Person(page, frame_of(page) if inside else page, complaints)
         person.wait("document.documentElement.dataset.ready === 'true'")
         people.append(person)
         return person

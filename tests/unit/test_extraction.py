@@ -159,7 +159,7 @@ def test_weights_cast_by_autocast_inside_do_not_stay_in_the_users_cache() -> Non
 
 def test_an_unknown_side_and_an_unknown_layer_are_refused_before_anything_runs() -> None:
     model = nn.Sequential(nn.Conv2d(3, 4, 1))
-    with pytest.raises(ConfigurationError, match="side='out': expected 'output' or 'input'"):
+    with pytest.raises(ConfigurationError, match="side='out': expected 'output', 'input'"):
         extract(model, random_images(4), side="out")  # type: ignore[arg-type]
     with pytest.raises(LayerNotFound, match="no layer matches 'conv1' among 2"):
         extract(model, random_images(4), layers="conv1")

@@ -17,8 +17,8 @@ from recorded_passes import (
 from torch import Tensor, nn
 
 import fmapboard.image_passes
-from fmapboard.cli.visualize import batched
-from fmapboard.errors import CaptureError
+from fmapboard.cli.drawing import batched
+from fmapboard.errors import CaptureError, ForwardError
 from fmapboard.image_passes import ImagePasses
 
 
@@ -111,10 +111,14 @@ def test_the_bytes_of_an_image_are_those_of_its_maps_its_sample_and_its_pixels()
     assert second.nbytes == 4 * 10 * 10 * 4 * 2 + 3 * 12 * 12 * 4
 
 
-def test_a_model_that_cannot_run_at_all_raises_a_capture_error() -> None:
-    model = nn.Sequential(nn.Conv2d(1, 4, 3)).eval()
-    with pytest.raises(CaptureError, match="the model cannot run on this input"):
+def test_a_model_that_cannot_run_at_all_raises_an_error_that_names_the_layer() -> None:
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Conv2d(1, 4, 3)).eval()
+    with pytest.raises(ForwardError, match=r"^1 \(Conv2d\) raised RuntimeError") as raised:
         recorded(model, images())
+    assert isinstance(raised.value, CaptureError)
+    assert raised.value.layer == "1"
+    assert len(raised.value.ran) == 1
+    assert hook_count(model) == 0
 
 
 def test_the_model_is_left_unchanged() -> None:

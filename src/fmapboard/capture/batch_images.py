@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -73,7 +73,7 @@ def compared(batch: Tensor) -> PendingBatch:
     images = batch[:MAX_IMAGES].detach()
     with aside(images.device.type):
         if images.is_cpu:
-            return PendingBatch(size, _constant(images), _identical(images))
+            return PendingBatch(size, *_on_cpu(images))
         planes = _in_memory_order(images)
         dim = 1 if planes is not None and planes.shape[-1] == images.shape[1] else 2
         if planes is None:
@@ -108,34 +108,40 @@ def _sums(flat: Tensor) -> tuple[Tensor, Tensor]:
     return first.sum(1, dtype=wide), second.sum(1, dtype=wide)
 
 
-def _constant(images: Tensor) -> tuple[int, ...]:
-    """Indices of images on the CPU in which each plane has one value."""
-    corner = images[:, :, :1, :1]
-    spread = images[:, :, :: -(-images.shape[2] // 8), :: -(-images.shape[3] // 8)]
-    likely = (spread == corner).flatten(1).all(1).nonzero().flatten().tolist()
-    return tuple(n for n in likely if bool((images[n] == corner[n]).all()))
+def _on_cpu(images: Tensor) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...]]:
+    """Constant and identical images on the CPU.
 
-
-def _identical(images: Tensor) -> tuple[tuple[int, int], ...]:
-    """Pairs of identical images on the CPU: the first of its kind, and each other one."""
-    spread = images[:, :, :: -(-images.shape[2] // 8), :: -(-images.shape[3] // 8)]
-    sampled = spread.flatten(1)
-    sampled = sampled[:, :: -(-sampled.shape[1] // _SAMPLE)].double()
+    Images that differ on a grid of at most 8 by 8 pixels are not compared any further.
+    """
+    down, across = (-(-side // 8) for side in images.shape[2:])
+    grid = images[:, :, ::down, ::across].double().numpy()
+    likely = np.flatnonzero((grid == grid[:, :, :1, :1]).all((1, 2, 3))).tolist()
+    constant = tuple(n for n in likely if bool((images[n] == images[n, :, :1, :1]).all()))
+    rows = grid.reshape(len(grid), -1)
+    rows = np.ascontiguousarray(rows[:, :: -(-rows.shape[1] // _SAMPLE)])
     alike: defaultdict[bytes, list[int]] = defaultdict(list)
-    for number, values in enumerate(sampled.numpy()):
+    for number, values in enumerate(rows):
         alike[values.tobytes()].append(number)
-    pairs: list[tuple[int, int]] = []
-    for members in alike.values():
+    return constant, tuple(sorted(_identical(images, alike.values())))
+
+
+def _identical(images: Tensor, alike: Iterable[list[int]]) -> Iterator[tuple[int, int]]:
+    """Pairs of identical images: the first of its kind, and each other one.
+
+    Args:
+        images: [N, C, H, W], on the CPU.
+        alike: indices of images that agree where they were sampled.
+    """
+    for members in alike:
         kinds: list[int] = []
         for number in members:
             same = next((k for k in kinds if torch.equal(images[k], images[number])), None)
             if same is None:
                 kinds.append(number)
             else:
-                pairs.append((same, number))
+                yield same, number
             if len(kinds) > _SAMPLE:  # all alike where they are sampled: no longer cheap
                 break
-    return tuple(sorted(pairs))
 
 
 def _pairs(keys: list[bytes]) -> tuple[tuple[int, int], ...]:

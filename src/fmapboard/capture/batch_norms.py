@@ -38,13 +38,15 @@ class BatchNormReader:
         """Called when a forward pass of the model begins; layers in eval mode are left out."""
         self.discard()
         groups: defaultdict[Any, dict[str, _BatchNorm]] = defaultdict(dict)
+        states: defaultdict[Any, list[tuple[Tensor, Tensor]]] = defaultdict(list)
         for name, module in self._model.named_modules():
             if isinstance(module, _BatchNorm) and module.training:
                 kept = _statistics(module)
                 if kept is not None:
                     key = kept[0].device, kept[0].dtype, kept[1].device
                     groups[key][clean_name(name) or type(module).__name__] = module
-        self._before = [(group, _state(group)) for group in groups.values()]
+                    states[key].append(kept)
+        self._before = [(group, _copied(states[key])) for key, group in groups.items()]
 
     def ended(self) -> None:
         """Called when that pass has returned."""
@@ -60,8 +62,7 @@ def _statistics(module: _BatchNorm) -> tuple[Tensor, Tensor] | None:
     return variance.detach(), count.detach()
 
 
-def _state(group: dict[str, _BatchNorm]) -> RunningState:
-    kept = [found for module in group.values() if (found := _statistics(module)) is not None]
+def _copied(kept: list[tuple[Tensor, Tensor]]) -> RunningState:
     with aside(kept[0][0].device.type):
         return RunningState(torch.cat([v for v, _ in kept]), torch.stack([n for _, n in kept]))
 
@@ -69,4 +70,5 @@ def _state(group: dict[str, _BatchNorm]) -> RunningState:
 def _gaps(group: dict[str, _BatchNorm], before: RunningState) -> PendingGaps:
     layers = tuple(BatchNormLayer(n, m.momentum, m.eps) for n, m in group.items())
     channels = tuple(module.num_features for module in group.values())
-    return PendingGaps(layers, channels, before, _state(group))
+    kept = [found for module in group.values() if (found := _statistics(module)) is not None]
+    return PendingGaps(layers, channels, before, _copied(kept))

@@ -9,18 +9,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fmapboard.capture.attribution import AttributionLayers, AttributionPass
+from fmapboard.capture.attribution import AttributionLayers
 from fmapboard.capture.guard import Guard
-from fmapboard.capture.hooks import HookRegistry
-from fmapboard.capture.input_images import PendingInputImage, input_images
-from fmapboard.capture.passes import Side
-from fmapboard.capture.side_pass import untouched
+from fmapboard.capture.side_attribution import AttributionListener, differentiable, floating_like
 from fmapboard.errors import ConfigurationError, WarnOnce
 from fmapboard.measure.reducer import Reducer
 from fmapboard.model.given import check_input, check_model
 from fmapboard.model.layers import unwrap
 from fmapboard.model.tensors import first_tensor
-from fmapboard.records import Attribution, LayerCall
+from fmapboard.records import Attribution
 
 Target = int | Sequence[int] | Tensor | Callable[[Any], Tensor] | None
 """Whose score: a class, one class per image, None for the class with the highest score of each
@@ -81,18 +78,13 @@ def class_attributions(
     check_model(model)
     check_input(images, what="images")
     own = unwrap(model)
-    like = next((p for p in own.parameters() if p.is_floating_point()), images)
+    like = floating_like(own, images)
     chosen = AttributionLayers(layers, len(images))
     hooked = chosen.also(own)
-    seen = _Listener(chosen.of_pass(Reducer.for_model(own), Guard(_Raises())))
-    registry = HookRegistry(own, lambda name, _: name in hooked)
-    with (
-        registry.listening(seen),
-        untouched(own, training=False),
-        torch.inference_mode(False),
-        torch.enable_grad(),
-        torch.autocast(like.device.type, enabled=False, cache_enabled=False),
-    ):
+    collected = chosen.of_pass(Reducer.for_model(own), Guard(_Raises()))
+    assert collected is not None  # `layers` is not False
+    seen = _ImageListener(collected)
+    with differentiable(own, hooked, seen, like.device.type):
         leaf = images.detach().to(like.device, like.dtype, copy=True).requires_grad_()
         output = own(leaf.clone())  # the first layer may overwrite its input
         scores, names = _scores(output, target, len(images))
@@ -109,27 +101,14 @@ class _Raises(WarnOnce):
         raise error
 
 
-class _Listener:
-    """A ``listener.CaptureListener`` that passes on what it receives."""
-
-    def __init__(self, own: AttributionPass | None) -> None:
-        assert own is not None  # `layers` is not False
-        self.own = own
-        self.images: list[PendingInputImage] = []
+class _ImageListener(AttributionListener):
+    """Refuses what is no batch of images."""
 
     def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self.own.discard()
-        self.images = input_images((args, kwargs), None, None, sequences=False)
+        super().begin(args, kwargs)
         if not self.images:
             shape = list(args[0].shape)
             raise ConfigurationError(f"images of shape {shape}: expected [N, 1 or 3, H, W]")
-        self.own.begin(self.images)
-
-    def again(self) -> bool:
-        return False
-
-    def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
-        self.own.captured(layer_call, value, module)
 
 
 def _scores(output: Any, target: Target, images: int) -> tuple[Tensor, list[str]]:

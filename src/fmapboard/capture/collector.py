@@ -17,6 +17,7 @@ from fmapboard.capture.isolation import aside
 from fmapboard.capture.loss_scale import Factor
 from fmapboard.capture.passes import Side
 from fmapboard.capture.pending_attributions import NO_ATTRIBUTIONS, PendingAttributions
+from fmapboard.capture.taps import Tap
 from fmapboard.measure.batch_norms import PendingGaps
 from fmapboard.measure.pending import PendingMeasurement
 from fmapboard.measure.reducer import Reducer
@@ -135,7 +136,7 @@ class ActivationCollector:
                 return
             kind: TensorKind = "feature_maps" if side == "output" else "inputs"
             self._keep(layer_call, kind, tensor, module, pictures=self.pictures)
-            if self.gradients and side == "output" and layer_call.pictures and tensor.requires_grad:
+            if side == "output" and tensor.requires_grad and self._follows(layer_call, tensor):
                 self._follow(layer_call, tensor, module)
 
     def attributions(self, *, own_images: bool) -> PendingAttributions:
@@ -158,6 +159,12 @@ class ActivationCollector:
                 layer_call, kind, tensor, module, pictures=pictures, numbers=self.numbers
             )
         self.pending.append(reduced)
+
+    def _follows(self, layer_call: LayerCall, tensor: Tensor) -> bool:
+        """Whether the gradient of an output is collected."""
+        if layer_call.type == Tap.__name__:
+            return not tensor.is_leaf  # a hook on a parameter would stay after the step
+        return self.gradients and layer_call.pictures
 
     def _follow(self, layer_call: LayerCall, tensor: Tensor, module: nn.Module) -> None:
         """Reduce an output's gradient when the backward pass first reaches it."""

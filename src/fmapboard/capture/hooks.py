@@ -14,9 +14,11 @@ from torch import nn
 from torch.utils.hooks import RemovableHandle
 
 from fmapboard.capture.compiled import force_eager
+from fmapboard.capture.hook_order import installed, is_recorded_last
 from fmapboard.capture.layer_hook import LayerHook, is_replica
 from fmapboard.capture.listener import CaptureListener
 from fmapboard.capture.passes import PassTracker, Side
+from fmapboard.capture.taps import Tap, is_left_out, receiving_taps, tap_module
 from fmapboard.errors import ConfigurationError
 from fmapboard.model.activations import floor_of
 from fmapboard.model.layers import TRANSPOSED, Layers, by_kernel_shape, kernel_shape, select, unwrap
@@ -37,6 +39,8 @@ class HookRegistry:
         model: any module; DistributedDataParallel, DataParallel and torch.compile are unwrapped.
         layers: which layers to watch, as in ``watch``.
         also: further layers by name, for statistics only (activation modules).
+        effective: record what the next layer receives, after all forward hooks on a layer, instead
+            of what its ``forward`` returned. Under ``intervene`` that is always so.
         failed: called with a layer's name and an error that was raised in a hook; None raises the
             error in the model's ``forward``.
 
@@ -50,10 +54,11 @@ class HookRegistry:
         layers: Layers = None,
         *,
         also: dict[str, nn.Module] | None = None,
+        effective: bool = False,
         failed: Callable[[str, Exception], None] | None = None,
     ) -> None:
         self.model, self._failed = unwrap(model), failed
-        self._chosen = layers
+        self._chosen, self.tap_choice, self.effective = layers, layers, effective
         self._watch(select(self.model, layers), also or {})
         self._hooks: contextlib.ExitStack | None = None
         self._listener: CaptureListener | None = None
@@ -62,7 +67,7 @@ class HookRegistry:
         self._ended: Callable[[Any], None] = _ignored
         self._thread: int | None = None
         self._device: torch.device | None = None
-        self._root_ran = self._root_runs = False
+        self.root_ran = self._root_runs = False
 
     def _watch(self, layers: dict[str, nn.Module], also: dict[str, nn.Module]) -> None:
         self.layers = layers
@@ -145,8 +150,9 @@ class HookRegistry:
         try:
             if "torch._dynamo" in sys.modules:  # otherwise nothing is compiled
                 hooks.enter_context(force_eager())
-            self._hook_root(hooks)
-            if ended is not None and not self._root_ran:
+            if "output" in sides:
+                hooks.enter_context(receiving_taps(weakref.ref(self)))
+            if ended is not None and not self.root_ran:
                 for child in self.model.children():
                     if isinstance(child, torch.jit.ScriptModule):  # takes no hook
                         continue
@@ -154,6 +160,7 @@ class HookRegistry:
                     _remove_with(hooks, child.register_forward_hook(hook, with_kwargs=True))
             for name, module in {**self.layers, **self._numbers_only}.items():
                 self._hook_layer(hooks, name, module, sides)
+            self._hook_root(hooks)  # last: the end of the pass comes after its last layer
         except BaseException:
             hooks.close()
             raise
@@ -201,7 +208,7 @@ class HookRegistry:
         self._failed(name or "forward pass", error)
 
     def _hook_root(self, hooks: contextlib.ExitStack) -> None:
-        before = LayerHook(self, "_root_begins", "")
+        before = LayerHook(self, "_root_begins", "", runs_first=True)
         after = LayerHook(self, "_root_ends", "")
         _remove_with(
             hooks,
@@ -216,14 +223,12 @@ class HookRegistry:
             hook = LayerHook(self, "_layer_begins", name)
             _remove_with(hooks, module.register_forward_pre_hook(hook, with_kwargs=True))
         if "output" in sides:
-            # Before the user's own forward hooks, to receive what `forward` itself returned.
-            hook = LayerHook(self, "_layer_ends", name)
-            handle = module.register_forward_hook(hook, prepend=True, with_kwargs=True)
-            _remove_with(hooks, handle)
+            hook = LayerHook(self, "_layer_ends", name, runs_first=not self.effective)
+            _remove_with(hooks, installed(hook, module))
 
     def _root_begins(self, name: str, module: nn.Module, args: Any, kwargs: Any, _: Any) -> None:
         if not self._paused:
-            self._root_ran = self._root_runs = True
+            self.root_ran = self._root_runs = True
         if self._listener is not None and not self._paused and self._passes.root_begins():
             if self._thread is None and not is_replica(module):
                 self._thread = threading.get_ident()
@@ -249,29 +254,35 @@ class HookRegistry:
     ) -> None:
         self._deliver(name, module, "output", output)
 
+    def _tapped(self, name: str, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+        if not is_left_out(name, self.tap_choice):  # by a "!pattern"
+            self._deliver(name, tap_module(), "output", output)
+
     def _deliver(self, name: str, module: nn.Module, side: Side, value: Any) -> None:
         if self._listener is None or self._paused:
             return
         counted = self._passes.call(name, side)
         if counted is not None:
-            self._listener.captured(
-                self._layer_call(name, *counted, side, module), side, value, module
-            )
+            layer_call = self._layer_call(name, *counted, side, module)
+            self._listener.captured(layer_call, side, value, module)
 
     def _layer_call(
         self, name: str, call: int, position: int, side: Side, module: nn.Module
     ) -> LayerCall:
         known = self._layer_calls.get((name, call, side))
-        if known is None or known.position != position:
+        own = self.layers.get(name, self._numbers_only.get(name, module))  # not a replica
+        received = side == "output" and (self.effective or is_recorded_last(own))
+        if known is None or (known.position, known.received) != (position, received):
             known = self._layer_calls[name, call, side] = LayerCall(
                 layer=name,
                 type=type(module).__name__.removeprefix("FSDP"),
                 kernel_shape=kernel_shape(module),
                 call=call,
                 position=position,
-                pictures=name in self.layers,
+                pictures=name in self.layers or isinstance(module, Tap),
                 floor=floor_of(module) if side == "output" else None,
                 transposed_stride=tuple(module.stride) if isinstance(module, TRANSPOSED) else None,
+                received=received,
             )
         return known
 

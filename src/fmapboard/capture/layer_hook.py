@@ -1,4 +1,4 @@
-"""``LayerHook``: a forward hook on a user's module."""
+"""Hooks on a user's module: ``LayerHook``, which records, and what copies of it get."""
 
 from __future__ import annotations
 
@@ -17,17 +17,43 @@ if TYPE_CHECKING:
 Hook = Callable[..., None]
 
 
-class LayerHook:
-    """A hook on a user's module. Copies and pickles of the module get an inert hook instead.
+class InertInCopies:
+    """A hook on a user's module that copies and pickles of the module get without its effect.
 
-    The inert hook needs only the standard library, so a model saved during a logged step can be
-    loaded where fmapboard is not installed. An error in the hook goes to ``HookRegistry.failed``.
+    They get a hook that does nothing and needs only the standard library, so a model saved
+    while the hook is installed can be loaded where fmapboard is not installed.
+
+    Attributes:
+        follows_recording: True if recording hooks belong before this one.
     """
 
-    __slots__ = ("_event", "_name", "_registry")
+    __slots__ = ()
+    follows_recording = False
 
-    def __init__(self, registry: HookRegistry, event: str, name: str) -> None:
+    def __copy__(self) -> Hook:
+        return _inert()
+
+    def __deepcopy__(self, memo: object) -> Hook:
+        return _inert()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return getattr, (contextlib.nullcontext(), "__exit__")
+
+
+class LayerHook(InertInCopies):
+    """A hook that records; an error in it goes to ``HookRegistry.failed``.
+
+    Attributes:
+        runs_first: True if the hook belongs before the user's forward hooks.
+    """
+
+    __slots__ = ("_event", "_name", "_registry", "runs_first")
+
+    def __init__(
+        self, registry: HookRegistry, event: str, name: str, *, runs_first: bool = False
+    ) -> None:
         self._registry, self._event, self._name = weakref.ref(registry), event, name
+        self.runs_first = runs_first
 
     def __call__(self, module: nn.Module, args: Any, kwargs: Any, output: Any = None) -> None:
         """Call the registry's method, unless this call of the module does not count."""
@@ -42,18 +68,19 @@ class LayerHook:
         except Exception as error:
             registry.failed(self._name, error)
 
-    def __copy__(self) -> Hook:
-        return _inert()
-
-    def __deepcopy__(self, memo: object) -> Hook:
-        return _inert()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return getattr, (contextlib.nullcontext(), "__exit__")
-
 
 def _inert() -> Hook:
     return contextlib.nullcontext().__exit__
+
+
+def hooked_roots(module: nn.Module) -> list[HookRegistry]:
+    """The registries that have hooks installed and whose model this module is.
+
+    A copy of the model that DataParallel runs shares the model's hooks.
+    """
+    hooks = [hook for hook in (*module._forward_pre_hooks.values(),) if isinstance(hook, LayerHook)]
+    found = [hook._registry() for hook in hooks if hook._event == "_root_begins"]
+    return [registry for registry in found if registry is not None]
 
 
 def is_replica(module: nn.Module) -> bool:

@@ -7,6 +7,7 @@ from typing import Literal
 
 from fmapboard.capture.collector import ActivationCollector
 from fmapboard.capture.guard import Stopwatch
+from fmapboard.capture.pending_attributions import PendingAttributions
 from fmapboard.capture.weights import PendingKernels
 from fmapboard.measure.norms import NO_NORMS, PendingNorms
 
@@ -29,6 +30,7 @@ class OpenStep:
         live: collects the current forward pass; replaced by the chosen pass once that is known.
         stopwatch: measures the time that fmapboard spends on the training thread.
         probed: holds the feature maps of the probe images; None until the probe has run.
+        attributions: those of the probe, with ``attribution_loss=``.
         is_probed: True once the probe's pass was tried.
         kernels: copies of convolution kernels; None until they were read.
         before_clipping: gradient norms read before the user clipped the gradients.
@@ -39,6 +41,7 @@ class OpenStep:
     live: ActivationCollector
     stopwatch: Stopwatch
     probed: ActivationCollector | None = None
+    attributions: PendingAttributions | None = None
     is_probed: bool = False
     kernels: tuple[PendingKernels, ...] | None = None
     before_clipping: PendingNorms = field(default=NO_NORMS)
@@ -48,4 +51,5 @@ class OpenStep:
         self.live.discard()
         if self.probed is not None:
             self.probed.discard()
-        self.probed, self.kernels, self.before_clipping = None, (), NO_NORMS
+        self.probed, self.attributions = None, None
+        self.kernels, self.before_clipping = (), NO_NORMS

@@ -39,11 +39,13 @@ class PendingAttributions:
         parts: one per layer call.
         scale: factor by which a GradScaler scaled the loss.
         images: the input images, unless they are those that the step draws.
+        of_probe: the loss is ``attribution_loss`` on the probe.
     """
 
     parts: tuple[PendingAttribution, ...] = ()
     scale: Factor | None = None
     images: tuple[PendingInputImage, ...] = ()
+    of_probe: bool = False
 
     def tensors(self) -> Iterator[Tensor]:
         """All tensors held."""
@@ -71,6 +73,7 @@ class PendingAttributions:
                 part.batch,
                 of_sample.get(sample),
                 part.tokens,
+                of_probe=self.of_probe,
             )
             for part in self.parts
             for sample in range(len(part.norms))

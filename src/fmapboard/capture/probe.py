@@ -67,7 +67,9 @@ class ProbePass:
                 normalization=self._options.normalization,
             )
             layers = registry.layers
-            own = HookRegistry(self._model, lambda name, _: name in layers)
+            same = registry.effective
+            own = HookRegistry(self._model, lambda name, _: name in layers, effective=same)
+            own.tap_choice = registry.tap_choice
             with own.listening(seen, sides=sides):
                 run_side_pass(self._model, probe, may_run)
             found = seen

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
+from fmapboard.capture.cpu_threads import one_thread
 from fmapboard.capture.guard import CONSEQUENCE
 from fmapboard.capture.step_parts import Failed, PendingStep, StepHeader, StepParts
 from fmapboard.capture.transfer import Transfer
@@ -50,6 +51,10 @@ def finished(
 ) -> StepData:
     """Wait for the devices, finalize a step, and merge its statistics over the ranks.
 
+    Runs on one OpenMP thread. If the worker thread had a team of several, the process would have
+    more OpenMP threads than cores; GNU's runtime then lets all of them sleep between operations
+    instead of spin, those of training too.
+
     Args:
         receive: waits for the copy of the parts and returns them on the host.
         header: see ``StepParts.to_host``.
@@ -58,10 +63,11 @@ def finished(
             even after an error. None if nothing is merged.
     """
     measured: tuple[LayerMeasurement, ...] = ()
-    try:
-        received = receive()
-        measured = joined(received.measured, failed)
-    finally:
-        if exchange is not None:
-            measured = exchange.merged(header.step, measured)
-    return received.to_host(header, failed, measured)
+    with one_thread():
+        try:
+            received = receive()
+            measured = joined(received.measured, failed)
+        finally:
+            if exchange is not None:
+                measured = exchange.merged(header.step, measured)
+        return received.to_host(header, failed, measured)

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.optim.optimizer import Optimizer
 
 from fmapboard.capture.isolation import aside
+from fmapboard.measure.spare_memory import SpareMemory
 from fmapboard.measure.updates import PendingUpdates, joined, joined_after, rows_of
 from fmapboard.model.distributed import local
 
@@ -51,6 +52,7 @@ class UpdateReader:
         self._model, self._tables = model, frozenset[str]()
         self._versions: dict[int, int] = {}
         self._depths = Counter[int]()
+        self._memory = SpareMemory()
         self._begun: list[_Begun] = []
         self._ended: list[PendingUpdates] = []
 
@@ -91,7 +93,7 @@ class UpdateReader:
         self._tables |= {name for name, p in parameters.items() if id(p) in tables}
         for (device, *_), own in groups.items():
             with aside(device.type):
-                values = joined([rows for _, rows in own.values()])
+                values = joined([rows for _, rows in own.values()], self._memory)
             self._begun.append(_Begun(id(optimizer), own, values))
 
     def after(self, optimizer: Optimizer | None = None) -> None:
@@ -112,9 +114,11 @@ class UpdateReader:
                 rows = {name: found for name, found in same.items() if found is not None}
                 if len(rows) < len(same):
                     continue
-                before, after = joined_after(one.values, list(rows.values()))
-            counts, tables = tuple(map(len, rows.values())), self._tables & rows.keys()
-            self._ended.append(PendingUpdates(tuple(rows), counts, before, after, tables))
+                before, after = joined_after(one.values, list(rows.values()), self._memory)
+            counts = tuple(part.shape[0] for part in rows.values())
+            tables = self._tables & rows.keys()
+            memory = self._memory if before.is_cpu else None
+            self._ended.append(PendingUpdates(tuple(rows), counts, before, after, tables, memory))
 
     def pending(self) -> tuple[PendingUpdates, ...]:
         """All updates that have ended."""

@@ -13,6 +13,9 @@ from fmapboard.checks.finding import Finding
 from fmapboard.checks.gradient_depth import gradient_ratios
 from fmapboard.checks.run_record import NotRecorded, RunRecord
 
+MAGNITUDES = "magnitudes in"
+"""Start of the message about a layer whose magnitudes grow over the steps."""
+
 
 @dataclass(frozen=True, slots=True)
 class VanishingCheck:
@@ -90,7 +93,7 @@ class ExplodingCheck:
             Finding(
                 kind=self.kind,
                 class_="figure",
-                message=f"magnitudes in `{row.facts.label}` grew {value:.2g}-fold since step "
+                message=f"{MAGNITUDES} `{row.facts.label}` grew {value:.2g}-fold since step "
                 f"{table.steps[0]}, to {float(np.nanmax(magnitude[:, at])):.2g}; "
                 f"{self.growth:.0f}-fold at step {table.steps[step]}",
                 since_step=table.steps[step],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -224,12 +224,20 @@ def _channels(table: HealthTable, kind: str, flags: Flags) -> Iterator[LayerFind
 
 def _unchanged(table: HealthTable, unchanged: Flags) -> list[LayerFinding]:
     flags = in_a_row(unchanged, _UNCHANGED_STEPS)
-    spells = [spell for spell in spells_of(table, "unchanged", flags) if spell.until is None]
+    # ``since`` is the step before the first at which they are unchanged, which has no mark.
+    flagged = replace(table, since={})
+    same_as = table.since.get("unchanged", {})
+    spells = [spell for spell in spells_of(flagged, "unchanged", flags) if spell.until is None]
     if not spells:
         return []
     spells.sort(key=lambda spell: (spell.since, spell.row))
     first, more = spells[0], len(spells) - 1
+    before = same_as.get(first.row)
+    if before is not None and first.after is not None:
+        first = replace(first, after=max(first.after, before))
     text = f"weights of {_named(table, first.row)} unchanged {when(first)}"
+    if before is not None:
+        text += f" (the same as at step {before})"
     if more:
         text += f", and those of {more} further layer{'s' * (more > 1)}"
     return [_finding(table, "unchanged", 1, first, 0.0, text, more)]
@@ -249,7 +257,14 @@ def _limited(spells: list[Spell]) -> Iterator[tuple[Spell, int]]:
 
 def _named(table: HealthTable, row: int) -> str:
     facts, name = table.rows[row].facts, table.rows[row].name
-    call = f" (call {facts.call})" if facts.call > 1 else ""
+    call = ""
+    if facts.call > 1:
+        before = [
+            other.facts.label
+            for other in table.rows
+            if (other.name, other.facts.activation) == (name, facts.label)
+        ]
+        call = f" (call {facts.call}{f', behind `{before[0]}`' if before else ''})"
     return f"`{f'{name}: ' if name else ''}{facts.layer}`{call}"
 
 

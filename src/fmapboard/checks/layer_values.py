@@ -90,7 +90,7 @@ class DeadCheck:
         return found.value >= least - _ROUNDING
 
     def _since(self, table: HealthTable, found: LayerFinding) -> int:
-        """First of the steps at the end of the run with so many dead channels."""
+        """First of the consecutive last steps at which this many channels are dead."""
         row = next(i for i, row in enumerate(table.rows) if row.facts.label == found.label)
         dead = table.columns["dead"][:, row]
         since = found.since

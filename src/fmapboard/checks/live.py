@@ -83,7 +83,7 @@ class LiveChecks:
         self._new, self._step = [], None
 
     def undo(self) -> None:
-        """Forget the last step, because it was not stored; nothing if no step is pending."""
+        """Discard the last step, which could not be stored; nothing if no step is pending."""
         if self._step is None:
             return
         self._builder.drop(self._step)

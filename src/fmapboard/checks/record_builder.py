@@ -117,7 +117,7 @@ class RecordBuilder:
         self.errors = {at: why for at, why in self.errors.items() if at < step}
 
     def drop(self, step: int) -> None:
-        """Forget a step, because it was not stored."""
+        """Discard a step that could not be stored."""
         self._steps.pop(step, None)
         self._first = {label: of for label, of in self._first.items() if of[0] != step}
 

@@ -1,4 +1,4 @@
-"""Stored format of what the checks said at a step, for the tab: one JSON blob, a list of objects.
+"""Stored format of the findings up to a step, for the tab: one JSON blob, a list of objects.
 
 The keys are ``kind``, ``class``, ``layer``, ``parameter``, ``since``, ``value``, ``message``,
 ``healthy``, ``meaning`` and ``advice``, as in `Finding`. Readers ignore keys that they do not know.

@@ -186,7 +186,7 @@ class UnchangedWeightsCheck:
 
     def __call__(self, record: RunRecord) -> Sequence[Finding]:
         """See `Check`."""
-        record.training_facts()
+        steps = list(record.training_facts())
         newest = _newest(record)
         found = {
             name: unchanged
@@ -199,16 +199,17 @@ class UnchangedWeightsCheck:
             return []
         first = min(found, key=lambda name: found[name].since)
         names = [first, *(name for name in found if name != first)]
+        same_as = found[first].since
+        since = next((step for step in steps if step > same_as), same_as)
         rate = f" at a learning rate of {newest.rates[1]:.2g}" if newest.rates else ""
         of = "weights" if len(found) == 1 else f"{len(found)} weights"
         return [
             Finding(
                 kind=self.kind,
                 class_="fact",
-                message=f"{of} unchanged since step {found[first].since}, over "
-                f"{found[first].steps} logged steps that the optimizer applied{rate}: "
-                f"{named(names)}",
-                since_step=found[first].since,
+                message=f"{of} unchanged since step {since}, over {found[first].steps} logged "
+                f"steps that the optimizer applied{rate}: {named(names)}",
+                since_step=since,
                 parameter=first,
                 value=found[first].steps,
                 meaning="Updates are lost: they are smaller than the weights' rounding (a tiny "

@@ -6,6 +6,9 @@ from typing import Any
 
 import click
 
+HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+"""Context settings of every command."""
+
 
 class ExampleCommand(click.Command):
     """A command whose help opens with an example to paste."""

@@ -201,10 +201,10 @@ def _images_in(folder: Path) -> list[Path]:
         raise ImageError(
             f"no image in the folder {str(folder)!r}; looked for {', '.join(IMAGE_SUFFIXES)}"
         )
-    return sorted(found, key=_natural)
+    return sorted(found, key=natural_order)
 
 
-def _natural(path: Path) -> tuple[list[tuple[int, int, str]], str]:
+def natural_order(path: Path) -> tuple[list[tuple[int, int, str]], str]:
     """Sort key that compares numbers in names by value; digits sort before letters, as in ASCII."""
     parts = re.findall(r"[0-9]+|[^0-9]+", path.name.casefold())
     return [(0, int(p), "") if p.isdecimal() else (1, 0, p) for p in parts], path.name

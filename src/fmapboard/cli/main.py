@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fmapboard import __version__
-from fmapboard.cli.click_types import ExampleGroup, Palette, command_with
+from fmapboard.cli.click_types import HELP, ExampleGroup, command_with
+from fmapboard.cli.diff_options import diff_command
 from fmapboard.cli.run_dirs import Directory
+from fmapboard.cli.visualize_options import visualize
 from fmapboard.errors import FmapboardError
 
 if TYPE_CHECKING:
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
 _USAGE, _FAILED, _INTERRUPTED = 2, 1, 130
 
 
-_HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 _EXISTING = click.Path(path_type=Path)
 _FOLDER, _LOG_DIRECTORY = Directory(remote=False), Directory(remote=True)
 _port = click.option(
@@ -38,7 +39,7 @@ _no_open = click.option(
 )
 
 
-@click.group(cls=ExampleGroup, context_settings=_HELP, invoke_without_command=True)
+@click.group(cls=ExampleGroup, context_settings=HELP, invoke_without_command=True)
 @click.version_option(__version__, prog_name="fmapboard")
 @click.pass_context
 def fmapboard(context: click.Context) -> None:
@@ -48,119 +49,8 @@ def fmapboard(context: click.Context) -> None:
 
 
 @fmapboard.command(
-    cls=command_with("visualize photo.jpg --model resnet34 --logdir runs/x --out maps"),
-    context_settings=_HELP,
-    short_help="Draw a network's feature maps for images.",
-)
-@click.argument("images", nargs=-1, type=_EXISTING)
-@click.option(
-    "--model",
-    "spec",
-    default="demo",
-    show_default=True,
-    help="A torchvision name, timm:NAME, hf:NAME or hf:FOLDER (Hugging Face), "
-    "package.module:callable, or demo, the bundled network.",
-)
-@click.option(
-    "--model-arg",
-    "model_args",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="An argument of the model's constructor, such as num_classes=10. Repeatable.",
-)
-@click.option(
-    "--forward-arg",
-    "forward_args",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="An argument that the model's forward takes in addition to the images. Repeatable.",
-)
-@click.option(
-    "--weights",
-    default="DEFAULT",
-    show_default=True,
-    help="DEFAULT (pretrained, downloaded if needed), none (random), a weights file, or the "
-    "name of torchvision weights.",
-)
-@click.option(
-    "--checkpoint",
-    type=_EXISTING,
-    help="Load weights from this file, folder of shards or index of shards.",
-)
-@click.option(
-    "--checkpoint-key",
-    metavar="NAME",
-    help="Which weights to load if a checkpoint holds several, such as state_dict_ema.",
-)
-@click.option(
-    "--logdir", type=_LOG_DIRECTORY, help="Write TensorBoard event files into this run directory."
-)
-@click.option("--out", type=_FOLDER, help="Write PNG files into this folder.")
-@click.option(
-    "--layers",
-    multiple=True,
-    metavar="GLOB",
-    help="Layers to draw, such as 'layer1.*'; '!*.downsample.*' excludes layers. Repeatable.",
-)
-@click.option(
-    "--list", "only_list", is_flag=True, help="List layers by kernel shape and draw nothing."
-)
-@click.option("--input-size", type=click.IntRange(min=1), help="Side of the square input in px.")
-@click.option("--samples", type=click.IntRange(min=1), help="Draw only the first N images.")
-@click.option(
-    "--batch-size",
-    type=click.IntRange(min=1),
-    default=4,
-    show_default=True,
-    help="Maximum number of images per forward pass; it does not change the result.",
-)
-@click.option(
-    "--colormap",
-    type=Palette(["grey", "viridis", "magma", "signed"]),
-    default="grey",
-    show_default=True,
-)
-@click.option(
-    "--scale",
-    type=click.Choice(["channel", "layer"]),
-    default="channel",
-    show_default=True,
-    help="Normalize each channel on its own, or all channels of a layer together.",
-)
-@click.option(
-    "--depth",
-    type=click.IntRange(min=0),
-    help="Depth slice of 3-D maps to draw, counted from 0.  [default: the middle one]",
-)
-@click.option("--kernels", is_flag=True, help="Also draw the convolution kernels.")
-@click.option(
-    "--attribution",
-    is_flag=True,
-    help="Also draw where larger activations raise the score of a class, over the image.",
-)
-@click.option(
-    "--class",
-    "class_number",
-    type=click.IntRange(min=0),
-    metavar="N",
-    help="Which class, counted from 0.  [default: the one with the highest score]",
-)
-@click.option("--device", default="cpu", show_default=True, help="Torch device, such as cuda:0.")
-@click.version_option(__version__, prog_name="visualize (fmapboard)")
-def visualize(**options: Any) -> None:
-    """Draw the feature maps of a network for each of IMAGES (files or folders).
-
-    Without IMAGES, a bundled photograph is used. Without --logdir and --out, both are written
-    below runs/visualize.
-    """
-    from fmapboard.cli.visualize import Request, visualize_images
-
-    visualize_images(Request(**options))
-
-
-@fmapboard.command(
     cls=command_with("fmapboard demo --serve"),
-    context_settings=_HELP,
+    context_settings=HELP,
     short_help="Train a small network and log its feature maps.",
 )
 @click.option(
@@ -188,7 +78,7 @@ def demo(no_open: bool, **options: Any) -> None:
 
 @fmapboard.command(
     cls=command_with("fmapboard serve runs/demo"),
-    context_settings=_HELP,
+    context_settings=HELP,
     short_help="Start TensorBoard and open the Feature maps tab.",
 )
 @click.argument("logdir", type=_LOG_DIRECTORY, default=Path("runs"))
@@ -206,7 +96,7 @@ def serve(logdir: Path | RemoteDirectory, port: int, no_open: bool) -> None:
 
 @fmapboard.command(
     cls=command_with("fmapboard check runs/demo"),
-    context_settings=_HELP,
+    context_settings=HELP,
     short_help="Say in words what is wrong in a logged run.",
 )
 @click.argument("runs", nargs=-1, required=True, type=_EXISTING, metavar="RUN...")
@@ -234,7 +124,7 @@ def check(context: click.Context, /, runs: tuple[Path, ...], **options: Any) -> 
 
 @fmapboard.command(
     cls=command_with("fmapboard doctor"),
-    context_settings=_HELP,
+    context_settings=HELP,
     short_help="Check that TensorBoard has the Feature maps tab.",
 )
 def doctor() -> None:
@@ -242,6 +132,10 @@ def doctor() -> None:
     from fmapboard.cli.doctor import run_doctor
 
     run_doctor()
+
+
+fmapboard.add_command(visualize)
+fmapboard.add_command(diff_command)
 
 
 def run(arguments: Sequence[str] | None = None) -> None:

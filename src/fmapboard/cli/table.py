@@ -12,7 +12,7 @@ import numpy.typing as npt
 from rich.console import Console
 from rich.table import Table
 
-from fmapboard.records import KernelShape, LayerMeasurement, LoggedStep
+from fmapboard.records import LayerMeasurement, LoggedStep
 
 _WIDTH = 160
 """Columns of a table that is not printed to a terminal."""
@@ -79,24 +79,3 @@ def _size(measured: LayerMeasurement) -> str:
 def _of(flags: npt.NDArray[np.bool_], channels: int) -> str:
     count = int(flags.sum())
     return f"{count} of {channels}" if count else "0"
-
-
-def group_table(groups: Mapping[KernelShape, list[str]], others: Mapping[str, str]) -> Table:
-    """One row per kernel shape, then one per type for the layers without a kernel shape.
-
-    Args:
-        groups: kernel shape -> layer names.
-        others: layer name -> type, of the layers that are not convolutions.
-    """
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    table.add_column("kernel shape", no_wrap=True)
-    table.add_column("layers", justify="right")
-    table.add_column("names", overflow="fold")
-    for shape, names in groups.items():
-        table.add_row(str(shape), str(len(names)), ", ".join(names))
-    by_type: dict[str, list[str]] = {}
-    for name, kind in others.items():
-        by_type.setdefault(kind, []).append(name)
-    for kind, names in by_type.items():
-        table.add_row(kind, str(len(names)), ", ".join(names))
-    return table

@@ -3,33 +3,30 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import closing
-from dataclasses import dataclass
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 import torch
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from torch import Tensor
+from torch import Tensor, nn
 
-from fmapboard.capture.step_parts import PendingStep
-from fmapboard.cli.attributed import SIDE, with_attributions
+from fmapboard.cli.checkpoint_series import Checkpoint, SeriesOptions, draw_series, series_of
+from fmapboard.cli.drawing import Drawing, folders_of
 from fmapboard.cli.images import decoding, find_images, read_fitted
 from fmapboard.cli.models.arguments import check_forward
-from fmapboard.cli.models.load import LoadedModel, load_model
+from fmapboard.cli.models.load import LoadedModel, Preprocessing, load_model
 from fmapboard.cli.prefetch import prefetched
 from fmapboard.cli.run_dirs import new_directory, to_paste
-from fmapboard.cli.table import console, group_table, layer_table
-from fmapboard.cli.write_images import ImageWriter
+from fmapboard.cli.silenced import Silenced, class_names
+from fmapboard.cli.table import console, layer_table
 from fmapboard.demo.bundled import bundled
-from fmapboard.errors import ConfigurationError
-from fmapboard.image_passes import ImagePasses
-from fmapboard.measure.reducer import Reducer
-from fmapboard.model.layers import Layers, kernel_groups, kernel_shape, select
+from fmapboard.errors import CaptureError, ConfigurationError, ForwardError
+from fmapboard.extraction.layer_table import layers
+from fmapboard.model.layers import Layers, select
 from fmapboard.records import Scale
-from fmapboard.summary.build import SummaryBuilder
-from fmapboard.writers.folder import free_name
 from fmapboard.writers.remote import RemoteDirectory
 from fmapboard.writers.tensorboard import TensorBoardWriter
 
@@ -64,12 +61,37 @@ class Request:
     kernels: bool = False
     attribution: bool = False
     class_number: int | None = None
+    silence: tuple[str, ...] = ()
+    effective: bool = False
     device: str = "cpu"
 
     @property
     def chosen(self) -> Layers:
         """The argument of `layers.select`: the patterns, or None if no ``--layers`` was given."""
         return list(self.layers) or None
+
+    @property
+    def drawing(self) -> Drawing:
+        """What is drawn of each image, and how."""
+        return Drawing(
+            layers=self.chosen,
+            batch_size=self.batch_size,
+            colormap=self.colormap,
+            scale=self.scale,
+            depth=self.depth,
+            kernels=self.kernels,
+            attribution=self.attribution,
+            class_number=self.class_number,
+            effective=self.effective,
+        )
+
+    def silenced(self, model: nn.Module) -> Silenced | None:
+        """What ``--silence`` asks for, or None."""
+        if not self.silence:
+            return None
+        has_own = self.checkpoint is None and self.weights.lower() != "none"
+        names = class_names(self.spec, self.weights) if has_own else ()
+        return Silenced(model, self.silence, names)
 
 
 def visualize_images(request: Request) -> None:
@@ -81,10 +103,13 @@ def visualize_images(request: Request) -> None:
     if request.class_number is not None and not request.attribution:
         raise ConfigurationError("--class needs --attribution")
     paths = find_images(request.images or [bundled("photographs") / "chelsea.jpg"])
+    series = series_of(request.checkpoint)
+    if series and request.silence:
+        raise ConfigurationError("--silence takes one checkpoint, not several")
     loaded = load_model(
         request.spec,
         weights=request.weights,
-        checkpoint=request.checkpoint,
+        checkpoint=series[0].path if series else request.checkpoint,
         checkpoint_key=request.checkpoint_key,
         input_size=request.input_size,
         model_args=request.model_args,
@@ -93,15 +118,36 @@ def visualize_images(request: Request) -> None:
     if loaded.report is not None:
         console(stderr=True).print(str(loaded.report), markup=False)
     if request.only_list:
-        _print_layers(loaded, request.chosen)
+        _print_layers(request, loaded, paths)
         return
-    draw_images(request, loaded, paths[: request.samples])
+    if series:
+        _draw_series(request, loaded, series, paths[: request.samples])
+    else:
+        draw_images(request, loaded, paths[: request.samples])
 
 
-def _print_layers(loaded: LoadedModel, layers: Layers) -> None:
-    chosen = select(loaded.model, layers)
-    others = {n: type(m).__name__ for n, m in chosen.items() if kernel_shape(m) is None}
-    console().print(group_table(kernel_groups(loaded.model, layers), others))
+def _draw_series(
+    request: Request, loaded: LoadedModel, series: list[Checkpoint], paths: list[Path]
+) -> None:
+    """Draw the images with each checkpoint of a series."""
+    check_forward(loaded.model)
+    loaded.model.to(device_named(request.device))
+    logdir, folder = _places(request)
+    options = SeriesOptions(request.drawing, request.checkpoint_key, logdir, folder)
+    with _what_ran():
+        draw_series(options, loaded, series, paths)
+    _say_where(logdir, folder, 1)
+
+
+def _print_layers(request: Request, loaded: LoadedModel, paths: list[Path]) -> None:
+    """Print the table of layers; with output shapes if there are images to run the model on."""
+    if not request.images:
+        console().out(layers(loaded.model, only=request.chosen))
+        return
+    prepare = loaded.preprocessing
+    image = prepare.normalize(read_fitted(paths[0], prepare.fit))
+    with _what_ran():
+        console().out(layers(loaded.model, image[None], only=request.chosen))
 
 
 def draw_images(request: Request, loaded: LoadedModel, paths: list[Path]) -> None:
@@ -112,86 +158,69 @@ def draw_images(request: Request, loaded: LoadedModel, paths: list[Path]) -> Non
     """
     select(loaded.model, request.chosen)  # an invalid pattern fails before anything is written
     check_forward(loaded.model)
-    loaded.model.to(_device(request.device))
+    silenced = request.silenced(loaded.model)
+    loaded.model.to(device_named(request.device))
     out = console()
     out.print(f"{loaded.name}, preprocessing: {loaded.preprocessing.source}", markup=False)
     logdir, folder = _places(request)
     board = None if logdir is None else TensorBoardWriter(logdir)
-    compose = SummaryBuilder(colormap=request.colormap, scale=request.scale, attribution_side=SIDE)
-    writer = ImageWriter(compose, board, _folders(folder, paths))
     progress = _progress(len(paths))
-    say = partial(progress.console.print, markup=False, soft_wrap=True)
-    images = _recorded(request, loaded, paths, say)
+    drawing, say = request.drawing, partial(progress.console.print, markup=False, soft_wrap=True)
+    if silenced is not None:
+        out.print(str(silenced), markup=False, soft_wrap=True)
+        drawing = replace(drawing, around=silenced.around)
+    written_images = drawing.written(
+        loaded.model,
+        _fitted(request, loaded.preprocessing, paths),
+        board,
+        folders_of(folder, [path.stem for path in paths]),
+        prepare=loaded.preprocessing.normalize,
+        normalization=(loaded.preprocessing.mean, loaded.preprocessing.std),
+        say=say,
+    )
     try:
-        with closing(images), closing(writer.write(images)) as done:
+        with _what_ran(), closing(written_images) as done:
             for path, written in zip(paths, done, strict=True):
                 progress.advance(progress.task_ids[0])
-                if written.step.step == 0 or len(paths) <= TABLES:
+                if path is paths[0] or len(paths) <= TABLES:
                     out.print(f"\n{path}", markup=False, soft_wrap=True)
                     out.print(layer_table(written.step, written.files))
+                    if silenced is not None:
+                        out.print("", silenced.table(written.step.step), sep="\n")
                     progress.start()  # not earlier: the bar would interrupt the first table
     finally:
         if progress.live.is_started:
             progress.stop()
         if board is not None:
             board.close()
+    if silenced is not None and len(paths) > 1:
+        out.print(f"\n{silenced.summary()}", markup=False)
     _say_where(logdir, folder, len(paths))
 
 
-def _recorded(
-    request: Request, loaded: LoadedModel, paths: list[Path], say: Callable[[str], object]
-) -> Generator[PendingStep, None, None]:
-    """Yield one recorded step per image, numbered from 0; images are read ahead in threads."""
-    prepare, size = loaded.preprocessing, request.batch_size
-    passes = ImagePasses(
-        loaded.model,
-        Reducer.for_model(
-            loaded.model,
-            max_channels=None,
-            max_tile=None,
-            scale=request.scale,
-            colormap=request.colormap,
-            depth=request.depth,
-        ),
-        layers=request.chosen,
-        normalization=(prepare.mean, prepare.std),
-        kernels=request.kernels,
-        refused=lambda reason: say(f"Running one image per forward pass: {reason}"),
-    )
+@contextmanager
+def _what_ran() -> Iterator[None]:
+    """If the model raises, print what ran before: the message on the command line is one line."""
+    try:
+        yield
+    except ForwardError as error:
+        if error.ran:
+            lines = "\n  ".join(["ran before the error:", *error.ran])
+            console(stderr=True).print(lines, markup=False, soft_wrap=True)
+        raise CaptureError(error.summary) from error
+
+
+def _fitted(
+    request: Request, prepare: Preprocessing, paths: list[Path]
+) -> Generator[Tensor, None, None]:
+    """The images, resized and cropped, uint8 [C, H, W]; they are read ahead in threads."""
 
     def read(path: Path) -> Tensor:
         return read_fitted(path, prepare.fit)
 
-    first = 0
-    fitted = prefetched(read, paths, ahead=2 * size, threads=READERS)
+    fitted = prefetched(read, paths, ahead=2 * request.batch_size, threads=READERS)
     with decoding(), closing(fitted):
-        for batch in batched(fitted, size):
-            images = prepare.normalize(batch)
-            steps: Iterable[PendingStep] = passes(images, first)
-            if request.attribution:
-                steps = with_attributions(steps, loaded.model, images, request.class_number)
-            yield from steps
-            first += len(batch)
-
-
-def batched(images: Iterable[Tensor], size: int) -> Iterator[Tensor]:
-    """Stack up to ``size`` consecutive images of equal shape [C, H, W] into batches [B, C, H, W].
-
-    If ``images`` raises an error, the images before it are yielded as a batch first.
-    """
-    together: list[Tensor] = []
-    try:
-        for image in images:
-            if together and (len(together) == size or image.shape != together[0].shape):
-                yield torch.stack(together)
-                together = []
-            together.append(image)
-    except Exception:
-        if together:
-            yield torch.stack(together)
-        raise
-    if together:
-        yield torch.stack(together)
+        yield from fitted
 
 
 def _progress(images: int) -> Progress:
@@ -217,15 +246,12 @@ def _places(request: Request) -> tuple[Path | RemoteDirectory | None, Path | Non
     return request.logdir, request.out
 
 
-def _folders(folder: Path | None, paths: list[Path]) -> list[Path | None]:
-    """The folder for each image's PNG files: ``folder`` for a single image, else one per image."""
-    if folder is None or len(paths) == 1:
-        return [folder] * len(paths)
-    taken: set[str] = set()
-    return [folder / free_name(path.stem, taken) for path in paths]
+def device_named(name: str) -> torch.device:
+    """The torch device with this name.
 
-
-def _device(name: str) -> torch.device:
+    Raises:
+        ConfigurationError: it cannot be used.
+    """
     try:
         device = torch.device(name)
         torch.empty(0, device=device)

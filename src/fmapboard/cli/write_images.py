@@ -47,6 +47,7 @@ class ImageWriter:
         compose: turns a recorded image into a summary; called in the worker thread.
         board: writes the steps for TensorBoard, or None; the caller closes it.
         folders: step -> the folder for that image's PNG files, or None to write none.
+        first_step: number of the first image's step; the images themselves are numbered from 0.
         max_bytes: limit for the recorded images in the queue; a single image may exceed it.
     """
 
@@ -56,9 +57,11 @@ class ImageWriter:
         board: Writer | None,
         folders: list[Path | None],
         *,
+        first_step: int = 0,
         max_bytes: int = MAX_WAITING_BYTES,
     ) -> None:
         self._compose, self._board, self._folders = compose, board, folders
+        self._first_step = first_step
         self._worker = Worker(self._work, self._failed, max_bytes=max_bytes, low_priority=False)
         self._encoders = ThreadPoolExecutor(THREADS, thread_name_prefix="fmapboard-png")
         self._results: SimpleQueue[WrittenImage | Exception] = SimpleQueue()
@@ -120,7 +123,8 @@ class ImageWriter:
 
     def _work(self, image: PendingStep) -> None:
         if not self._given_up:
-            step = self._compose(image.to_host())
+            data = image.to_host()
+            step = self._compose(replace(data, step=self._first_step + data.step))
             self._results.put(WrittenImage(step, self._store(step)))
 
     def _failed(self, error: Exception) -> None:
@@ -129,7 +133,7 @@ class ImageWriter:
 
     def _store(self, step: LoggedStep) -> dict[str, list[Path]]:
         """Encode all pictures, then write the step for TensorBoard and the PNG files."""
-        folder = self._folders[step.step]
+        folder = self._folders[step.step - self._first_step]
         encode = partial(_encoded, for_board=self._board is not None, for_folder=folder is not None)
         pictures = list(self._encoders.map(encode, step.pictures))
         if self._board is not None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -103,4 +104,6 @@ def _gap(
     seen = batch.clamp(min=0) + layer.eps
     if bool((error / torch.minimum(running, seen)).median() > _MOST_ROUNDING):
         return None
-    return float((seen / running).log().abs().median())
+    # numpy's logarithm, because MKL's would start a team of OpenMP threads (see capture.sending).
+    logarithms = torch.from_numpy(np.log((seen / running).numpy()))
+    return float(logarithms.abs().median())

@@ -178,7 +178,7 @@ class Reducer:
         """Statistics, and min and max of each plane if an accelerator computed them on the way."""
         floor, moments = rounded(layer_call.floor, tensor.dtype), layer_call.pictures
         if maps.is_cpu:
-            bounded = floor is not None and is_bounded(module)
+            bounded = floor is not None and is_bounded(module) and not layer_call.received
             return statistics(maps, floor, moments=moments, bounded=bounded), None
         key, unsettled = (layer_call.label, kind), self.unsettled
         if unsettled is None:

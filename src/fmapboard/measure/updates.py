@@ -15,6 +15,8 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
+from fmapboard.measure.spare_memory import SpareMemory
+
 ROW = 16
 """Values per row."""
 
@@ -26,6 +28,9 @@ _ALL_ROWS = 5000
 
 With sizes of 64 or 128 and kernels of 3x3, the next possible distance of rows is 5.
 """
+
+_RAW_ROWS = 4096
+"""Up to this many rows are sent as they are: at most 512 KiB, instead of two launches."""
 
 _LEAST_CHANGED = 256
 """Fewer changed rows of an embedding do not tell how large the whole update is."""
@@ -46,6 +51,7 @@ class PendingUpdates:
         after: the same rows after the update. From an accelerator, the 2-norms [R] of the
             changes.
         tables: those of the names whose updates may change few values: weights of embeddings.
+        memory: gets the rows back, those on the CPU.
     """
 
     names: tuple[str, ...]
@@ -53,6 +59,7 @@ class PendingUpdates:
     before: Tensor
     after: Tensor
     tables: frozenset[str] = frozenset()
+    memory: SpareMemory | None = None
 
     def tensors(self) -> Iterator[Tensor]:
         """All tensors held."""
@@ -64,13 +71,16 @@ class PendingUpdates:
 
         A parameter is left out if all values read were 0, or if one is not finite; an embedding
         also if fewer than 256 of the rows read have changed.
+
+        To be called once: the rows may be overwritten afterwards.
         """
-        before, after = self.before.cpu().double(), self.after.cpu().double()
-        change = after - before if before.dim() == 2 else after
+        sizes, changes = (norms.split_with_sizes(list(self.rows)) for norms in self._norms())
+        if self.memory is not None:
+            self.memory.give_back(self.before, self.after)
         found = {}
-        parts = zip(*(of.split_with_sizes(list(self.rows)) for of in (before, change)), strict=True)
+        parts = zip(sizes, changes, strict=True)
         for name, (size, changed) in zip(self.names, parts, strict=True):
-            if name in self.tables and len(changed) > _LEAST_CHANGED > _count(changed):
+            if name in self.tables and len(changed) > _LEAST_CHANGED > int(changed.count_nonzero()):
                 continue
             norm = float(torch.linalg.vector_norm(size))
             ratio = float(torch.linalg.vector_norm(changed)) / norm if norm else math.nan
@@ -78,14 +88,18 @@ class PendingUpdates:
                 found[name] = ratio
         return found
 
+    def _norms(self) -> tuple[Tensor, Tensor]:
+        """2-norms [R] of the rows before the update and of their changes, f64."""
+        before, after = self.before.cpu(), self.after.cpu()
+        if before.dim() == 1:
+            return before.double(), after.double()
+        changes = _wide(after) - _wide(before)
+        return _norms_of_rows(before, torch.float64), _norms_of_rows(changes, torch.float64)
 
-def _count(changed: Tensor) -> int:
-    """How many rows have changed, of [n, 16] changes or [n] norms."""
-    return int(changed.reshape(len(changed), -1).any(1).sum())
 
-
-_RAW_ROWS = 4096
-"""Up to this many rows are sent as they are: at most 512 KiB, instead of two launches."""
+def _wide(values: Tensor) -> Tensor:
+    """Half precision as single; other dtypes as they are."""
+    return values.float() if values.dtype in (torch.float16, torch.bfloat16) else values
 
 
 def rows_of(parameter: Tensor) -> Tensor | None:
@@ -131,42 +145,47 @@ def _step(rows: int, shape: torch.Size) -> int:
     return step
 
 
-def joined(rows: Sequence[Tensor]) -> Tensor:
+def joined(rows: Sequence[Tensor], memory: SpareMemory) -> Tensor:
     """A copy of rows of one dtype, device and length, one below the other.
 
-    On an accelerator it is the first half of a tensor whose second half `joined_after` fills.
+    On an accelerator it is the first half of a tensor whose second half `joined_after` fills; on
+    the CPU it is in ``memory``.
     """
+    count = sum(part.shape[0] for part in rows)  # len() of a tensor runs Python code
     if rows[0].is_cpu:
-        return torch.cat(list(rows))
-    count = sum(map(len, rows))
+        copied = memory.take((count, rows[0].shape[1]), rows[0].dtype)
+        return torch.cat(list(rows), out=copied)
     both = rows[0].new_empty((2 * count, rows[0].shape[1]))
     torch.cat(list(rows), out=both[:count])
     return both
 
 
-def joined_after(before: Tensor, rows: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+def joined_after(
+    before: Tensor, rows: Sequence[Tensor], memory: SpareMemory
+) -> tuple[Tensor, Tensor]:
     """The same rows before and after the update, as ``PendingUpdates`` holds them.
 
     Args:
         before: the result of `joined`; on an accelerator it is overwritten.
         rows: the rows after the update.
+        memory: see `joined`.
     """
     if before.is_cpu:
-        return before, torch.cat(list(rows))
+        return before, joined(rows, memory)
     count = len(before) // 2
     first, second = before[:count], before[count:]
     torch.cat(list(rows), out=second)
     if count <= _RAW_ROWS:
         return first, second
     second.sub_(first)
-    norms = _norms_of_rows(before)
+    wide = torch.float64 if before.dtype == torch.float64 else torch.float32
+    norms = _norms_of_rows(before, wide)
     return norms[:count], norms[count:]
 
 
-def _norms_of_rows(values: Tensor) -> Tensor:
-    """2-norms [R] of the rows of [R, 16], f64 of f64, otherwise f32."""
-    wide = torch.float64 if values.dtype == torch.float64 else torch.float32
-    norms: Tensor = torch.linalg.vector_norm(values, dim=1, dtype=wide)
+def _norms_of_rows(values: Tensor, dtype: torch.dtype) -> Tensor:
+    """2-norms [R] of the rows of [R, n], computed and returned in ``dtype``."""
+    norms: Tensor = torch.linalg.vector_norm(values, dim=1, dtype=dtype)
     return norms
 
 

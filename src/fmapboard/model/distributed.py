@@ -18,6 +18,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+_CAN_DISTRIBUTE = dist.is_available()
+
 TIMEOUT = timedelta(seconds=120)
 """How long a worker thread waits for those of the other ranks, which may have steps to write."""
 
@@ -169,7 +171,7 @@ def sharding(tensor: Tensor) -> Sharding | None:
 
 def is_dtensor(tensor: Tensor) -> bool:
     """True for a tensor that is distributed over a device mesh, sharded or replicated."""
-    if type(tensor) is Tensor or not dist.is_available() or not dist.is_initialized():
+    if type(tensor) is Tensor or not (_CAN_DISTRIBUTE and dist.is_initialized()):
         return False
     from torch.distributed.tensor import DTensor
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from torch import Tensor, nn
+from torch.utils.data import DataLoader
 
 from fmapboard.errors import ConfigurationError
 
@@ -77,6 +78,11 @@ def check_input(x: Any, *, what: str) -> None:
     if kind.__module__.partition(".")[0] == "PIL":
         raise ConfigurationError(
             f"{what}={kind.__name__}: expected tensors; apply the transforms used in training first"
+        )
+    if isinstance(x, DataLoader):
+        raise ConfigurationError(
+            f"{what}={kind.__name__}: expected the tensors of one batch; for all of them, use "
+            "extract_batches(model, loader)"
         )
     if isinstance(x, nn.Module):
         raise ConfigurationError(

@@ -48,10 +48,26 @@ def map_tensors(value: Any, change: Callable[[Tensor], Any]) -> Any:
     """
     if isinstance(value, Tensor):
         return change(value)
+    return _map_items(value, lambda item: map_tensors(item, change))
+
+
+def replace_tensor(value: Any, old: Tensor, new: Tensor) -> Any:
+    """The structure with one tensor replaced wherever it occurs.
+
+    Only what contains the tensor is copied: a layer may be given objects that it modifies.
+    """
+    if value is old:
+        return new
+    if all(tensor is not old for tensor in tensors(value)):
+        return value
+    return _map_items(value, lambda item: replace_tensor(item, old, new))
+
+
+def _map_items(value: Any, change: Callable[[Any], Any]) -> Any:
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*(map_tensors(item, change) for item in value))
+        return type(value)(*map(change, value))
     if isinstance(value, (tuple, list)):
-        return type(value)(map_tensors(item, change) for item in value)
+        return type(value)(map(change, value))
     if isinstance(value, Mapping):
         return _rebuilt(value, change)
     if is_dataclass(value) and not isinstance(value, type):
@@ -59,9 +75,9 @@ def map_tensors(value: Any, change: Callable[[Tensor], Any]) -> Any:
     return value
 
 
-def _rebuilt(value: Mapping[Any, Any], change: Callable[[Tensor], Any]) -> Any:
+def _rebuilt(value: Mapping[Any, Any], change: Callable[[Any], Any]) -> Any:
     """A mapping of the same type, or a dict if that type cannot be built from a mapping."""
-    changed = {key: map_tensors(item, change) for key, item in value.items()}
+    changed = {key: change(item) for key, item in value.items()}
     try:
         kind: Any = type(value)
         return kind(**changed) if is_dataclass(value) else kind(changed)
@@ -69,8 +85,8 @@ def _rebuilt(value: Mapping[Any, Any], change: Callable[[Tensor], Any]) -> Any:
         return changed
 
 
-def _replaced(value: Any, change: Callable[[Tensor], Any]) -> Any:
+def _replaced(value: Any, change: Callable[[Any], Any]) -> Any:
     twin = copy.copy(value)
     for field in fields(value):
-        object.__setattr__(twin, field.name, map_tensors(getattr(value, field.name), change))
+        object.__setattr__(twin, field.name, change(getattr(value, field.name)))
     return twin

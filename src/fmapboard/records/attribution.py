@@ -21,7 +21,8 @@ class Attribution:
         batch: Number of samples in the batch.
         image: The sample's input image; None if it is unknown.
         tokens: The layer returns tokens, of which other layers are alternatives.
-        score: Name of the score, which is then -L; empty for the loss of a training step.
+        score: Name of the score, which is then -L; empty for a loss.
+        of_probe: The loss is ``attribution_loss`` on the probe, instead of the training step's.
     """
 
     layer_call: LayerCall
@@ -32,3 +33,4 @@ class Attribution:
     image: InputImage | None = None
     tokens: bool = False
     score: str = ""
+    of_probe: bool = False

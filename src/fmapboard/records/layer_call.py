@@ -66,6 +66,8 @@ class LayerCall:
         pictures: True if the layer is drawn; otherwise it is only measured.
         floor: Output of an activation when it is off (0 for ReLU); None for other modules.
         transposed_stride: Stride of a transposed convolution; None for other modules.
+        received: True if the output is what the next layer receives, after all forward hooks on
+            this one; False if it is what ``forward`` returned.
     """
 
     layer: str
@@ -76,6 +78,7 @@ class LayerCall:
     pictures: bool = True
     floor: float | None = None
     transposed_stride: tuple[int, ...] | None = None
+    received: bool = False
 
     @property
     def label(self) -> str:

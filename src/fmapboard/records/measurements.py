@@ -143,6 +143,16 @@ class LayerMeasurement:
     sample: Sample | None = None
     shape: tuple[int, ...] = ()
 
+    @property
+    def view(self) -> str:
+        """How the drawn tensor was converted to maps, and if forward hooks may have changed it."""
+        note = "" if self.planes is None else self.planes.view
+        return "; ".join(filter(None, [note, RECEIVED if self.layer_call.received else ""]))
+
+
+RECEIVED = "what the next layer receives, after all forward hooks"
+"""In the description of an output that is not what ``forward`` returned."""
+
 
 @dataclass(frozen=True, slots=True)
 class Parameter:

@@ -37,7 +37,7 @@ _LUMA = np.array([0.299, 0.587, 0.114])
 
 LEGEND = (
     "grey = the input, orange to bright yellow = the map, scaled to its maximum; one even grey = "
-    "the gradient is negligible or not finite"
+    "the map is negligible or not finite"
 )
 
 
@@ -50,13 +50,29 @@ def draw_heat(image: InputImage, heat: Floats | None, side: int) -> Picture:
             even grey.
         side: Longer side of the picture in px, at most that of the image.
     """
+    return heat_over(dimmed(image, side), heat)
+
+
+def dimmed(image: InputImage, side: int) -> Floats:
+    """The input image below the heat: f64 [h, w], levels of grey 0 … GREYS - 1, not rounded.
+
+    Args:
+        image: The input image.
+        side: Longer side of the picture in px, at most that of the image.
+    """
     height, width = image.values.shape[1:]
     shrinks = min(1.0, side / max(height, width))
     shape = max(1, round(height * shrinks)), max(1, round(width * shrinks))
+    return resized(_luminance(image), *shape) / 255 * (GREYS - 1)
+
+
+def heat_over(below: Floats, heat: Floats | None) -> Picture:
+    """As ``draw_heat``, over what ``dimmed`` returned, which several heat maps can share."""
     if heat is None:
-        return Picture(np.full(shape, _NEGLIGIBLE, np.uint8), _table(), compact=True)
-    grey = np.rint(resized(_luminance(image), *shape) / 255 * (GREYS - 1))
-    hot = resized(np.maximum(heat, 0).astype(np.float64), *shape)
+        return Picture(np.full(below.shape, _NEGLIGIBLE, np.uint8), _table(), compact=True)
+    height, width = below.shape
+    grey = np.rint(below)
+    hot = resized(np.maximum(heat, 0).astype(np.float64), height, width)
     level = np.rint(hot / hot.max() * (HEATS - 1))
     grey[level / (HEATS - 1) * _OPACITY >= 1] = 0  # hidden; so a pixel compresses better
     return Picture((level * GREYS + grey).astype(np.uint8), _table(), compact=True)

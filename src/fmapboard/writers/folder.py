@@ -88,15 +88,20 @@ def _store(path: Path, data: bytes) -> None:
 
 
 def _stem(tagged: TaggedPictures) -> str:
-    """A file name from the tag's layer.
+    """A file name from the tag's layer."""
+    layer = tagged.tag.partition("/")[2]
+    kind = "" if tagged.kind == "feature_maps" else f"{tagged.kind}_"
+    return file_stem(kind + layer)
+
+
+def file_stem(layer: str) -> str:
+    """A file name, without its suffix, from a layer's name.
 
     Anything but letters, digits and ``_ . -`` is replaced by ``_``, as are letters that the file
     system encoding lacks (any ``é`` in the C locale).
     """
-    layer = tagged.tag.partition("/")[2]
-    kind = "" if tagged.kind == "feature_maps" else f"{tagged.kind}_"
     encoding = sys.getfilesystemencoding()
-    name = (kind + layer).encode(encoding, "replace").decode(encoding)
+    name = layer.encode(encoding, "replace").decode(encoding)
     return _UNSAFE.sub("_", name).lstrip(".")[:150] or "layer"
 
 

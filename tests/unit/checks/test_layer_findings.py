@@ -184,7 +184,30 @@ def test_unchanged_weights_are_one_line() -> None:
     found = only(table(weights_change=still))
     text = "weights of `conv0` unchanged since step 10, and those of 1 further layer"
     assert (found.severity, found.message) == (1, text)
+    assert found.since == 10
     assert findings(table(weights_change={0: from_step(8, 0.0, before=0.1)})) == []
+
+
+def test_unchanged_weights_begin_at_the_first_step_that_is_marked() -> None:
+    still = {0: from_step(3, 0.0, before=0.1)}
+    same = {"unchanged": {0: 20}}
+    exact = only(table(weights_change=still, since=same))
+    assert (exact.since, exact.after) == (30, None)
+    assert exact.message == "weights of `conv0` unchanged since step 30 (the same as at step 20)"
+    gaps = only(table(weights_change=still, since=same, written=50))
+    assert (gaps.since, gaps.after) == (30, 20)
+    assert "unchanged since a step between 20 and 30" in gaps.message
+    later = only(table(weights_change=still, since={"unchanged": {0: 27}}, written=50))
+    assert "between 27 and 30 (the same as at step 27)" in later.message
+
+
+def test_a_later_call_of_an_activation_says_which_layer_it_follows() -> None:
+    act = {"label": "act.call2", "layer": "act", "call": 2, "kernel_shape": None}
+    facts: dict[int, dict[str, Any]] = {1: {"activation": "act.call2"}, 2: act}
+    found = only(table(nonfinite={2: from_step(2, 1.0)}, facts=facts))
+    assert "first in `act` (call 2, behind `conv1`)" in found.message
+    alone = only(table(nonfinite={2: from_step(2, 1.0)}, facts={2: act}))
+    assert "first in `act` (call 2)" in alone.message
 
 
 def test_between_kept_steps_the_onset_is_not_known() -> None:

@@ -122,9 +122,10 @@ def test_constant_images_are_not_reported_as_identical_too() -> None:
 
 
 def test_weights_unchanged_over_three_applied_steps() -> None:
-    still = replace(FINE, unchanged={"conv.weight": Unchanged(3, 20)})
+    still = replace(FINE, unchanged={"conv.weight": Unchanged(3, 0)})
     found = only(UnchangedWeightsCheck(), FINE, still)
-    assert (found.since_step, found.parameter, found.value) == (20, "conv.weight", 3)
+    assert (found.since_step, found.parameter, found.value) == (STEPS[1], "conv.weight", 3)
+    assert found.message.startswith(f"weights unchanged since step {STEPS[1]}, over 3 logged steps")
     assert "at a learning rate of 0.1" in found.message
     assert said(UnchangedWeightsCheck(), replace(FINE, unchanged={"w": Unchanged(2, 20)})) == []
     assert said(UnchangedWeightsCheck(), still, FINE) == []

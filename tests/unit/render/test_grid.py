@@ -13,7 +13,7 @@ from map_grids import GREY, chelsea, classic, network, planes_of, tile_of
 from reduced_maps import random_maps
 from torch import nn
 
-from fmapboard.extraction import extract
+from fmapboard import extract
 from fmapboard.records import Picture
 from fmapboard.render.grid import draw_maps, enlarge
 

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from fmapboard.records import Attribution, InputImage, LayerCall
+from fmapboard.render import png
 from fmapboard.summary.attributions import AttributionSummary, negligible
+from fmapboard.tab_format import unpack
 
 IMAGE = InputImage(0, np.zeros((1, 8, 8), np.float32))
 
@@ -55,14 +57,26 @@ def test_of_layers_with_tokens_the_last_with_a_map_is_shown_and_stays() -> None:
         found(1.0, layer="late", tokens=True),
         found(0.0, layer="none", tokens=True),
     )
-    pictures, _ = summary([early, late, none])
+    pictures, *_ = summary(0, [early, late, none])
     assert [tagged.tag for tagged in pictures] == ["attribution/late/sample_0"]
-    pictures, _ = summary([early, found(0.0, layer="late", tokens=True), none])
+    pictures, *_ = summary(0, [early, found(0.0, layer="late", tokens=True), none])
     assert [tagged.tag for tagged in pictures] == ["attribution/late/sample_0"]
 
 
 def test_the_text_names_the_score_of_a_class() -> None:
-    ((tagged,), norms) = AttributionSummary("net.")([found(1.0, score="class 3")])
+    ((tagged,), norms, _) = AttributionSummary("net.")(0, [found(1.0, score="class 3")])
     assert tagged.tag == "net.attribution/a/sample_0"
     assert "a larger activation raises the score of class 3 here" in tagged.description
     assert norms == {"net.attribution_gradient/a/sample_0": 0.5}
+
+
+def test_the_first_picture_of_a_series_is_stored_again_unless_its_step_is_undone() -> None:
+    summary = AttributionSummary("net.")
+    summary(0, [found(1.0)])
+    summary.undo()
+    (tagged,), _, (record,) = summary(10, [found(1.0)])
+    assert record.tag == "net.fmapboard_first_attribution/a/sample_0"
+    header, _ = unpack(record.blobs)
+    assert (header["step"], header["of"], header["gradient"]) == (10, "loss", 0.5)
+    assert record.blobs[2] == png.encode(tagged.samples[0])
+    assert summary(20, [found(1.0)])[2] == []

@@ -1,11 +1,11 @@
-"""Extract the outputs, inputs and gradients of any layers in one forward pass."""
+"""``extract_gradients``: what backward hooks receive, also around in-place operations."""
 
 from __future__ import annotations
 
 import contextlib
-import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -13,121 +13,15 @@ from torch import Tensor, nn
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 from torch.utils.hooks import RemovableHandle
 
+from fmapboard.capture.failed_pass import explained
 from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.passes import Side
 from fmapboard.capture.side_pass import untouched
 from fmapboard.errors import ConfigurationError
-from fmapboard.measure.layout import axes_of
-from fmapboard.measure.reducer import Reducer
-from fmapboard.model.given import check_input, check_model
-from fmapboard.model.layers import Layers, scripted_warning
-from fmapboard.model.tensors import first_tensor, map_tensors, tensors
-from fmapboard.notebook import LayerMaps
+from fmapboard.extraction.forward_pass import hooked_layers, positional
+from fmapboard.model.layers import Layers
+from fmapboard.model.tensors import map_tensors, tensors
 from fmapboard.records import LayerCall
-
-log = logging.getLogger("fmapboard")
-
-
-def extract(
-    model: nn.Module,
-    x: Any,
-    layers: Layers = None,
-    *,
-    side: Side = "output",
-    forward_kwargs: Mapping[str, Any] | None = None,
-) -> LayerMaps:
-    """Return each layer's output (or input) in one forward pass.
-
-    Each tensor is cloned when the layer returns (or receives) it, so a later in-place operation,
-    such as ``nn.ReLU(inplace=True)``, does not change it. The model runs in its current mode (train
-    or eval) without gradients. Modes, buffers and random states are restored afterwards, and all
-    hooks are removed, even after an error.
-
-    Args:
-        model: Any module.
-        x: Input of the model: a tuple is its positional arguments, anything else its only argument.
-        layers: Names, glob patterns, module types or a predicate (see ``model.layers.Layers``).
-            None selects every convolution, or in a model without any, every layer with parameters.
-        side: ``"output"`` or ``"input"``. The input of a layer with a single argument is that
-            argument; otherwise a tuple of the positional arguments followed by the keyword
-            arguments.
-        forward_kwargs: Keyword arguments of the model.
-
-    Returns:
-        A dict in call order: layer name -> tensor, on the model's device and with the layer's dtype
-        and shape; or the tuple, list or dict of tensors that the layer returned. A layer's second
-        call in the pass is ``name.call2``. In a notebook the dict is displayed as pictures of the
-        layers.
-
-    Raises:
-        LayerNotFound: A pattern in ``layers`` matches no layer; the message lists similar names.
-        NoConvolution: There is no convolution to select, or by default no layer with parameters.
-        ConfigurationError: An argument is invalid.
-
-    Example:
-        >>> import torch
-        >>> from torch import nn
-        >>> from fmapboard import extract
-        >>> net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(inplace=True))
-        >>> extract(net, torch.zeros(1, 3, 8, 8), layers=["0", "1"])
-        LayerMaps of 2 layers
-          0: float32 [1, 8, 6, 6]
-          1: float32 [1, 8, 6, 6]
-    """
-    if side not in ("output", "input"):
-        raise ConfigurationError(f"side={side!r}: expected 'output' or 'input'")
-    registry, arguments = _registry(model, layers), _arguments(x)
-    collector = _Collector(Reducer.for_model(registry.model))
-    with registry.listening(collector, sides=(side,)), untouched(registry.model), torch.no_grad():
-        registry.model(*arguments, **(forward_kwargs or {}))
-    return collector.values
-
-
-def _registry(model: nn.Module, layers: Layers) -> HookRegistry:
-    check_model(model)
-    registry = HookRegistry(model, layers)
-    scripted = scripted_warning(registry.model)
-    if scripted is not None:
-        log.warning("%s", scripted)
-    return registry
-
-
-class _Collector:
-    """A ``listener.CaptureListener`` that clones what it receives."""
-
-    def __init__(self, reducer: Reducer) -> None:
-        self.values = LayerMaps()
-        # Unless the model processes sequences, tokens that fill a square are drawn as patches.
-        self.values.reducer = replace(reducer, tokens_are_patches=not reducer.has_sequences)
-
-    def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self.values.clear()
-
-    def again(self) -> bool:
-        return False
-
-    def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
-        self.values[layer_call.label] = map_tensors(
-            _input(value) if side == "input" else value, lambda tensor: tensor.detach().clone()
-        )
-        maps = first_tensor(self.values[layer_call.label])
-        if maps is not None:
-            last = self.values.reducer.channels_last_sequences
-            axes = axes_of(module, maps.shape, channels_last_sequences=last)
-            self.values.axes[layer_call.label] = axes
-
-
-def _input(value: tuple[tuple[Any, ...], dict[str, Any]]) -> Any:
-    args, kwargs = value
-    arguments = (*args, *kwargs.values())
-    return arguments[0] if len(arguments) == 1 else arguments
-
-
-def _arguments(x: Any) -> tuple[Any, ...]:
-    arguments = x if isinstance(x, tuple) else (x,)
-    for argument in arguments:
-        check_input(argument, what="x")
-    return arguments
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +70,7 @@ def extract_gradients(
         NoConvolution: There is no convolution to select, or by default no layer with parameters.
         ConfigurationError: An argument is invalid, or the loss is not a tensor with one element
             that requires a gradient.
+        ForwardError: The model raised an exception, as in ``extract``.
 
     Example:
         >>> import torch
@@ -186,7 +81,7 @@ def extract_gradients(
         >>> tuple(found["0"].grad_output[0].shape), tuple(found["0"].grad_input[0].shape)
         ((1, 2, 2, 2), (1, 1, 2, 2))
     """
-    registry = _registry(model, layers)
+    registry = hooked_layers(model, layers)
     edges = _Edges()
     with contextlib.ExitStack() as stack:
         stack.enter_context(registry.listening(edges))
@@ -195,9 +90,17 @@ def extract_gradients(
         stack.enter_context(untouched(registry.model))
         stack.enter_context(torch.inference_mode(False))
         stack.enter_context(torch.enable_grad())
-        arguments = map_tensors(_arguments(x), _requiring_gradient)
-        value = loss(registry.model(*arguments, **(forward_kwargs or {})))
+        arguments = map_tensors(positional(x), _requiring_gradient)
+        run = partial(registry.model, *arguments, **(forward_kwargs or {}))
+        with explained(registry.model, partial(_again, registry, run)):
+            output = run()
+        value = loss(output)
         return edges.gradients(_checked(value))
+
+
+def _again(registry: HookRegistry, run: Callable[[], object]) -> None:
+    with registry.paused():
+        run()
 
 
 def _requiring_gradient(tensor: Tensor) -> Tensor:

@@ -1,0 +1,224 @@
+"""``visualize --checkpoint 'ckpt_*.pt'``: one step per checkpoint, for each image."""
+
+from __future__ import annotations
+
+import glob
+import re
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from fmapboard.capture.weights import read_kernels
+from fmapboard.cli.attributed import SIDE, with_attributions
+from fmapboard.cli.drawing import Drawing
+from fmapboard.cli.images import natural_order, read_fitted
+from fmapboard.cli.models.checkpoints import load_checkpoint
+from fmapboard.cli.models.load import LoadedModel
+from fmapboard.cli.table import console
+from fmapboard.errors import CheckpointError
+from fmapboard.image_passes import ImagePasses
+from fmapboard.measure.reducer import Reducer
+from fmapboard.model.layers import select
+from fmapboard.records import StepData
+from fmapboard.summary.build import SummaryBuilder
+from fmapboard.writers import Writer
+from fmapboard.writers.folder import FolderWriter, free_name
+from fmapboard.writers.remote import RemoteDirectory
+from fmapboard.writers.tensorboard import TensorBoardWriter
+
+_COUNTERS = ("step", "iter(?:ation)?", "epoch")
+"""Words before the number of a step in a file name, the most specific first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """One checkpoint of a series.
+
+    Attributes:
+        step: Number of its step.
+        path: The file or folder.
+    """
+
+    step: int
+    path: Path
+
+
+def series_of(pattern: Path | None) -> list[Checkpoint]:
+    """The checkpoints that a glob pattern matches, in the order of their steps.
+
+    The number of the step is that after "step", "iter" or "epoch" in the file name, otherwise the
+    last number in it. If a name has none, or two have the same, all are numbered from 0 in natural
+    order (``ckpt_2`` before ``ckpt_10``).
+
+    Example:
+        >>> series_of(Path("weights.pt"))
+        []
+
+    Returns:
+        An empty list if the path is not a pattern.
+
+    Raises:
+        CheckpointError: The pattern matches nothing.
+    """
+    if pattern is None or pattern.exists() or not glob.has_magic(str(pattern)):
+        return []
+    paths = sorted(map(Path, glob.glob(str(pattern))), key=natural_order)
+    if not paths:
+        raise CheckpointError(f"no checkpoint matches {str(pattern)!r}")
+    found = [step_in(path.name) for path in paths]
+    steps = [step for step in found if step is not None]
+    if len(set(steps)) < len(paths):
+        steps = list(range(len(paths)))
+    numbered = (Checkpoint(step, path) for step, path in zip(steps, paths, strict=True))
+    return sorted(numbered, key=lambda checkpoint: checkpoint.step)
+
+
+def step_in(name: str) -> int | None:
+    """The number of a step in a checkpoint's file name; None if it has none.
+
+    Example:
+        >>> step_in("ckpt_0120.pt"), step_in("epoch=3-step=1200-v1.ckpt"), step_in("last.pt")
+        (120, 1200, None)
+    """
+    stem = re.sub(r"\.[A-Za-z]\w*$", "", name)
+    for word in _COUNTERS:
+        counted = re.findall(rf"{word}s?[=_-]?(\d+)", stem, re.IGNORECASE)
+        if counted:
+            return int(counted[-1])
+    numbers = re.findall(r"\d+", stem)
+    return int(numbers[-1]) if numbers else None
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesOptions:
+    """What is drawn of each image, and where; see ``visualize --help``.
+
+    Attributes:
+        drawing: What is drawn of each image.
+        checkpoint_key: Where the weights are inside a checkpoint, or None.
+        logdir: Directory of the run; of one run per image if there are several. None writes none.
+        out: Folder of PNG files: one folder per step, below one per image if there are several.
+    """
+
+    drawing: Drawing
+    checkpoint_key: str | None
+    logdir: Path | RemoteDirectory | None
+    out: Path | None
+
+
+def draw_series(
+    options: SeriesOptions, loaded: LoadedModel, series: Sequence[Checkpoint], paths: Sequence[Path]
+) -> None:
+    """Draw every image with every checkpoint; one step per checkpoint, one run per image.
+
+    Args:
+        options: What is drawn, and where.
+        loaded: The model; its weights are replaced.
+        series: The checkpoints.
+        paths: The images.
+
+    Raises:
+        FmapboardError: A checkpoint or an image cannot be read, the model cannot run, or a file
+            cannot be written. The output of earlier checkpoints is complete.
+    """
+    prepare = loaded.preprocessing
+    images = [read_fitted(path, prepare.fit) for path in paths]
+    say = console(stderr=True)
+    with ExitStack() as stack:
+        runs = _runs(options, paths)
+        for run in runs:
+            stack.callback(run.close)
+        passes = _passes(options, loaded)
+        for checkpoint in series:
+            report = load_checkpoint(loaded.model, checkpoint.path, key=options.checkpoint_key)
+            line = f"step {checkpoint.step}: {checkpoint.path}: {report}"
+            say.print(line, markup=False, soft_wrap=True)
+            for run, image in zip(runs, images, strict=True):
+                run.write(_recorded(options, loaded, passes, prepare.normalize(image), checkpoint))
+
+
+def _passes(options: SeriesOptions, loaded: LoadedModel) -> ImagePasses:
+    reducer = Reducer.for_model(
+        loaded.model,
+        max_channels=None,
+        max_tile=None,
+        scale=options.drawing.scale,
+        colormap=options.drawing.colormap,
+        depth=options.drawing.depth,
+    )
+    prepare = loaded.preprocessing
+    return ImagePasses(
+        loaded.model,
+        reducer,
+        layers=options.drawing.layers,
+        normalization=(prepare.mean, prepare.std),
+        effective=options.drawing.effective,
+    )
+
+
+def _recorded(
+    options: SeriesOptions,
+    loaded: LoadedModel,
+    passes: ImagePasses,
+    image: Tensor,
+    checkpoint: Checkpoint,
+) -> StepData:
+    batch = torch.stack([image])
+    steps = passes(batch, checkpoint.step)
+    if options.drawing.attribution:
+        steps = with_attributions(steps, loaded.model, batch, options.drawing.class_number)
+    (step,) = (pending.to_host() for pending in steps)
+    if not options.drawing.kernels:
+        return step
+    kernels = read_kernels(select(loaded.model, options.drawing.layers), None)
+    return replace(step, kernels=tuple(pending.to_host() for pending in kernels))
+
+
+class _Run:
+    """Writes the steps of one image."""
+
+    def __init__(
+        self,
+        options: SeriesOptions,
+        logdir: Path | RemoteDirectory | None,
+        out: Path | None,
+    ) -> None:
+        self._summarize = SummaryBuilder(
+            colormap=options.drawing.colormap,
+            scale=options.drawing.scale,
+            attribution_side=SIDE,
+            has_probe=True,
+        )
+        self._writers: list[Writer] = []
+        if logdir is not None:
+            self._writers.append(TensorBoardWriter(logdir))
+        if out is not None:
+            self._writers.append(FolderWriter(out, per_step=True))
+
+    def write(self, step: StepData) -> None:
+        summary = self._summarize(step)
+        for writer in self._writers:
+            writer.write(summary)
+
+    def close(self) -> None:
+        for writer in self._writers:
+            writer.close()
+
+
+def _runs(options: SeriesOptions, paths: Sequence[Path]) -> list[_Run]:
+    if len(paths) == 1:
+        return [_Run(options, options.logdir, options.out)]
+    taken: set[str] = set()
+    names = [free_name(path.stem, taken) for path in paths]
+    return [
+        _Run(
+            options,
+            None if options.logdir is None else options.logdir / name,
+            None if options.out is None else options.out / name,
+        )
+        for name in names
+    ]

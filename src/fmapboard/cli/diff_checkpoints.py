@@ -1,0 +1,149 @@
+"""``fmapboard diff``: find the first layer in which two checkpoints differ."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from rich.table import Table
+
+from fmapboard.cli.images import find_images, read_fitted
+from fmapboard.cli.models.load import LoadedModel, load_model
+from fmapboard.cli.table import console
+from fmapboard.cli.visualize import device_named
+from fmapboard.demo.bundled import bundled
+from fmapboard.errors import CaptureError, FmapboardError
+from fmapboard.model_comparison.arguments import Arguments
+from fmapboard.model_comparison.comparison import compared
+from fmapboard.model_comparison.result import ModelDifference, shown
+from fmapboard.model_comparison.two_models import check_tolerance, draw_maps_of
+
+DIFFERENT = 1
+"""Exit status if a layer differs."""
+
+UNREADABLE = 2
+"""Exit status for bad usage, and if the models could not be compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The command-line options; ``fmapboard diff --help`` describes them."""
+
+    first: Path
+    second: Path
+    spec: str
+    images: tuple[Path, ...] = ()
+    spec_b: str | None = None
+    model_args: tuple[str, ...] = ()
+    forward_args: tuple[str, ...] = ()
+    checkpoint_key: str | None = None
+    checkpoint_key_b: str | None = None
+    tolerance: float | None = None
+    as_json: bool = False
+    out: Path | None = None
+    log_dir: Path | None = None
+    layers: tuple[str, ...] = ()
+    input_size: int | None = None
+    device: str = "cpu"
+
+
+def diff_checkpoints(request: Request) -> int:
+    """Compare two checkpoints, print the result, and return the exit status.
+
+    Raises:
+        FmapboardError: The request is invalid, or a file cannot be read; its exit code is 2,
+            because 1 says that the checkpoints differ.
+    """
+    try:
+        return DIFFERENT if _compared(request) else 0
+    except FmapboardError as error:
+        error.exit_code = UNREADABLE
+        raise
+    except Exception as error:  # of any type: Python would exit with 1, as for a difference
+        unreadable = CaptureError(f"{type(error).__name__}: {error}")
+        unreadable.exit_code = UNREADABLE
+        raise unreadable from error
+
+
+def _compared(request: Request) -> ModelDifference:
+    paths = find_images(request.images or [bundled("photographs") / "chelsea.jpg"])
+    device = device_named(request.device)
+    first = _load(request, request.spec, request.first, request.checkpoint_key)
+    key = request.checkpoint_key_b or request.checkpoint_key
+    second = _load(request, request.spec_b or request.spec, request.second, key)
+    first.model.to(device)
+    second.model.to(device)
+    batches = Images(first, paths)
+    check_tolerance(request.tolerance)
+    comparison = compared(first.model, second.model, batches)
+    found = comparison.result(request.tolerance)
+    if request.out is not None or request.log_dir is not None:
+        draw_maps_of(
+            comparison, found, batches,
+            layers=list(request.layers) or None, out=request.out, log_dir=request.log_dir,
+            normalization=(first.preprocessing.mean, first.preprocessing.std),
+        )  # fmt: skip
+    if request.as_json:
+        print(json.dumps(found.as_json(), indent=1))
+    else:
+        _print(found)
+    return found
+
+
+def _load(request: Request, spec: str, checkpoint: Path, key: str | None) -> LoadedModel:
+    # Tensors that are in neither checkpoint get the same random values in both models.
+    with torch.random.fork_rng(devices=[]):
+        loaded = load_model(
+            spec,
+            checkpoint=checkpoint,
+            checkpoint_key=key,
+            input_size=request.input_size,
+            model_args=request.model_args,
+            forward_args=request.forward_args,
+        )
+    console(stderr=True).print(f"{checkpoint}: {loaded.report}", markup=False, soft_wrap=True)
+    return loaded
+
+
+@dataclass(frozen=True, slots=True)
+class Images:
+    """Image files as a model takes them, each on its own: memory does not grow with their number.
+
+    Attributes:
+        loaded: The model whose preprocessing is applied.
+        paths: The files, which are read again in each iteration.
+    """
+
+    loaded: LoadedModel
+    paths: list[Path]
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __contains__(self, path: object) -> bool:
+        return path in self.paths
+
+    def __iter__(self) -> Iterator[Arguments]:
+        prepare = self.loaded.preprocessing
+        for path in self.paths:
+            yield (prepare.normalize(torch.stack([read_fitted(path, prepare.fit)])),), {}
+
+
+def _print(found: ModelDifference) -> None:
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("layer", overflow="fold")
+    table.add_column("type", no_wrap=True)
+    for column in ("error in", "error out", "added"):
+        table.add_column(column, no_wrap=True, justify="right")
+    table.add_column("", overflow="fold")
+    different = set(found.different)
+    for row in found.layers:
+        numbers = (shown(error) for error in (row.error_in, row.error_out, row.added))
+        style = "bold" if row in different else None
+        table.add_row(row.name, row.type, *numbers, row.note, style=style)
+    out = console()
+    out.print(table)
+    out.print(f"\n{found.summary}", markup=False, soft_wrap=True)

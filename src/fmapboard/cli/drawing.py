@@ -1,0 +1,145 @@
+"""Draw a model's feature maps for images: what the command and ``fmapboard.visualize`` share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import AbstractContextManager, closing, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from fmapboard.capture.step_parts import PendingStep
+from fmapboard.cli.attributed import SIDE, with_attributions
+from fmapboard.cli.write_images import ImageWriter, WrittenImage
+from fmapboard.image_passes import ImagePasses
+from fmapboard.measure.reducer import Reducer
+from fmapboard.model.layers import Layers
+from fmapboard.records import Normalization, Scale
+from fmapboard.summary.build import SummaryBuilder
+from fmapboard.writers import Writer
+from fmapboard.writers.folder import free_name
+
+
+def _alone(images: Tensor, first: int) -> AbstractContextManager[object]:
+    return nullcontext()
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """What is drawn of each image, and how; ``visualize --help`` describes the options.
+
+    Attributes:
+        first_step: Number of the first image's step; the others follow.
+        effective: As in ``extract``.
+        around: Called with a batch of prepared images and the number of its first image, from 0;
+            the batch runs inside the context that it returns.
+    """
+
+    layers: Layers = None
+    batch_size: int = 4
+    colormap: str = "grey"
+    scale: Scale = "channel"
+    depth: int | None = None
+    kernels: bool = False
+    attribution: bool = False
+    class_number: int | None = None
+    first_step: int = 0
+    effective: bool = False
+    around: Callable[[Tensor, int], AbstractContextManager[object]] = _alone
+
+    def written(
+        self,
+        model: nn.Module,
+        images: Generator[Tensor, None, None],
+        board: Writer | None,
+        folders: list[Path | None],
+        *,
+        prepare: Callable[[Tensor], Tensor],
+        normalization: Normalization | None,
+        say: Callable[[str], object],
+    ) -> Generator[WrittenImage, None, None]:
+        """Yield each image after everything about it is written.
+
+        Args:
+            model: Runs in eval mode, on the device of its parameters.
+            images: [C, H, W] each, before ``prepare``.
+            board: Writes the steps for TensorBoard, or None.
+            folders: Folder for each image's PNG files, or None.
+            prepare: Turns a batch of them [B, C, H, W] into the model's input.
+            normalization: Mean and standard deviation per channel of the prepared images, if known.
+            say: Called with a message if the model runs on one image at a time.
+
+        Raises:
+            FmapboardError: As ``ImagePasses`` and ``ImageWriter`` do; the output of earlier images
+                is kept.
+        """
+        compose = SummaryBuilder(colormap=self.colormap, scale=self.scale, attribution_side=SIDE)
+        writer = ImageWriter(compose, board, folders, first_step=self.first_step)
+        reducer = Reducer.for_model(
+            model,
+            max_channels=None,
+            max_tile=None,
+            scale=self.scale,
+            colormap=self.colormap,
+            depth=self.depth,
+        )
+        passes = ImagePasses(
+            model,
+            reducer,
+            layers=self.layers,
+            normalization=normalization,
+            kernels=self.kernels,
+            refused=lambda reason: say(f"Running one image per forward pass: {reason}"),
+            effective=self.effective,
+        )
+        recorded = self._recorded(passes, images, prepare)
+        with closing(recorded), closing(writer.write(recorded)) as done:
+            yield from done
+
+    def _recorded(
+        self,
+        passes: ImagePasses,
+        images: Generator[Tensor, None, None],
+        prepare: Callable[[Tensor], Tensor],
+    ) -> Generator[PendingStep, None, None]:
+        """Yield one recorded step per image, numbered from 0."""
+        first = 0
+        with closing(images):
+            for batch in batched(images, self.batch_size):
+                prepared = prepare(batch)
+                with self.around(prepared, first):
+                    steps: Iterable[PendingStep] = passes(prepared, first)
+                    if self.attribution:
+                        steps = with_attributions(steps, passes.model, prepared, self.class_number)
+                    yield from steps
+                first += len(batch)
+
+
+def batched(images: Iterable[Tensor], size: int) -> Iterator[Tensor]:
+    """Stack up to ``size`` consecutive images of equal shape [C, H, W] into batches [B, C, H, W].
+
+    If ``images`` raises an error, the images before it are yielded as a batch first.
+    """
+    together: list[Tensor] = []
+    try:
+        for image in images:
+            if together and (len(together) == size or image.shape != together[0].shape):
+                yield torch.stack(together)
+                together = []
+            together.append(image)
+    except Exception:
+        if together:
+            yield torch.stack(together)
+        raise
+    if together:
+        yield torch.stack(together)
+
+
+def folders_of(folder: Path | None, names: list[str]) -> list[Path | None]:
+    """The folder for each image's PNG files: ``folder`` for a single image, else one per image."""
+    if folder is None or len(names) == 1:
+        return [folder] * len(names)
+    taken: set[str] = set()
+    return [folder / free_name(name, taken) for name in names]

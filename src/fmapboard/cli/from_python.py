@@ -1,0 +1,266 @@
+"""``fmapboard.visualize``: the ``visualize`` command for a model that is a Python object."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+from rich.console import Console
+from torch import Tensor, nn
+
+from fmapboard.cli.drawing import Drawing, folders_of
+from fmapboard.cli.images import decoding, find_images, read_fitted, to_rgb
+from fmapboard.cli.models.preprocessing import Preprocessing, assumed
+from fmapboard.cli.run_dirs import new_directory
+from fmapboard.cli.table import layer_table
+from fmapboard.cli.write_images import WrittenImage
+from fmapboard.errors import ConfigurationError, log
+from fmapboard.model.given import check_model, described
+from fmapboard.model.layers import Layers, select, unwrap
+from fmapboard.options import check_depth, checked_colormap
+from fmapboard.records import Normalization, Scale
+from fmapboard.writers.log_dirs import local_directory, log_directory
+from fmapboard.writers.remote import RemoteDirectory
+from fmapboard.writers.tensorboard import TensorBoardWriter
+
+_TABLE_WIDTH = 160
+"""Columns of the table in the result's ``repr``."""
+
+Prepare = Callable[[Tensor], Tensor]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Visualized:
+    """What ``visualize`` has written. It prints itself as a table of the first image's layers.
+
+    Attributes:
+        log_dir: The run directory of the event file; None if there is none.
+        out: The folder of the PNG files; None if there is none.
+        steps: Number of each image's step.
+        files: For each image: layer name -> the PNG files of its maps.
+        table: One row per layer of the first image, as the command prints it.
+    """
+
+    log_dir: Path | RemoteDirectory | None
+    out: Path | None
+    steps: tuple[int, ...]
+    files: tuple[dict[str, list[Path]], ...]
+    table: str
+
+    def __repr__(self) -> str:
+        images = f"{len(self.steps)} image" + ("s" if len(self.steps) > 1 else "")
+        places = [f"log_dir={self.log_dir}"] * (self.log_dir is not None)
+        places += [f"out={self.out}"] * (self.out is not None)
+        return f"{images} at step {self.steps[0]}, {', '.join(places)}\n{self.table}"
+
+
+def visualize(
+    model: nn.Module,
+    images: Any,
+    *,
+    log_dir: str | Path | None = None,
+    out: str | Path | None = None,
+    step: int = 0,
+    layers: Layers = None,
+    transform: Callable[[Image.Image], Tensor] | None = None,
+    normalization: Normalization | None = None,
+    batch_size: int = 4,
+    colormap: str = "grey",
+    scale: Scale = "channel",
+    depth: int | None = None,
+    kernels: bool = False,
+    attribution: bool = False,
+    target: int | None = None,
+    effective: bool = False,
+) -> Visualized:
+    """Draw a model's feature maps for images, for TensorBoard and as PNG files.
+
+    Does what the ``visualize`` command does. The model runs in eval mode on its own device; its
+    parameters, buffers, modes and the random states are left as they were.
+
+    Args:
+        model: Any module that takes images [N, C, H, W].
+        images: A tensor [N, C, H, W] or [C, H, W], as the model takes it; or an image file, a
+            folder, a ``PIL.Image.Image``, or a list of these.
+        log_dir: Run directory or URL of the event file for TensorBoard.
+        out: Folder of the PNG files; with several images, each has a folder inside it. Without
+            ``log_dir`` and ``out``, both are written below ``runs/visualize``.
+        step: Number of the first image's step; the others follow.
+        layers: Which layers to draw, as in ``extract``.
+        transform: Turns a PIL image into the model's input [C, H, W], such as the ``transforms()``
+            of torchvision weights; for files and PIL images only. None resizes to 224 px and
+            applies ImageNet's mean and standard deviation.
+        normalization: Mean and standard deviation per channel with which ``images`` were
+            normalized, to draw the input as it was before; None draws it as it is.
+        batch_size: Maximum number of images per forward pass; it does not change the result.
+        colormap: ``"grey"``, ``"viridis"``, ``"magma"`` or the zero-centered ``"signed"``.
+        scale: ``"channel"``: each channel between its own extremes; ``"layer"``: one scale for all.
+        depth: Depth slice of 3-D maps to draw; None draws the middle one.
+        kernels: Also draw the convolution kernels.
+        attribution: Also draw where larger activations raise the score of a class.
+        target: Which class, counted from 0; None takes the one with the highest score.
+        effective: Draw what the next layer receives, after all forward hooks on a layer, instead of
+            what its ``forward`` returned. Under ``intervene`` that is always so.
+
+    Returns:
+        Where everything was written; it prints itself as a table of layers.
+
+    Raises:
+        LayerNotFound: A pattern in ``layers`` matches no layer.
+        ConfigurationError: An argument is invalid.
+        ImageError: A file cannot be read as an image.
+        ForwardError: The model raised an exception. The message names the layer that raised and
+            lists the layers that ran before it, with shapes.
+        WriteError: A directory or file cannot be written to.
+
+    Example:
+        >>> import torch
+        >>> from torch import nn
+        >>> import fmapboard
+        >>> net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU())
+        >>> done = fmapboard.visualize(net, torch.rand(1, 3, 40, 40), out="maps", step=322)
+        >>> done.steps, [path.name for path in done.files[0]["0"]]
+        ((322,), ['0.png'])
+    """
+    check_model(model)
+    model = unwrap(model)
+    select(model, layers)  # an invalid pattern fails before anything is written
+    check_depth(depth)
+    _check(step, batch_size, scale, target, attribution=attribution)
+    drawing = Drawing(
+        layers, batch_size, checked_colormap(colormap), scale, depth, kernels, attribution, target,
+        first_step=step, effective=effective,
+    )  # fmt: skip
+    given = _Images.of(images, model, transform, normalization)
+    place = None if log_dir is None else log_directory(log_dir)
+    folder = None if out is None else local_directory(out, "a folder of PNG files")
+    if place is None and folder is None:
+        place = new_directory(Path("runs/visualize"))
+        folder = place / "png"
+    board = None if place is None else TensorBoardWriter(place, start_step=step)
+    written = drawing.written(
+        model,
+        given.tensors(),
+        board,
+        folders_of(folder, given.names),
+        prepare=given.prepare,
+        normalization=given.normalization,
+        say=lambda text: log.info("%s", text),
+    )
+    table, steps, files = "", list[int](), list[dict[str, list[Path]]]()
+    try:
+        with closing(written):
+            for one in written:
+                table = table or _table(one)
+                steps.append(one.step.step)
+                files.append(one.files)
+    finally:
+        if board is not None:
+            board.close()
+    return Visualized(place, folder, tuple(steps), tuple(files), table)
+
+
+@dataclass(frozen=True, slots=True)
+class _Images:
+    """Images that were passed to ``visualize``.
+
+    Attributes:
+        names: One per image, for the folders of their PNG files.
+        tensors: Yields the images, all of one kind.
+        prepare: Turns a batch of them into the model's input.
+        normalization: Mean and standard deviation of that input, if known.
+    """
+
+    names: list[str]
+    tensors: Callable[[], Generator[Tensor, None, None]]
+    prepare: Prepare
+    normalization: Normalization | None
+
+    @classmethod
+    def of(
+        cls,
+        images: Any,
+        model: nn.Module,
+        transform: Callable[[Image.Image], Tensor] | None,
+        normalization: Normalization | None,
+    ) -> _Images:
+        """Check the images and find out how to prepare them."""
+        if isinstance(images, Tensor):
+            if transform is not None:
+                raise ConfigurationError(
+                    "transform= is for image files and PIL images, not tensors"
+                )
+            batch = images[None] if images.dim() == 3 else images
+            if batch.dim() < 3 or len(batch) == 0:
+                raise ConfigurationError(
+                    f"images of shape {list(images.shape)}: expected [N, C, H, W] or [C, H, W]"
+                )
+            names = [f"image{number}" for number in range(len(batch))]
+            return cls(names, lambda: (image for image in batch.detach()), _as_it_is, normalization)
+        sources = _sources(images)
+        names = [_name(one, number) for number, one in enumerate(sources)]
+        if transform is not None:
+            return cls(names, lambda: _read(sources, transform), _as_it_is, normalization)
+        own: Preprocessing = assumed(model)
+        return cls(names, lambda: _read(sources, own.fit), own.normalize, (own.mean, own.std))
+
+
+def _sources(images: Any) -> list[Path | Image.Image]:
+    """Image files and PIL images, in order; folders are replaced by the files in them."""
+    several = images if isinstance(images, (list, tuple)) else [images]
+    found: list[Path | Image.Image] = []
+    for one in several:
+        if isinstance(one, (str, os.PathLike)):
+            found += find_images([Path(one)])
+        elif isinstance(one, Image.Image):
+            found.append(one)
+        else:
+            raise ConfigurationError(
+                f"images={described(one)}: expected a tensor [N, C, H, W], image files, a folder, "
+                "or PIL images (torch.stack(images) for a list of tensors)"
+            )
+    if not found:
+        raise ConfigurationError("images=[]: expected at least one image")
+    return found
+
+
+def _read(
+    sources: Sequence[Path | Image.Image], fit: Callable[[Image.Image], Tensor]
+) -> Generator[Tensor, None, None]:
+    with decoding():
+        for one in sources:
+            yield read_fitted(one, fit) if isinstance(one, Path) else fit(to_rgb(one))
+
+
+def _name(source: Path | Image.Image, number: int) -> str:
+    return source.stem if isinstance(source, Path) else f"image{number}"
+
+
+def _as_it_is(batch: Tensor) -> Tensor:
+    return batch
+
+
+def _check(
+    step: Any, batch_size: Any, scale: Any, target: int | None, *, attribution: bool
+) -> None:
+    if isinstance(step, bool) or not isinstance(step, int) or step < 0:
+        raise ConfigurationError(f"step={step!r}: expected a step number, 0 or more")
+    if not isinstance(batch_size, int) or batch_size < 1:
+        raise ConfigurationError(f"batch_size={batch_size!r}: expected at least 1")
+    if scale not in ("channel", "layer"):
+        raise ConfigurationError(f"scale={scale!r}: expected 'channel' or 'layer'")
+    if target is not None and not attribution:
+        raise ConfigurationError("target= needs attribution=True")
+
+
+def _table(first: WrittenImage) -> str:
+    console = Console(file=io.StringIO(), width=_TABLE_WIDTH, highlight=False)
+    with console.capture() as captured:
+        console.print(layer_table(first.step, first.files))
+    return captured.get().rstrip()

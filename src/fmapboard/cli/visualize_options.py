@@ -1,0 +1,126 @@
+"""The options of ``visualize``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fmapboard import __version__
+from fmapboard.cli.click_types import HELP, Palette, command_with
+from fmapboard.cli.run_dirs import Directory
+from fmapboard.cli.shared_options import checkpoint_key, forward_arg, model_arg
+
+_EXISTING = click.Path(path_type=Path)
+
+
+@click.command(
+    cls=command_with("visualize photo.jpg --model resnet34 --logdir runs/x --out maps"),
+    context_settings=HELP,
+    short_help="Draw a network's feature maps for images.",
+)
+@click.argument("images", nargs=-1, type=_EXISTING)
+@click.option(
+    "--model",
+    "spec",
+    default="demo",
+    show_default=True,
+    help="A torchvision name, timm:NAME, hf:NAME or hf:FOLDER (Hugging Face), "
+    "package.module:callable, or demo, the bundled network.",
+)
+@model_arg
+@forward_arg
+@click.option(
+    "--weights",
+    default="DEFAULT",
+    show_default=True,
+    help="DEFAULT (pretrained, downloaded if needed), none (random), a weights file, or the "
+    "name of torchvision weights.",
+)
+@click.option(
+    "--checkpoint",
+    type=_EXISTING,
+    help="Load weights from this file, folder of shards or index of shards; a glob such as "
+    "'ckpt_*.pt' makes one step per checkpoint.",
+)
+@checkpoint_key
+@click.option(
+    "--logdir",
+    type=Directory(remote=True),
+    help="Write TensorBoard event files into this run directory.",
+)
+@click.option("--out", type=Directory(remote=False), help="Write PNG files into this folder.")
+@click.option(
+    "--layers",
+    multiple=True,
+    metavar="GLOB",
+    help="Layers to draw, such as 'layer1.*'; '!*.downsample.*' excludes layers. Repeatable.",
+)
+@click.option(
+    "--list",
+    "only_list",
+    is_flag=True,
+    help="List the layers and draw nothing; with IMAGES, also the shapes that they return.",
+)
+@click.option("--input-size", type=click.IntRange(min=1), help="Side of the square input in px.")
+@click.option("--samples", type=click.IntRange(min=1), help="Draw only the first N images.")
+@click.option(
+    "--batch-size",
+    type=click.IntRange(min=1),
+    default=4,
+    show_default=True,
+    help="Maximum number of images per forward pass; it does not change the result.",
+)
+@click.option(
+    "--colormap",
+    type=Palette(["grey", "viridis", "magma", "signed"]),
+    default="grey",
+    show_default=True,
+)
+@click.option(
+    "--scale",
+    type=click.Choice(["channel", "layer"]),
+    default="channel",
+    show_default=True,
+    help="Normalize each channel on its own, or all channels of a layer together.",
+)
+@click.option(
+    "--depth",
+    type=click.IntRange(min=0),
+    help="Depth slice of 3-D maps to draw, counted from 0.  [default: the middle one]",
+)
+@click.option("--kernels", is_flag=True, help="Also draw the convolution kernels.")
+@click.option(
+    "--attribution",
+    is_flag=True,
+    help="Also draw where larger activations raise the score of a class, over the image.",
+)
+@click.option(
+    "--class",
+    "class_number",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Which class, counted from 0.  [default: the one with the highest score]",
+)
+@click.option(
+    "--silence",
+    multiple=True,
+    metavar="LAYER:CHANNELS",
+    help="Set channels of a layer to 0, such as layer1.0.conv1:3,17, and compare predictions. "
+    "Repeatable.",
+)
+@click.option(
+    "--effective", is_flag=True, help="Draw what the next layer receives, after forward hooks."
+)
+@click.option("--device", default="cpu", show_default=True, help="Torch device, such as cuda:0.")
+@click.version_option(__version__, prog_name="visualize (fmapboard)")
+def visualize(**options: Any) -> None:
+    """Draw the feature maps of a network for each of IMAGES (files or folders).
+
+    Without IMAGES, a bundled photograph is used. Without --logdir and --out, both are written
+    below runs/visualize.
+    """
+    from fmapboard.cli.visualize import Request, visualize_images
+
+    visualize_images(Request(**options))

@@ -1,0 +1,225 @@
+"""``layers``: a table of a model's modules, with the shapes that they return."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, overload
+
+import torch
+from torch import nn
+from torch.nn.parameter import is_lazy
+
+from fmapboard.capture.failed_pass import explained
+from fmapboard.capture.hooks import HookRegistry
+from fmapboard.capture.passes import Side
+from fmapboard.capture.side_pass import untouched
+from fmapboard.errors import LayerNotFound, closest
+from fmapboard.extraction.forward_pass import positional
+from fmapboard.model.given import check_model
+from fmapboard.model.layers import Layers, kernel_shape, named_layers, select, unwrap
+from fmapboard.model.tensors import tensors
+from fmapboard.records import KernelShape, LayerCall
+
+_NO_PASS: Any = object()
+_HEADINGS = ("layer", "type", "kernel shape", "parameters", "output shape")
+
+
+@dataclass(frozen=True, slots=True)
+class LayerRow:
+    """One module of a model.
+
+    Attributes:
+        name: Its name, as ``layers=`` takes it; of the model itself, its type.
+        type: Name of its class.
+        kernel_shape: Shape of a convolution's weight; None for other modules.
+        parameters: Number of its parameters, with those of the modules inside it; parameters of
+            lazy modules that have not run do not count.
+        output_shapes: After a pass, the shape of each tensor that its first call returned; empty if
+            it did not run or is scripted.
+        calls: How often it ran in the pass.
+    """
+
+    name: str
+    type: str
+    kernel_shape: KernelShape | None = None
+    parameters: int = 0
+    output_shapes: tuple[tuple[int, ...], ...] = ()
+    calls: int = 0
+
+    def cells(self) -> tuple[str, ...]:
+        """The row as text, in the order of the table's columns."""
+        shapes = ", ".join(str(list(shape)) for shape in self.output_shapes)
+        return (
+            self.name,
+            self.type,
+            str(self.kernel_shape or ""),
+            f"{self.parameters:,}" if self.parameters else "",
+            f"{shapes} ({self.calls} calls)" if self.calls > 1 else shapes,
+        )
+
+
+class LayerTable(Sequence[LayerRow]):
+    """Rows of layers; prints itself in a terminal and displays itself in a notebook.
+
+    Args:
+        rows: In definition order.
+        has_run: There are output shapes.
+    """
+
+    def __init__(self, rows: Sequence[LayerRow], *, has_run: bool) -> None:
+        self._rows, self._has_run = tuple(rows), has_run
+
+    @overload
+    def __getitem__(self, index: int | str) -> LayerRow: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> LayerTable: ...
+
+    def __getitem__(self, index: int | str | slice) -> LayerRow | LayerTable:
+        """The row with an index or a layer's name, or a table of some of the rows."""
+        if isinstance(index, slice):
+            return LayerTable(self._rows[index], has_run=self._has_run)
+        if isinstance(index, int):
+            return self._rows[index]
+        by_name = {row.name: row for row in self._rows}
+        if index not in by_name:
+            raise LayerNotFound(f"no layer {index!r}; closest: {closest(index, by_name)}")
+        return by_name[index]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[LayerRow]:
+        return iter(self._rows)
+
+    def __repr__(self) -> str:
+        lines = self._cells()
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        right = _HEADINGS.index("parameters")
+        return "\n".join(
+            "  ".join(
+                cell.rjust(width) if number == right else cell.ljust(width)
+                for number, (cell, width) in enumerate(zip(line, widths, strict=True))
+            ).rstrip()
+            for line in lines
+        )
+
+    def _repr_html_(self) -> str:
+        head, *rows = (
+            "".join(f"<td style='text-align:left'>{html.escape(cell)}</td>" for cell in line)
+            for line in self._cells()
+        )
+        return (
+            f"<table><thead><tr>{head.replace('td', 'th')}</tr></thead>"
+            f"<tbody>{''.join(f'<tr>{row}</tr>' for row in rows)}</tbody></table>"
+        )
+
+    def _cells(self) -> list[tuple[str, ...]]:
+        """The headings and the rows; without a pass, without the column of output shapes."""
+        shown = len(_HEADINGS) if self._has_run else len(_HEADINGS) - 1
+        return [line[:shown] for line in (_HEADINGS, *(row.cells() for row in self._rows))]
+
+
+def layers(
+    model: nn.Module,
+    x: Any = _NO_PASS,
+    only: Layers = None,
+    *,
+    forward_kwargs: Mapping[str, Any] | None = None,
+) -> LayerTable:
+    """List a model's modules: name, type, kernel shape, parameters and, after a pass, output shape.
+
+    Args:
+        model: Any module; DistributedDataParallel, DataParallel and torch.compile are unwrapped.
+        x: Input of the model, as in ``extract``; without it, and without ``forward_kwargs``, the
+            model does not run. The pass is in eval mode, without gradients, and leaves parameters,
+            buffers, modes and random states as they were.
+        only: Which modules to list, as ``layers=`` in ``extract``; None lists all of them.
+        forward_kwargs: Keyword arguments of the model.
+
+    Returns:
+        A sequence of ``LayerRow`` in definition order, the model itself first; ``table["conv1"]``
+        is the row of a layer. Tensors named by ``tap`` come last. It prints itself as a table, and
+        a notebook displays it as one.
+
+    Raises:
+        LayerNotFound: A pattern in ``only`` matches no layer.
+        ConfigurationError: An argument is invalid.
+        ForwardError: The model raised an exception, as in ``extract``.
+
+    Example:
+        >>> import torch
+        >>> from torch import nn
+        >>> import fmapboard
+        >>> net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Flatten(), nn.Linear(288, 10))
+        >>> fmapboard.layers(net, torch.zeros(1, 3, 8, 8))
+        layer       type        kernel shape  parameters  output shape
+        Sequential  Sequential                     3,114  [1, 10]
+        0           Conv2d      8x3x3x3              224  [1, 8, 6, 6]
+        1           ReLU                                  [1, 8, 6, 6]
+        2           Flatten                               [1, 288]
+        3           Linear                         2,890  [1, 10]
+    """
+    check_model(model)
+    root = unwrap(model)
+    chosen = named_layers(root) if only is None else select(root, only)
+    runs = x is not _NO_PASS or forward_kwargs is not None
+    shapes = _Shapes()
+    if runs:
+        args = positional(() if x is _NO_PASS else x)
+        _run(root, shapes, partial(root, *args, **(forward_kwargs or {})))
+    rows = [shapes.described(_row(name, module)) for name, module in chosen.items()]
+    taps = [] if only is not None else shapes.taps()
+    return LayerTable([*rows, *taps], has_run=runs)
+
+
+def _row(name: str, module: nn.Module) -> LayerRow:
+    parameters = sum(p.numel() for p in module.parameters() if not is_lazy(p))
+    kind = type(module).__name__
+    return LayerRow(name, kind, kernel_shape(module), parameters)
+
+
+@dataclass(slots=True)
+class _Shapes:
+    """A ``listener.CaptureListener`` that notes the shapes of outputs, by layer."""
+
+    first: dict[str, tuple[LayerCall, tuple[tuple[int, ...], ...]]] = field(default_factory=dict)
+    calls: dict[str, int] = field(default_factory=dict)
+    of_modules: set[str] = field(default_factory=set)
+
+    def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.first.clear()
+        self.calls.clear()
+
+    def again(self) -> bool:
+        return False
+
+    def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
+        found = tuple(tuple(tensor.shape) for tensor in tensors(value))
+        self.first.setdefault(layer_call.layer, (layer_call, found))
+        self.calls[layer_call.layer] = layer_call.call
+
+    def described(self, row: LayerRow) -> LayerRow:
+        """The row with the shapes of its layer."""
+        self.of_modules.add(row.name)
+        if row.name not in self.first:
+            return row
+        return replace(row, output_shapes=self.first[row.name][1], calls=self.calls[row.name])
+
+    def taps(self) -> list[LayerRow]:
+        """Rows of the tensors that are no module's output."""
+        others = [call for call, _ in self.first.values() if call.layer not in self.of_modules]
+        return [self.described(LayerRow(call.layer, call.type)) for call in others]
+
+
+def _run(model: nn.Module, shapes: _Shapes, run: partial[Any]) -> None:
+    def once() -> None:
+        with untouched(model, training=False), torch.no_grad():
+            run()
+
+    registry = HookRegistry(model, lambda name, module: True)
+    with explained(model, once), registry.listening(shapes):
+        once()

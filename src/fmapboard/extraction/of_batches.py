@@ -1,0 +1,193 @@
+"""``extract_batches`` and ``extract_to_folder``: the outputs of layers for a whole data set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import track
+from torch import Tensor, nn
+
+from fmapboard.capture.hooks import HookRegistry
+from fmapboard.errors import ConfigurationError
+from fmapboard.extraction.array_file import ArrayFile
+from fmapboard.extraction.forward_pass import hooked_layers
+from fmapboard.extraction.of_outputs import Sides, extracted
+from fmapboard.model.given import described
+from fmapboard.model.layers import Layers
+from fmapboard.model.tensors import map_tensors, tensors
+from fmapboard.notebook import LayerMaps
+from fmapboard.writers.folder import file_stem, free_name
+from fmapboard.writers.log_dirs import local_directory
+
+Arguments = Callable[[Any], Any]
+
+
+def extract_batches(
+    model: nn.Module,
+    batches: Iterable[Any],
+    layers: Layers = None,
+    *,
+    side: Sides = "output",
+    arguments: Arguments | None = None,
+    progress: bool = True,
+) -> Iterator[LayerMaps]:
+    """Yield what ``extract`` returns for each batch of a data set, one forward pass at a time.
+
+    Nothing is kept from batch to batch, and no hook is installed between two of them: memory does
+    not grow with the number of batches unless the caller keeps the results.
+
+    Args:
+        model: Any module, in the mode (train or eval) in which it is to run.
+        batches: A DataLoader or any other iterable. The tensors of a batch are moved to the model's
+            device.
+        layers: As in ``extract``.
+        side: As in ``extract``.
+        arguments: A function of a batch that returns what the model is called with: a tuple of
+            positional arguments, a mapping of keyword arguments, or the only argument. By default a
+            mapping is the keyword arguments, of a tuple or list the first element is the only
+            argument (images, without their labels), and anything else is the only argument.
+        progress: Show a progress bar on stderr if that is a terminal.
+
+    Yields:
+        One ``LayerMaps`` per batch, on the model's device.
+
+    Raises:
+        ConfigurationError: As ``extract`` does; before the first batch is read if it is about
+            ``layers``.
+
+    Example:
+        >>> import torch
+        >>> from torch import nn
+        >>> from fmapboard import extract_batches
+        >>> net, images = nn.Sequential(nn.Conv2d(3, 8, 3)), torch.zeros(10, 3, 8, 8)
+        >>> loader = torch.utils.data.DataLoader(images, batch_size=4)
+        >>> [len(maps["0"]) for maps in extract_batches(net, loader)]
+        [4, 4, 2]
+    """
+    registry = hooked_layers(model, layers)
+    _check_batches(batches)
+    return _extracted(registry, batches, side, arguments or _default_arguments, progress)
+
+
+def extract_to_folder(
+    model: nn.Module,
+    batches: Iterable[Any],
+    folder: str | Path,
+    layers: Layers = None,
+    *,
+    side: Sides = "output",
+    arguments: Arguments | None = None,
+    progress: bool = True,
+) -> dict[str, Path]:
+    """Write the outputs of layers for a whole data set to disk, one batch at a time.
+
+    Each layer becomes one NumPy file ``<layer>.npy`` that holds the samples of all batches along
+    the first axis. ``numpy.load(path, mmap_mode="r")`` opens it without reading it into memory. The
+    files are complete after each batch, so an interrupted call leaves those that were done. An
+    existing file is replaced. bfloat16 is stored as float32.
+
+    Args:
+        model: Any module, in the mode (train or eval) in which it is to run.
+        batches: As in ``extract_batches``.
+        folder: Created if it does not exist.
+        layers: As in ``extract``.
+        side: As in ``extract``; with ``"both"``, the inputs are in ``<layer>.input.npy``.
+        arguments: As in ``extract_batches``.
+        progress: Show a progress bar on stderr if that is a terminal.
+
+    Returns:
+        Layer name -> file, in call order. If a layer returns several tensors, ``name``,
+        ``name.tensor2`` and so on.
+
+    Raises:
+        WriteError: A file cannot be written.
+        ConfigurationError: As ``extract`` does; or the shapes of two batches differ after the first
+            axis; or a batch ran other layers than the first.
+
+    Example:
+        >>> import numpy, torch
+        >>> from torch import nn
+        >>> from fmapboard import extract_to_folder
+        >>> net, images = nn.Sequential(nn.Conv2d(3, 8, 3)), torch.zeros(10, 3, 8, 8)
+        >>> loader = torch.utils.data.DataLoader(images, batch_size=4)
+        >>> files = extract_to_folder(net, loader, "maps")
+        >>> numpy.load(files["0"], mmap_mode="r").shape
+        (10, 8, 6, 6)
+    """
+    place = local_directory(folder, "a folder of arrays")
+    files: dict[str, ArrayFile] = {}
+    taken: set[str] = set()
+    for number, maps in enumerate(
+        extract_batches(model, batches, layers, side=side, arguments=arguments, progress=progress)
+    ):
+        named = dict(_named_tensors(maps))
+        if number == 0:
+            files = {
+                name: ArrayFile(place / f"{free_name(file_stem(name), taken)}.npy", name)
+                for name in named
+            }
+        if named.keys() != files.keys():
+            other = sorted(named.keys() ^ files.keys())
+            raise ConfigurationError(
+                f"batch {number} ran other layers than the first one ({', '.join(other)}): "
+                "the rows of their arrays would not be of the same samples"
+            )
+        for name, tensor in named.items():
+            files[name].append(tensor)
+    return {name: file.path for name, file in files.items()}
+
+
+def _named_tensors(maps: LayerMaps) -> Iterator[tuple[str, Tensor]]:
+    """The tensors of a batch, under unique names."""
+    of_sides = [(maps, ""), (maps.inputs, ".input")]
+    for values, suffix in of_sides:
+        for name, value in values.items():
+            for number, tensor in enumerate(tensors(value), 1):
+                yield f"{name}{suffix}" + (f".tensor{number}" if number > 1 else ""), tensor
+
+
+def _extracted(
+    registry: HookRegistry,
+    batches: Iterable[Any],
+    side: Sides,
+    arguments: Arguments,
+    progress: bool,
+) -> Iterator[LayerMaps]:
+    device = next((p.device for p in registry.model.parameters()), None)
+    for batch in _followed(batches) if progress else batches:
+        given = arguments(batch)
+        if device is not None:
+            given = map_tensors(given, lambda tensor: tensor.to(device))
+        if isinstance(given, Mapping):
+            yield extracted(registry, (), side, given)
+        else:
+            yield extracted(registry, given, side, {})
+
+
+def _default_arguments(batch: Any) -> Any:
+    if isinstance(batch, (tuple, list)) and batch:
+        return batch[0]
+    return batch
+
+
+def _followed(batches: Iterable[Any]) -> Iterable[Any]:
+    """The batches, with a progress bar on stderr if that is a terminal."""
+    console = Console(stderr=True)
+    total = len(batches) if isinstance(batches, Sized) else None
+    shown = console.is_terminal
+    return track(batches, "extracting", total, console=console, disable=not shown)
+
+
+def _check_batches(batches: Any) -> None:
+    if isinstance(batches, Tensor):
+        raise ConfigurationError(
+            f"batches=tensor {list(batches.shape)}: expected an iterable of batches, such as a "
+            "DataLoader; extract(model, x) takes a single batch"
+        )
+    if isinstance(batches, (str, Mapping)) or not isinstance(batches, Iterable):
+        raise ConfigurationError(
+            f"batches={described(batches)}: expected an iterable of batches, such as a DataLoader"
+        )

@@ -1,0 +1,167 @@
+"""``extract``: the outputs and inputs of any layers in one forward pass."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any, Literal, get_args
+
+import torch
+from torch import Tensor, nn
+
+from fmapboard.capture.failed_pass import explained
+from fmapboard.capture.hooks import HookRegistry
+from fmapboard.capture.passes import Side
+from fmapboard.capture.side_pass import untouched
+from fmapboard.errors import ConfigurationError
+from fmapboard.extraction.forward_pass import hooked_layers, positional
+from fmapboard.measure.layout import axes_of
+from fmapboard.measure.reducer import Reducer
+from fmapboard.model.layers import Layers
+from fmapboard.model.tensors import first_tensor, map_tensors
+from fmapboard.notebook import LayerMaps
+from fmapboard.records import LayerCall
+
+Sides = Literal["output", "input", "both"]
+"""Which tensors of a layer to extract."""
+
+
+def extract(
+    model: nn.Module,
+    x: Any = (),
+    layers: Layers = None,
+    *,
+    side: Sides = "output",
+    forward_kwargs: Mapping[str, Any] | None = None,
+    keep_graph: bool = False,
+    effective: bool = False,
+) -> LayerMaps:
+    """Return each layer's output, input or both in one forward pass.
+
+    Each tensor is cloned when the layer returns (or receives) it, so a later in-place operation,
+    such as ``nn.ReLU(inplace=True)``, does not change it. The model runs in its current mode (train
+    or eval), without gradients unless ``keep_graph`` is set. Modes, buffers and random states are
+    restored afterwards, and all hooks are removed, even after an error.
+
+    Args:
+        model: Any module.
+        x: Input of the model: a tuple is its positional arguments, anything else its only argument.
+        layers: Names, glob patterns, module types or a predicate (see ``model.layers.Layers``).
+            None selects every convolution, or in a model without any, every layer with parameters.
+        side: ``"output"``, ``"input"``, or ``"both"``: the result then holds the outputs, and its
+            ``inputs`` the inputs. The input of a layer with a single argument is that argument;
+            otherwise a tuple of the positional arguments followed by the keyword arguments.
+        forward_kwargs: Keyword arguments of the model.
+        keep_graph: Keep the autograd graph, for a loss of the returned tensors: its backward pass
+            reaches the parameters, and ``x`` if that requires a gradient.
+        effective: Return what the next layer receives, after all forward hooks on a layer, instead
+            of what its ``forward`` returned. Under ``intervene`` that is always so.
+
+    Returns:
+        A dict in call order: layer name -> tensor, on the model's device and with the layer's dtype
+        and shape; or the tuple, list or dict of tensors that the layer returned. A layer's second
+        call in the pass is ``name.call2``. ``groups`` lists the names by kernel shape. In a
+        notebook the dict is displayed as pictures of the layers.
+
+    Raises:
+        LayerNotFound: A pattern in ``layers`` matches no layer; the message lists similar names.
+        NoConvolution: There is no convolution to select, or by default no layer with parameters.
+        ConfigurationError: An argument is invalid.
+        ForwardError: The model raised an exception. The message names the layer that raised and
+            lists the layers that ran before it, with shapes.
+
+    Example:
+        >>> import torch
+        >>> from torch import nn
+        >>> from fmapboard import extract
+        >>> net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(inplace=True))
+        >>> maps = extract(net, torch.zeros(1, 3, 8, 8), layers=["0", "1"], side="both")
+        >>> maps
+        LayerMaps of 2 layers
+          0: float32 [1, 8, 6, 6]
+          1: float32 [1, 8, 6, 6]
+        >>> maps.inputs["0"].shape, maps.groups
+        (torch.Size([1, 3, 8, 8]), {KernelShape(8x3x3x3): ['0']})
+    """
+    registry = hooked_layers(model, layers, effective=effective)
+    return extracted(registry, x, side, forward_kwargs or {}, keep_graph)
+
+
+def extracted(
+    registry: HookRegistry, x: Any, side: Sides, kwargs: Mapping[str, Any], keep_graph: bool = False
+) -> LayerMaps:
+    """As ``extract``, for layers that are selected already."""
+    if side not in get_args(Sides):
+        raise ConfigurationError(f"side={side!r}: expected 'output', 'input' or 'both'")
+    arguments = positional(x)
+    collector = _Collector(Reducer.for_model(registry.model), side, keep_graph=keep_graph)
+    run = partial(_run, registry.model, arguments, kwargs, keep_graph)
+    with (
+        explained(registry.model, run),
+        registry.listening(collector, sides=collector.sides),
+    ):
+        run()
+    return collector.values
+
+
+def _run(
+    model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], keep_graph: bool
+) -> None:
+    # inference_mode(False) also switches gradients on.
+    with untouched(model), torch.inference_mode(False) if keep_graph else torch.no_grad():
+        if keep_graph:
+            args, kwargs = map_tensors((args, dict(kwargs)), _usable_in_graph)
+        model(*args, **kwargs)
+
+
+def _usable_in_graph(tensor: Tensor) -> Tensor:
+    """A tensor created in inference mode cannot be part of a graph, but its clone can."""
+    return tensor.clone() if tensor.is_inference() else tensor
+
+
+class _Collector:
+    """A ``listener.CaptureListener`` that clones what it receives.
+
+    Attributes:
+        values: The tensors by label, with the inputs beside the outputs for ``side="both"``.
+        sides: The sides to listen to.
+    """
+
+    def __init__(self, reducer: Reducer, side: Sides, *, keep_graph: bool) -> None:
+        self.sides: tuple[Side, ...] = ("output", "input") if side == "both" else (side,)
+        # Unless the model processes sequences, tokens that fill a square are drawn as patches.
+        reducer = replace(reducer, tokens_are_patches=not reducer.has_sequences)
+        self._of_side = {one: LayerMaps() for one in self.sides}
+        self.values = self._of_side[self.sides[0]]
+        self._keep_graph = keep_graph
+        for maps in self._of_side.values():
+            maps.reducer = reducer
+        if side == "both":
+            self.values.inputs = self._of_side["input"]
+
+    def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        for maps in self._of_side.values():
+            maps.clear()
+
+    def again(self) -> bool:
+        return False
+
+    def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
+        maps, label = self._of_side[side], layer_call.label
+        maps[label] = map_tensors(_argument(value) if side == "input" else value, self._kept)
+        if layer_call.kernel_shape is not None:
+            maps.kernel_shapes[label] = layer_call.kernel_shape
+        drawn = first_tensor(maps[label])
+        if drawn is not None:
+            last = maps.reducer.channels_last_sequences
+            maps.axes[label] = axes_of(module, drawn.shape, channels_last_sequences=last)
+
+    def _kept(self, tensor: Tensor) -> Tensor:
+        return tensor.clone() if self._keep_graph else tensor.detach().clone()
+
+
+def _argument(value: tuple[tuple[Any, ...], dict[str, Any]]) -> Any:
+    args, kwargs = value
+    arguments = (*args, *kwargs.values())
+    return arguments[0] if len(arguments) == 1 else arguments

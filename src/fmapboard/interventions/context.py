@@ -1,0 +1,197 @@
+"""``intervene``: change outputs, inputs and gradients of layers for the duration of a block."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from torch import nn
+
+from fmapboard.capture.compiled import force_eager
+from fmapboard.capture.hook_order import recorded_last
+from fmapboard.errors import ConfigurationError, log
+from fmapboard.interventions.channels import ChannelChange
+from fmapboard.interventions.hooks import Change, ChangeHook, GradientHook, Where
+from fmapboard.model.given import check_model, described
+from fmapboard.model.layers import CONVOLUTIONS, CONVOLUTIONS_1D, clean_name, select, unwrap
+
+Changes: TypeAlias = "Mapping[str | re.Pattern[str] | type[nn.Module], Change | Sequence[Change]]"
+"""Layer -> what becomes of its tensor, or several changes that are made in order. A layer is a
+name, a glob, a compiled regular expression or a module type, as in ``watch``."""
+
+_NORMS = nn.modules.batchnorm._NormBase  # BatchNorm and InstanceNorm
+
+
+class Intervention:
+    """A context manager that installs an intervention's hooks; ``intervene`` documents it.
+
+    It may be entered again after it was left. Inside the block, its layers' names are in
+    ``layers``.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        outputs: Changes | None,
+        inputs: Changes | None,
+        gradients: Changes | None,
+    ) -> None:
+        check_model(model)
+        self._root = unwrap(model)
+        self._wrapped = model is not self._root
+        self._planned = [
+            *self._plan("outputs", outputs),
+            *self._plan("inputs", inputs),
+            *self._plan("gradients", gradients),
+        ]
+        self._open: contextlib.ExitStack | None = None
+
+    def __repr__(self) -> str:
+        changes = ", ".join(f"{name}: {change!r}" for name, _, _, change in self._planned)
+        return f"Intervention({type(self._root).__name__}, {changes or 'no changes'})"
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """Names of the layers that are changed, without repetition."""
+        return tuple(dict.fromkeys(name for name, *_ in self._planned))
+
+    def __enter__(self) -> Intervention:
+        if self._open is not None:
+            raise ConfigurationError("this intervention is active already; call intervene() again")
+        with contextlib.ExitStack() as stack:
+            if "torch._dynamo" in sys.modules:  # otherwise no code is compiled that ignores hooks
+                stack.enter_context(force_eager())
+            is_last = not any(isinstance(m, CONVOLUTIONS_1D) for m in self._root.modules())
+            hooks: list[tuple[str, ChangeHook]] = []
+            for name, module, where, change in self._planned:
+                kind = GradientHook if where == "gradients" else ChangeHook
+                hook = kind(name, where, change, channels_last_sequences=is_last)
+                install = (
+                    module.register_forward_pre_hook
+                    if where == "inputs"
+                    else module.register_forward_hook
+                )
+                stack.callback(install(hook, with_kwargs=True).remove)
+                hooks.append((name, hook))
+            stack.enter_context(recorded_last(self._root))
+            self._hooks, self._open = hooks, stack.pop_all()
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        stack, self._open = self._open, None
+        if stack is None:
+            return
+        stack.close()
+        for name in dict.fromkeys(name for name, hook in self._hooks if not hook.was_called):
+            if error is None:
+                log.warning("intervene: %r was not called, so nothing was changed there", name)
+
+    def _plan(
+        self, where: Where, given: Changes | None
+    ) -> Iterator[tuple[str, nn.Module, Where, Change]]:
+        if given is None:
+            return
+        if not isinstance(given, Mapping):
+            raise ConfigurationError(
+                f"{where}={described(given)}: expected a dict from layers to changes, such as "
+                '{"layer1.0.conv1": fmapboard.silence([3, 17])}'
+            )
+        for key, changes in given.items():
+            several: Sequence[Any] = changes if isinstance(changes, (list, tuple)) else [changes]
+            for name, module in self._selected(where, key).items():
+                for change in several:
+                    _check_change(where, name, module, change)
+                    yield name, module, where, change
+
+    def _selected(self, where: Where, key: Any) -> dict[str, nn.Module]:
+        is_exclusion = isinstance(key, str) and key.startswith("!")
+        if is_exclusion or not isinstance(key, (str, re.Pattern, type)):
+            raise ConfigurationError(
+                f"{where} has the key {described(key)}: expected a layer's name, a glob, a "
+                "compiled regex or a module type"
+            )
+        if isinstance(key, str):
+            key = clean_name(key)
+            own = dict(self._root.named_children())
+            if self._wrapped and key.startswith("module.") and "module" not in own:
+                key = key.removeprefix("module.")
+        return select(self._root, key)
+
+
+def intervene(
+    model: nn.Module,
+    outputs: Changes | None = None,
+    *,
+    inputs: Changes | None = None,
+    gradients: Changes | None = None,
+) -> Intervention:
+    """Change what layers return, receive or propagate, for the duration of a ``with`` block.
+
+    Hooks are on the model only inside the block, however it ends. They come after those that the
+    model already has. Blocks may be nested: the outer one changes a tensor first. Copies of the
+    model that are made inside the block are without the intervention. Compiled models run eagerly
+    inside the block, because compiled code would ignore the hooks.
+
+    Inside the block, ``watch``, ``extract`` and ``visualize`` show what the next layer receives.
+
+    Args:
+        model: Any module; DistributedDataParallel, DataParallel and torch.compile are unwrapped.
+        outputs: Layer -> what becomes of its output: ``silence(...)``, ``scale(...)``,
+            ``replace(...)``, ``add(...)``, a function from a tensor to a tensor of the same shape,
+            or a list of these. Layers are selected as in ``watch``: names, globs, compiled regular
+            expressions and module types. Of several tensors, the first one of a floating-point
+            dtype is changed.
+        inputs: The same for what layers receive.
+        gradients: The same for the gradient of layers' outputs, before it flows back into them. A
+            forward pass inside the block keeps these changes if its backward pass runs later.
+
+    Returns:
+        The context manager.
+
+    Raises:
+        LayerNotFound: A name or pattern matches no layer; the message lists similar names.
+        NoConvolution: A convolution type was given, and the model has no convolution.
+        ConfigurationError: An argument is invalid, or a layer has no such channel. If that depends
+            on the tensor, it is raised in the model's forward or backward pass.
+
+    Example:
+        >>> import torch
+        >>> from torch import nn
+        >>> from fmapboard import intervene, silence
+        >>> net = nn.Sequential(nn.Conv2d(1, 2, 1), nn.ReLU())
+        >>> with intervene(net, {"0": silence(1)}):
+        ...     maps = net(torch.ones(1, 1, 4, 4))
+        >>> maps[:, 1].any().item()
+        False
+    """
+    return Intervention(model, outputs, inputs, gradients)
+
+
+def _check_change(where: Where, name: str, module: nn.Module, change: Any) -> None:
+    if not isinstance(change, ChannelChange):
+        if not callable(change) or isinstance(change, type):
+            raise ConfigurationError(
+                f"{where}[{name!r}]={described(change)}: expected silence(...), scale(...), "
+                "replace(...), add(...), or a function of a tensor"
+            )
+        return
+    count = None if change.channel_axis is not None else _channels_of(module, where)
+    if count is not None:
+        try:
+            change.within(count, f"{where} of {type(module).__name__}")
+        except ConfigurationError as error:
+            raise ConfigurationError(f"{change!r} of {name!r}: {error}") from None
+
+
+def _channels_of(module: nn.Module, where: Where) -> int | None:
+    """The number of channels of a layer's tensor if its attributes say so."""
+    if isinstance(module, CONVOLUTIONS):
+        count = module.in_channels if where == "inputs" else module.out_channels
+    elif isinstance(module, nn.Linear):
+        count = module.in_features if where == "inputs" else module.out_features
+    else:
+        count = module.num_features if isinstance(module, _NORMS) else 0
+    return count or None  # 0 in lazy layers

@@ -1,0 +1,176 @@
+"""``Comparison``: two models, their paired layer calls, and the errors between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import nn
+
+from fmapboard.errors import ConfigurationError
+from fmapboard.model.given import check_model
+from fmapboard.model.layers import named_layers, unwrap
+from fmapboard.model.tensors import map_tensors, tensors
+from fmapboard.model_comparison.arguments import Arguments, on_device_of
+from fmapboard.model_comparison.common_dtype import converted
+from fmapboard.model_comparison.functions import Functions, functions_between
+from fmapboard.model_comparison.layer_calls import (
+    Call,
+    Key,
+    layers_in_common,
+    registry_of,
+    run,
+    trace,
+)
+from fmapboard.model_comparison.lockstep import Lockstep
+from fmapboard.model_comparison.pairs import Pair, paired
+from fmapboard.model_comparison.recording import Comparer, Recorded, Recorder, generators_of
+from fmapboard.model_comparison.relative_error import error_between
+from fmapboard.model_comparison.result import ModelDifference
+from fmapboard.model_comparison.rows import Measured, rows
+from fmapboard.model_comparison.tolerances import most_common, tolerance_of
+
+
+def compared(model_a: nn.Module, model_b: nn.Module, batches: Iterable[Arguments]) -> Comparison:
+    """Compare two models on one or several batches; every error is the largest of all.
+
+    Raises:
+        ConfigurationError: As for ``diff``, or there is no batch.
+    """
+    for model in (model_a, model_b):
+        check_model(model)
+    models = (unwrap(model_a), unwrap(model_b))
+    found: Comparison | None = None
+    for arguments in batches:
+        found = Comparison.of(models, arguments) if found is None else found.again(arguments)
+    if found is None:
+        raise ConfigurationError("no images to compare the models on")
+    return found
+
+
+@dataclass(slots=True)
+class Comparison:
+    """Two models, their paired layer calls, and the errors measured so far.
+
+    Attributes:
+        models: Both models, unwrapped.
+        arguments: The first batch.
+        pairs: The paired layer calls, in order of execution.
+        dtypes: The dtype in which most layers of each model return their outputs.
+        measured: The errors.
+    """
+
+    models: tuple[nn.Module, nn.Module]
+    arguments: Arguments
+    pairs: list[Pair]
+    dtypes: tuple[torch.dtype, torch.dtype]
+    measured: Measured = field(default_factory=Measured)
+
+    @classmethod
+    def of(cls, models: tuple[nn.Module, nn.Module], arguments: Arguments) -> Comparison:
+        """Trace both models on a batch, pair their layer calls, and measure them."""
+        traces = [
+            trace(registry_of(model), on_device_of(model, arguments), what)
+            for model, what in zip(models, ("model_a", "model_b"), strict=True)
+        ]
+        first, second = layers_in_common(*traces)
+        pairs = paired(first, second)
+        if not any(pair.first is not None and pair.second is not None for pair in pairs):
+            raise ConfigurationError(
+                f"no layer of model_a ({len(first)} run) can be paired with one of model_b "
+                f"({len(second)} run): neither names nor types and shapes agree"
+            )
+        return cls(models, arguments, pairs, (_dtype(first), _dtype(second))).again(arguments)
+
+    def again(self, arguments: Arguments) -> Comparison:
+        """Measure another batch; returns the comparison itself."""
+        self.measured = self.measured.worst(self._natural(arguments))
+        return self
+
+    def _natural(self, arguments: Arguments) -> Measured:
+        """Errors of both models on their own, then those of the lockstep pass."""
+        first, second = self.models
+        recorder, output = _record(first, self._keys(0), arguments)
+        comparer = Comparer(self._expected(recorder.calls))
+        names = {key.name for key in self._keys(1)}
+        other = run(
+            registry_of(second, names), comparer, on_device_of(second, arguments), "model_b"
+        )
+        errors = error_between(list(tensors(output)), list(tensors(other)))
+        own = Measured(inputs=comparer.inputs, outputs=comparer.outputs, output=errors)
+        if self.dtypes[0] != self.dtypes[1]:
+            first, second = self._in_coarser_dtype()
+            recorder, output = _record(first, self._keys(0), arguments)
+        return own.worst(self._lockstep(second, recorder, output, arguments))
+
+    def _lockstep(
+        self, model: nn.Module, recorder: Recorder, output: Any, arguments: Arguments
+    ) -> Measured:
+        names = {key.name for key in self._keys(1)}
+        modules = {name: m for name, m in named_layers(model).items() if name in names}
+        kinds = [kind for kind in generators_of(model) if kind in recorder.kinds]
+        lockstep = Lockstep(modules, self._expected(recorder.calls), self._alone(1), kinds)
+        other = lockstep(model, on_device_of(model, arguments), "model_b")
+        return Measured(
+            received=lockstep.received,
+            added=lockstep.returned,
+            end=error_between(list(tensors(output)), list(tensors(other))),
+            identities={(1, key) for key in lockstep.identities}
+            | {
+                (0, key)
+                for key in self._alone(0)
+                if key in recorder.calls and recorder.calls[key].is_identity
+            },
+        )
+
+    def _in_coarser_dtype(self) -> tuple[nn.Module, nn.Module]:
+        first, second = self.models
+        if tolerance_of(self.dtypes[:1]) < tolerance_of(self.dtypes[1:]):
+            return converted(first, second, self.dtypes[1]), second
+        return first, converted(second, first, self.dtypes[0])
+
+    def _keys(self, side: int) -> list[Key]:
+        calls = [(pair.first, pair.second)[side] for pair in self.pairs]
+        return [call.key for call in calls if call is not None]
+
+    def _alone(self, side: int) -> frozenset[Key]:
+        """Calls of one of the models without a partner."""
+        calls = [(p.first, p.second)[side] for p in self.pairs if None in (p.first, p.second)]
+        return frozenset(call.key for call in calls if call is not None)
+
+    def _expected(self, recorded: Mapping[Key, Recorded]) -> dict[Key, Recorded]:
+        """Call of the second model -> what its partner received and returned."""
+        return {
+            pair.second.key: recorded[pair.first.key]
+            for pair in self.pairs
+            if pair.first is not None and pair.second is not None and pair.first.key in recorded
+        }
+
+    def _functions(self, side: int) -> Functions:
+        model, what = self.models[side], ("model_a", "model_b")[side]
+        arguments = on_device_of(model, self.arguments)
+        try:
+            return functions_between(model, self._keys(side), arguments, what)
+        except ConfigurationError:  # it does not run while torch's functions are watched
+            return {}
+
+    def result(self, tolerance: float | None) -> ModelDifference:
+        """The rows, and the first difference."""
+        limit = tolerance_of(self.dtypes) if tolerance is None else tolerance
+        found = rows(self.pairs, self.measured, limit, self.models, self._functions)
+        first = next((r.name for r in found if r.added is not None and r.added > limit), None)
+        names = [str(dtype).removeprefix("torch.") for dtype in self.dtypes]
+        return ModelDifference(first, found, limit, (names[0], names[1]))
+
+
+def _record(model: nn.Module, keys: Sequence[Key], arguments: Arguments) -> tuple[Recorder, Any]:
+    recorder = Recorder(keys, generators_of(model))
+    names = {key.name for key in keys}
+    output = run(registry_of(model, names), recorder, on_device_of(model, arguments), "model_a")
+    return recorder, map_tensors(output, lambda tensor: tensor.detach().clone())
+
+
+def _dtype(calls: Sequence[Call]) -> torch.dtype:
+    return most_common(dtype for call in calls for dtype in call.dtypes)

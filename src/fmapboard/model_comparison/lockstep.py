@@ -1,0 +1,173 @@
+"""Run a model in lockstep with a recorded pass of another one.
+
+Each layer of the model receives what its partner received in the recorded pass, and the code after
+it continues with what the partner returned. What a layer adds to the error is then the difference
+between what it returns and what its partner returned; what the code between layers adds is the
+difference between what a layer would have received and what its partner received.
+
+A tensor is replaced only if its values differ, so in a copy of the recorded model nothing is. A
+layer that changes its input in place then changes the replaced tensor; the change is copied to the
+tensor that it was called with, which the code after it may still use.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from fmapboard.capture.compiled import force_eager
+from fmapboard.capture.side_pass import untouched
+from fmapboard.errors import ConfigurationError, first_line
+from fmapboard.model.tensors import map_tensors, tensors
+from fmapboard.model_comparison.layer_calls import Key
+from fmapboard.model_comparison.recording import Recorded, set_random_states
+from fmapboard.model_comparison.relative_error import Error, error_between, same_bits
+
+
+class Lockstep:
+    """Runs a model in lockstep with a recorded pass.
+
+    Args:
+        modules: The modules to hook, by name.
+        expected: Call of this model -> its partner in the recorded pass.
+        alone: Calls of this model that have no partner.
+        kinds: Types of devices whose random states are set to those of the recorded pass.
+
+    Attributes:
+        received: Error that the code before each call adds, per call with a partner.
+        returned: Error that each call with a partner adds.
+        identities: Calls without a partner that returned what they received.
+    """
+
+    def __init__(
+        self,
+        modules: Mapping[str, nn.Module],
+        expected: Mapping[Key, Recorded],
+        alone: frozenset[Key],
+        kinds: Sequence[str],
+    ) -> None:
+        self._modules, self._expected, self._alone = modules, expected, alone
+        self._kinds = kinds
+        self.received: dict[Key, Error] = {}
+        self.returned: dict[Key, Error] = {}
+        self.identities: set[Key] = set()
+        self._numbers: Counter[str] = Counter()
+        self._open: list[tuple[Key, list[_Replaced], list[Tensor]]] = []
+
+    def __call__(self, model: nn.Module, arguments: tuple[Any, ...], what: str) -> Any:
+        """Run the model and return its output.
+
+        Args:
+            model: The unwrapped model; it is restored afterwards.
+            arguments: ``(args, kwargs)``.
+            what: Names the model in an error.
+
+        Raises:
+            ConfigurationError: The model cannot run in lockstep.
+        """
+        args, kwargs = arguments
+        with contextlib.ExitStack() as stack:
+            if "torch._dynamo" in sys.modules:  # otherwise nothing is compiled
+                stack.enter_context(force_eager())
+            for name, module in self._modules.items():
+                self._hook(stack, name, module)
+            stack.enter_context(untouched(model))
+            stack.enter_context(torch.no_grad())
+            try:
+                return model(*args, **kwargs)
+            except Exception as error:
+                raise ConfigurationError(
+                    f"{what} cannot run on the images: {first_line(error)}"
+                ) from error
+
+    def _hook(self, stack: contextlib.ExitStack, name: str, module: nn.Module) -> None:
+        def begins(_: nn.Module, args: Any, kwargs: Any) -> Any:
+            return self._begins(name, args, kwargs)
+
+        def ends(_: nn.Module, args: Any, kwargs: Any, output: Any) -> Any:
+            return self._ends(name, output)
+
+        before = module.register_forward_pre_hook(begins, with_kwargs=True)
+        stack.callback(before.remove)
+        # Before the user's own forward hooks, as in the recorded pass.
+        after = module.register_forward_hook(ends, prepend=True, with_kwargs=True)
+        stack.callback(after.remove)
+
+    def _begins(self, name: str, args: Any, kwargs: Any) -> Any:
+        self._numbers[name] += 1
+        key = Key(name, self._numbers[name])
+        given = list(tensors((args, kwargs)))
+        expected = self._expected.get(key)
+        if expected is None:
+            copies = [t.detach().clone() for t in given[:1]] if key in self._alone else []
+            self._open.append((key, [], copies))
+            return None
+        self.received[key] = error_between(expected.inputs, given)
+        replaced: list[_Replaced] = []
+        changed = _replace((args, kwargs), given, expected.inputs, replaced)
+        self._open.append((key, replaced, []))
+        set_random_states(expected.before, self._kinds)
+        return changed if replaced else None
+
+    def _ends(self, name: str, output: Any) -> Any:
+        while self._open:  # a call that raised, and whose error was caught, has no end
+            key, replaced, received = self._open.pop()
+            if key.name == name:
+                break
+        else:
+            return None
+        expected, returned = self._expected.get(key), list(tensors(output))
+        if expected is None:
+            if received and error_between(received, returned[:1]).relative == 0.0:
+                self.identities.add(key)
+            return None
+        self.returned[key] = error_between(expected.outputs, returned)
+        for one in replaced:
+            one.copy_back()
+        forced: list[_Replaced] = []
+        changed = _replace(output, returned, expected.outputs, forced)
+        set_random_states(expected.after, self._kinds)
+        return changed if forced else None
+
+
+class _Replaced:
+    """A tensor that was replaced in a layer's arguments.
+
+    Args:
+        original: The tensor that the layer was called with.
+        replacement: The tensor that it receives.
+    """
+
+    def __init__(self, original: Tensor, replacement: Tensor) -> None:
+        self._original, self._replacement = original, replacement
+        self._version = replacement._version
+
+    def copy_back(self) -> None:
+        """If the layer changed the replacement in place, change the original in the same way."""
+        if self._replacement._version != self._version:
+            self._original.data.copy_(self._replacement)
+
+
+def _replace(
+    value: Any, given: Sequence[Tensor], expected: Sequence[Tensor], replaced: list[_Replaced]
+) -> Any:
+    """The structure with the expected tensors where values differ, if they have the same shapes."""
+    if [tensor.shape for tensor in given] != [tensor.shape for tensor in expected]:
+        return value
+    partners = iter(expected)
+
+    def change(tensor: Tensor) -> Tensor:
+        partner = next(partners)
+        if same_bits(partner, tensor):
+            return tensor
+        replacement = torch.empty_like(tensor).copy_(partner)
+        replaced.append(_Replaced(tensor, replacement))
+        return replacement
+
+    return map_tensors(value, change)

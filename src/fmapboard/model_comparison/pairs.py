@@ -1,0 +1,128 @@
+"""Pair the layer calls of two models: by name, then by order."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+from fmapboard.model_comparison.layer_calls import Call
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A layer call of one or both models.
+
+    Attributes:
+        first: The call in the first model; None if only the second one has it.
+        second: The call in the second model; None if only the first one has it.
+    """
+
+    first: Call | None
+    second: Call | None
+
+
+def paired(first: Sequence[Call], second: Sequence[Call]) -> list[Pair]:
+    """Pair calls in execution order.
+
+    Calls of modules of the same name and type are paired, in the order that pairs the most of them.
+    The others are paired between two pairs, in order: those of the same type and output shapes,
+    then those of the same name, then those of the same output shapes.
+
+    Returns:
+        Pairs and calls without a partner in the order of the first model; a call of the second
+        model alone comes after the pair that it runs after.
+    """
+    partners = _in_order(first, second, {}, _name_and_type)
+    partners |= _unique_names(first, second, partners)
+    for key in (_type_and_shapes, _name, _shapes):
+        partners |= _in_order(first, second, partners, key)
+    return _merged(first, second, partners)
+
+
+def _name_and_type(call: Call) -> Hashable:
+    return call.key.name, call.type
+
+
+def _type_and_shapes(call: Call) -> Hashable:
+    return call.type, call.shapes
+
+
+def _name(call: Call) -> Hashable:
+    return call.key.name
+
+
+def _shapes(call: Call) -> Hashable:
+    return call.shapes
+
+
+def _unique_names(
+    first: Sequence[Call], second: Sequence[Call], known: dict[int, int]
+) -> dict[int, int]:
+    """Pairs of modules that both models call once, in another order."""
+    counts = [Counter(map(_name_and_type, calls)) for calls in (first, second)]
+    places = {
+        _name_and_type(call): j
+        for j, call in enumerate(second)
+        if counts[1][_name_and_type(call)] == 1
+    }
+    return {
+        i: places[_name_and_type(call)]
+        for i, call in enumerate(first)
+        if i not in known
+        and counts[0][_name_and_type(call)] == 1
+        and _name_and_type(call) in places
+    }
+
+
+def _in_order(
+    first: Sequence[Call],
+    second: Sequence[Call],
+    known: dict[int, int],
+    key: Callable[[Call], Hashable],
+) -> dict[int, int]:
+    """Pairs with the same key among the calls without a partner, between two known pairs."""
+    taken, found, start = set(known.values()), {}, (0, 0)
+    for end in [*_increasing(known), (len(first), len(second))]:
+        mine = [i for i in range(start[0], end[0]) if i not in known]
+        others = [j for j in range(start[1], end[1]) if j not in taken]
+        left, right = [key(first[i]) for i in mine], [key(second[j]) for j in others]
+        for block in SequenceMatcher(None, left, right, autojunk=False).get_matching_blocks():
+            for offset in range(block.size):
+                found[mine[block.a + offset]] = others[block.b + offset]
+        start = (end[0] + 1, end[1] + 1)
+    return found
+
+
+def _increasing(partners: dict[int, int]) -> list[tuple[int, int]]:
+    """A longest chain of pairs that is in order in both models."""
+    tails: list[int] = []
+    ends: list[int] = []
+    before: dict[int, int | None] = {}
+    for i in sorted(partners):
+        place = bisect_left(tails, partners[i])
+        tails[place : place + 1] = [partners[i]]
+        ends[place : place + 1] = [i]
+        before[i] = ends[place - 1] if place else None
+    chain, last = [], ends[-1] if ends else None
+    while last is not None:
+        chain.append((last, partners[last]))
+        last = before[last]
+    return chain[::-1]
+
+
+def _merged(first: Sequence[Call], second: Sequence[Call], partners: dict[int, int]) -> list[Pair]:
+    taken = set(partners.values())
+    after: dict[int, list[Pair]] = {}
+    for i, j in [(-1, -1), *partners.items()]:
+        alone = after.setdefault(i, [])
+        while (j := j + 1) < len(second) and j not in taken:
+            alone.append(Pair(None, second[j]))
+    merged = after[-1]
+    for i, call in enumerate(first):
+        partner = partners.get(i)
+        merged.append(Pair(call, None if partner is None else second[partner]))
+        merged += after.get(i, [])
+    return merged

@@ -1,0 +1,195 @@
+"""Draw the feature maps of both models and their difference, as PNG files and for TensorBoard."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from torch import Tensor, nn
+
+from fmapboard.capture.input_images import input_images
+from fmapboard.capture.isolation import aside
+from fmapboard.errors import NoConvolution
+from fmapboard.measure.reducer import Reducer
+from fmapboard.model.layers import Layers, kernel_shape, named_layers, select
+from fmapboard.model.tensors import first_tensor, is_observable
+from fmapboard.model_comparison.arguments import Arguments, on_device_of
+from fmapboard.model_comparison.layer_calls import Key, registry_of, run
+from fmapboard.model_comparison.pairs import Pair
+from fmapboard.model_comparison.recording import Recorder
+from fmapboard.model_comparison.result import ModelDifference
+from fmapboard.records import LayerCall, LayerMeasurement, Normalization, Scale, StepData
+from fmapboard.summary.build import SummaryBuilder
+from fmapboard.writers import Writer
+from fmapboard.writers.folder import FolderWriter
+from fmapboard.writers.tensorboard import TensorBoardWriter
+
+Side = Literal["a", "b", "difference"]
+
+SIDES: tuple[Side, ...] = ("a", "b", "difference")
+"""Names of the folders and of the runs."""
+
+
+class Drawing:
+    """Draws the maps of two models, and the second model's minus the first's.
+
+    The difference is drawn in the zero-centered palette, with one scale per layer.
+
+    Args:
+        models: Both models, unwrapped.
+        pairs: Their paired layer calls.
+        names: The first model's layers to draw.
+        out: Folder of PNG files; one folder below it for each of ``SIDES``. None writes none.
+        log_dir: Log directory; one run below it for each of ``SIDES``. None writes none.
+        normalization: Mean and standard deviation per channel of the input images.
+
+    Raises:
+        WriteError: A folder cannot be created.
+    """
+
+    def __init__(
+        self,
+        models: tuple[nn.Module, nn.Module],
+        pairs: Sequence[Pair],
+        names: Iterable[str],
+        *,
+        out: Path | None,
+        log_dir: Path | None,
+        normalization: Normalization | None = None,
+    ) -> None:
+        self._models, self._normalization = models, normalization
+        wanted = set(names)
+        self._calls = [
+            (pair.first.key, pair.second.key)
+            for pair in pairs
+            if pair.first is not None and pair.second is not None and pair.first.key.name in wanted
+        ]
+        self._outputs = {side: _Output(models[0], side, out, log_dir) for side in SIDES}
+
+    def __call__(self, arguments: Arguments, step: int, *, each_in_folder: bool) -> None:
+        """Draw one batch: its first image.
+
+        Args:
+            arguments: Of both models.
+            step: Number of the step.
+            each_in_folder: Write the PNG files of each step into a folder of its own.
+        """
+        first, second = self._models
+        own = _outputs(first, [key for key, _ in self._calls], arguments)
+        other = _outputs(second, [key for _, key in self._calls], arguments)
+        layers = named_layers(first)
+        measured: dict[Side, list[LayerMeasurement]] = {side: [] for side in SIDES}
+        for position, (key, partner) in enumerate(self._calls):
+            module = layers[key.name]
+            call = LayerCall(
+                key.name, type(module).__name__, kernel_shape(module), key.number, position
+            )
+            maps = _together(own.get(key), other.get(partner))
+            for side, tensor in maps.items():
+                measured[side].append(self._outputs[side].reduced(call, tensor, module))
+        given = on_device_of(first, arguments)
+        for side, output in self._outputs.items():
+            output.write(measured[side], step, given, self._normalization, each_in_folder)
+
+    def close(self) -> None:
+        """Close the event files."""
+        for output in self._outputs.values():
+            output.close()
+
+
+def drawn_layers(
+    model: nn.Module, found: ModelDifference, pairs: Sequence[Pair], layers: Layers
+) -> list[str]:
+    """Names of the first model's layers to draw: the selected ones and the first difference.
+
+    Of a difference between two layers, both are drawn.
+
+    Raises:
+        LayerNotFound: A pattern in ``layers`` matches no layer.
+    """
+    try:
+        names = list(select(model, layers))
+    except NoConvolution:
+        if layers is not None:
+            raise
+        names = []
+    of_label = {str(pair.first.key): pair.first.key.name for pair in pairs if pair.first}
+    labels = [row.name for row in found.layers]
+    if found.first is not None:
+        place = labels.index(found.first)
+        near = [place] if found.layers[place].type else [place - 1, place + 1]
+        names += [
+            of_label[labels[n]] for n in near if 0 <= n < len(labels) and labels[n] in of_label
+        ]
+    return list(dict.fromkeys(names))
+
+
+def _outputs(
+    model: nn.Module, keys: Sequence[Key], arguments: Arguments
+) -> dict[Key, list[Tensor]]:
+    if not keys:
+        return {}
+    recorder = Recorder(keys, ())
+    registry = registry_of(model, {key.name for key in keys})
+    run(registry, recorder, on_device_of(model, arguments), "the model")
+    return {key: call.outputs for key, call in recorder.calls.items()}
+
+
+class _Output:
+    """Draws and writes the maps of one model, or the difference."""
+
+    def __init__(
+        self, model: nn.Module, side: Side, out: Path | None, log_dir: Path | None
+    ) -> None:
+        colormap = "signed" if side == "difference" else "grey"
+        scale: Scale = "layer" if side == "difference" else "channel"
+        self._reduce = Reducer.for_model(
+            model, max_channels=None, max_tile=None, scale=scale, colormap=colormap
+        )
+        self._summarize = SummaryBuilder(colormap=colormap, scale=scale)
+        self._folder = None if out is None else FolderWriter(out / side)
+        self._board = None if log_dir is None else TensorBoardWriter(log_dir / side)
+
+    def reduced(self, call: LayerCall, tensor: Tensor, module: nn.Module) -> LayerMeasurement:
+        with aside(tensor.device.type):
+            return self._reduce(call, "feature_maps", tensor, module).to_host()
+
+    def write(
+        self,
+        measured: Sequence[LayerMeasurement],
+        step: int,
+        arguments: Arguments,
+        normalization: Normalization | None,
+        each_in_folder: bool,
+    ) -> None:
+        sequences = self._reduce.has_sequences
+        images = input_images(arguments, 1, normalization, sequences=sequences)
+        shown = tuple(image.to_host() for image in images)
+        summary = self._summarize(
+            StepData(step, time.time(), measured=tuple(measured), inputs=shown)
+        )
+        if self._folder is not None:
+            self._folder.per_step = each_in_folder
+        writers: list[Writer | None] = [self._folder, self._board]
+        for writer in writers:
+            if writer is not None:
+                writer.write(summary)
+
+    def close(self) -> None:
+        if self._board is not None:
+            self._board.close()
+
+
+def _together(first: Any, second: Any) -> dict[Side, Tensor]:
+    """Both models' first tensor and their difference, as far as they can be drawn."""
+    one, other = first_tensor(first), first_tensor(second)
+    found: dict[Side, Tensor] = {}
+    if one is not None and is_observable(one):
+        found["a"] = one
+    if other is not None and is_observable(other):
+        found["b"] = other
+    if len(found) == 2 and one is not None and other is not None and one.shape == other.shape:
+        found["difference"] = (other.cpu().double() - one.cpu().double()).float()
+    return found

@@ -1,0 +1,186 @@
+"""Rows of the result, from the errors of paired layer calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TypeVar
+
+from torch import nn
+
+from fmapboard.model.layers import named_layers
+from fmapboard.model_comparison.causes import causes
+from fmapboard.model_comparison.functions import Functions, described
+from fmapboard.model_comparison.layer_calls import Call, Key
+from fmapboard.model_comparison.pairs import Pair
+from fmapboard.model_comparison.relative_error import Error
+from fmapboard.model_comparison.result import LayerDifference, is_different
+
+K = TypeVar("K")
+
+
+@dataclass(slots=True)
+class Measured:
+    """Errors of the second model's layer calls, each with a partner in the first model.
+
+    Attributes:
+        inputs: What the calls received, when both models ran on their own.
+        outputs: What they returned, likewise.
+        output: What the models returned, likewise.
+        received: What the code before each call adds.
+        added: What each call adds.
+        end: What the code after the last call adds.
+        identities: Calls without a partner that returned what they received: (0, call) of the
+            first model, (1, call) of the second one.
+    """
+
+    inputs: Mapping[Key, Error] = field(default_factory=dict)
+    outputs: Mapping[Key, Error] = field(default_factory=dict)
+    output: Error = field(default_factory=Error)
+    received: Mapping[Key, Error] = field(default_factory=dict)
+    added: Mapping[Key, Error] = field(default_factory=dict)
+    end: Error = field(default_factory=Error)
+    identities: set[tuple[int, Key]] | None = None
+
+    def worst(self, other: Measured) -> Measured:
+        """The errors of several batches as one."""
+        both = [found for found in (self.identities, other.identities) if found is not None]
+        return Measured(
+            _worst(self.inputs, other.inputs),
+            _worst(self.outputs, other.outputs),
+            self.output.worst(other.output),
+            _worst(self.received, other.received),
+            _worst(self.added, other.added),
+            self.end.worst(other.end),
+            set.intersection(*both) if both else None,
+        )
+
+
+def _worst(first: Mapping[K, Error], second: Mapping[K, Error]) -> dict[K, Error]:
+    keys = dict.fromkeys([*first, *second])
+    return {key: first.get(key, Error()).worst(second.get(key, Error())) for key in keys}
+
+
+def rows(
+    pairs: Sequence[Pair],
+    measured: Measured,
+    tolerance: float,
+    models: tuple[nn.Module, nn.Module],
+    functions: Callable[[int], Functions],
+) -> tuple[LayerDifference, ...]:
+    """One row per layer call, and one per place between layers that adds more than the tolerance.
+
+    If a layer that only one of the models runs changes its input, what arrives behind it is
+    attributed to that layer.
+
+    Args:
+        pairs: In order of execution.
+        measured: Their errors.
+        tolerance: Relative error above which a layer or a place between layers is different.
+        models: Both models, to say how the layers of a pair differ.
+        functions: 0 or 1 -> the functions that this model calls between its layers; called if there
+            is a difference between two layers.
+    """
+    return _Rows(pairs, measured, tolerance, models, functions).all()
+
+
+class _Rows:
+    def __init__(
+        self,
+        pairs: Sequence[Pair],
+        measured: Measured,
+        tolerance: float,
+        models: tuple[nn.Module, nn.Module],
+        functions: Callable[[int], Functions],
+    ) -> None:
+        self._pairs, self._measured, self._tolerance = pairs, measured, tolerance
+        self._layers = [named_layers(model) for model in models]
+        self._functions = lru_cache(functions)
+        self._rows: list[LayerDifference] = []
+        self._alone: list[int] = []
+        self._before, self._error_before = "the input", Error(0.0)
+
+    def all(self) -> tuple[LayerDifference, ...]:
+        for pair in self._pairs:
+            first, second = pair.first, pair.second
+            if first is not None and second is not None:
+                self._pair(first, second)
+                continue
+            call = first or second
+            assert call is not None  # a pair has at least one call
+            side = 0 if first is not None else 1
+            if (side, call.key) not in (self._measured.identities or ()):
+                self._alone.append(len(self._rows))
+            self._rows.append(
+                LayerDifference(
+                    str(call.key), None, None, None, call.type, f"only {'AB'[side]} runs it"
+                )
+            )
+        self._between(self._measured.end, self._measured.output, "the output", (None, None))
+        return tuple(self._rows)
+
+    def _pair(self, first: Call, second: Call) -> None:
+        measured, key = self._measured, second.key
+        error_in = measured.inputs.get(key, Error())
+        error_out = measured.outputs.get(key, Error())
+        self._between(
+            measured.received.get(key, Error()), error_in, f"`{first.key}`", (first.key, key)
+        )
+        added = measured.added.get(key, Error())
+        notes = [] if first.key.name == key.name else [f"`{key}` in B"]
+        if is_different(added.relative, self._tolerance):
+            modules = [
+                layers.get(call.key.name)
+                for layers, call in zip(self._layers, (first, second), strict=True)
+            ]
+            if modules[0] is not None and modules[1] is not None:
+                notes.append(causes(modules[0], modules[1]))
+        notes.append(added.reason)
+        self._rows.append(
+            LayerDifference(
+                str(first.key),
+                error_in.relative,
+                error_out.relative,
+                added.relative,
+                first.type,
+                "; ".join(filter(None, notes)),
+                error_out.nonfinite,
+            )
+        )
+        self._before, self._error_before = f"`{first.key}`", error_out
+        self._alone.clear()
+
+    def _between(
+        self, added: Error, arriving: Error, after: str, keys: tuple[Key | None, Key | None]
+    ) -> None:
+        """Add a row for the code before a layer.
+
+        If a layer that only one model runs comes before it, the error is attributed to that layer.
+        """
+        if not is_different(added.relative, self._tolerance):
+            return
+        if self._alone:
+            alone = self._rows[self._alone[0]]
+            self._rows[self._alone[0]] = LayerDifference(
+                alone.name,
+                self._error_before.relative,
+                arriving.relative,
+                added.relative,
+                alone.type,
+                "; ".join(filter(None, [alone.note, added.reason])),
+            )
+            return
+        self._rows.append(
+            LayerDifference(
+                f"between {self._before} and {after}",
+                self._error_before.relative,
+                arriving.relative,
+                added.relative,
+                note="; ".join(filter(None, [added.reason, self._called(keys)])),
+            )
+        )
+
+    def _called(self, keys: tuple[Key | None, Key | None]) -> str:
+        first, second = (self._functions(side).get(key, ()) for side, key in enumerate(keys))
+        return described(first, second)

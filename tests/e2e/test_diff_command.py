@@ -1,0 +1,173 @@
+"""``fmapboard diff``: its output, files, exit status and errors."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from run_reader import read, tags_of
+from torch import Tensor, nn
+
+from fmapboard.cli.main import run
+
+NETS = """
+from torch import nn
+
+def build(scale=1.0):
+    class Net(nn.Sequential):
+        def forward(self, x):
+            x = self[2](self[1](self[0](x)))
+            return self[3](x * scale)
+    return Net(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 4, 3))
+
+def scaled():
+    return build(1.1)
+"""
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the network, two photographs and the checkpoint ``a.pt``."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    Path("diffed_nets.py").write_text(NETS)
+    for number in (1, 2):
+        noise = np.random.default_rng(number).integers(0, 256, (40, 40, 3), np.uint8)
+        Image.fromarray(noise).save(f"photo{number}.png")
+    torch.save(weights(), "a.pt")
+    return tmp_path
+
+
+def weights() -> dict[str, Tensor]:
+    torch.manual_seed(1)
+    net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 4, 3))
+    return net.state_dict()
+
+
+def changed(name: str) -> None:
+    state = weights()
+    state[name] = state[name] + 0.1
+    torch.save(state, "b.pt")
+
+
+MODEL = ("--model", "diffed_nets:build", "--input-size", "24")
+
+
+def diff(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as ended:
+        run(["diff", *arguments])
+    out, err = capsys.readouterr()
+    assert isinstance(ended.value.code, int)
+    return ended.value.code, out, err
+
+
+def test_equal_checkpoints_exit_with_0(capsys: pytest.CaptureFixture[str]) -> None:
+    torch.save(weights(), "b.pt")
+    status, out, _ = diff(capsys, "a.pt", "b.pt", *MODEL, "photo1.png")
+    assert status == 0
+    assert out.splitlines()[-1] == "no difference above 1e-05 in 4 layers"
+
+
+def test_a_buffer_that_differs_exits_with_1_and_is_named(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    changed("1.running_mean")
+    status, out, _ = diff(capsys, "a.pt", "b.pt", *MODEL, "photo1.png", "photo2.png")
+    assert status == 1
+    assert out.splitlines()[-1].startswith("first difference: `1` (running_mean differs by ")
+    table = [line.split() for line in out.splitlines()]
+    assert table[0] == ["layer", "type", "error", "in", "error", "out", "added"]
+    assert table[1] == ["0", "Conv2d", "0", "0", "0"]
+
+
+def test_json_has_the_first_difference_and_all_layers(capsys: pytest.CaptureFixture[str]) -> None:
+    changed("3.bias")
+    status, out, _ = diff(capsys, "a.pt", "b.pt", *MODEL, "--json", "photo1.png")
+    answer = json.loads(out)
+    assert (status, answer["first"], answer["tolerance"]) == (1, "3", 1e-5)
+    assert [layer["name"] for layer in answer["layers"]] == ["0", "1", "2", "3"]
+    last = answer["layers"][-1]
+    assert last["error_in"] == 0.0
+    assert last["error_out"] == last["added"] > 0.01
+
+
+def test_another_network_for_the_second_checkpoint(capsys: pytest.CaptureFixture[str]) -> None:
+    options = ("--model-b", "diffed_nets:scaled", "photo1.png")
+    status, out, _ = diff(capsys, "a.pt", "a.pt", *MODEL, *options)
+    assert status == 1
+    assert out.splitlines()[-1] == "first difference: between `2` and `3` (mul in both)"
+
+
+def test_tensors_that_are_in_neither_checkpoint_are_equal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    state = weights()
+    del state["3.weight"]
+    torch.save(state, "b.pt")
+    assert diff(capsys, "b.pt", "b.pt", *MODEL, "photo1.png")[0] == 0
+    status, out, err = diff(capsys, "a.pt", "b.pt", *MODEL, "photo1.png")
+    assert (status, "1 missing: 3.weight" in err) == (1, True)
+    assert out.splitlines()[-1].startswith("first difference: `3` (weight differs by ")
+
+
+def test_a_tolerance_is_applied(capsys: pytest.CaptureFixture[str]) -> None:
+    changed("3.bias")
+    status, out, _ = diff(capsys, "a.pt", "b.pt", *MODEL, "--tolerance", "1.5", "photo1.png")
+    assert (status, out.splitlines()[-1]) == (0, "no difference above 1.5 in 4 layers")
+
+
+def test_pictures_of_both_and_of_the_difference(capsys: pytest.CaptureFixture[str]) -> None:
+    changed("1.running_mean")
+    status, *_ = diff(
+        capsys, "a.pt", "b.pt", *MODEL, "photo1.png", "--out", "maps", "--log-dir", "runs"
+    )  # fmt: skip
+    assert status == 1
+    for side in ("a", "b", "difference"):
+        names = sorted(path.name for path in Path("maps", side).glob("*.png"))
+        assert [name for name in names if "input" not in name] == ["0.png", "1.png", "3.png"]
+        tags = tags_of(read(Path("runs", side)))
+        assert len([tag for tag in tags if tag.startswith("feature_maps")]) == 3
+    equal = np.asarray(Image.open("maps/a/0.png")) == np.asarray(Image.open("maps/b/0.png"))
+    assert equal.all()
+    nothing = np.asarray(Image.open("maps/difference/0.png").convert("RGB"))
+    something = np.asarray(Image.open("maps/difference/3.png").convert("RGB"))
+    assert len(np.unique(nothing.reshape(-1, 3), axis=0)) <= 2
+    assert len(np.unique(something.reshape(-1, 3), axis=0)) > 20
+
+
+def test_an_error_that_nobody_expects_does_not_exit_like_a_difference(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("out of memory")
+
+    monkeypatch.setattr("fmapboard.cli.diff_checkpoints.compared", broken)
+    status, _, err = diff(capsys, "a.pt", "a.pt", *MODEL, "photo1.png")
+    assert (status, err.splitlines()[-1]) == (2, "fmapboard: RuntimeError: out of memory")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (("a.pt", "absent.pt", *MODEL), "no such checkpoint: 'absent.pt'"),
+        (("a.pt", "photo1.png", *MODEL), "'photo1.png' is not a checkpoint"),
+        (("a.pt", "a.pt", *MODEL, "absent.png"), "no such file or folder: 'absent.png'"),
+        (("a.pt", "a.pt", *MODEL, "a.pt"), "'a.pt' is not an image"),
+        (("a.pt", "a.pt"), "Missing option '--model'"),
+        (("a.pt", "a.pt", *MODEL, "--tolerance", "-1"), "-1.0 is not in the range"),
+        (("a.pt", "a.pt", *MODEL, "--out", "m", "--layers", "x"), "no layer matches 'x'"),
+        (("a.pt", "a.pt", *MODEL, "--device", "nonsense"), "--device 'nonsense' cannot be used"),
+        (("a.pt", "a.pt", "--model", "diffed_nets:build", "--input-size", "2"), "model_a cannot"),
+    ],
+)
+def test_anything_that_cannot_be_compared_exits_with_2_in_one_line(
+    arguments: tuple[str, ...], text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, _, err = diff(capsys, *arguments)
+    assert status == 2
+    assert text in err.splitlines()[-1]
+    assert err.splitlines()[-1].startswith("fmapboard: ")
