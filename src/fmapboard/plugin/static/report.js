@@ -1,0 +1,16 @@
+// @ts-check
+/** Entry point of a report: the tab over the answers in the page. */
+
+import { App } from "./app.js";
+import { answerFrom } from "./data/api.js";
+import { answersIn } from "./data/embedded.js";
+
+/** @typedef {import("./data/embedded.js").Embedded} Embedded */
+
+const { report, ...embedded } =
+  /** @type {{fmapboardReport: Embedded & {report: import("./views/view_report.js").ReportFacts}}} */ (
+    /** @type {unknown} */ (window)
+  ).fmapboardReport;
+document.title = report.title;
+answerFrom(answersIn(embedded));
+new App(report).start();

@@ -1,0 +1,137 @@
+"""The answers that a report embeds: of every question that its page can ask about a run."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fmapboard.report.routes import Routes, closed, dumped, opened
+
+_INPUTS = "inputs"
+"""Role of the maps that a layer receives: those of the first layer are the network's input."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer and the question that it answers.
+
+    Attributes:
+        path: of the route.
+        query: sorted names and values.
+        parts: the body in parts, so that equal parts are stored once.
+        layer: key of the layer whose pictures it has; None if it has none.
+    """
+
+    path: str
+    query: tuple[tuple[str, str], ...]
+    parts: tuple[bytes, ...]
+    layer: str | None = None
+
+    @classmethod
+    def of(cls, path: str, *parts: bytes, layer: str | None = None, **query: str | int) -> Answer:
+        """An answer to a query that is given by name."""
+        return cls(path, tuple(sorted((k, str(v)) for k, v in query.items())), parts, layer)
+
+
+class RunAnswers:
+    """The answers about one run.
+
+    Args:
+        routes: of the tab.
+        run: name of the run.
+        layers: keys of the layers to include.
+        inputs: False to leave out all pictures that show the network's input.
+    """
+
+    def __init__(self, routes: Routes, run: str, layers: Collection[str], *, inputs: bool) -> None:
+        self._routes, self._run, self._inputs = routes, run, inputs
+        self._listed = routes.facts("layers", run=run)
+        own = self._listed["steps"], self._listed["wall_times"]
+        for layer in self._listed["layers"]:
+            layer.setdefault("steps", own[0])
+            layer.setdefault("wall_times", own[1])
+        self._listed["layers"] = [one for one in self._listed["layers"] if one["key"] in layers]
+        found = routes.facts("attribution", run=run)
+        self._attribution = found if inputs else {**found, "series": []}
+
+    @property
+    def steps(self) -> list[int]:
+        """All steps of which there are pictures of the layers."""
+        return sorted({step for layer in self._listed["layers"] for step in layer["steps"]})
+
+    def numbers(self) -> Iterator[Answer]:
+        """Everything but pictures and the lists of them."""
+        run, keys = self._run, {layer["key"] for layer in self._listed["layers"]}
+        facts, body = opened(self._body("health"))
+        for row in facts["layers"]:
+            for name in ("key", "shown_at"):
+                row[name] = row[name] if row[name] in keys else None
+        yield Answer.of("health", closed(facts, body), run=run)
+        if not facts["arrays"]:
+            for step in facts["steps"]:
+                yield self._answer("health_step", step=step)
+        yield self._answer("findings")
+        yield self._answer("timeline")
+        for layer in self._listed["layers"]:
+            yield self._answer("numbers", key=layer["key"])
+            for sample in range(layer["samples"]):
+                yield self._answer("history", key=layer["key"], sample=sample)
+
+    def pictures(self, steps: Sequence[int]) -> Iterator[Answer]:
+        """The lists of layers, inputs and attributions at these steps, and their pictures."""
+        run, chosen = self._run, set(steps)
+        layers = [_at(layer, chosen) for layer in self._listed["layers"]]
+        for layer in layers:
+            layer["roles"] = [role for role in layer["roles"] if self._inputs or role != _INPUTS]
+        inputs = [_at(one, chosen) for one in self._listed["inputs"]] if self._inputs else []
+        whole = {**_at(self._listed, chosen), "layers": layers, "inputs": inputs}
+        yield Answer.of("layers", dumped(whole), run=run)
+        series = [_at(one, chosen, "gradients") for one in self._attribution["series"]]
+        yield Answer.of("attribution", dumped({**self._attribution, "series": series}), run=run)
+        for step in steps:  # one logged step is one event of the file: read it once
+            yield self._answer("overview", step=step)
+            for layer in layers:
+                if step in layer["steps"]:
+                    yield self._maps(layer["key"], step)
+            for one in inputs:
+                if step in one["steps"]:
+                    yield self._answer("input", name=one["name"], sample=one["sample"], step=step)
+            for one in series:
+                if step in one["steps"]:
+                    yield self._answer("attribution_picture", key=one["key"], step=step)
+
+    def _body(self, path: str, **query: str | int) -> bytes:
+        return self._routes.ask(path, run=self._run, **query) or b""
+
+    def _answer(self, path: str, **query: str | int) -> Answer:
+        asked = {"run": self._run, **query}
+        texts = tuple(sorted((name, str(value)) for name, value in asked.items()))
+        return Answer(path, texts, (self._body(path, **query),))
+
+    def _maps(self, key: str, step: int) -> Answer:
+        """The pictures of a layer at a step, each a part of its own."""
+        body = self._body("maps", key=key, step=step)
+        if not body:
+            return Answer.of("maps", layer=key, run=self._run, key=key, step=step)
+        facts, stored = opened(body)
+        kept = [part for part in facts["parts"] if self._inputs or part.get("role") != _INPUTS]
+        parts, offset = [], 0
+        for part in kept:
+            start, length = part["offset"], part["length"]
+            parts.append(stored[start : start + length])
+            part["offset"] = offset
+            offset += length
+        facts["parts"] = kept
+        if not self._inputs:
+            pictures = facts["header"]["pictures"]
+            facts["header"]["pictures"] = [one for one in pictures if one["role"] != _INPUTS]
+        head = closed(facts, b"")
+        return Answer.of("maps", head, *parts, layer=key, run=self._run, key=key, step=step)
+
+
+def _at(series: dict[str, Any], steps: Collection[int], *more: str) -> dict[str, Any]:
+    """A series with ``steps``, ``wall_times`` and ``more`` at these steps only."""
+    places = [place for place, step in enumerate(series["steps"]) if step in steps]
+    names = ("steps", "wall_times", *more)
+    return {**series, **{name: [series[name][place] for place in places] for name in names}}
