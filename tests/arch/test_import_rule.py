@@ -29,7 +29,17 @@ PLUGIN_MAY_IMPORT = {
 WITHOUT_TORCH = {
     *("cli.main", "cli.serve", "cli.tab_server", "cli.doctor", "cli.doctor_probe", "cli.run_dirs"),
     *("cli.visualize_options", "cli.diff_options", "cli.click_types", "cli.shared_options"),
-    *("cli.images", "cli.prefetch", "cli.check", "cli.run_files", "writers", "summary", "render"),
+    *(
+        "cli.images",
+        "cli.prefetch",
+        "cli.check",
+        "cli.run_files",
+        "cli.report",
+        "cli.report_options",
+        "writers",
+        "summary",
+        "render",
+    ),
     *("options", "checks", "schedule", "records", "findings_format", "overview_format"),
     *("tab_format", "tags", "errors", "plugin", "report"),
 }

@@ -60,6 +60,10 @@ class RunAnswers:
         """All steps of which there are pictures of the layers."""
         return sorted({step for layer in self._listed["layers"] for step in layer["steps"]})
 
+    def drop(self, keys: Collection[str]) -> None:
+        """Leave out these layers."""
+        self._listed["layers"] = [one for one in self._listed["layers"] if one["key"] not in keys]
+
     def numbers(self) -> Iterator[Answer]:
         """Everything but pictures and the lists of them."""
         run, keys = self._run, {layer["key"] for layer in self._listed["layers"]}

@@ -1,0 +1,65 @@
+"""``board.report``: a report of what a logger has written so far."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fmapboard.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from fmapboard.report.write import Report
+
+
+class ReportsRun:
+    """A logger's ``report``; ``_run`` is the logger's run."""
+
+    _run: Any
+
+    def report(
+        self,
+        path: str | Path,
+        *,
+        steps: int = 8,
+        layers: str | Sequence[str] = (),
+        max_mb: float = 20.0,
+        inputs: bool = True,
+    ) -> Report | None:
+        """Write the run so far into one HTML file, as ``fmapboard report`` does.
+
+        The file opens in a browser without TensorBoard, and contains training images.
+
+        Args:
+            path: the HTML file; replaced if it exists.
+            steps: pictures of at most this many steps, evenly spaced, with the first and the last.
+            layers: a glob on layer names, or several; one that begins with ``!`` excludes. Empty
+                for all layers.
+            max_mb: limit on the size of the file, 10⁶ bytes. To stay below it, pictures of fewer
+                steps are written, then of fewer layers.
+            inputs: False to leave out every picture of the network's input.
+
+        Returns:
+            What was written and what was left out; None on ranks other than 0, which write nothing.
+
+        Raises:
+            ConfigurationError: an argument is invalid, nothing was logged yet, or the run is not
+                logged into a local directory.
+            LayerNotFound: a glob matches no layer.
+            WriteError: the file cannot be written.
+        """
+        from fmapboard.report.write import write_report  # reads TensorBoard's modules
+
+        if not self._run.writes:
+            return None
+        folder = self._run.pipeline.log_dir
+        if not isinstance(folder, (str, Path)) or "://" in str(folder):
+            raise ConfigurationError(
+                "report() needs a run that is logged into a local directory: watch(model, log_dir)"
+            )
+        self._run.flush()
+        chosen = (layers,) if isinstance(layers, str) else tuple(layers)
+        return write_report(
+            [Path(folder)], Path(path), steps=steps, layers=chosen, max_mb=max_mb, inputs=inputs,
+            below=False,
+        )  # fmt: skip
