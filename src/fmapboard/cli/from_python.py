@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from fmapboard.cli.drawing import Drawing, folders_of
 from fmapboard.cli.images import decoding, find_images, read_fitted, to_rgb
 from fmapboard.cli.models.preprocessing import Preprocessing, assumed
+from fmapboard.cli.report import logged_for
 from fmapboard.cli.run_dirs import new_directory
 from fmapboard.cli.table import layer_table
 from fmapboard.cli.write_images import WrittenImage
@@ -25,6 +26,7 @@ from fmapboard.model.given import check_model, described
 from fmapboard.model.layers import Layers, select, unwrap
 from fmapboard.options import check_depth, checked_colormap
 from fmapboard.records import Normalization, Scale
+from fmapboard.report.write import Report
 from fmapboard.writers.log_dirs import local_directory, log_directory
 from fmapboard.writers.remote import RemoteDirectory
 from fmapboard.writers.tensorboard import TensorBoardWriter
@@ -45,6 +47,7 @@ class Visualized:
         steps: Number of each image's step.
         files: For each image: layer name -> the PNG files of its maps.
         table: One row per layer of the first image, as the command prints it.
+        html: The report; None if there is none.
     """
 
     log_dir: Path | RemoteDirectory | None
@@ -52,11 +55,13 @@ class Visualized:
     steps: tuple[int, ...]
     files: tuple[dict[str, list[Path]], ...]
     table: str
+    html: Path | None = None
 
     def __repr__(self) -> str:
         images = f"{len(self.steps)} image" + ("s" if len(self.steps) > 1 else "")
         places = [f"log_dir={self.log_dir}"] * (self.log_dir is not None)
         places += [f"out={self.out}"] * (self.out is not None)
+        places += [f"html={self.html}"] * (self.html is not None)
         return f"{images} at step {self.steps[0]}, {', '.join(places)}\n{self.table}"
 
 
@@ -66,6 +71,7 @@ def visualize(
     *,
     log_dir: str | Path | None = None,
     out: str | Path | None = None,
+    html: str | Path | None = None,
     step: int = 0,
     layers: Layers = None,
     transform: Callable[[Image.Image], Tensor] | None = None,
@@ -90,7 +96,8 @@ def visualize(
             folder, a ``PIL.Image.Image``, or a list of these.
         log_dir: Run directory or URL of the event file for TensorBoard.
         out: Folder of the PNG files; with several images, each has a folder inside it. Without
-            ``log_dir`` and ``out``, both are written below ``runs/visualize``.
+            ``log_dir``, ``out`` and ``html``, the first two are written below ``runs/visualize``.
+        html: File of a report, which opens in a browser without TensorBoard.
         step: Number of the first image's step; the others follow.
         layers: Which layers to draw, as in ``extract``.
         transform: Turns a PIL image into the model's input [C, H, W], such as the ``transforms()``
@@ -140,10 +147,24 @@ def visualize(
     given = _Images.of(images, model, transform, normalization)
     place = None if log_dir is None else log_directory(log_dir)
     folder = None if out is None else local_directory(out, "a folder of PNG files")
-    if place is None and folder is None:
+    if place is None and folder is None and html is None:
         place = new_directory(Path("runs/visualize"))
         folder = place / "png"
-    board = None if place is None else TensorBoardWriter(place, start_step=step)
+    report = None if html is None else Path(html)
+    with logged_for(report, place, len(given.names), _say_report) as logdir:
+        table, steps, files = _drawn(drawing, model, given, logdir, folder)
+    return Visualized(place, folder, steps, files, table, report)
+
+
+def _drawn(
+    drawing: Drawing,
+    model: nn.Module,
+    given: _Images,
+    logdir: Path | RemoteDirectory | None,
+    folder: Path | None,
+) -> tuple[str, tuple[int, ...], tuple[dict[str, list[Path]], ...]]:
+    """Draw all images; returns the table, and of each image its step and its files."""
+    board = None if logdir is None else TensorBoardWriter(logdir, start_step=drawing.first_step)
     written = drawing.written(
         model,
         given.tensors(),
@@ -163,7 +184,12 @@ def visualize(
     finally:
         if board is not None:
             board.close()
-    return Visualized(place, folder, tuple(steps), tuple(files), table)
+    return table, tuple(steps), tuple(files)
+
+
+def _say_report(report: Report) -> None:
+    for text in report.left_out:
+        log.info("left out of %s: %s", report.path, text)
 
 
 @dataclass(frozen=True, slots=True)

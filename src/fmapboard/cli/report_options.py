@@ -40,7 +40,7 @@ _PATH = click.Path(path_type=Path)
     type=click.FloatRange(min=0, min_open=True),
     default=20,
     show_default=True,
-    help="Size limit; to keep it, pictures of steps are left out, then of the largest layers.",
+    help="Size limit; to keep it, maps are drawn smaller, then steps and layers are left out.",
 )
 @click.option("--no-input", is_flag=True, help="Leave out pictures of the network's input.")
 def report_command(**options: Any) -> None:

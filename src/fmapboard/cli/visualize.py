@@ -19,6 +19,7 @@ from fmapboard.cli.images import decoding, find_images, read_fitted
 from fmapboard.cli.models.arguments import check_forward
 from fmapboard.cli.models.load import LoadedModel, Preprocessing, load_model
 from fmapboard.cli.prefetch import prefetched
+from fmapboard.cli.report import is_temporary, logged_for, say_report
 from fmapboard.cli.run_dirs import new_directory, to_paste
 from fmapboard.cli.silenced import Silenced, class_names
 from fmapboard.cli.table import console, layer_table
@@ -50,6 +51,7 @@ class Request:
     forward_args: tuple[str, ...] = ()
     logdir: Path | RemoteDirectory | None = None
     out: Path | None = None
+    html: Path | None = None
     layers: tuple[str, ...] = ()
     only_list: bool = False
     input_size: int | None = None
@@ -120,10 +122,13 @@ def visualize_images(request: Request) -> None:
     if request.only_list:
         _print_layers(request, loaded, paths)
         return
-    if series:
-        _draw_series(request, loaded, series, paths[: request.samples])
-    else:
-        draw_images(request, loaded, paths[: request.samples])
+    paths = paths[: request.samples]
+    with logged_for(request.html, request.logdir, len(series or paths), say_report) as logdir:
+        request = replace(request, logdir=logdir)
+        if series:
+            _draw_series(request, loaded, series, paths)
+        else:
+            draw_images(request, loaded, paths)
 
 
 def _draw_series(
@@ -265,7 +270,7 @@ def _say_where(logdir: Path | RemoteDirectory | None, folder: Path | None, image
     out = console()
     if folder is not None:
         out.print(f"\nPNG files: {folder}", markup=False, soft_wrap=True)
-    if logdir is not None:
+    if logdir is not None and not is_temporary(logdir):
         each = " (one step per image)" if images > 1 else ""
         out.print(
             f"\nTensorBoard{each}:\n  {to_paste('serve', logdir)}", markup=False, soft_wrap=True

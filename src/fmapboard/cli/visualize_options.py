@@ -52,6 +52,9 @@ _EXISTING = click.Path(path_type=Path)
 )
 @click.option("--out", type=Directory(remote=False), help="Write PNG files into this folder.")
 @click.option(
+    "--html", type=_EXISTING, help="Write one HTML file that opens without TensorBoard, a report."
+)
+@click.option(
     "--layers",
     multiple=True,
     metavar="GLOB",

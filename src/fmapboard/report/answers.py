@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from fmapboard.report.routes import Routes, closed, dumped, opened
+from fmapboard.report.shrink import shrunk
 
 _INPUTS = "inputs"
 """Role of the maps that a layer receives: those of the first layer are the network's input."""
@@ -82,8 +83,13 @@ class RunAnswers:
             for sample in range(layer["samples"]):
                 yield self._answer("history", key=layer["key"], sample=sample)
 
-    def pictures(self, steps: Sequence[int]) -> Iterator[Answer]:
-        """The lists of layers, inputs and attributions at these steps, and their pictures."""
+    def pictures(self, steps: Sequence[int], blocks: Mapping[str, int]) -> Iterator[Answer]:
+        """The lists of layers, inputs and attributions at these steps, and their pictures.
+
+        Args:
+            steps: ascending.
+            blocks: key of a layer -> side in px of the squares to average in its maps.
+        """
         run, chosen = self._run, set(steps)
         layers = [_at(layer, chosen) for layer in self._listed["layers"]]
         for layer in layers:
@@ -97,7 +103,7 @@ class RunAnswers:
             yield self._answer("overview", step=step)
             for layer in layers:
                 if step in layer["steps"]:
-                    yield self._maps(layer["key"], step)
+                    yield self._maps(layer["key"], step, blocks.get(layer["key"], 1))
             for one in inputs:
                 if step in one["steps"]:
                     yield self._answer("input", name=one["name"], sample=one["sample"], step=step)
@@ -113,25 +119,50 @@ class RunAnswers:
         texts = tuple(sorted((name, str(value)) for name, value in asked.items()))
         return Answer(path, texts, (self._body(path, **query),))
 
-    def _maps(self, key: str, step: int) -> Answer:
+    def _maps(self, key: str, step: int, block: int) -> Answer:
         """The pictures of a layer at a step, each a part of its own."""
         body = self._body("maps", key=key, step=step)
         if not body:
             return Answer.of("maps", layer=key, run=self._run, key=key, step=step)
         facts, stored = opened(body)
-        kept = [part for part in facts["parts"] if self._inputs or part.get("role") != _INPUTS]
-        parts, offset = [], 0
-        for part in kept:
-            start, length = part["offset"], part["length"]
-            parts.append(stored[start : start + length])
-            part["offset"] = offset
-            offset += length
-        facts["parts"] = kept
         if not self._inputs:
-            pictures = facts["header"]["pictures"]
-            facts["header"]["pictures"] = [one for one in pictures if one["role"] != _INPUTS]
+            _remove(facts, _INPUTS)
+        parts = [stored[part["offset"] :][: part["length"]] for part in facts["parts"]]
+        if block > 1:
+            parts = _shrunk(facts, parts, block)
+        offset = 0
+        for part, content in zip(facts["parts"], parts, strict=True):
+            part["offset"], part["length"] = offset, len(content)
+            offset += len(content)
         head = closed(facts, b"")
         return Answer.of("maps", head, *parts, layer=key, run=self._run, key=key, step=step)
+
+
+def _remove(facts: dict[str, Any], role: str) -> None:
+    """Remove the pictures of a role from the JSON of ``data/maps``."""
+    header = facts["header"]
+    facts["parts"] = [part for part in facts["parts"] if part.get("role") != role]
+    header["pictures"] = [picture for picture in header["pictures"] if picture["role"] != role]
+
+
+def _shrunk(facts: dict[str, Any], parts: list[bytes], block: int) -> list[bytes]:
+    """The parts with smaller maps; changes the JSON of ``data/maps`` accordingly."""
+    parts = list(parts)
+    for picture in facts["header"]["pictures"]:
+        if picture["role"] == "kernels" or picture.get("layout") == "rows":
+            continue
+        of = [i for i, part in enumerate(facts["parts"]) if part.get("role") == picture["role"]]
+        small = [shrunk(parts[i], picture, block) for i in of]
+        if not small or None in small:
+            continue
+        height, width = picture["tile"]
+        picture["tile"] = [-(-height // block), -(-width // block)]
+        picture["block"] = block * picture.get("block", 1)
+        for i, png in zip(of, small, strict=True):
+            parts[i] = png or b""
+            sides = [int.from_bytes(parts[i][at : at + 4], "big") for at in (16, 20)]
+            facts["parts"][i]["width"], facts["parts"][i]["height"] = sides
+    return parts
 
 
 def _at(series: dict[str, Any], steps: Collection[int], *more: str) -> dict[str, Any]:

@@ -10,10 +10,13 @@ from fmapboard.report.blobs import Blobs
 from fmapboard.report.choice import CHART_STEPS, logged_steps, matching, spread, thin
 from fmapboard.report.event_log import EventLog
 from fmapboard.report.page import Page
+from fmapboard.report.reduction import halved, layer_sizes, left_out
 from fmapboard.report.routes import Routes
 
 _FRONT_END = 400_000
 """Bytes that the page takes without any answer, at most."""
+_CHARTS = 0.25
+"""Share of the limit that the charts may take."""
 _FEWEST = 2
 """Steps: with fewer there is nothing to compare."""
 
@@ -49,27 +52,24 @@ class Contents:
     ) -> None:
         self.page = Page()
         self.left_out: list[str] = []
-        self._asked, self._limit = steps, limit
-        chosen = self._layers(logs, layers)
-        logged = {run: logged_steps(logs[run]) for run in chosen}
-        for run, log in logs.items():
-            thin(log, spread(logged.get(run, ()), max(CHART_STEPS, steps)))
-        routes = Routes({run: logs[run] for run in chosen})
-        self._runs = {
-            run: RunAnswers(routes, run, keys, inputs=inputs) for run, keys in chosen.items()
-        }
-        self.runs = list(self._runs)
-        self.page.add([Answer.of("runs", routes.ask("runs") or b"")])
-        count, answers = self._fitting(limit - _FRONT_END)
-        self.page.add(answers)
-        self.steps = [spread(run.steps, count) for run in self._runs.values()]
-        self._say_steps(logged)
-        if not inputs:
-            self.left_out.append(
-                "pictures of the network's input, of layers' inputs, and attribution over the input"
-            )
+        self._asked, self._limit, self._inputs = steps, limit, inputs
+        self._to_fit = f", to stay below {limit / 1e6:g} MB"
+        self._keys = self._matching(logs, layers)
+        self._blocks: dict[str, int] = {}
+        self._logs = {run: logs[run] for run in self._keys}
+        self._logged = {run: logged_steps(log) for run, log in self._logs.items()}
+        self.runs = list(self._keys)
+        numbers = self._charts()
+        count, pictures = self._fitting(numbers)
+        self.steps = [spread(run.steps, count) for run in self._answers]
+        self.page.add([Answer.of("runs", self._routes.ask("runs") or b"")])
+        self.page.add(numbers if not self._dropped else self._numbers())
+        self.page.add(pictures)
+        self._say()
 
-    def _layers(self, logs: Mapping[str, EventLog], patterns: Sequence[str]) -> dict[str, set[str]]:
+    def _matching(
+        self, logs: Mapping[str, EventLog], patterns: Sequence[str]
+    ) -> dict[str, set[str]]:
         """Run -> keys of the layers whose names match; runs without any are left out."""
         found = {
             run: {
@@ -84,67 +84,89 @@ class Contents:
         chosen = {run: {k for k, label in of.items() if label in kept} for run, of in found.items()}
         return {run: keys for run, keys in chosen.items() if keys}
 
-    def _fitting(self, room: int) -> tuple[int, list[Answer]]:
-        """How many steps fit into this many bytes of the page, and all answers."""
-        numbers, count = self._numbers(), self._asked
-        room -= _size(numbers)
+    def _charts(self) -> list[Answer]:
+        """Everything but pictures, of as many steps as may take a quarter of the limit."""
+        self._dropped: set[str] = set()
+        most = max(CHART_STEPS, self._asked)
+        while True:
+            self._chart_steps = most
+            for log in self._logs.values():
+                thin(log, spread(logged_steps(log), most))
+            self._routes = Routes(self._logs)
+            self._answers = [
+                RunAnswers(self._routes, run, keys, inputs=self._inputs)
+                for run, keys in self._keys.items()
+            ]
+            numbers = self._numbers()
+            size, room = _size(numbers), _CHARTS * self._limit
+            if size <= room or most <= self._asked:
+                return numbers
+            longest = max(len(logged_steps(log)) for log in self._logs.values())
+            most = max(self._asked, min(most - 1, int(longest * room / size)))
+
+    def _fitting(self, numbers: list[Answer]) -> tuple[int, list[Answer]]:
+        """How many steps fit, and the answers with their pictures."""
+        room, count = self._limit - _FRONT_END - _size(numbers), self._asked
         while True:
             found = self._pictures(count)
             size = _size(found)
             if size <= room:
-                return count, numbers + found
-            if count <= _FEWEST:
-                self._drop_layers(found, room)
-                return count, self._numbers() + self._pictures(count)
-            count = max(_FEWEST, min(count - 1, int(count * max(room, 0) / size)))
+                return count, found
+            excess, sizes = (size - room) * 3 // 4, layer_sizes(found)  # base64 adds a third
+            smaller = halved(sizes, excess)
+            for key in smaller:
+                self._blocks[key] = 2 * self._blocks.get(key, 1)
+            if smaller:
+                continue
+            if count > _FEWEST:
+                count = max(_FEWEST, min(count - 1, int(count * max(room, 0) / size)))
+                continue
+            dropped = left_out(sizes, excess)
+            if not dropped:
+                return count, found
+            self._dropped |= dropped
+            for run in self._answers:
+                run.drop(dropped)
 
     def _numbers(self) -> list[Answer]:
-        return [answer for answers in self._runs.values() for answer in answers.numbers()]
+        return [answer for run in self._answers for answer in run.numbers()]
 
     def _pictures(self, count: int) -> list[Answer]:
         return [
             answer
-            for answers in self._runs.values()
-            for answer in answers.pictures(spread(answers.steps, count))
+            for run in self._answers
+            for answer in run.pictures(spread(run.steps, count), self._blocks)
         ]
 
-    def _drop_layers(self, found: list[Answer], room: int) -> None:
-        """Leave out the layers whose pictures take most bytes, until the rest fits."""
-        sizes: dict[str, int] = {}
-        for answer in found:
-            if answer.layer is not None:
-                sizes[answer.layer] = sizes.get(answer.layer, 0) + sum(map(len, answer.parts))
-        dropped: set[str] = set()
-        kept = found
-        for key in sorted(sizes, key=lambda key: -sizes[key])[:-1]:
-            if _size(kept) <= room:
-                break
-            dropped.add(key)
-            kept = [answer for answer in kept if answer.layer != key]
-        names = sorted({layer.label for layer in map(layer_of, dropped) if layer is not None})
-        self.left_out.append(
-            f"the layers whose pictures take most bytes, to stay below {self._limit / 1e6:g} MB: "
-            f"{', '.join(names)}"
-        )
-        for answers in self._runs.values():
-            answers.drop(dropped)
-
-    def _say_steps(self, logged: Mapping[str, Sequence[int]]) -> None:
+    def _say(self) -> None:
+        """Say in words what was left out."""
+        say = self.left_out.append
+        if self._blocks:
+            finest = max(self._blocks.values())
+            how = "half" if finest == 2 else f"half to 1/{finest}"
+            say(
+                f"full resolution of {_counted(len(self._blocks))}: their maps are drawn at {how} "
+                f"of the stored side{self._to_fit}"
+            )
         for run, shown in zip(self.runs, self.steps, strict=True):
-            of, every = f" of {run}" if len(self.runs) > 1 else "", len(logged[run])
+            of, every = f" of {run}" if len(self.runs) > 1 else "", len(self._logged[run])
             if len(shown) < every:
-                why = "" if len(shown) >= min(self._asked, every) else self._why_fewer()
-                self.left_out.append(
-                    f"pictures of {every - len(shown)} of {every} logged steps{of}{why}"
-                )
-            if every > max(CHART_STEPS, self._asked):
-                charts = max(CHART_STEPS, self._asked)
-                self.left_out.append(
-                    f"{every - charts} of {every} logged steps{of} in charts and the overview"
-                )
+                fewer = len(shown) < min(self._asked, every)
+                why = self._to_fit if fewer else ""
+                say(f"pictures of {every - len(shown)} of {every} logged steps{of}{why}")
+            if self._chart_steps < every:
+                why = self._to_fit if self._chart_steps < CHART_STEPS else ""
+                less = every - self._chart_steps
+                say(f"{less} of {every} logged steps{of} in charts and the overview{why}")
+        if self._dropped:
+            names = sorted({of.label for of in map(layer_of, self._dropped) if of is not None})
+            say(f"{_counted(len(names))} that take most bytes{self._to_fit}: {', '.join(names)}")
+        if not self._inputs:
+            say("pictures of the network's input and of layers' inputs, and attribution over them")
 
-    def _why_fewer(self) -> str:
-        return f", to stay below {self._limit / 1e6:g} MB"
+
+def _counted(layers: int) -> str:
+    return f"{layers} layer{'s' * (layers != 1)}"
 
 
 def _size(answers: Iterable[Answer]) -> int:

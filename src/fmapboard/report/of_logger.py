@@ -13,9 +13,7 @@ if TYPE_CHECKING:
 
 
 class ReportsRun:
-    """A logger's ``report``; ``_run`` is the logger's run."""
-
-    _run: Any
+    """A logger's ``report``; the logger has its run as ``_run``."""
 
     def report(
         self,
@@ -35,8 +33,8 @@ class ReportsRun:
             steps: pictures of at most this many steps, evenly spaced, with the first and the last.
             layers: a glob on layer names, or several; one that begins with ``!`` excludes. Empty
                 for all layers.
-            max_mb: limit on the size of the file, 10⁶ bytes. To stay below it, pictures of fewer
-                steps are written, then of fewer layers.
+            max_mb: limit on the size of the file, 10⁶ bytes. To stay below it, the
+                largest maps are drawn smaller, then steps are left out, then layers.
             inputs: False to leave out every picture of the network's input.
 
         Returns:
@@ -50,14 +48,15 @@ class ReportsRun:
         """
         from fmapboard.report.write import write_report  # reads TensorBoard's modules
 
-        if not self._run.writes:
+        run: Any = self._run  # type: ignore[attr-defined]  # of the logger
+        if not run.writes:
             return None
-        folder = self._run.pipeline.log_dir
+        folder = run.pipeline.log_dir
         if not isinstance(folder, (str, Path)) or "://" in str(folder):
             raise ConfigurationError(
                 "report() needs a run that is logged into a local directory: watch(model, log_dir)"
             )
-        self._run.flush()
+        run.flush()
         chosen = (layers,) if isinstance(layers, str) else tuple(layers)
         return write_report(
             [Path(folder)], Path(path), steps=steps, layers=chosen, max_mb=max_mb, inputs=inputs,

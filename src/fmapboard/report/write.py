@@ -60,8 +60,9 @@ def write_report(
         out: the HTML file; replaced if it exists.
         steps: pictures of at most this many steps per run, evenly spaced, with the first and last.
         layers: globs on layer names; one that begins with ``!`` excludes. Empty for all layers.
-        max_mb: limit on the size of the file, 10⁶ bytes. Above it, steps are left out, and below
-            two steps, the pictures of the layers that take most bytes.
+        max_mb: limit on the size of the file, 10⁶ bytes. To stay below it, the
+            largest maps are drawn at half their side, or less, down to 8 px; then steps are left
+            out down to two; then the layers whose pictures take most bytes.
         inputs: False to leave out every picture that shows the network's input.
         below: also read the runs in directories below.
 
