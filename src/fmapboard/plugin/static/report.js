@@ -4,6 +4,7 @@
 import { App } from "./app.js";
 import { answerFrom } from "./data/api.js";
 import { answersIn } from "./data/embedded.js";
+import { differences } from "./data/embedded_difference.js";
 
 /** @typedef {import("./data/embedded.js").Embedded} Embedded */
 
@@ -12,5 +13,8 @@ const { report, ...embedded } =
     /** @type {unknown} */ (window)
   ).fmapboardReport;
 document.title = report.title;
-answerFrom(answersIn(embedded));
+const stored = answersIn(embedded);
+answerFrom((path, query, signal) =>
+  path === "difference" ? differences(query, signal) : stored(path, query, signal),
+);
 new App(report).start();

@@ -59,7 +59,7 @@ export function createPage(app) {
   const film = createFilm(app);
   const attribution = createAttribution();
   const empty = createEmpty(app);
-  const help = createHelp();
+  const help = createHelp(Boolean(app.report));
   const overview = createOverview(app);
   const arrival = createArrival(app);
   const main = h(
