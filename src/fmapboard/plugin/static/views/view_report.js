@@ -23,9 +23,7 @@ export function createReport(report) {
       "summary",
       {},
       h("strong", { text: privacy }),
-      h("span", {
-        text: left.length ? ` Left out: ${left.length === 1 ? left[0] : "see here"}` : "",
-      }),
+      h("span", { text: left.length ? ` Left out: ${left.join("; ")}` : "" }),
     ),
     h("ul", {}, ...left.map((text) => h("li", { text }))),
     h("p", { text: `Written by fmapboard ${version}, ${written}. Nothing is sent or loaded.` }),
