@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from fmapboard.errors import LayerNotFound, closest
 from fmapboard.plugin.tag_names import layer_of, overview_of
 from fmapboard.report.event_log import EventLog, TagSeries
+from fmapboard.tab_format import PLUGIN_NAME
 
 CHART_STEPS = 50
 """Steps of the charts and of the overview, as many as TensorBoard keeps by default."""
@@ -29,12 +30,18 @@ def spread(steps: Sequence[int], count: int) -> list[int]:
     return [steps[(2 * place * last + count - 1) // (2 * (count - 1))] for place in range(count)]
 
 
+def layers_of(log: EventLog) -> dict[str, str]:
+    """Key of a layer -> its name, and the call if it is not the first."""
+    layers = [layer_of(tag) for tag, series in log.series.items() if series.plugin == PLUGIN_NAME]
+    return {layer.key: layer.label for layer in layers if layer is not None}
+
+
 def logged_steps(log: EventLog) -> list[int]:
     """The steps at which records for the tab were written, ascending."""
     found = {
         step
         for tag, series in log.series.items()
-        if series.plugin == "feature_maps" and _is_sampled(tag)
+        if _is_sampled(tag, series)
         for step in series.data
     }
     return sorted(found)
@@ -45,13 +52,14 @@ def thin(log: EventLog, steps: Iterable[int]) -> None:
     kept = set(steps)
 
     def of(tag: str, series: TagSeries) -> set[int] | None:
-        return kept if series.plugin in _CHARTS or _is_sampled(tag) else None
+        return kept if series.plugin in _CHARTS or _is_sampled(tag, series) else None
 
     log.keep(of)
 
 
-def _is_sampled(tag: str) -> bool:
-    return layer_of(tag) is not None or overview_of(tag) is not None
+def _is_sampled(tag: str, series: TagSeries) -> bool:
+    is_of_steps = layer_of(tag) is not None or overview_of(tag) is not None
+    return series.plugin == PLUGIN_NAME and is_of_steps
 
 
 def matching(patterns: Sequence[str], names: Sequence[str]) -> set[str]:

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from fmapboard.plugin.tag_names import layer_of
 from fmapboard.report.answers import Answer, RunAnswers
 from fmapboard.report.blobs import Blobs
-from fmapboard.report.choice import CHART_STEPS, logged_steps, matching, spread, thin
+from fmapboard.report.choice import CHART_STEPS, layers_of, logged_steps, matching, spread, thin
 from fmapboard.report.event_log import EventLog
-from fmapboard.report.page import Page
+from fmapboard.report.page import NO_FACTS, Page
 from fmapboard.report.reduction import halved, layer_sizes, left_out
 from fmapboard.report.routes import Routes
 
-_FRONT_END = 400_000
-"""Bytes that the page takes without any answer, at most."""
+_PER_ANSWER = 60
+"""Bytes of the page's index for one answer, at most."""
 _CHARTS = 0.25
 """Share of the limit that the charts may take."""
 _FEWEST = 2
@@ -71,12 +71,7 @@ class Contents:
         self, logs: Mapping[str, EventLog], patterns: Sequence[str]
     ) -> dict[str, set[str]]:
         """Run -> keys of the layers whose names match; runs without any are left out."""
-        found = {
-            run: {
-                layer.key: layer.label for layer in map(layer_of, log.series) if layer is not None
-            }
-            for run, log in logs.items()
-        }
+        found = {run: layers_of(log) for run, log in logs.items()}
         labels = sorted({label for layers in found.values() for label in layers.values()})
         kept = matching(patterns, labels) if patterns else set(labels)
         if len(kept) < len(labels):
@@ -106,10 +101,10 @@ class Contents:
 
     def _fitting(self, numbers: list[Answer]) -> tuple[int, list[Answer]]:
         """How many steps fit, and the answers with their pictures."""
-        room, count = self._limit - _FRONT_END - _size(numbers), self._asked
+        room, count = self._limit - len(Page().html(NO_FACTS)) - _size(numbers), self._asked
         while True:
             found = self._pictures(count)
-            size = _size(found)
+            size = _size(found) + _PER_ANSWER * (len(numbers) + len(found))
             if size <= room:
                 return count, found
             excess, sizes = (size - room) * 3 // 4, layer_sizes(found)  # base64 adds a third
@@ -160,7 +155,7 @@ class Contents:
                 say(f"{less} of {every} logged steps{of} in charts and the overview{why}")
         if self._dropped:
             names = sorted({of.label for of in map(layer_of, self._dropped) if of is not None})
-            say(f"{_counted(len(names))} that take most bytes{self._to_fit}: {', '.join(names)}")
+            say(f"{_counted(len(names))} with large pictures{self._to_fit}: {', '.join(names)}")
         if not self._inputs:
             say("pictures of the network's input and of layers' inputs, and attribution over them")
 

@@ -80,14 +80,13 @@ class LogProvider:
     def _asked(self, asked: Mapping[str, Any]) -> Iterator[tuple[str, EventLog, str, TagSeries]]:
         plugin, chosen = asked["plugin_name"], asked.get("run_tag_filter")
         runs = None if chosen is None else chosen.runs
-        tags = None if chosen is None else chosen.tags
+        tags = None if chosen is None or chosen.tags is None else set(chosen.tags)
         for run in self._logs if runs is None else runs:
             log = self._logs.get(run)
             if log is None:
                 continue
-            for tag in log.series if tags is None else tags:
-                series = log.series.get(tag)
-                if series is not None and series.plugin == plugin and series.data:
+            for tag, series in log.series.items():  # in the order in which TensorBoard lists them
+                if series.plugin == plugin and series.data and (tags is None or tag in tags):
                     yield run, log, tag, series
 
 

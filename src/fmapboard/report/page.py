@@ -34,6 +34,10 @@ _HEAD = """<!doctype html>
 _TAIL = '<script id="start" data-index="{index}" data-script="{script}">\n{start}</script>\n</body>\n</html>\n'  # noqa: E501
 
 
+NO_FACTS: dict[str, Any] = {"title": "", "version": "", "privacy": ""}
+"""Facts for a page whose size is to be known."""
+
+
 class Page:
     """Collects answers and writes the page.
 

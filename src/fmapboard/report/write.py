@@ -10,7 +10,7 @@ from pathlib import Path
 
 from fmapboard import __version__
 from fmapboard.errors import ConfigurationError, WriteError
-from fmapboard.plugin.tag_names import layer_of
+from fmapboard.report.choice import layers_of
 from fmapboard.report.contents import Contents
 from fmapboard.report.event_log import EventLog, run_directories
 
@@ -113,7 +113,7 @@ def _logs(paths: Sequence[Path], *, below: bool) -> dict[str, EventLog]:
             raise ConfigurationError(f"{path}: expected the directory of a run")
         for folder in run_directories(path) if below else [path]:
             log = EventLog(folder)
-            if any(layer_of(tag) for tag in log.series):
+            if layers_of(log):
                 found[folder.resolve()] = log
     if not found:
         raise ConfigurationError(f"nothing logged by fmapboard in {', '.join(map(str, paths))}")
