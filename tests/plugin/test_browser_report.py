@@ -16,7 +16,8 @@ from torch import nn
 from torch.nn import functional
 
 import fmapboard
-from fmapboard.report.write import NO_INPUT, Report, write_report
+from fmapboard.report.result import Report
+from fmapboard.report.write import NO_INPUT, write_report
 
 STEPS = 6
 HOSTILE = "</script><img src=x onerror=\"top['hacked']=1\">'\n\u2028é"

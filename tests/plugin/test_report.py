@@ -26,9 +26,10 @@ from fmapboard.render import png
 from fmapboard.render.palettes import palette
 from fmapboard.report.choice import matching, spread
 from fmapboard.report.event_log import EventLog
+from fmapboard.report.result import Report
 from fmapboard.report.routes import Routes
 from fmapboard.report.shrink import shrunk
-from fmapboard.report.write import NO_INPUT, PRIVACY, Report, write_report
+from fmapboard.report.write import NO_INPUT, PRIVACY, write_report
 from fmapboard.writers.memory import MemoryWriter
 from fmapboard.writers.tensorboard import TensorBoardWriter
 

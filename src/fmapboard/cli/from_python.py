@@ -26,7 +26,7 @@ from fmapboard.model.given import check_model, described
 from fmapboard.model.layers import Layers, select, unwrap
 from fmapboard.options import check_depth, checked_colormap
 from fmapboard.records import Normalization, Scale
-from fmapboard.report.write import Report
+from fmapboard.report.result import Report
 from fmapboard.writers.log_dirs import local_directory, log_directory
 from fmapboard.writers.remote import RemoteDirectory
 from fmapboard.writers.tensorboard import TensorBoardWriter

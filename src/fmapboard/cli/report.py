@@ -10,7 +10,8 @@ from pathlib import Path
 
 from fmapboard.errors import ConfigurationError
 from fmapboard.report.choice import CHART_STEPS
-from fmapboard.report.write import Report, write_report
+from fmapboard.report.result import Report
+from fmapboard.report.write import write_report
 from fmapboard.writers.remote import RemoteDirectory
 
 _TEMPORARY = "fmapboard-report-"

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fmapboard.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from fmapboard.report.write import Report
+from fmapboard.report.result import Report
 
 
 class ReportsRun:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from fmapboard import __version__
@@ -13,34 +12,10 @@ from fmapboard.errors import ConfigurationError, WriteError
 from fmapboard.report.choice import layers_of
 from fmapboard.report.contents import Contents
 from fmapboard.report.event_log import EventLog, run_directories
+from fmapboard.report.result import Report
 
 PRIVACY = "This report contains training images; feature maps may reveal more of them."
 NO_INPUT = "This report contains no input images, but feature maps may reveal them."
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """A report that was written.
-
-    Attributes:
-        path: the HTML file.
-        size: of the file, bytes.
-        embedded: bytes that are embedded in it, compressed and before base64.
-        runs: names of the runs.
-        steps: for each run, the steps of its pictures.
-        privacy: whether it contains training images, in words.
-        left_out: what the runs have and the report does not, in words.
-        problems: what of the event files could not be read, in words.
-    """
-
-    path: Path
-    size: int
-    embedded: int
-    runs: tuple[str, ...]
-    steps: tuple[tuple[int, ...], ...]
-    privacy: str
-    left_out: tuple[str, ...]
-    problems: tuple[str, ...]
 
 
 def write_report(
