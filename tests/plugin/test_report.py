@@ -24,7 +24,8 @@ from fmapboard.plugin.picture_values import decoded
 from fmapboard.records import Picture, PixelMark
 from fmapboard.render import png
 from fmapboard.render.palettes import palette
-from fmapboard.report.choice import matching, spread
+from fmapboard.report.answers import RunAnswers
+from fmapboard.report.choice import matching, spread, thin
 from fmapboard.report.event_log import EventLog
 from fmapboard.report.result import Report
 from fmapboard.report.routes import Routes
@@ -130,6 +131,23 @@ def test_a_smaller_picture_has_the_mean_of_each_square_and_keeps_marks() -> None
     small = decoded(shrunk(stored, picture, 2) or b"")
     assert small is not None
     assert (small[0], small[1].tolist()) == ("P", [[100, PixelMark.NAN]])
+
+
+def test_a_layer_that_runs_at_few_steps_keeps_its_last_one(tmp_path: Path) -> None:
+    model = nn.Sequential(nn.Conv2d(3, 2, 3), nn.Conv2d(2, 2, 1))
+    with fmapboard.watch(model, tmp_path / "run", every=1, kernels=False) as board:
+        for step in range(8):
+            with board.step(step):
+                often, rare = model
+                seen = often(torch.rand(1, 3, 8, 8))
+                (rare(seen) if step == 2 else seen).sum().backward()
+    log, keys = EventLog(tmp_path / "run"), {"fmapboard/0", "fmapboard/1"}
+    thin(log, [0, 7])
+    answers = RunAnswers(Routes({"run": log}), "run", keys, inputs=True)
+    asked = {each.query for each in answers.pictures([0, 7], {}) if each.path == "maps"}
+    assert sorted((dict(query)["key"], int(dict(query)["step"])) for query in asked) == [
+        ("fmapboard/0", 0), ("fmapboard/0", 7), ("fmapboard/1", 2),
+    ]  # fmt: skip
 
 
 FIT = [

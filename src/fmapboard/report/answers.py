@@ -91,16 +91,19 @@ class RunAnswers:
             blocks: key of a layer -> side in px of the squares to average in its maps.
         """
         run, chosen = self._run, set(steps)
-        layers = [_at(layer, chosen) for layer in self._listed["layers"]]
+        layers = [_shown(layer, chosen) for layer in self._listed["layers"]]
         for layer in layers:
             layer["roles"] = [role for role in layer["roles"] if self._inputs or role != _INPUTS]
         inputs = [_at(one, chosen) for one in self._listed["inputs"]] if self._inputs else []
         whole = {**_at(self._listed, chosen), "layers": layers, "inputs": inputs}
         yield Answer.of("layers", dumped(whole), run=run)
         series = [_at(one, chosen, "gradients") for one in self._attribution["series"]]
+        series = [one for one in series if one["steps"]]
         yield Answer.of("attribution", dumped({**self._attribution, "series": series}), run=run)
-        for step in steps:  # one logged step is one event of the file: read it once
+        for step in steps:
             yield self._answer("overview", step=step)
+        every = sorted({step for layer in layers for step in layer["steps"]})
+        for step in every:  # one logged step is one event of the file: read it once
             for layer in layers:
                 if step in layer["steps"]:
                     yield self._maps(layer["key"], step, blocks.get(layer["key"], 1))
@@ -163,6 +166,12 @@ def _shrunk(facts: dict[str, Any], parts: list[bytes], block: int) -> list[bytes
             sides = [int.from_bytes(parts[i][at : at + 4], "big") for at in (16, 20)]
             facts["parts"][i]["width"], facts["parts"][i]["height"] = sides
     return parts
+
+
+def _shown(layer: dict[str, Any], steps: Collection[int]) -> dict[str, Any]:
+    """A layer at these steps, or at its last one if it has not run at any of them."""
+    found = _at(layer, steps)
+    return found if found["steps"] else _at(layer, layer["steps"][-1:])
 
 
 def _at(series: dict[str, Any], steps: Collection[int], *more: str) -> dict[str, Any]:

@@ -48,11 +48,16 @@ def logged_steps(log: EventLog) -> list[int]:
 
 
 def thin(log: EventLog, steps: Iterable[int]) -> None:
-    """Keep only these steps of pictures, records and histograms; scalars and texts stay."""
+    """Keep only these steps of pictures, records and histograms; scalars and texts stay.
+
+    The first and the last step of each series stay too: a layer may run at few steps only.
+    """
     kept = set(steps)
 
     def of(tag: str, series: TagSeries) -> set[int] | None:
-        return kept if series.plugin in _CHARTS or _is_sampled(tag, series) else None
+        if not series.data or not (series.plugin in _CHARTS or _is_sampled(tag, series)):
+            return None
+        return kept | {min(series.data), max(series.data)}
 
     log.keep(of)
 
