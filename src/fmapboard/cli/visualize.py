@@ -90,7 +90,7 @@ class Request:
         if not self.silence:
             return None
         has_own = self.checkpoint is None and self.weights.lower() != "none"
-        names = class_names(self.spec, self.weights) if has_own else ()
+        names = class_names(self.spec, self.weights, model) if has_own else ()
         return Silenced(model, self.silence, names)
 
 

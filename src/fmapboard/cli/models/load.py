@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import torchvision.models
 from torch import nn
 
 from fmapboard.cli.models.arguments import bind_forward, parse_arguments
@@ -15,6 +16,7 @@ from fmapboard.cli.models.factory import call_factory
 from fmapboard.cli.models.huggingface import build_huggingface
 from fmapboard.cli.models.preprocessing import Preprocessing, assumed
 from fmapboard.cli.models.pretrained import Request, build_timm, build_torchvision, refuse_name
+from fmapboard.cli.models.saved_folders import is_path, is_saved_model
 from fmapboard.errors import CheckpointError, ConfigurationError
 
 __all__ = ["LoadedModel", "Preprocessing", "load_model"]
@@ -51,8 +53,8 @@ def load_model(
 
     Args:
         spec: ``"demo"`` (the bundled network), a torchvision name (``"resnet34"``), a timm name
-            (``"timm:convnext_tiny"``), ``"hf:"`` followed by a Hugging Face hub name or a folder,
-            or ``"package.module:callable"``; the callable is a `torch.nn.Module` or returns one.
+            (``"timm:convnext_tiny"``), a folder that ``save_pretrained`` has written, ``"hf:"``
+            followed by a Hugging Face hub name or a folder, or ``"package.module:callable"``; the callable is a `torch.nn.Module` or returns one.
             The current folder is importable.
         weights: ``"DEFAULT"`` (pretrained, downloaded if needed), ``"none"`` (random; a callable's
             model keeps the weights it has), a file, or a torchvision name such as
@@ -69,7 +71,7 @@ def load_model(
         UnknownModel: no model has that name.
         ConfigurationError: the model cannot be built, or does not take images.
         DownloadError: the pretrained weights could not be downloaded or loaded.
-        CheckpointError: the file cannot be read, or does not fit the model.
+        CheckpointError: the file or folder cannot be read, or does not fit the model.
         MissingExtra: timm or transformers is needed and not installed.
     """
     file, weights = _weights_file(weights, checkpoint)
@@ -90,17 +92,25 @@ def load_model(
 
 def _build(request: Request) -> tuple[nn.Module, Preprocessing, LoadReport | None]:
     """Build the model; returns it, its preprocessing, and transformers' report on the weights."""
-    if ":" not in request.spec and request.spec != "demo":
+    folder = _is_folder(request.spec)
+    if ":" not in request.spec and request.spec != "demo" and not folder:
         return *build_torchvision(request), None
     refuse_name(request)
     if request.spec == "demo":
         return *_build_demo(request), None
     if request.spec.startswith("timm:"):
         return *build_timm(request), None
-    if request.spec.startswith("hf:"):
+    if request.spec.startswith("hf:") or folder:
         return build_huggingface(request)
     model = call_factory(request.spec, request.arguments)
     return model, assumed(model), None
+
+
+def _is_folder(spec: str) -> bool:
+    """True if a spec without a prefix is a folder; the name of a network goes first."""
+    if ":" in spec or spec == "demo" or spec.lower() in torchvision.models.list_models():
+        return False
+    return is_path(spec) or is_saved_model(spec)
 
 
 def _weights_file(weights: str, checkpoint: Path | None) -> tuple[Path | None, str]:

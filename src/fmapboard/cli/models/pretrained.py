@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 from urllib.parse import urlparse
-from urllib.request import getproxies
+from urllib.request import getproxies, proxy_bypass
 
 import torch.hub
 import torchvision.models
@@ -185,11 +185,12 @@ def hub_offline_if_unreachable() -> Iterator[None]:
 
 
 def _answers(url: str) -> bool:
-    parts = urlparse(url)
-    if getproxies():
-        return True  # behind a proxy, the host need not be directly reachable
+    """True if the host of a URL, or the proxy that is set for it, accepts a connection."""
+    asked = urlparse(url)
+    proxy = None if proxy_bypass(asked.hostname or "") else getproxies().get(asked.scheme)
+    parts = asked if proxy is None else urlparse(proxy if "//" in proxy else f"//{proxy}")
+    port = parts.port or (443 if parts.scheme == "https" else 80)
     try:
-        port = parts.port or (443 if parts.scheme == "https" else 80)
         socket.create_connection((parts.hostname or "", port), timeout=_TIMEOUT / 4).close()
     except OSError:
         return False
@@ -227,7 +228,7 @@ def refuse_name(request: Request) -> None:
 def _no_such(spec: str, known: Iterable[str]) -> str:
     return (
         f"no model {spec!r}; closest: {closest(spec, known)}; "
-        "also accepted: timm:NAME, hf:NAME and package.module:callable"
+        "also accepted: timm:NAME, hf:NAME, a folder of save_pretrained and package.module:callable"
     )
 
 

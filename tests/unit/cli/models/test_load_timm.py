@@ -103,6 +103,22 @@ def test_the_hub_is_asked_only_if_it_can_be_reached(
     assert constants.HF_HUB_OFFLINE is False
 
 
+def test_behind_a_proxy_the_proxy_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    def connect(address: Any, timeout: float) -> socket.socket:
+        asked.append(address)
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr("socket.create_connection", connect)
+    monkeypatch.setattr(pretrained, "proxy_bypass", lambda host: False)
+    for proxy in ("http://proxy.test:3128", "proxy.test:3128"):
+        monkeypatch.setattr(pretrained, "getproxies", lambda proxy=proxy: {"https": proxy})
+        with pretrained.hub_offline_if_unreachable():
+            assert constants.HF_HUB_OFFLINE is True
+    assert asked == [("proxy.test", 3128)] * 2
+
+
 def test_a_timm_tag_is_part_of_the_name() -> None:
     loaded = load_model("timm:mobilenetv3_small_050.lamb_in1k", weights="none")
     assert loaded.name == "timm:mobilenetv3_small_050.lamb_in1k"
