@@ -10,13 +10,14 @@ from pathlib import Path
 import torchvision.models
 from torch import nn
 
-from fmapboard.cli.models.arguments import bind_forward, parse_arguments
+from fmapboard.cli.models.arguments import Arguments, bind_forward, parse_arguments
 from fmapboard.cli.models.checkpoints import LoadReport, load_checkpoint
 from fmapboard.cli.models.factory import call_factory
 from fmapboard.cli.models.huggingface import build_huggingface
 from fmapboard.cli.models.preprocessing import Preprocessing, assumed
 from fmapboard.cli.models.pretrained import Request, build_timm, build_torchvision, refuse_name
 from fmapboard.cli.models.saved_folders import is_path, is_saved_model
+from fmapboard.cli.models.spec_call import Call, parse_call
 from fmapboard.errors import CheckpointError, ConfigurationError
 
 __all__ = ["LoadedModel", "Preprocessing", "load_model"]
@@ -55,7 +56,8 @@ def load_model(
         spec: ``"demo"`` (the bundled network), a torchvision name (``"resnet34"``), a timm name
             (``"timm:convnext_tiny"``), a folder that ``save_pretrained`` has written, ``"hf:"``
             followed by a Hugging Face hub name or a folder, or ``"package.module:callable"``; the callable is a `torch.nn.Module` or returns one.
-            The current folder is importable.
+            The current folder is importable. Literals in parentheses are arguments of the
+            constructor: ``"my_package.unet:UNet(n_classes=2)"``.
         weights: ``"DEFAULT"`` (pretrained, downloaded if needed), ``"none"`` (random; a callable's
             model keeps the weights it has), a file, or a torchvision name such as
             ``"IMAGENET1K_V2"``.
@@ -79,8 +81,8 @@ def load_model(
         raise ConfigurationError("--checkpoint-key selects part of a file; give --checkpoint FILE")
     if input_size is not None and input_size < 1:
         raise ConfigurationError(f"the input size must be at least 1 pixel, not {input_size}")
-    arguments = parse_arguments(model_args, "--model-arg")
-    request = Request(spec, weights, file, input_size, arguments)
+    call, arguments = _arguments(spec, parse_arguments(model_args, "--model-arg"))
+    request = Request(call.name, weights, file, input_size, arguments, call.args)
     model, preprocessing, report = _build(request)
     if file is not None:
         report = load_checkpoint(model, file, key=checkpoint_key)
@@ -102,8 +104,22 @@ def _build(request: Request) -> tuple[nn.Module, Preprocessing, LoadReport | Non
         return *build_timm(request), None
     if request.spec.startswith("hf:") or folder:
         return build_huggingface(request)
-    model = call_factory(request.spec, request.arguments)
+    model = call_factory(request.spec, request.arguments, request.positional)
     return model, assumed(model), None
+
+
+def _arguments(spec: str, model_args: Arguments) -> tuple[Call, Arguments]:
+    """The call that a spec is, and all keyword arguments of the constructor."""
+    call = Call(spec) if Path(spec).exists() else parse_call(spec)
+    twice = sorted(call.kwargs.keys() & model_args.keys())
+    if twice:
+        raise ConfigurationError(f"{twice[0]!r} is given twice: in {spec!r} and as --model-arg")
+    prefix, colon, _ = call.name.partition(":")
+    if call.args and (not colon or prefix in ("timm", "hf")):
+        raise ConfigurationError(
+            f"{spec!r}: write every argument with its name, such as {call.name}(num_classes=10)"
+        )
+    return call, {**call.kwargs, **model_args}
 
 
 def _is_folder(spec: str) -> bool:

@@ -50,6 +50,8 @@ class Request:
     """Side of the input, px; None for the default."""
     arguments: Arguments = field(default_factory=dict)
     """Keyword arguments of the model's constructor."""
+    positional: tuple[Any, ...] = ()
+    """Its positional arguments, only for ``package.module:callable``."""
 
     @property
     def fetches(self) -> bool:

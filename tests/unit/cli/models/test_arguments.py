@@ -51,7 +51,7 @@ def test_a_class_of_a_library_is_called_with_the_arguments() -> None:
 
 
 def test_an_unknown_argument_is_refused_with_a_list_of_the_known_ones() -> None:
-    text = r"failed: TypeError: .*'width'; give arguments with --model-arg .*it takes in_channels, "
+    text = r"failed: TypeError: .*'width'; give arguments as .*it takes in_channels, "
     with pytest.raises(ConfigurationError, match=text):
         call_factory("torch.nn:Conv2d", {"width": 3})
 
@@ -59,7 +59,7 @@ def test_an_unknown_argument_is_refused_with_a_list_of_the_known_ones() -> None:
 def test_an_existing_module_takes_no_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.modules[__name__], "ready", nn.ReLU(), raising=False)
     monkeypatch.setitem(sys.modules, "models_here", sys.modules[__name__])
-    with pytest.raises(ConfigurationError, match=r"is already built and takes no --model-arg"):
+    with pytest.raises(ConfigurationError, match=r"is already built and takes no arguments"):
         call_factory("models_here:ready", {"inplace": True})
 
 

@@ -111,8 +111,8 @@ def test_a_callable_can_be_given_a_checkpoint(nets: str, tmp_path: Path) -> None
         (
             "nets_a:needs",
             ConfigurationError,
-            r"'nets_a:needs' failed: TypeError: needs\(\) missing .*; give arguments with "
-            r"--model-arg NAME=VALUE \(it takes width\)$",
+            r"'nets_a:needs' failed: TypeError: needs\(\) missing .*; give arguments as "
+            r'--model "nets_a:needs\(NAME=VALUE\)" or .* \(it takes width\)$',
         ),
         ("nets_a:broken", ConfigurationError, "failed: RuntimeError: no GPU here"),
         ("nets_a:leaves", ConfigurationError, "failed: SystemExit: 3"),
