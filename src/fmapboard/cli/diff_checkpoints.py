@@ -11,7 +11,8 @@ import torch
 from rich.table import Table
 
 from fmapboard.cli.images import find_images, read_fitted
-from fmapboard.cli.models.load import LoadedModel, load_model
+from fmapboard.cli.model_request import ModelRequest
+from fmapboard.cli.models.load import LoadedModel
 from fmapboard.cli.table import console
 from fmapboard.cli.visualize import device_named
 from fmapboard.demo.bundled import bundled
@@ -28,26 +29,19 @@ UNREADABLE = 2
 """Exit status for bad usage, and if the models could not be compared."""
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request(ModelRequest):
     """The command-line options; ``fmapboard diff --help`` describes them."""
 
     first: Path
     second: Path
     spec: str
-    images: tuple[Path, ...] = ()
     spec_b: str | None = None
-    model_args: tuple[str, ...] = ()
-    forward_args: tuple[str, ...] = ()
-    checkpoint_key: str | None = None
     checkpoint_key_b: str | None = None
     tolerance: float | None = None
     as_json: bool = False
     out: Path | None = None
     log_dir: Path | None = None
-    layers: tuple[str, ...] = ()
-    input_size: int | None = None
-    device: str = "cpu"
 
 
 def diff_checkpoints(request: Request) -> int:
@@ -76,6 +70,8 @@ def _compared(request: Request) -> ModelDifference:
     second = _load(request, request.spec_b or request.spec, request.second, key)
     first.model.to(device)
     second.model.to(device)
+    prepared = f"preprocessing: {first.preprocessing}"
+    console(stderr=True).print(prepared, markup=False, soft_wrap=True)
     batches = Images(first, paths)
     check_tolerance(request.tolerance)
     comparison = compared(first.model, second.model, batches)
@@ -96,14 +92,7 @@ def _compared(request: Request) -> ModelDifference:
 def _load(request: Request, spec: str, checkpoint: Path, key: str | None) -> LoadedModel:
     # Tensors that are in neither checkpoint get the same random values in both models.
     with torch.random.fork_rng(devices=[]):
-        loaded = load_model(
-            spec,
-            checkpoint=checkpoint,
-            checkpoint_key=key,
-            input_size=request.input_size,
-            model_args=request.model_args,
-            forward_args=request.forward_args,
-        )
+        loaded = request.load(spec, checkpoint, checkpoint_key=key)
     console(stderr=True).print(f"{checkpoint}: {loaded.report}", markup=False, soft_wrap=True)
     return loaded
 

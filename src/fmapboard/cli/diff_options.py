@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from fmapboard.cli.click_types import HELP, command_with
+from fmapboard.cli.preprocessing_options import preprocessing_options
 from fmapboard.cli.run_dirs import Directory
 from fmapboard.cli.shared_options import checkpoint_key, forward_arg, model_arg
 
@@ -57,6 +58,7 @@ _EXISTING = click.Path(path_type=Path)
     help="Layers to draw; always with the first difference.  [default: convolutions] Repeatable.",
 )
 @click.option("--input-size", type=click.IntRange(min=1), help="Side of the square input in px.")
+@preprocessing_options
 @click.option("--device", default="cpu", show_default=True, help="Torch device, such as cuda:0.")
 @click.pass_context
 def diff_command(context: click.Context, /, **options: Any) -> None:

@@ -16,8 +16,9 @@ from torch import Tensor, nn
 from fmapboard.cli.checkpoint_series import Checkpoint, SeriesOptions, draw_series, series_of
 from fmapboard.cli.drawing import Drawing, folders_of
 from fmapboard.cli.images import decoding, find_images, read_fitted
+from fmapboard.cli.model_request import ModelRequest
 from fmapboard.cli.models.arguments import check_forward
-from fmapboard.cli.models.load import LoadedModel, Preprocessing, load_model
+from fmapboard.cli.models.load import LoadedModel, Preprocessing
 from fmapboard.cli.prefetch import prefetched
 from fmapboard.cli.run_dirs import new_directory, to_paste
 from fmapboard.cli.silenced import Silenced, class_names
@@ -37,22 +38,17 @@ READERS = min(4, os.cpu_count() or 1)
 """Threads that read images ahead of the forward passes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request(ModelRequest):
     """The command-line options; ``visualize --help`` describes them."""
 
-    images: tuple[Path, ...] = ()
     spec: str = "demo"
     weights: str = "DEFAULT"
     checkpoint: Path | None = None
-    checkpoint_key: str | None = None
-    model_args: tuple[str, ...] = ()
-    forward_args: tuple[str, ...] = ()
     logdir: Path | RemoteDirectory | None = None
     out: Path | None = None
-    layers: tuple[str, ...] = ()
+    step: int = 0
     only_list: bool = False
-    input_size: int | None = None
     samples: int | None = None
     batch_size: int = 4
     colormap: str = "grey"
@@ -63,7 +59,6 @@ class Request:
     class_number: int | None = None
     silence: tuple[str, ...] = ()
     effective: bool = False
-    device: str = "cpu"
 
     @property
     def chosen(self) -> Layers:
@@ -82,6 +77,7 @@ class Request:
             kernels=self.kernels,
             attribution=self.attribution,
             class_number=self.class_number,
+            first_step=self.step,
             effective=self.effective,
         )
 
@@ -106,14 +102,13 @@ def visualize_images(request: Request) -> None:
     series = series_of(request.checkpoint)
     if series and request.silence:
         raise ConfigurationError("--silence takes one checkpoint, not several")
-    loaded = load_model(
+    if series and request.step:
+        raise ConfigurationError("--step is for one checkpoint; several have their own steps")
+    loaded = request.load(
         request.spec,
+        series[0].path if series else request.checkpoint,
         weights=request.weights,
-        checkpoint=series[0].path if series else request.checkpoint,
         checkpoint_key=request.checkpoint_key,
-        input_size=request.input_size,
-        model_args=request.model_args,
-        forward_args=request.forward_args,
     )
     if loaded.report is not None:
         console(stderr=True).print(str(loaded.report), markup=False)
@@ -132,6 +127,7 @@ def _draw_series(
     """Draw the images with each checkpoint of a series."""
     check_forward(loaded.model)
     loaded.model.to(device_named(request.device))
+    _say_model(loaded)
     logdir, folder = _places(request)
     options = SeriesOptions(request.drawing, request.checkpoint_key, logdir, folder)
     with _what_ran():
@@ -145,6 +141,7 @@ def _print_layers(request: Request, loaded: LoadedModel, paths: list[Path]) -> N
         console().out(layers(loaded.model, only=request.chosen))
         return
     prepare = loaded.preprocessing
+    _say_model(loaded)
     image = prepare.normalize(read_fitted(paths[0], prepare.fit))
     with _what_ran():
         console().out(layers(loaded.model, image[None], only=request.chosen))
@@ -161,9 +158,9 @@ def draw_images(request: Request, loaded: LoadedModel, paths: list[Path]) -> Non
     silenced = request.silenced(loaded.model)
     loaded.model.to(device_named(request.device))
     out = console()
-    out.print(f"{loaded.name}, preprocessing: {loaded.preprocessing.source}", markup=False)
+    _say_model(loaded)
     logdir, folder = _places(request)
-    board = None if logdir is None else TensorBoardWriter(logdir)
+    board = None if logdir is None else TensorBoardWriter(logdir, start_step=request.step)
     progress = _progress(len(paths))
     drawing, say = request.drawing, partial(progress.console.print, markup=False, soft_wrap=True)
     if silenced is not None:
@@ -186,7 +183,7 @@ def draw_images(request: Request, loaded: LoadedModel, paths: list[Path]) -> Non
                     out.print(f"\n{path}", markup=False, soft_wrap=True)
                     out.print(layer_table(written.step, written.files))
                     if silenced is not None:
-                        out.print("", silenced.table(written.step.step), sep="\n")
+                        out.print("", silenced.table(written.step.step - request.step), sep="\n")
                     progress.start()  # not earlier: the bar would interrupt the first table
     finally:
         if progress.live.is_started:
@@ -259,6 +256,11 @@ def device_named(name: str) -> torch.device:
         reason = str(error).splitlines()[0]
         raise ConfigurationError(f"--device {name!r} cannot be used: {reason}") from error
     return device
+
+
+def _say_model(loaded: LoadedModel) -> None:
+    line = f"{loaded.name}, preprocessing: {loaded.preprocessing}"
+    console().print(line, markup=False, soft_wrap=True)
 
 
 def _say_where(logdir: Path | RemoteDirectory | None, folder: Path | None, images: int) -> None:

@@ -9,6 +9,7 @@ import click
 
 from fmapboard import __version__
 from fmapboard.cli.click_types import HELP, Palette, command_with
+from fmapboard.cli.preprocessing_options import preprocessing_options
 from fmapboard.cli.run_dirs import Directory
 from fmapboard.cli.shared_options import checkpoint_key, forward_arg, model_arg
 
@@ -52,6 +53,13 @@ _EXISTING = click.Path(path_type=Path)
 )
 @click.option("--out", type=Directory(remote=False), help="Write PNG files into this folder.")
 @click.option(
+    "--step",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Number of the first image's step; the others follow.",
+)
+@click.option(
     "--layers",
     multiple=True,
     metavar="GLOB",
@@ -64,6 +72,7 @@ _EXISTING = click.Path(path_type=Path)
     help="List the layers and draw nothing; with IMAGES, also the shapes that they return.",
 )
 @click.option("--input-size", type=click.IntRange(min=1), help="Side of the square input in px.")
+@preprocessing_options
 @click.option("--samples", type=click.IntRange(min=1), help="Draw only the first N images.")
 @click.option(
     "--batch-size",

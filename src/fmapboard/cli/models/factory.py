@@ -109,7 +109,7 @@ def _call(made: Any, spec: str, arguments: Arguments, args: Sequence[Any]) -> nn
             ) from error
     elif arguments or args:
         raise ConfigurationError(
-            f"{spec!r} is already built and takes no arguments (--model-arg); name its class or a function"
+            f"{spec!r} is already built and takes no arguments; name its class or a function"
         )
     if not isinstance(made, nn.Module):
         raise ConfigurationError(
@@ -129,7 +129,7 @@ def _needs(made: Any, spec: str, arguments: Arguments, args: Sequence[Any]) -> s
     except TypeError:
         names = [p.name for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
         return (
-            f"; give arguments as --model \"{spec}(NAME=VALUE)\" or with --model-arg NAME=VALUE "
+            f'; give arguments as --model "{spec}(NAME=VALUE)" or with --model-arg NAME=VALUE '
             f"(it takes {', '.join(names)})"
         )
     return ""

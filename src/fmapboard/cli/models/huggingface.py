@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -55,7 +55,7 @@ def build_huggingface(request: Request) -> tuple[nn.Module, Preprocessing, LoadR
         raise ConfigurationError(
             f"{request.spec!r} ({type(model).__name__}) takes {model.main_input_name}, not images; "
             "if part of it takes images, name the class of that part: "
-            f"--model \"transformers:CLASS.from_pretrained({name!r})\""
+            f'--model "transformers:CLASS.from_pretrained({name!r})"'
         )
     if processor is None or not processor.get("image_mean"):
         return model, assumed(model), report
@@ -86,7 +86,7 @@ def _build(
     return model, LoadReport(missing, unexpected, matched)
 
 
-def _saved_class(transformers: ModuleType, config: Any) -> Callable[..., Any] | None:
+def _saved_class(transformers: ModuleType, config: Any) -> Any:
     """The class that ``save_pretrained`` recorded; None unless it is a model of transformers."""
     names = getattr(config, "architectures", None) or ()
     found = next((getattr(transformers, name, None) for name in names), None)

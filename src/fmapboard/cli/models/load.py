@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import torchvision.models
 from torch import nn
 
 from fmapboard.cli.models.arguments import Arguments, bind_forward, parse_arguments
+from fmapboard.cli.models.changed_preprocessing import changed
 from fmapboard.cli.models.checkpoints import LoadReport, load_checkpoint
 from fmapboard.cli.models.factory import call_factory
 from fmapboard.cli.models.huggingface import build_huggingface
@@ -39,6 +41,10 @@ class LoadedModel:
     report: LoadReport | None = None
     """Which tensors were loaded, if the weights are from a file or from transformers; else None."""
 
+    def preprocessed(self, **given: Any) -> LoadedModel:
+        """The same model with other preprocessing; for the arguments and errors see `changed`."""
+        return replace(self, preprocessing=changed(self.preprocessing, **given))
+
 
 def load_model(
     spec: str,
@@ -55,9 +61,10 @@ def load_model(
     Args:
         spec: ``"demo"`` (the bundled network), a torchvision name (``"resnet34"``), a timm name
             (``"timm:convnext_tiny"``), a folder that ``save_pretrained`` has written, ``"hf:"``
-            followed by a Hugging Face hub name or a folder, or ``"package.module:callable"``; the callable is a `torch.nn.Module` or returns one.
-            The current folder is importable. Literals in parentheses are arguments of the
-            constructor: ``"my_package.unet:UNet(n_classes=2)"``.
+            followed by a Hugging Face hub name or a folder, or ``"package.module:callable"``; the
+            callable is a `torch.nn.Module` or returns one. The current folder is importable.
+            Literals in parentheses are arguments of the constructor, such as
+            ``"my_package.unet:UNet(n_classes=2)"``.
         weights: ``"DEFAULT"`` (pretrained, downloaded if needed), ``"none"`` (random; a callable's
             model keeps the weights it has), a file, or a torchvision name such as
             ``"IMAGENET1K_V2"``.

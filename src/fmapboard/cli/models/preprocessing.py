@@ -33,9 +33,9 @@ class Preprocessing:
 
     size: tuple[int, int] | None
     """Height and width of the centre crop, px; None for no crop."""
-    resize: int | tuple[int, int]
+    resize: int | tuple[int, int] | None
     """Length of the shorter side before the crop, px; or height and width, px, which may change
-    the aspect ratio."""
+    the aspect ratio; None keeps the size."""
     mean: tuple[float, ...]
     """Subtracted per channel from values in 0 to 1."""
     std: tuple[float, ...]
@@ -55,9 +55,11 @@ class Preprocessing:
         """The image, resized and cropped, uint8 [C, H, W]; may run in any thread."""
         mode = "L" if self.channels == 1 else "RGB"
         image = _without_ends(image if image.mode == mode else image.convert(mode))
-        edges = [self.resize] if isinstance(self.resize, int) else list(self.resize)
-        image = functional.resize(image, edges, InterpolationMode(self.interpolation))
+        if self.resize is not None:
+            edges = [self.resize] if isinstance(self.resize, int) else list(self.resize)
+            image = functional.resize(image, edges, InterpolationMode(self.interpolation))
         if self.size is not None:
+            _check_covers((image.height, image.width), self.size)
             image = functional.center_crop(image, list(self.size))
         # Pillow stores channels last; without `contiguous` the network would run in that layout.
         fitted: Tensor = functional.pil_to_tensor(image).contiguous()
@@ -79,6 +81,17 @@ class Preprocessing:
             crop = min(self.size) if self.size else self.resize
             resize = max(side, math.floor(side * self.resize / crop))
         return replace(self, size=(side, side), resize=resize)
+
+    def __str__(self) -> str:
+        """Where the numbers come from, and all of them, on one line."""
+        if isinstance(self.resize, int):
+            resized = f"shorter side {self.resize} px"
+        else:
+            resized = "size kept" if self.resize is None else f"resized to {_by(self.resize)} px"
+        cropped = "" if self.size in (None, self.resize) else f", crop {_by(self.size)}"
+        mean, std = (" ".join(f"{n:.4g}" for n in numbers) for numbers in (self.mean, self.std))
+        grey = ", grey" if self.channels == 1 else ""
+        return f"{self.source}: {resized}{cropped}{grey}, mean {mean}, std {std}"
 
 
 def from_preset(preset: Any, source: str, *, whole: int) -> Preprocessing:
@@ -133,11 +146,16 @@ def from_huggingface(config: Mapping[str, Any], source: str, *, whole: int) -> P
         side = (shortest, shortest)
         resize = int(shortest / config["crop_pct"]) if shortest < 384 else side
     normalizes = config.get("do_normalize", True)
+    mean, std = (
+        (config["image_mean"], config["image_std"]) if normalizes else ([0.0] * 3, [1.0] * 3)
+    )
+    factor = config.get("rescale_factor", 1 / 255) if config.get("do_rescale", True) else 1.0
+    scale = round(255 * factor, 9)  # of the processor's values; ours go from 0 to 1
     return Preprocessing(
         size=side,
-        resize=resize,
-        mean=tuple(config["image_mean"]) if normalizes else (0.0, 0.0, 0.0),
-        std=tuple(config["image_std"]) if normalizes else (1.0, 1.0, 1.0),
+        resize=resize if config.get("do_resize", True) else None,
+        mean=tuple(number / scale for number in mean),
+        std=tuple(number / scale for number in std),
         interpolation=Image.Resampling(config.get("resample", 2)).name.lower(),
         source=source,
     )
@@ -170,6 +188,18 @@ def _check_channels(channels: int) -> None:
         raise ConfigurationError(
             f"the model takes {channels} input channels; images have 1 (grey) or 3 (colour)"
         )
+
+
+def _check_covers(image: tuple[int, int], crop: tuple[int, int]) -> None:
+    if image[0] < crop[0] or image[1] < crop[1]:
+        raise ConfigurationError(
+            f"an image of {_by(image)} px (height×width) is smaller than the crop, {_by(crop)}; "
+            "give a larger --resize, or --crop none"
+        )
+
+
+def _by(sides: tuple[int, int] | None) -> str:
+    return "×".join(map(str, sides or ()))
 
 
 def _fit(values: Sequence[float], channels: int) -> tuple[float, ...]:

@@ -52,6 +52,8 @@ def parse_call(spec: str) -> Call:
         raise ConfigurationError(f"{_short(spec)}: something follows the call; {_EXAMPLE}")
     args = tuple(_literal(argument, spec) for argument in call.args)
     kwargs = {str(k.arg): _literal(k.value, spec, f"{k.arg}=") for k in call.keywords}
+    if len(kwargs) < len(call.keywords):
+        raise ConfigurationError(f"{_short(spec)}: an argument is given twice; {_EXAMPLE}")
     return Call(name.strip(), args, kwargs)
 
 
@@ -62,10 +64,10 @@ def _literal(node: ast.expr, spec: str, name: str = "") -> Any:
         return ast.literal_eval(node)
     except (ValueError, TypeError, MemoryError, RecursionError) as error:
         text = ast.unparse(node)
-        quoted = f", and text needs quotes: {name}{text!r}" if isinstance(node, ast.Name) else ""
+        quoted = f"; text needs quotes: {name}{text!r}" if isinstance(node, ast.Name) else ""
         raise ConfigurationError(
-            f"{_short(spec)}: {_short(name + text)} is not a literal and was not evaluated{quoted}; "
-            f"{_EXAMPLE}"
+            f"{_short(spec)}: {_short(name + text)} is not a literal and was not evaluated"
+            f"{quoted}; {_EXAMPLE}"
         ) from error
 
 

@@ -14,7 +14,13 @@ from loaded_model import first_convolution, input_image
 
 from fmapboard.cli.models.load import load_model
 from fmapboard.cli.models.preprocessing import from_huggingface
-from fmapboard.errors import CheckpointError, ConfigurationError, DownloadError, MissingExtra, UnknownModel
+from fmapboard.errors import (
+    CheckpointError,
+    ConfigurationError,
+    DownloadError,
+    MissingExtra,
+    UnknownModel,
+)
 
 SMALL = transformers.ResNetConfig(
     embedding_size=8, hidden_sizes=[8, 8], depths=[1, 1], num_labels=3
@@ -50,9 +56,7 @@ def test_a_folder_is_loaded_with_its_weights(
 
 
 @pytest.mark.parametrize("spec", ["./net", "net", "net/", "{folder}", "hf:net", "hf:./net"])
-def test_a_folder_needs_no_prefix(
-    folder: Path, spec: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_needs_no_prefix(folder: Path, spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder.parent)
     loaded = load_model(spec.format(folder=folder))
     assert torch.equal(first_convolution(loaded).weight, weights_of(folder))

@@ -76,7 +76,7 @@ def test_literals_are_of_every_kind() -> None:
 @pytest.mark.parametrize(
     ("call", "text"),
     [
-        ("C(norm=batch)", "'norm=batch' is not a literal .*, and text needs quotes: norm='batch'"),
+        ("C(norm=batch)", "'norm=batch' is not a literal .*; text needs quotes: norm='batch'"),
         ("C(__import__('os').mkdir('stolen'))", "is not a literal and was not evaluated"),
         ("C(x=[open('stolen', 'w')])", "is not a literal and was not evaluated"),
         ("C(f'{open(1)}')", "is not a literal and was not evaluated"),
@@ -92,7 +92,7 @@ def test_literals_are_of_every_kind() -> None:
         ("C(3)(4)", "something follows the call"),
         ("C(3).eval()", "something follows the call"),
         ("C(3); import os", "invalid syntax"),
-        ("C(a=1, a=2)", "repeated"),
+        ("C(a=1, a=2)", "given twice"),
         ("C(\0)", "null bytes|ValueError"),
         ("C(\ud800)", "UnicodeEncodeError"),
         ("C(" + "(" * 100_000 + ")", "nested|RecursionError|MemoryError"),
@@ -120,7 +120,7 @@ def test_functions_of_the_standard_library_are_not_called(
     spec: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(UnknownModel, match="standard library.*was not called"):
+    with pytest.raises(UnknownModel, match=r"standard library.*was not called"):
         load_model(spec)
     assert not (tmp_path / "stolen").exists()
 
