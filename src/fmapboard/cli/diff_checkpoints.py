@@ -10,7 +10,9 @@ from pathlib import Path
 import torch
 from rich.table import Table
 
+from fmapboard.cli.forward_inputs import ForwardInputs
 from fmapboard.cli.images import find_images, read_fitted
+from fmapboard.cli.input_files import inputs_from
 from fmapboard.cli.model_request import ModelRequest
 from fmapboard.cli.models.load import LoadedModel
 from fmapboard.cli.table import console
@@ -65,14 +67,16 @@ def diff_checkpoints(request: Request) -> int:
 def _compared(request: Request) -> ModelDifference:
     paths = find_images(request.images or [bundled("photographs") / "chelsea.jpg"])
     device = device_named(request.device)
+    inputs = inputs_from(request.inputs, len(paths))
     first = _load(request, request.spec, request.first, request.checkpoint_key)
     key = request.checkpoint_key_b or request.checkpoint_key
     second = _load(request, request.spec_b or request.spec, request.second, key)
+    inputs.check(first.model)
     first.model.to(device)
     second.model.to(device)
     prepared = f"preprocessing: {first.preprocessing}"
     console(stderr=True).print(prepared, markup=False, soft_wrap=True)
-    batches = Images(first, paths)
+    batches = Images(first, paths, inputs)
     check_tolerance(request.tolerance)
     comparison = compared(first.model, second.model, batches)
     found = comparison.result(request.tolerance)
@@ -104,10 +108,12 @@ class Images:
     Attributes:
         loaded: The model whose preprocessing is applied.
         paths: The files, which are read again in each iteration.
+        inputs: What the model takes in addition to images.
     """
 
     loaded: LoadedModel
     paths: list[Path]
+    inputs: ForwardInputs
 
     def __len__(self) -> int:
         return len(self.paths)
@@ -117,8 +123,9 @@ class Images:
 
     def __iter__(self) -> Iterator[Arguments]:
         prepare = self.loaded.preprocessing
-        for path in self.paths:
-            yield (prepare.normalize(torch.stack([read_fitted(path, prepare.fit)])),), {}
+        for number, path in enumerate(self.paths):
+            image = prepare.normalize(torch.stack([read_fitted(path, prepare.fit)]))
+            yield self.inputs.arguments(self.loaded.model, image, number)
 
 
 def _print(found: ModelDifference) -> None:

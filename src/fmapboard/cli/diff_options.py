@@ -10,7 +10,7 @@ import click
 from fmapboard.cli.click_types import HELP, command_with
 from fmapboard.cli.preprocessing_options import preprocessing_options
 from fmapboard.cli.run_dirs import Directory
-from fmapboard.cli.shared_options import checkpoint_key, forward_arg, model_arg
+from fmapboard.cli.shared_options import checkpoint_key, forward_arg, input_option, model_arg
 
 _EXISTING = click.Path(path_type=Path)
 
@@ -34,6 +34,7 @@ _EXISTING = click.Path(path_type=Path)
 @click.option("--model-b", "spec_b", metavar="MODEL", help="The network of B, if it is another.")
 @model_arg
 @forward_arg
+@input_option
 @checkpoint_key
 @click.option("--checkpoint-key-b", metavar="NAME", help="The same for B, if it is another.")
 @click.option(

@@ -6,7 +6,7 @@ import io
 import os
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from rich.console import Console
 from torch import Tensor, nn
 
 from fmapboard.cli.drawing import Drawing, folders_of
+from fmapboard.cli.forward_inputs import ForwardInputs, Inputs
 from fmapboard.cli.images import decoding, find_images, read_fitted, to_rgb
 from fmapboard.cli.models.preprocessing import Preprocessing, assumed
 from fmapboard.cli.run_dirs import new_directory
@@ -70,6 +71,7 @@ def visualize(
     layers: Layers = None,
     transform: Callable[[Image.Image], Tensor] | None = None,
     normalization: Normalization | None = None,
+    inputs: Inputs = None,
     batch_size: int = 4,
     colormap: str = "grey",
     scale: Scale = "channel",
@@ -98,6 +100,10 @@ def visualize(
             applies ImageNet's mean and standard deviation.
         normalization: Mean and standard deviation per channel with which ``images`` were
             normalized, to draw the input as it was before; None draws it as it is.
+        inputs: What ``forward`` takes in addition to images: keyword arguments by name, whose
+            tensors have one row for all images or one per image; or a function from a batch of
+            images [B, C, H, W] to all arguments: a tensor, a tuple of positional arguments, a dict
+            of keyword arguments, or a pair of such a tuple and dict.
         batch_size: Maximum number of images per forward pass; it does not change the result.
         colormap: ``"grey"``, ``"viridis"``, ``"magma"`` or the zero-centered ``"signed"``.
         scale: ``"channel"``: each channel between its own extremes; ``"layer"``: one scale for all.
@@ -137,7 +143,8 @@ def visualize(
         layers, batch_size, checked_colormap(colormap), scale, depth, kernels, attribution, target,
         first_step=step, effective=effective,
     )  # fmt: skip
-    given = _Images.of(images, model, transform, normalization)
+    given = _Images.of(images, model, transform, normalization, has_inputs=inputs is not None)
+    drawing = replace(drawing, inputs=_inputs(model, inputs, len(given.names)))
     place = None if log_dir is None else log_directory(log_dir)
     folder = None if out is None else local_directory(out, "a folder of PNG files")
     if place is None and folder is None:
@@ -189,6 +196,8 @@ class _Images:
         model: nn.Module,
         transform: Callable[[Image.Image], Tensor] | None,
         normalization: Normalization | None,
+        *,
+        has_inputs: bool,
     ) -> _Images:
         """Check the images and find out how to prepare them."""
         if isinstance(images, Tensor):
@@ -207,8 +216,15 @@ class _Images:
         names = [_name(one, number) for number, one in enumerate(sources)]
         if transform is not None:
             return cls(names, lambda: _read(sources, transform), _as_it_is, normalization)
-        own: Preprocessing = assumed(model)
+        own: Preprocessing = assumed(model, has_inputs=has_inputs)
         return cls(names, lambda: _read(sources, own.fit), own.normalize, (own.mean, own.std))
+
+
+def _inputs(model: nn.Module, inputs: Inputs, images: int) -> ForwardInputs:
+    own = ForwardInputs.of(inputs, images)
+    if inputs:
+        own.check(model)
+    return own
 
 
 def _sources(images: Any) -> list[Path | Image.Image]:

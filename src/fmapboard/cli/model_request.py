@@ -51,4 +51,5 @@ class ModelRequest:
             input_size=self.input_size,
             model_args=self.model_args,
             forward_args=self.forward_args,
+            has_inputs=bool(self.inputs),
         ).preprocessed(mean=self.mean, std=self.std, resize=self.resize, crop=self.crop)

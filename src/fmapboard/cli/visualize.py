@@ -15,9 +15,10 @@ from torch import Tensor, nn
 
 from fmapboard.cli.checkpoint_series import Checkpoint, SeriesOptions, draw_series, series_of
 from fmapboard.cli.drawing import Drawing, folders_of
+from fmapboard.cli.forward_inputs import ForwardInputs
 from fmapboard.cli.images import decoding, find_images, read_fitted
+from fmapboard.cli.input_files import inputs_from
 from fmapboard.cli.model_request import ModelRequest
-from fmapboard.cli.models.arguments import check_forward
 from fmapboard.cli.models.load import LoadedModel, Preprocessing
 from fmapboard.cli.prefetch import prefetched
 from fmapboard.cli.run_dirs import new_directory, to_paste
@@ -99,6 +100,7 @@ def visualize_images(request: Request) -> None:
     if request.class_number is not None and not request.attribution:
         raise ConfigurationError("--class needs --attribution")
     paths = find_images(request.images or [bundled("photographs") / "chelsea.jpg"])
+    inputs = inputs_from(request.inputs, len(paths))
     series = series_of(request.checkpoint)
     if series and request.silence:
         raise ConfigurationError("--silence takes one checkpoint, not several")
@@ -113,48 +115,61 @@ def visualize_images(request: Request) -> None:
     if loaded.report is not None:
         console(stderr=True).print(str(loaded.report), markup=False)
     if request.only_list:
-        _print_layers(request, loaded, paths)
+        _print_layers(request, loaded, paths, inputs)
         return
+    paths = paths[: request.samples]
     if series:
-        _draw_series(request, loaded, series, paths[: request.samples])
+        _draw_series(request, loaded, series, paths, inputs)
     else:
-        draw_images(request, loaded, paths[: request.samples])
+        draw_images(request, loaded, paths, inputs)
 
 
 def _draw_series(
-    request: Request, loaded: LoadedModel, series: list[Checkpoint], paths: list[Path]
+    request: Request,
+    loaded: LoadedModel,
+    series: list[Checkpoint],
+    paths: list[Path],
+    inputs: ForwardInputs,
 ) -> None:
     """Draw the images with each checkpoint of a series."""
-    check_forward(loaded.model)
+    inputs.check(loaded.model)
     loaded.model.to(device_named(request.device))
     _say_model(loaded)
     logdir, folder = _places(request)
-    options = SeriesOptions(request.drawing, request.checkpoint_key, logdir, folder)
+    options = SeriesOptions(
+        replace(request.drawing, inputs=inputs), request.checkpoint_key, logdir, folder
+    )
     with _what_ran():
         draw_series(options, loaded, series, paths)
     _say_where(logdir, folder, 1)
 
 
-def _print_layers(request: Request, loaded: LoadedModel, paths: list[Path]) -> None:
+def _print_layers(
+    request: Request, loaded: LoadedModel, paths: list[Path], inputs: ForwardInputs
+) -> None:
     """Print the table of layers; with output shapes if there are images to run the model on."""
     if not request.images:
         console().out(layers(loaded.model, only=request.chosen))
         return
+    inputs.check(loaded.model)
     prepare = loaded.preprocessing
     _say_model(loaded)
     image = prepare.normalize(read_fitted(paths[0], prepare.fit))
-    with _what_ran():
+    with _what_ran(), inputs.applied(loaded.model):
         console().out(layers(loaded.model, image[None], only=request.chosen))
 
 
-def draw_images(request: Request, loaded: LoadedModel, paths: list[Path]) -> None:
+def draw_images(
+    request: Request, loaded: LoadedModel, paths: list[Path], inputs: ForwardInputs | None = None
+) -> None:
     """Draw a loaded network's feature maps for images, and print tables of its layers.
 
     Raises:
         FmapboardError: the request is invalid or failed; the output of earlier images is kept.
     """
     select(loaded.model, request.chosen)  # an invalid pattern fails before anything is written
-    check_forward(loaded.model)
+    inputs = inputs or inputs_from((), len(paths))
+    inputs.check(loaded.model)
     silenced = request.silenced(loaded.model)
     loaded.model.to(device_named(request.device))
     out = console()
@@ -162,7 +177,8 @@ def draw_images(request: Request, loaded: LoadedModel, paths: list[Path]) -> Non
     logdir, folder = _places(request)
     board = None if logdir is None else TensorBoardWriter(logdir, start_step=request.step)
     progress = _progress(len(paths))
-    drawing, say = request.drawing, partial(progress.console.print, markup=False, soft_wrap=True)
+    drawing = replace(request.drawing, inputs=inputs)
+    say = partial(progress.console.print, markup=False, soft_wrap=True)
     if silenced is not None:
         out.print(str(silenced), markup=False, soft_wrap=True)
         drawing = replace(drawing, around=silenced.around)

@@ -11,7 +11,7 @@ from fmapboard import __version__
 from fmapboard.cli.click_types import HELP, Palette, command_with
 from fmapboard.cli.preprocessing_options import preprocessing_options
 from fmapboard.cli.run_dirs import Directory
-from fmapboard.cli.shared_options import checkpoint_key, forward_arg, model_arg
+from fmapboard.cli.shared_options import checkpoint_key, forward_arg, input_option, model_arg
 
 _EXISTING = click.Path(path_type=Path)
 
@@ -32,6 +32,7 @@ _EXISTING = click.Path(path_type=Path)
 )
 @model_arg
 @forward_arg
+@input_option
 @click.option(
     "--weights",
     default="DEFAULT",

@@ -58,7 +58,7 @@ def build_huggingface(request: Request) -> tuple[nn.Module, Preprocessing, LoadR
             f'--model "transformers:CLASS.from_pretrained({name!r})"'
         )
     if processor is None or not processor.get("image_mean"):
-        return model, assumed(model), report
+        return model, assumed(model, has_inputs=request.has_inputs), report
     source = "the model's image processor"
     return model, from_huggingface(processor, source, whole=WHOLE_SIDE), report
 

@@ -55,6 +55,7 @@ def load_model(
     input_size: int | None = None,
     model_args: Sequence[str] = (),
     forward_args: Sequence[str] = (),
+    has_inputs: bool = False,
 ) -> LoadedModel:
     """Load the model that ``spec`` names, in eval mode, with its preprocessing.
 
@@ -75,6 +76,7 @@ def load_model(
         input_size: the side of the square input, px; None for the size that the weights expect.
         model_args: ``NAME=VALUE``, keyword arguments for the constructor.
         forward_args: ``NAME=VALUE``, keyword arguments for every call of ``forward``.
+        has_inputs: the model is called with more than images.
 
     Raises:
         UnknownModel: no model has that name.
@@ -89,7 +91,7 @@ def load_model(
     if input_size is not None and input_size < 1:
         raise ConfigurationError(f"the input size must be at least 1 pixel, not {input_size}")
     call, arguments = _arguments(spec, parse_arguments(model_args, "--model-arg"))
-    request = Request(call.name, weights, file, input_size, arguments, call.args)
+    request = Request(call.name, weights, file, input_size, arguments, call.args, has_inputs)
     model, preprocessing, report = _build(request)
     if file is not None:
         report = load_checkpoint(model, file, key=checkpoint_key)
@@ -112,7 +114,7 @@ def _build(request: Request) -> tuple[nn.Module, Preprocessing, LoadReport | Non
     if request.spec.startswith("hf:") or folder:
         return build_huggingface(request)
     model = call_factory(request.spec, request.arguments, request.positional)
-    return model, assumed(model), None
+    return model, assumed(model, has_inputs=request.has_inputs), None
 
 
 def _arguments(spec: str, model_args: Arguments) -> tuple[Call, Arguments]:

@@ -161,17 +161,24 @@ def from_huggingface(config: Mapping[str, Any], source: str, *, whole: int) -> P
     )
 
 
-def assumed(model: nn.Module) -> Preprocessing:
+def assumed(model: nn.Module, *, has_inputs: bool = False) -> Preprocessing:
     """ImageNet preprocessing, for a model that does not define its own.
 
     If the model's first `torch.nn.Conv2d` has one input channel, images are converted to grey.
 
+    Args:
+        model: Any module.
+        has_inputs: it takes more than images, so any `torch.nn.Conv2d` may be the one for images:
+            they are grey only if one has one input channel and none has three.
+
     Raises:
         ConfigurationError: that convolution has neither 1 nor 3 input channels.
     """
-    convolutions = (layer for layer in model.modules() if isinstance(layer, nn.Conv2d))
-    first = next(convolutions, None)
-    channels = (first.in_channels if first is not None else 0) or 3  # 0 in a lazy layer
+    convolutions = [layer for layer in model.modules() if isinstance(layer, nn.Conv2d)]
+    taken = [layer.in_channels or 3 for layer in convolutions]  # 0 in a lazy layer
+    channels = taken[0] if taken else 3
+    if has_inputs:
+        channels = 1 if 1 in taken and 3 not in taken else 3
     _check_channels(channels)
     return Preprocessing(
         size=(IMAGENET_SIZE, IMAGENET_SIZE),
@@ -186,7 +193,8 @@ def assumed(model: nn.Module) -> Preprocessing:
 def _check_channels(channels: int) -> None:
     if channels not in (1, 3):
         raise ConfigurationError(
-            f"the model takes {channels} input channels; images have 1 (grey) or 3 (colour)"
+            f"the model takes {channels} input channels; images have 1 (grey) or 3 (colour); a "
+            "function can make its input from images: --input package.module:function"
         )
 
 

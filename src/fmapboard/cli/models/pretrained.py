@@ -52,6 +52,8 @@ class Request:
     """Keyword arguments of the model's constructor."""
     positional: tuple[Any, ...] = ()
     """Its positional arguments, only for ``package.module:callable``."""
+    has_inputs: bool = False
+    """The model takes more than images."""
 
     @property
     def fetches(self) -> bool:
