@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from torch import Tensor, nn
 
-from fmapboard.errors import ConfigurationError, FmapboardError, closest, first_line
+from fmapboard.errors import CaptureError, ConfigurationError, FmapboardError, closest, first_line
 from fmapboard.model.given import described
 from fmapboard.model.layers import unwrap
 from fmapboard.model.tensors import map_tensors, tensors
@@ -180,7 +180,7 @@ class ForwardInputs:
             number: Number of the first image.
 
         Raises:
-            ConfigurationError: The function raises an error or returns something else.
+            CaptureError: The function raises an error or returns something else.
         """
 
         def row(tensor: Tensor) -> Tensor:
@@ -205,7 +205,7 @@ class ForwardInputs:
         except FmapboardError:
             raise
         except Exception as error:
-            raise ConfigurationError(
+            raise CaptureError(
                 f"{self._function()} raised {type(error).__name__}: {first_line(error)} "
                 f"(images of shape {list(images.shape)})"
             ) from error
@@ -217,7 +217,7 @@ class ForwardInputs:
             if len(made) == 2 and isinstance(made[0], tuple) and isinstance(made[1], Mapping):
                 return made[0], dict(made[1])
             return made, {}
-        raise ConfigurationError(f"{self._function()} returned a {type(made).__name__}: {_RETURNS}")
+        raise CaptureError(f"{self._function()} returned a {type(made).__name__}: {_RETURNS}")
 
     def _function(self) -> str:
         name = getattr(self.function, "__qualname__", type(self.function).__name__)

@@ -153,7 +153,7 @@ def _print_layers(
         return
     inputs.check(loaded.model)
     prepare = loaded.preprocessing
-    _say_model(loaded)
+    _say_model(loaded, stderr=True)
     image = prepare.normalize(read_fitted(paths[0], prepare.fit))
     with _what_ran(), inputs.applied(loaded.model):
         console().out(layers(loaded.model, image[None], only=request.chosen))
@@ -274,9 +274,9 @@ def device_named(name: str) -> torch.device:
     return device
 
 
-def _say_model(loaded: LoadedModel) -> None:
+def _say_model(loaded: LoadedModel, *, stderr: bool = False) -> None:
     line = f"{loaded.name}, preprocessing: {loaded.preprocessing}"
-    console().print(line, markup=False, soft_wrap=True)
+    console(stderr=stderr).print(line, markup=False, soft_wrap=True)
 
 
 def _say_where(logdir: Path | RemoteDirectory | None, folder: Path | None, images: int) -> None:

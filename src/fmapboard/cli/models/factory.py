@@ -26,18 +26,11 @@ def call_factory(spec: str, arguments: Arguments, args: Sequence[Any] = ()) -> n
     ``python -m``.
 
     Raises:
-        UnknownModel: there is no such module or attribute, or it is of Python's standard library,
-            which has no networks but functions that run other programs.
+        UnknownModel: as for ``imported``.
         ConfigurationError: the module fails to import, or the callable fails or does not return a
             `torch.nn.Module`.
     """
-    made = imported(spec)
-    if not isinstance(made, nn.Module) and _is_of_python(made):
-        raise UnknownModel(
-            f"{spec!r} is a function or class of Python's standard library, not of a network; it "
-            "was not called"
-        )
-    return _call(made, spec, arguments, args)
+    return _call(imported(spec), spec, arguments, args)
 
 
 def imported(spec: str, kind: str = "callable") -> Any:
@@ -48,7 +41,8 @@ def imported(spec: str, kind: str = "callable") -> Any:
         kind: What stands behind the colon, for the error.
 
     Raises:
-        UnknownModel: there is no such module or attribute.
+        UnknownModel: there is no such module or attribute, or it is a function of Python's standard
+            library, among which are some that run other programs.
         ConfigurationError: the module fails to import.
     """
     module_name, _, attribute = spec.partition(":")
@@ -59,12 +53,17 @@ def imported(spec: str, kind: str = "callable") -> Any:
         raise UnknownModel(f"{spec!r}: names that begin with __ are not looked up")
     module = _import(module_name, spec)
     try:
-        return functools.reduce(getattr, attribute.split("."), module)
+        found = functools.reduce(getattr, attribute.split("."), module)
     except AttributeError as error:
         near = closest(attribute, [name for name in dir(module) if not name.startswith("_")])
         raise UnknownModel(
             f"{module_name!r} has no {attribute!r} (for {spec!r}); closest: {near}"
         ) from error
+    if not isinstance(found, nn.Module) and _is_of_python(found):
+        raise UnknownModel(
+            f"{spec!r} is a function or class of Python's standard library; it was not called"
+        )
+    return found
 
 
 def _is_of_python(made: Any) -> bool:
