@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from fmapboard.cli.click_types import HELP, command_with
+from fmapboard.cli.completion import ModelName
 from fmapboard.cli.preprocessing_options import preprocessing_options
 from fmapboard.cli.run_dirs import Directory
 from fmapboard.cli.shared_options import checkpoint_key, forward_arg, input_option, model_arg
@@ -27,9 +28,9 @@ _EXISTING = click.Path(path_type=Path)
 @click.option(
     "--model",
     "spec",
+    type=ModelName(),
     required=True,
-    help="The network of both checkpoints: a torchvision name, timm:NAME, hf:NAME or hf:FOLDER, "
-    "package.module:callable, or demo.",
+    help="The network of both checkpoints: as --model of visualize.",
 )
 @click.option("--model-b", "spec_b", metavar="MODEL", help="The network of B, if it is another.")
 @model_arg

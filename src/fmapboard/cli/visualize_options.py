@@ -9,6 +9,7 @@ import click
 
 from fmapboard import __version__
 from fmapboard.cli.click_types import HELP, Palette, command_with
+from fmapboard.cli.completion import ModelName
 from fmapboard.cli.preprocessing_options import preprocessing_options
 from fmapboard.cli.run_dirs import Directory
 from fmapboard.cli.shared_options import checkpoint_key, forward_arg, input_option, model_arg
@@ -25,10 +26,12 @@ _EXISTING = click.Path(path_type=Path)
 @click.option(
     "--model",
     "spec",
+    type=ModelName(),
     default="demo",
     show_default=True,
-    help="A torchvision name, timm:NAME, hf:NAME or hf:FOLDER (Hugging Face), "
-    "package.module:callable, or demo, the bundled network.",
+    help="A torchvision name, timm:NAME, hf:NAME (Hugging Face), a folder of save_pretrained, "
+    "package.module:callable, or demo, the bundled network; arguments as in "
+    "'package.module:Net(width=64)'.",
 )
 @model_arg
 @forward_arg

@@ -135,7 +135,7 @@ def test_every_checkpoint_of_a_series_and_both_models_of_diff_get_the_inputs(
     spec = ["--model", "nets_of_inputs:Two"]
     code, out, err = visualized(capsys, "diff", "ckpt_1.pt", "ckpt_2.pt", "photos", *spec, *words)
     assert code == 1
-    assert "first difference: depth" in out
+    assert "first difference: `depth`" in out
     assert "preprocessing: --resize as given, otherwise ImageNet" in err
 
 
