@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Generator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -18,15 +18,16 @@ from fmapboard.cli.drawing import Drawing, folders_of
 from fmapboard.cli.forward_inputs import ForwardInputs
 from fmapboard.cli.images import decoding, find_images, read_fitted
 from fmapboard.cli.input_files import inputs_from
+from fmapboard.cli.layer_list import print_layers
 from fmapboard.cli.model_request import ModelRequest
 from fmapboard.cli.models.load import LoadedModel, Preprocessing
 from fmapboard.cli.prefetch import prefetched
 from fmapboard.cli.run_dirs import new_directory, to_paste
 from fmapboard.cli.silenced import Silenced, class_names
 from fmapboard.cli.table import console, layer_table
+from fmapboard.cli.terminal import say_model, what_ran
 from fmapboard.demo.bundled import bundled
-from fmapboard.errors import CaptureError, ConfigurationError, ForwardError
-from fmapboard.extraction.layer_table import layers
+from fmapboard.errors import ConfigurationError
 from fmapboard.model.layers import Layers, select
 from fmapboard.records import Scale
 from fmapboard.writers.remote import RemoteDirectory
@@ -115,7 +116,7 @@ def visualize_images(request: Request) -> None:
     if loaded.report is not None:
         console(stderr=True).print(str(loaded.report), markup=False)
     if request.only_list:
-        _print_layers(request, loaded, paths, inputs)
+        print_layers(loaded, paths[0] if request.images else None, request.chosen, inputs)
         return
     paths = paths[: request.samples]
     if series:
@@ -134,29 +135,14 @@ def _draw_series(
     """Draw the images with each checkpoint of a series."""
     inputs.check(loaded.model)
     loaded.model.to(device_named(request.device))
-    _say_model(loaded)
+    say_model(loaded)
     logdir, folder = _places(request)
     options = SeriesOptions(
         replace(request.drawing, inputs=inputs), request.checkpoint_key, logdir, folder
     )
-    with _what_ran():
+    with what_ran():
         draw_series(options, loaded, series, paths)
     _say_where(logdir, folder, 1)
-
-
-def _print_layers(
-    request: Request, loaded: LoadedModel, paths: list[Path], inputs: ForwardInputs
-) -> None:
-    """Print the table of layers; with output shapes if there are images to run the model on."""
-    if not request.images:
-        console().out(layers(loaded.model, only=request.chosen))
-        return
-    inputs.check(loaded.model)
-    prepare = loaded.preprocessing
-    _say_model(loaded, stderr=True)
-    image = prepare.normalize(read_fitted(paths[0], prepare.fit))
-    with _what_ran(), inputs.applied(loaded.model):
-        console().out(layers(loaded.model, image[None], only=request.chosen))
 
 
 def draw_images(
@@ -173,7 +159,7 @@ def draw_images(
     silenced = request.silenced(loaded.model)
     loaded.model.to(device_named(request.device))
     out = console()
-    _say_model(loaded)
+    say_model(loaded)
     logdir, folder = _places(request)
     board = None if logdir is None else TensorBoardWriter(logdir, start_step=request.step)
     progress = _progress(len(paths))
@@ -192,7 +178,7 @@ def draw_images(
         say=say,
     )
     try:
-        with _what_ran(), closing(written_images) as done:
+        with what_ran(), closing(written_images) as done:
             for path, written in zip(paths, done, strict=True):
                 progress.advance(progress.task_ids[0])
                 if path is paths[0] or len(paths) <= TABLES:
@@ -209,18 +195,6 @@ def draw_images(
     if silenced is not None and len(paths) > 1:
         out.print(f"\n{silenced.summary()}", markup=False)
     _say_where(logdir, folder, len(paths))
-
-
-@contextmanager
-def _what_ran() -> Iterator[None]:
-    """If the model raises, print what ran before: the message on the command line is one line."""
-    try:
-        yield
-    except ForwardError as error:
-        if error.ran:
-            lines = "\n  ".join(["ran before the error:", *error.ran])
-            console(stderr=True).print(lines, markup=False, soft_wrap=True)
-        raise CaptureError(error.summary) from error
 
 
 def _fitted(
@@ -272,11 +246,6 @@ def device_named(name: str) -> torch.device:
         reason = str(error).splitlines()[0]
         raise ConfigurationError(f"--device {name!r} cannot be used: {reason}") from error
     return device
-
-
-def _say_model(loaded: LoadedModel, *, stderr: bool = False) -> None:
-    line = f"{loaded.name}, preprocessing: {loaded.preprocessing}"
-    console(stderr=stderr).print(line, markup=False, soft_wrap=True)
 
 
 def _say_where(logdir: Path | RemoteDirectory | None, folder: Path | None, images: int) -> None:
