@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -113,7 +114,7 @@ def test_the_command_prints_what_was_used_and_logs_from_the_given_step(
     input_image(90, 70).save(tmp_path / "b.png")
     words = [str(tmp_path), "--layers", "conv1", "--std", "0.3", "--resize", "32", "--step", "322"]
     with pytest.raises(SystemExit) as exit_of:
-        run_visualize([*words, "--logdir", str(tmp_path / "run")])
+        run_visualize([*words, "--logdir", str(tmp_path / "run"), "--silence", "conv1:0"])
     out = capsys.readouterr().out
     assert exit_of.value.code == 0
     assert out.startswith(
@@ -121,3 +122,14 @@ def test_the_command_prints_what_was_used_and_logs_from_the_given_step(
         "shorter side 32 px, crop 32×32, mean "
     )
     assert steps_of(read(tmp_path / "run"), "feature_maps_16x3x7x7/conv1") == [322, 323]
+    assert len(re.findall(r"class +name +before +after", out)) == 2
+
+
+def test_checkpoints_of_a_series_have_steps_of_their_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "ckpt_1.pt").touch()
+    with pytest.raises(SystemExit) as exit_of:
+        run_visualize(["--checkpoint", str(tmp_path / "ckpt_*.pt"), "--step", "3"])
+    assert exit_of.value.code == 2
+    assert "--step is for one checkpoint; several have their own" in capsys.readouterr().err

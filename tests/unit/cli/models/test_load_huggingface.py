@@ -12,6 +12,7 @@ import torch
 import transformers
 from loaded_model import first_convolution, input_image
 
+from fmapboard.cli.forward_inputs import ForwardInputs
 from fmapboard.cli.models.load import load_model
 from fmapboard.cli.models.preprocessing import from_huggingface
 from fmapboard.errors import (
@@ -130,10 +131,30 @@ def test_a_folder_above_the_saved_one_names_it(folder: Path) -> None:
         load_model(str(folder.parent))
 
 
-def test_a_file_is_no_model(folder: Path) -> None:
+@pytest.mark.parametrize("spec", ["model.safetensors", "./model.safetensors"])
+def test_a_file_is_no_model(folder: Path, spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
     text = "is a file; give the network as --model NAME and the file as --checkpoint"
     with pytest.raises(UnknownModel, match=text):
-        load_model(str(folder / "model.safetensors"))
+        load_model(spec)
+
+
+def test_the_configuration_names_the_classes_of_predictions(folder: Path) -> None:
+    model = load_model(str(folder)).model
+    assert class_names(str(folder), "DEFAULT", model) == ("LABEL_0", "LABEL_1", "LABEL_2")
+
+
+def test_images_are_the_pixel_values_of_a_model_that_takes_text_too(tmp_path: Path) -> None:
+    part = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1,
+            "intermediate_size": 8}  # fmt: skip
+    text, vision = {**part, "vocab_size": 9}, {**part, "image_size": 16, "patch_size": 8}
+    config = transformers.CLIPConfig(text_config=text, vision_config=vision, projection_dim=8)
+    config.save_pretrained(tmp_path)
+    model = load_model(str(tmp_path), weights="none").model
+    inputs = ForwardInputs.of({"input_ids": torch.tensor([[1, 2]])}, 1)
+    with inputs.applied(model):
+        output = model(torch.rand(1, 3, 16, 16))
+    assert output.logits_per_image.shape == (1, 1)
 
 
 def test_a_folder_without_weights_is_reported_in_one_line(folder: Path) -> None:
