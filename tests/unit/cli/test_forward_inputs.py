@@ -12,7 +12,7 @@ import torch
 from image_files import noise
 from module_hooks import hook_count
 from pickles import CreatesFolder
-from torch import Tensor, nn
+from torch import nn
 
 import fmapboard
 from fmapboard.cli.forward_inputs import ForwardInputs
@@ -222,7 +222,7 @@ def test_python_takes_the_same_inputs_and_leaves_no_hook(here: Path) -> None:
 
 def test_images_are_pixel_values_of_a_model_that_takes_text_first() -> None:
     class Both(nn.Module):
-        def forward(self, input_ids: Tensor | None = None, pixel_values: Any = None) -> Any:
+        def forward(self, input_ids: Any = None, mask: Any = None, pixel_values: Any = None) -> Any:
             return input_ids, pixel_values
 
     model, x = Both(), torch.rand(1, 3, 4, 4)

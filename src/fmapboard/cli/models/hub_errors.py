@@ -68,7 +68,9 @@ def hub_errors(request: Request) -> Iterator[None]:
                 f"the hub has no model {name!r}, or requires a login for it (hf auth login), and "
                 f"there is no such folder; expected the name of a model, or {folder}"
             ) from cause
-        raise
+        raise DownloadError(
+            f"could not download {name!r} ({one_line(cause or error)}); try again, or name {folder}"
+        ) from cause
 
 
 @contextlib.contextmanager

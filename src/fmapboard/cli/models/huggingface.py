@@ -60,7 +60,9 @@ def build_huggingface(request: Request) -> tuple[nn.Module, Preprocessing, LoadR
     if processor is None or not processor.get("image_mean"):
         return model, assumed(model, has_inputs=request.has_inputs), report
     source = "the model's image processor"
-    return model, from_huggingface(processor, source, whole=WHOLE_SIDE), report
+    channels = getattr(model.config, "num_channels", 3)
+    recipe = from_huggingface(processor, source, whole=WHOLE_SIDE, channels=channels)
+    return model, recipe, report
 
 
 def _build(

@@ -129,12 +129,18 @@ def from_timm(config: Mapping[str, Any], source: str) -> Preprocessing:
     )
 
 
-def from_huggingface(config: Mapping[str, Any], source: str, *, whole: int) -> Preprocessing:
+def from_huggingface(
+    config: Mapping[str, Any], source: str, *, whole: int, channels: int = 3
+) -> Preprocessing:
     """The preprocessing of a Hugging Face image processor, given its ``to_dict()``.
 
     Processors with limits for both the shorter and the longer side (detection) resize the shorter
     side to ``whole`` px and do not crop. Those that do not normalize leave values in 0 to 1.
+
+    Raises:
+        ConfigurationError: ``channels`` is neither 1 nor 3.
     """
+    _check_channels(channels)
     size, crop = config.get("size") or {}, config.get("crop_size") or {}
     shortest = size.get("shortest_edge")
     exact = (size["height"], size["width"]) if "height" in size else None
@@ -154,8 +160,9 @@ def from_huggingface(config: Mapping[str, Any], source: str, *, whole: int) -> P
     return Preprocessing(
         size=side,
         resize=resize if config.get("do_resize", True) else None,
-        mean=tuple(number / scale for number in mean),
-        std=tuple(number / scale for number in std),
+        mean=_fit([number / scale for number in mean], channels),
+        std=_fit([number / scale for number in std], channels),
+        channels=channels,
         interpolation=Image.Resampling(config.get("resample", 2)).name.lower(),
         source=source,
     )

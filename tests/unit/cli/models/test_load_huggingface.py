@@ -12,9 +12,9 @@ import torch
 import transformers
 from loaded_model import first_convolution, input_image
 
-from fmapboard.cli.forward_inputs import ForwardInputs
 from fmapboard.cli.models.load import load_model
 from fmapboard.cli.models.preprocessing import from_huggingface
+from fmapboard.cli.silenced import class_names
 from fmapboard.errors import (
     CheckpointError,
     ConfigurationError,
@@ -144,19 +144,6 @@ def test_the_configuration_names_the_classes_of_predictions(folder: Path) -> Non
     assert class_names(str(folder), "DEFAULT", model) == ("LABEL_0", "LABEL_1", "LABEL_2")
 
 
-def test_images_are_the_pixel_values_of_a_model_that_takes_text_too(tmp_path: Path) -> None:
-    part = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1,
-            "intermediate_size": 8}  # fmt: skip
-    text, vision = {**part, "vocab_size": 9}, {**part, "image_size": 16, "patch_size": 8}
-    config = transformers.CLIPConfig(text_config=text, vision_config=vision, projection_dim=8)
-    config.save_pretrained(tmp_path)
-    model = load_model(str(tmp_path), weights="none").model
-    inputs = ForwardInputs.of({"input_ids": torch.tensor([[1, 2]])}, 1)
-    with inputs.applied(model):
-        output = model(torch.rand(1, 3, 16, 16))
-    assert output.logits_per_image.shape == (1, 1)
-
-
 def test_a_folder_without_weights_is_reported_in_one_line(folder: Path) -> None:
     (folder / "model.safetensors").write_bytes(b"damaged")
     text = r"the folder '.*/net' cannot be loaded \(.*\); --weights none needs only"
@@ -222,6 +209,14 @@ def test_the_input_is_what_the_image_processor_makes(case: str, size: tuple[int,
     ours = from_huggingface(processor.to_dict(), "x", whole=320)(image)
     assert ours.shape == theirs.shape
     assert (ours - theirs).abs().mean().item() < 0.01
+
+
+def test_the_configuration_says_how_many_channels_an_image_has(tmp_path: Path) -> None:
+    grey = transformers.ResNetConfig(**{**SMALL.to_dict(), "num_channels": 1})
+    grey.save_pretrained(tmp_path)
+    transformers.ViTImageProcessor().save_pretrained(tmp_path)
+    recipe = load_model(str(tmp_path), weights="none").preprocessing
+    assert (recipe.channels, recipe.mean, recipe.std) == (1, (0.5,), (0.5,))
 
 
 def test_a_detectors_image_is_not_cropped() -> None:
