@@ -6,14 +6,17 @@ import contextlib
 import importlib
 import inspect
 import socket
+import ssl
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from urllib.error import HTTPError
 from urllib.parse import urlparse
-from urllib.request import getproxies, proxy_bypass
+from urllib.request import ProxyHandler, build_opener, getproxies
+from urllib.request import Request as HttpRequest
 
 import torch.hub
 import torchvision.models
@@ -189,15 +192,14 @@ def hub_offline_if_unreachable() -> Iterator[None]:
 
 
 def _answers(url: str) -> bool:
-    """True if the host of a URL, or the proxy that is set for it, accepts a connection."""
-    asked = urlparse(url)
-    proxy = None if proxy_bypass(asked.hostname or "") else getproxies().get(asked.scheme)
-    parts = asked if proxy is None else urlparse(proxy if "//" in proxy else f"//{proxy}")
-    port = parts.port or (443 if parts.scheme == "https" else 80)
+    """True if the server of a URL answers, through the proxy that is set for it; within seconds."""
+    opener = build_opener(ProxyHandler(getproxies()))
     try:
-        socket.create_connection((parts.hostname or "", port), timeout=_TIMEOUT / 4).close()
-    except OSError:
-        return False
+        opener.open(HttpRequest(url, method="HEAD"), timeout=_TIMEOUT / 4).close()
+    except HTTPError as error:
+        return error.code < 500
+    except OSError as error:  # Python may lack the certificates that the hub's library has
+        return isinstance(getattr(error, "reason", None), ssl.SSLCertVerificationError)
     return True
 
 
