@@ -120,9 +120,10 @@ def test_code_in_a_folder_does_not_run(tmp_path: Path) -> None:
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_missing_folder_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(UnknownModel, match=r"no such folder: '.*/none'"):
-        load_model(f"hf:{tmp_path}/none")
+@pytest.mark.parametrize("spec", ["hf:{folder}/none", "{folder}/none", "./none", "none/"])
+def test_a_missing_folder_is_reported(tmp_path: Path, spec: str) -> None:
+    with pytest.raises(UnknownModel, match=r"no such folder: '.*none/?'"):
+        load_model(spec.format(folder=tmp_path))
 
 
 def test_a_folder_above_the_saved_one_names_it(folder: Path) -> None:
