@@ -124,7 +124,10 @@ class ForwardInputs:
                 if p.name not in given
             ]
             if not needed:
-                raise ConfigurationError(f"{name} cannot be called with images: {error}") from error
+                raise ConfigurationError(
+                    f"{name} cannot be called with images: {error}; give "
+                    f"{self._place_of_function}, which turns images into its arguments"
+                ) from error
             raise ConfigurationError(
                 f"{name} needs {', '.join(needed)} in addition to images: give "
                 f"{self._ways(needed)}, which turns images into all arguments"
