@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+import random
 from pathlib import Path
 
 import pytest
 import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from torch import Tensor, nn
+from torch.nn import functional
 from torch.utils.tensorboard import SummaryWriter
 from watched_training import batch, sgd
 
@@ -33,7 +35,8 @@ class Residual(nn.Module):
 
 class ReadsValues(Residual):
     def forward(self, x: Tensor) -> Tensor:
-        return super().forward(x if x.mean().item() > -9 else x.relu())
+        is_kept = x.mean().item() > -9 and random.random() < 2
+        return super().forward(functional.dropout(x) if is_kept else x)
 
 
 class Counter(nn.Conv2d):
@@ -52,7 +55,8 @@ def logged(model: nn.Module, steps: int = 2, **options: object) -> list[ModelGra
     """The graph of each logged step."""
     kept = MemoryWriter()
     optimizer = sgd(model)
-    with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1, graph=True, **options):
+    options = {"graph": True, **options}
+    with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1, **options):  # type: ignore[arg-type]
         for _ in range(steps):
             optimizer.zero_grad()
             model(batch()[0]).square().mean().backward()
@@ -97,9 +101,21 @@ def test_the_graph_holds_every_operation_in_its_layer_call_once_per_run() -> Non
 def test_a_forward_pass_that_depends_on_values_is_recorded_on_a_copy_with_values() -> None:
     graph = logged(ReadsValues())[0]
     assert [node[1] for node in edges(graph)] == [
-        *("Input", "mean", "relu", "Parameter", "conv2d", "add", "relu", "mean"),
+        *("Input", "mean", "dropout", "relu", "Parameter", "conv2d", "add", "relu", "mean"),
         *("Parameter", "Parameter", "linear", "Output"),
     ]
+
+
+def test_a_copy_with_values_leaves_training_bitwise_the_same() -> None:
+    def left(graph: bool) -> list[object]:
+        torch.manual_seed(0)
+        random.seed(0)
+        model = ReadsValues()
+        assert (logged(model, graph=graph)[0] is not None) == graph
+        weights = [parameter.tolist() for parameter in model.parameters()]
+        return [weights, torch.get_rng_state().tolist(), random.getstate()]
+
+    assert left(True) == left(False)
 
 
 def test_no_hook_runs_in_the_copy_and_the_owner_of_a_hook_is_not_copied() -> None:
