@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import FunctionType
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.nn.parameter import is_lazy
 from torch.utils._python_dispatch import _disable_current_modes
 
@@ -17,15 +17,15 @@ from fmapboard.capture.graph_nodes import GraphNodes
 from fmapboard.capture.guard import Guard
 from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.side_pass import random_states_kept
-from fmapboard.errors import WarnOnce, first_line
+from fmapboard.errors import WarnOnce
 from fmapboard.model.distributed import is_sharded
-from fmapboard.model.tensors import map_tensors
+from fmapboard.model.tensors import tensors
 from fmapboard.options import Options
 from fmapboard.records.model_graph import ModelGraph
 from fmapboard.tags import prefix
 
-MAX_COPIED_BYTES = 2**30
-"""A model whose tensors are larger is not copied with its values."""
+MAX_COPIED_BYTES = 4 * 2**30
+"""A model whose parameters and buffers are larger is not copied."""
 
 _CONSEQUENCE = "the Graphs tab is not written; training continues"
 
@@ -33,9 +33,10 @@ _CONSEQUENCE = "the Graphs tab is not written; training continues"
 class GraphDrawer:
     """Records the network's graph at the first logged step, on a copy of the model.
 
-    The copy runs the batch on fake tensors, which have shapes but no values and take no memory. If
-    the forward pass depends on values, a second copy runs the batch itself, without gradients.
-    Hooks of the model, and those on all modules, are not called. Errors are reported, not raised.
+    The copy runs a copy of the batch without gradients, right before the model runs it: the
+    activations of training do not take memory yet. Fake tensors would take none, but a cache of the
+    user's, outside the model, could keep one of them and break training. Hooks of the model, and
+    those on all modules, are not called. Errors are reported, not raised.
 
     Args:
         registry: hooks the unwrapped model; its own hooks ignore the copy.
@@ -74,53 +75,28 @@ class GraphDrawer:
         return graph
 
     def _recorded(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> ModelGraph | None:
-        if is_sharded(self._model):
-            self._warn.warn("graph", f"parameters are sharded over ranks: {_CONSEQUENCE}")
+        obstacle = self._obstacle()
+        if obstacle:
+            self._warn.warn("graph", f"{obstacle}: {_CONSEQUENCE}")
             return None
         with random_states_kept(self._model), torch.no_grad(), _disable_current_modes():
-            try:
-                return self._on_fake_tensors(args, kwargs)
-            except Exception as error:
-                if self._is_too_large(first_line(error)):
-                    return None
-            return self._run(copied(self._model), torch.clone, args, kwargs)
+            model, own_args = copied(self._model), _copied_values(args)
+            own_kwargs = _copied_values(dict(kwargs))
+            nodes = GraphNodes(model, self._root)
+            nodes.inputs(own_args, own_kwargs)
+            with warnings.catch_warnings(), nodes:
+                warnings.simplefilter("ignore")  # training says what there is to say
+                nodes.outputs(model(*own_args, **own_kwargs))
+            return nodes.graph()
 
-    def _is_too_large(self, why: str) -> bool:
-        """True if the model is not copied with its values, which is reported."""
+    def _obstacle(self) -> str:
+        """Why the model is not copied; "" if it is."""
+        if is_sharded(self._model):
+            return "parameters are sharded over ranks"
         nbytes = sum(t.nbytes for t in (*self._model.parameters(), *self._model.buffers()))
         if nbytes > MAX_COPIED_BYTES:
-            text = f"forward() needs values ({why}), and the model has {nbytes / 2**30:.1f} GiB"
-            self._warn.warn("graph", f"{text}: {_CONSEQUENCE}")
-        return nbytes > MAX_COPIED_BYTES
-
-    def _on_fake_tensors(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> ModelGraph:
-        from torch._subclasses.fake_tensor import FakeCopyMode, FakeTensorMode  # slow to import
-
-        fake = FakeTensorMode()
-        with FakeCopyMode(fake):
-            model = copied(self._model)
-
-        def faked(tensor: Tensor) -> Tensor:
-            return fake.from_tensor(tensor, static_shapes=True)
-
-        with fake:
-            return self._run(model, faked, args, kwargs)
-
-    def _run(
-        self,
-        model: nn.Module,
-        convert: Callable[[Tensor], Tensor],
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-    ) -> ModelGraph:
-        nodes = GraphNodes(model, self._root)
-        own_args = tuple(map_tensors(args, convert))
-        own_kwargs = {name: map_tensors(value, convert) for name, value in kwargs.items()}
-        nodes.inputs(own_args, own_kwargs)
-        with warnings.catch_warnings(), nodes:
-            warnings.simplefilter("ignore")  # training says what there is to say
-            nodes.outputs(model(*own_args, **own_kwargs))
-        return nodes.graph()
+            return f"the model has {nbytes / 2**30:.1f} GiB, too much for a copy"
+        return ""
 
 
 def copied(model: nn.Module) -> nn.Module:
@@ -130,9 +106,17 @@ def copied(model: nn.Module) -> nn.Module:
         for name, value in vars(module).items():
             if name.endswith("hooks") and isinstance(value, dict):
                 memo[id(value)] = type(value)()
+            elif name not in ("_parameters", "_buffers", "_modules"):
+                # Such as the weight that weight_norm computes, which deepcopy refuses.
+                memo |= {id(t): t.detach().clone() for t in tensors(value) if not t.is_leaf}
     twin = copy.deepcopy(model, memo)
     for module in twin.modules():
         own = vars(module).get("forward")
         if isinstance(own, FunctionType) and type(module).forward is not nn.Module.forward:
             del vars(module)["forward"]  # it may call the original
     return twin
+
+
+def _copied_values(value: Any) -> Any:
+    """A deep copy of arguments, which the model may change."""
+    return copy.deepcopy(value, {id(tensor): tensor.detach().clone() for tensor in tensors(value)})
