@@ -14,6 +14,7 @@ from rich.console import Console
 from torch import Tensor, nn
 
 from fmapboard.cli.drawing import Drawing, folders_of
+from fmapboard.cli.embedding import check_embedding, with_embedding
 from fmapboard.cli.forward_inputs import ForwardInputs, Inputs
 from fmapboard.cli.given_images import GivenImages
 from fmapboard.cli.run_dirs import new_directory
@@ -44,6 +45,7 @@ class Visualized:
         steps: Number of each image's step.
         files: For each image: layer name -> the PNG files of its maps.
         table: One row per layer of the first image, as the command prints it.
+        projector: What was written for the Projector; empty without ``embedding=``.
     """
 
     log_dir: Path | RemoteDirectory | None
@@ -51,12 +53,14 @@ class Visualized:
     steps: tuple[int, ...]
     files: tuple[dict[str, list[Path]], ...]
     table: str
+    projector: str = ""
 
     def __repr__(self) -> str:
         images = f"{len(self.steps)} image" + ("s" if len(self.steps) > 1 else "")
         places = [f"log_dir={self.log_dir}"] * (self.log_dir is not None)
         places += [f"out={self.out}"] * (self.out is not None)
-        return f"{images} at step {self.steps[0]}, {', '.join(places)}\n{self.table}"
+        shown = [self.table, *filter(None, [self.projector])]
+        return "\n".join([f"{images} at step {self.steps[0]}, {', '.join(places)}", *shown])
 
 
 def visualize(
@@ -78,6 +82,7 @@ def visualize(
     attribution: bool = False,
     target: int | None = None,
     effective: bool = False,
+    embedding: str | None = None,
 ) -> Visualized:
     """Draw a model's feature maps for images, for TensorBoard and as PNG files.
 
@@ -111,6 +116,8 @@ def visualize(
         target: Which class, counted from 0; None takes the one with the highest score.
         effective: Draw what the next layer receives, after all forward hooks on a layer, instead of
             what its ``forward`` returned. Under ``intervene`` that is always so.
+        embedding: Also write this layer's output for each image, averaged over space, with a
+            thumbnail for TensorBoard's Projector. Needs a local ``log_dir``.
 
     Returns:
         Where everything was written; it prints itself as a table of layers.
@@ -149,27 +156,32 @@ def visualize(
     if place is None and folder is None:
         place = new_directory(Path("runs/visualize"))
         folder = place / "png"
+    check_embedding(embedding, model, place)
     board = None if place is None else TensorBoardWriter(place, start_step=step)
-    written = replace(drawing, inputs=own).written(
+    projector: list[str] = []
+    drawing, collected = with_embedding(
+        embedding, replace(drawing, inputs=own), model, given.names, board, projector.append
+    )
+    written = drawing.written(
         model,
         given.tensors(),
         board,
-        folders_of(folder, given.names),
+        folders_of(folder, [Path(name).stem for name in given.names]),
         prepare=given.prepare,
         normalization=given.normalization,
         say=lambda text: log.info("%s", text),
     )
     table, steps, files = "", list[int](), list[dict[str, list[Path]]]()
     try:
-        with closing(written):
-            for one in written:
+        with closing(collected(written)) as done:
+            for one in done:
                 table = table or _table(one)
                 steps.append(one.step.step)
                 files.append(one.files)
     finally:
         if board is not None:
             board.close()
-    return Visualized(place, folder, tuple(steps), tuple(files), table)
+    return Visualized(place, folder, tuple(steps), tuple(files), table, "".join(projector))
 
 
 def _check(

@@ -25,7 +25,7 @@ class GivenImages:
     """Images that were passed to ``visualize``.
 
     Attributes:
-        names: One per image, for the folders of their PNG files.
+        names: One per image: that of its file, or its number.
         tensors: Yields the images, all of one kind.
         prepare: Turns a batch of them into the model's input.
         normalization: Mean and standard deviation of that input, if known.
@@ -95,7 +95,7 @@ def _read(
 
 
 def _name(source: Path | Image.Image, number: int) -> str:
-    return source.stem if isinstance(source, Path) else f"image{number}"
+    return source.name if isinstance(source, Path) else f"image{number}"
 
 
 def _as_it_is(batch: Tensor) -> Tensor:

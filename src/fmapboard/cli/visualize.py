@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from fmapboard.cli.checkpoint_series import Checkpoint, SeriesOptions, draw_series, series_of
 from fmapboard.cli.drawing import Drawing, folders_of
+from fmapboard.cli.embedding import check_embedding, with_embedding
 from fmapboard.cli.forward_inputs import ForwardInputs
 from fmapboard.cli.images import decoding, find_images, read_fitted
 from fmapboard.cli.input_files import inputs_from
@@ -61,6 +62,7 @@ class Request(ModelRequest):
     class_number: int | None = None
     silence: tuple[str, ...] = ()
     effective: bool = False
+    embedding: str | None = None
 
     @property
     def chosen(self) -> Layers:
@@ -103,10 +105,9 @@ def visualize_images(request: Request) -> None:
     paths = find_images(request.images or [bundled("photographs") / "chelsea.jpg"])
     inputs = inputs_from(request.inputs, len(paths))
     series = series_of(request.checkpoint)
-    if series and request.silence:
-        raise ConfigurationError("--silence takes one checkpoint, not several")
-    if series and request.step:
-        raise ConfigurationError("--step is for one checkpoint; several have their own steps")
+    for option in ("silence", "embedding", "step"):
+        if series and getattr(request, option):
+            raise ConfigurationError(f"--{option} takes one checkpoint, not several")
     loaded = request.load(
         request.spec,
         series[0].path if series else request.checkpoint,
@@ -161,6 +162,7 @@ def draw_images(
     out = console()
     say_model(loaded)
     logdir, folder = _places(request)
+    check_embedding(request.embedding, loaded.model, logdir)
     board = None if logdir is None else TensorBoardWriter(logdir, start_step=request.step)
     progress = _progress(len(paths))
     drawing = replace(request.drawing, inputs=inputs)
@@ -168,6 +170,10 @@ def draw_images(
     if silenced is not None:
         out.print(str(silenced), markup=False, soft_wrap=True)
         drawing = replace(drawing, around=silenced.around)
+    labels, tell = [path.name for path in paths], partial(out.print, markup=False, soft_wrap=True)
+    drawing, collected = with_embedding(
+        request.embedding, drawing, loaded.model, labels, board, tell
+    )
     written_images = drawing.written(
         loaded.model,
         _fitted(request, loaded.preprocessing, paths),
@@ -178,7 +184,7 @@ def draw_images(
         say=say,
     )
     try:
-        with what_ran(), closing(written_images) as done:
+        with what_ran(), closing(collected(written_images)) as done:
             for path, written in zip(paths, done, strict=True):
                 progress.advance(progress.task_ids[0])
                 if path is paths[0] or len(paths) <= TABLES:

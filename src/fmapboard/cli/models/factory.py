@@ -49,8 +49,8 @@ def imported(spec: str, kind: str = "callable") -> Any:
     names = [*module_name.split("."), *attribute.split(".")]
     if module_name.endswith(".py"):
         raise UnknownModel(
-            f"{spec!r} names a file: write {Path(module_name).stem}:{attribute}, and run the command "
-            "in the folder of that file"
+            f"{spec!r} names a file: write {Path(module_name).stem}:{attribute}, and run the "
+            "command in the folder of that file"
         )
     if not all(name.isidentifier() for name in names):
         raise UnknownModel(f"{spec!r} is not written as package.module:{kind}")

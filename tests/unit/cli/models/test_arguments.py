@@ -104,9 +104,7 @@ def test_a_forward_without_an_argument_for_images_is_refused() -> None:
     class Empty(nn.Module):
         def forward(self) -> None: ...
 
-    with pytest.raises(
-        ConfigurationError, match=r"Empty\.forward\(\) cannot be called .*; give --input"
-    ):
+    with pytest.raises(ConfigurationError, match=r"Empty\.forward\(\) cannot be called .*--input"):
         inputs_from([], 1).check(Empty())
 
 

@@ -132,4 +132,4 @@ def test_checkpoints_of_a_series_have_steps_of_their_own(
     with pytest.raises(SystemExit) as exit_of:
         run_visualize(["--checkpoint", str(tmp_path / "ckpt_*.pt"), "--step", "3"])
     assert exit_of.value.code == 2
-    assert "--step is for one checkpoint; several have their own" in capsys.readouterr().err
+    assert "--step takes one checkpoint, not several" in capsys.readouterr().err
