@@ -37,6 +37,7 @@ from fmapboard.records.measurements import (
     Statistics,
     StepData,
 )
+from fmapboard.records.model_graph import GraphNode, ModelGraph
 from fmapboard.records.step_summary import (
     Histogram,
     LoggedStep,
@@ -52,6 +53,7 @@ __all__ = [
     "Attribution",
     "Bytes8",
     "Floats",
+    "GraphNode",
     "Histogram",
     "InputImage",
     "KernelShape",
@@ -60,6 +62,7 @@ __all__ = [
     "LayerMeasurement",
     "Layout",
     "LoggedStep",
+    "ModelGraph",
     "Nonfinite",
     "Normalization",
     "Parameter",
