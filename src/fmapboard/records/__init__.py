@@ -37,6 +37,7 @@ from fmapboard.records.measurements import (
     Statistics,
     StepData,
 )
+from fmapboard.records.patches import Crop, LayerPatches
 from fmapboard.records.step_summary import (
     Histogram,
     LoggedStep,
@@ -51,6 +52,7 @@ __all__ = [
     "NONE",
     "Attribution",
     "Bytes8",
+    "Crop",
     "Floats",
     "Histogram",
     "InputImage",
@@ -58,6 +60,7 @@ __all__ = [
     "Kernels",
     "LayerCall",
     "LayerMeasurement",
+    "LayerPatches",
     "Layout",
     "LoggedStep",
     "Nonfinite",
