@@ -34,7 +34,7 @@ FIRST_OVERVIEW = "fmapboard_overview_first"
 FIRST_ATTRIBUTION = "fmapboard_first_attribution/"
 """Feature maps tab: the first picture of an attribution series again."""
 PATCHES = "fmapboard_patches/"
-"""Feature maps tab: the crops that excite a layer's channels most, ``fmapboard_patches/<label>``."""
+"""Feature maps tab: the crops that excite the channels most, ``fmapboard_patches/<label>``."""
 FINDINGS = "fmapboard_findings"
 """Feature maps tab: what only the training process knows, per step (``findings_format``)."""
 

@@ -137,7 +137,7 @@ def visualize(
         layers, batch_size, checked_colormap(colormap), scale, depth, kernels, attribution, target,
         first_step=step, effective=effective,
     )  # fmt: skip
-    given = _Images.of(images, model, transform, normalization)
+    given = GivenImages.of(images, model, transform, normalization)
     place = None if log_dir is None else log_directory(log_dir)
     folder = None if out is None else local_directory(out, "a folder of PNG files")
     if place is None and folder is None:
@@ -167,8 +167,8 @@ def visualize(
 
 
 @dataclass(frozen=True, slots=True)
-class _Images:
-    """Images that were passed to ``visualize``.
+class GivenImages:
+    """Images that were passed to ``visualize`` or ``patches``.
 
     Attributes:
         names: One per image, for the folders of their PNG files.
@@ -189,7 +189,7 @@ class _Images:
         model: nn.Module,
         transform: Callable[[Image.Image], Tensor] | None,
         normalization: Normalization | None,
-    ) -> _Images:
+    ) -> GivenImages:
         """Check the images and find out how to prepare them."""
         if isinstance(images, Tensor):
             if transform is not None:
@@ -246,13 +246,22 @@ def _as_it_is(batch: Tensor) -> Tensor:
     return batch
 
 
-def _check(
-    step: Any, batch_size: Any, scale: Any, target: int | None, *, attribution: bool
-) -> None:
+def check_run(step: Any, batch_size: Any) -> None:
+    """Check the number of a step, and the maximum number of images per forward pass.
+
+    Raises:
+        ConfigurationError: One of them is invalid.
+    """
     if isinstance(step, bool) or not isinstance(step, int) or step < 0:
         raise ConfigurationError(f"step={step!r}: expected a step number, 0 or more")
     if not isinstance(batch_size, int) or batch_size < 1:
         raise ConfigurationError(f"batch_size={batch_size!r}: expected at least 1")
+
+
+def _check(
+    step: Any, batch_size: Any, scale: Any, target: int | None, *, attribution: bool
+) -> None:
+    check_run(step, batch_size)
     if scale not in ("channel", "layer"):
         raise ConfigurationError(f"scale={scale!r}: expected 'channel' or 'layer'")
     if target is not None and not attribution:

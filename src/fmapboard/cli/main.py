@@ -15,6 +15,7 @@ import click
 from fmapboard import __version__
 from fmapboard.cli.click_types import HELP, ExampleGroup, command_with
 from fmapboard.cli.diff_options import diff_command
+from fmapboard.cli.patches_options import patches_command
 from fmapboard.cli.run_dirs import Directory
 from fmapboard.cli.visualize_options import visualize
 from fmapboard.errors import FmapboardError
@@ -136,6 +137,7 @@ def doctor() -> None:
 
 fmapboard.add_command(visualize)
 fmapboard.add_command(diff_command)
+fmapboard.add_command(patches_command)
 
 
 def run(arguments: Sequence[str] | None = None) -> None:

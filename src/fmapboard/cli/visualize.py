@@ -134,7 +134,7 @@ def _draw_series(
     loaded.model.to(device_named(request.device))
     logdir, folder = _places(request)
     options = SeriesOptions(request.drawing, request.checkpoint_key, logdir, folder)
-    with _what_ran():
+    with explain_on_stderr():
         draw_series(options, loaded, series, paths)
     _say_where(logdir, folder, 1)
 
@@ -146,7 +146,7 @@ def _print_layers(request: Request, loaded: LoadedModel, paths: list[Path]) -> N
         return
     prepare = loaded.preprocessing
     image = prepare.normalize(read_fitted(paths[0], prepare.fit))
-    with _what_ran():
+    with explain_on_stderr():
         console().out(layers(loaded.model, image[None], only=request.chosen))
 
 
@@ -171,7 +171,7 @@ def draw_images(request: Request, loaded: LoadedModel, paths: list[Path]) -> Non
         drawing = replace(drawing, around=silenced.around)
     written_images = drawing.written(
         loaded.model,
-        _fitted(request, loaded.preprocessing, paths),
+        fitted(loaded.preprocessing, paths, ahead=2 * request.batch_size),
         board,
         folders_of(folder, [path.stem for path in paths]),
         prepare=loaded.preprocessing.normalize,
@@ -179,7 +179,7 @@ def draw_images(request: Request, loaded: LoadedModel, paths: list[Path]) -> Non
         say=say,
     )
     try:
-        with _what_ran(), closing(written_images) as done:
+        with explain_on_stderr(), closing(written_images) as done:
             for path, written in zip(paths, done, strict=True):
                 progress.advance(progress.task_ids[0])
                 if path is paths[0] or len(paths) <= TABLES:
@@ -199,7 +199,7 @@ def draw_images(request: Request, loaded: LoadedModel, paths: list[Path]) -> Non
 
 
 @contextmanager
-def _what_ran() -> Iterator[None]:
+def explain_on_stderr() -> Iterator[None]:
     """If the model raises, print what ran before: the message on the command line is one line."""
     try:
         yield
@@ -210,17 +210,17 @@ def _what_ran() -> Iterator[None]:
         raise CaptureError(error.summary) from error
 
 
-def _fitted(
-    request: Request, prepare: Preprocessing, paths: list[Path]
+def fitted(
+    prepare: Preprocessing, paths: list[Path], *, ahead: int
 ) -> Generator[Tensor, None, None]:
-    """The images, resized and cropped, uint8 [C, H, W]; they are read ahead in threads."""
+    """The images, resized and cropped, uint8 [C, H, W]; ``ahead`` of them are read ahead in threads."""
 
     def read(path: Path) -> Tensor:
         return read_fitted(path, prepare.fit)
 
-    fitted = prefetched(read, paths, ahead=2 * request.batch_size, threads=READERS)
-    with decoding(), closing(fitted):
-        yield from fitted
+    images = prefetched(read, paths, ahead=ahead, threads=READERS)
+    with decoding(), closing(images):
+        yield from images
 
 
 def _progress(images: int) -> Progress:

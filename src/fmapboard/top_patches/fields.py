@@ -230,9 +230,7 @@ class _Extents:
         thickness = -(-length // _FIRST_BANDS)
         period = thickness * _FIRST_BANDS
         while spans:
-            open_ = {
-                name: self._separate(span, thickness, period) for name, span in spans.items()
-            }
+            open_ = {name: self._separate(span, thickness, period) for name, span in spans.items()}
             if any(rows.any() for rows in open_.values()):
                 self._narrow(spans, open_, thickness, period)
             if thickness == 1:

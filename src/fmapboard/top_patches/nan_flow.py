@@ -30,7 +30,7 @@ _UNSOUND = frozenset(
 coordinate is NaN."""
 
 
-class NanFlow(TorchDispatchMode):
+class NanFlow(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch
     """While active, notes the first operation that may lose NaN.
 
     Such an operation is one that
@@ -45,7 +45,7 @@ class NanFlow(TorchDispatchMode):
     """
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]  # torch
         self.lost_at: str | None = None
         # Kept alive: a new tensor could otherwise get the identity of one that was freed.
         self._from_nan: dict[int, Tensor] = {}

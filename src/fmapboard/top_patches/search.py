@@ -107,7 +107,9 @@ class PatchSearch:
             if not measured.separable:
                 self.say("Running one image per forward pass: the images of a batch interact")
             if not is_known and len(self._fields) == MOST_SIZES:
-                self.say(f"More than {MOST_SIZES} image sizes: of the others, crops are whole images")
+                self.say(
+                    f"More than {MOST_SIZES} image sizes: of the others, crops are whole images"
+                )
             self._fields[size] = measured
         return self._fields[size]
 
@@ -116,10 +118,9 @@ class PatchSearch:
         model = self._registry.model
         most = 1 if self.one_per_image else self.k
         seen = _Outputs(len(images), most, self.channels)
-        run = partial(run_side_pass, model, images.clone())  # the model may change its input
-        with explained(model, partial(run_side_pass, model, images)):
-            with self._registry.listening(seen):
-                run()
+        again = partial(run_side_pass, model, images)
+        with explained(model, again), self._registry.listening(seen):
+            run_side_pass(model, images.clone())  # the model may change its input
         return seen
 
     def _layer(self, label: str, output: _Output) -> _LayerSearch:
@@ -180,13 +181,14 @@ class _Source:
     def cut(self, box: tuple[int, ...], cell: tuple[int, int]) -> tuple[Bytes8, int]:
         """A part of the image, shrunk so that a part as large as ``cell`` fits; and its block."""
         block = -(-max(cell) // self._side)
-        if (*box, block) not in self._cut:
+        place = (*box, block)
+        if place not in self._cut:
             top, left, bottom, right = box
             part = self.picture[top:bottom, left:right]
             if block > 1:
                 part = shrink_pixels(part.transpose(2, 0, 1), None, block)[0].transpose(1, 2, 0)
-            self._cut[*box, block] = part.copy(), block  # not a view of the image
-        return self._cut[*box, block]
+            self._cut[place] = part.copy(), block  # not a view of the image
+        return self._cut[place]
 
 
 class _LayerSearch:
@@ -198,7 +200,8 @@ class _LayerSearch:
         self._ranking = Ranking(searched, k)
         self._crops: npt.NDArray[np.object_] = np.full((searched, k), None, object)
         self._nan = np.zeros(searched, np.int64)
-        self._cell, self._lost_at = (1, 1), None
+        self._cell = (1, 1)
+        self._lost_at: str | None = None
 
     def add(self, output: _Output, number: int, source: _Source, fields: Fields) -> None:
         """Add one image of a batch."""
@@ -228,7 +231,9 @@ class _LayerSearch:
             float(self._ranking.values[channel, rank]),
             source.number,
             source.name,
-            tuple(int(axis) for axis in np.unravel_index(place, fields.grid)) if fields.grid else (),
+            tuple(int(axis) for axis in np.unravel_index(place, fields.grid))
+            if fields.grid
+            else (),
             box,
             source.size,
             place_in_image(place, fields.grid, source.size),
@@ -239,7 +244,9 @@ class _LayerSearch:
 
     def result(self, images: int) -> LayerPatches:
         valid = ~np.isnan(self._ranking.values)
-        crops = tuple(tuple(row[: known.sum()]) for row, known in zip(self._crops, valid, strict=True))
+        crops = tuple(
+            tuple(row[: known.sum()]) for row, known in zip(self._crops, valid, strict=True)
+        )
         return LayerPatches(
             self._call, self._channels, crops, self._k, images, self._cell,
             tuple(self._nan.tolist()), self._lost_at,

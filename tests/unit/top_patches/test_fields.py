@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F  # noqa: N812
+from torch.nn import functional as F
 from torchvision.models import mobilenetv3
 from torchvision.ops import SqueezeExcitation
 
@@ -149,8 +149,11 @@ def test_the_field_of_a_layer_after_a_global_operation_is_the_whole_image(name: 
 
 def test_the_field_of_convolutions_and_pooling_is_the_exact_one() -> None:
     model = nn.Sequential(
-        first(7, stride=2, padding=3), nn.MaxPool2d(3, 2, 1), conv(padding=1), conv(padding=2, dilation=2)
-    )  # fmt: skip
+        first(7, stride=2, padding=3),
+        nn.MaxPool2d(3, 2, 1),
+        conv(padding=1),
+        conv(padding=2, dilation=2),
+    )
     fields = measured(model, 64).of_layer
     assert [fields[name].largest for name in "0123"] == [(7, 7), (11, 11), (19, 19), (35, 35)]
     assert fields["2"].grid == (16, 16)
@@ -165,7 +168,8 @@ def test_a_field_of_more_than_a_sixty_fourth_of_a_large_image_is_exact_or_slight
     assert fields["0"].largest == (3, 3)
     exact = np.array([(y, x, y + 83, x + 83) for y in range(138) for x in range(138)])
     boxes = fields["1"].boxes
-    assert (boxes[:, :2] <= exact[:, :2]).all() and (boxes[:, 2:] >= exact[:, 2:]).all()
+    assert (boxes[:, :2] <= exact[:, :2]).all()
+    assert (boxes[:, 2:] >= exact[:, 2:]).all()
     assert abs(boxes - exact).max() <= 3
 
 

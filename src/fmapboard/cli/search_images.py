@@ -1,0 +1,106 @@
+"""``fmapboard patches``: find the parts of image files that excite the channels of a network."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.progress import track
+from torch import Tensor
+
+from fmapboard.cli.finding_patches import PatchFinder
+from fmapboard.cli.images import find_images
+from fmapboard.cli.models.load import load_model
+from fmapboard.cli.run_dirs import new_directory, to_paste
+from fmapboard.cli.table import console
+from fmapboard.cli.visualize import device_named, explain_on_stderr, fitted
+from fmapboard.model.layers import select
+from fmapboard.writers.remote import RemoteDirectory
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The command-line options; ``fmapboard patches --help`` describes them."""
+
+    images: tuple[Path, ...]
+    spec: str
+    weights: str = "DEFAULT"
+    checkpoint: Path | None = None
+    checkpoint_key: str | None = None
+    model_args: tuple[str, ...] = ()
+    forward_args: tuple[str, ...] = ()
+    layers: tuple[str, ...] = ()
+    k: int = 9
+    channels: int = 64
+    several_per_image: bool = False
+    log_dir: Path | RemoteDirectory | None = None
+    out: Path | None = None
+    step: int = 0
+    input_size: int | None = None
+    batch_size: int = 4
+    device: str = "cpu"
+
+
+def search_images(request: Request) -> None:
+    """Load the model, search the images, write everything, and print a table.
+
+    Raises:
+        FmapboardError: The request is invalid or failed; the message is one line.
+    """
+    paths = find_images(request.images)
+    loaded = load_model(
+        request.spec,
+        weights=request.weights,
+        checkpoint=request.checkpoint,
+        checkpoint_key=request.checkpoint_key,
+        input_size=request.input_size,
+        model_args=request.model_args,
+        forward_args=request.forward_args,
+    )
+    model, prepare = loaded.model.to(device_named(request.device)), loaded.preprocessing
+    errors, output = console(stderr=True), console()
+    if loaded.report is not None:
+        errors.print(str(loaded.report), markup=False)
+    layers = list(request.layers) or None
+    select(model, layers)  # an invalid pattern fails before anything is written
+    finder = PatchFinder(
+        model,
+        prepare.normalize,
+        (prepare.mean, prepare.std),
+        lambda text: errors.print(text, markup=False, soft_wrap=True),
+        layers,
+        request.k,
+        request.channels or None,
+        not request.several_per_image,
+        request.batch_size,
+        request.step,
+    )
+    log_dir, out = request.log_dir, request.out
+    if log_dir is None and out is None:
+        log_dir = new_directory(Path("runs/patches"))
+        out = log_dir / "png"
+    output.print(
+        f"{loaded.name}, {len(paths)} images, preprocessing: {prepare.source}", markup=False
+    )
+    images = _followed(fitted(prepare, paths, ahead=2 * request.batch_size), len(paths))
+    with explain_on_stderr():
+        found = finder.find(images, [path.name for path in paths])
+    finder.write(found, log_dir, out, fitted(prepare, paths[:1], ahead=1))
+    output.print(found.table())
+    if out is not None:
+        output.print(f"\nPNG files: {out}", markup=False, soft_wrap=True)
+    if log_dir is not None:
+        command = to_paste("serve", log_dir)
+        output.print(f"\nTensorBoard:\n  {command}", markup=False, soft_wrap=True)
+
+
+def _followed(images: Generator[Tensor, None, None], count: int) -> Generator[Tensor, None, None]:
+    """The images, with a progress bar on stderr if that is a terminal."""
+    errors = console(stderr=True)
+    with closing(images):
+        yield from track(
+            images, "searching", count, console=errors, disable=not errors.is_terminal,
+            transient=True,
+        )  # fmt: skip
