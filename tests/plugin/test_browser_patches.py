@@ -1,0 +1,105 @@
+"""Patches in the tab: beside the channel of a run that they were added to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from browser_visitor import Person
+from PIL import Image
+from tab_client import Tab, open_tab
+from torch import nn
+
+import fmapboard
+from fmapboard.cli.finding_patches import Patches
+from fmapboard.demo.bundled import bundled
+
+CHANNELS = 70
+FIGURES = "[data-part='patches'] figure"
+
+
+@pytest.fixture(scope="module")
+def logged(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Patches]:
+    """A run of two steps with patches of parts of photographs, and a run without patches."""
+    root = tmp_path_factory.mktemp("patches")
+    parts = root / "parts"
+    parts.mkdir()
+    for name in ("chelsea", "coffee"):
+        with Image.open(bundled("photographs") / f"{name}.jpg") as image:
+            for number in range(6):
+                left = 60 * number
+                image.crop((left, 100, left + 60, 160)).save(parts / f"{name} <b>{number}.png")
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Conv2d(3, CHANNELS, 5, 2, 2), nn.ReLU(), nn.Conv2d(CHANNELS, 4, 3))
+    for run in ("run", "without"):
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+        place = root / "logs" / run
+        with fmapboard.watch(net, place, optimizer=optimizer, every=1, max_channels=CHANNELS):
+            for _ in range(2):
+                optimizer.zero_grad()
+                net(torch.rand(1, 3, 60, 60)).mean().backward()
+                optimizer.step()
+    found = fmapboard.patches(
+        net, parts, k=5, channels=67, log_dir=root / "logs" / "run", step=1,
+        transform=lambda image: torch.from_numpy(np.array(image)).permute(2, 0, 1) / 255,
+    )  # fmt: skip
+    return root / "logs", found
+
+
+@pytest.fixture(scope="module")
+def tab(logged: tuple[Path, Patches]) -> Tab:
+    return open_tab(logged[0])
+
+
+def test_the_steps_of_the_run_that_patches_are_added_to_are_kept(tab: Tab) -> None:
+    assert tab.ask("data/layers", run="run")["steps"] == [0, 1]
+    listed = tab.ask("data/patches", run="run")["series"]
+    assert [(one["key"], one["steps"]) for one in listed] == [
+        ("fmapboard/0", [1]),
+        ("fmapboard/2", [1]),
+    ]
+    assert tab.ask("data/patches", run="without")["series"] == []
+
+
+def test_the_tab_shows_the_patches_of_the_open_channel(
+    logged: tuple[Path, Patches],
+    serve: Callable[[Path], str],
+    visit: Callable[..., Person],
+) -> None:
+    root, found = logged
+    person = visit(serve(root), run="run", layer="fmapboard/0", channel=66)
+    person.drawn(1)
+    person.settle()
+    person.page.screenshot(path="/tmp/wt/scratch_patches/tab.png")
+    crops = found["0"].crops[66]
+    assert person.see(FIGURES).count() == 5
+    first = person.see(FIGURES).first
+    assert first.get_attribute("title").startswith(f"1. {crops[0].name}: ")
+    assert "<b>" in first.get_attribute("title")
+    assert shown_pixels(person)[30, 30].tolist() == enlarged(crops[0].pixels, 12)[30, 30].tolist()
+    assert np.array_equal(shown_pixels(person)[:60, :60], enlarged(crops[0].pixels, 12)[:60, :60])
+    person.press("]")
+    person.wait("document.querySelector('.channel h2').textContent === 'Channel 67'")
+    person.settle()
+    assert "channels 0…66 of 70" in person.see("[data-part='patches'] .note").text_content()
+    assert person.complaints == []
+
+
+def enlarged(pixels: Any, factor: int) -> Any:
+    return pixels.repeat(factor, 0).repeat(factor, 1)
+
+
+def shown_pixels(person: Person) -> Any:
+    """Pixels of the first crop, [H, W, 3]."""
+    script = f"""() => {{
+      const canvas = document.querySelector("{FIGURES} canvas");
+      const {{ width, height }} = canvas;
+      const data = canvas.getContext("2d").getImageData(0, 0, width, height).data;
+      return [height, width, [...data]];
+    }}"""
+    height, width, data = person.frame.evaluate(script)
+    return np.array(data, np.uint8).reshape(height, width, 4)[..., :3]
