@@ -74,7 +74,6 @@ def test_the_tab_shows_the_patches_of_the_open_channel(
     person = visit(serve(root), run="run", layer="fmapboard/0", channel=66)
     person.drawn(1)
     person.settle()
-    person.page.screenshot(path="/tmp/wt/scratch_patches/tab.png")
     crops = found["0"].crops[66]
     assert person.see(FIGURES).count() == 5
     first = person.see(FIGURES).first
