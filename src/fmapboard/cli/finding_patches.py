@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 from PIL import Image
-from rich.table import Table
 from torch import Tensor, nn
 
 from fmapboard.cli.drawing import Drawing, batched
@@ -65,15 +64,6 @@ class Patches(dict[str, LayerPatches]):
             )
             for label, one in self.items()
         ]
-
-    def table(self) -> Table:
-        """The table for a terminal."""
-        table = Table(box=None, header_style="bold", pad_edge=False)
-        for heading in HEADINGS:
-            table.add_column(heading, no_wrap=heading != "file", overflow="fold")
-        for row in self.rows():
-            table.add_row(*row)
-        return table
 
     def __repr__(self) -> str:
         lines = [HEADINGS, *self.rows()]

@@ -73,7 +73,11 @@ _EXISTING = click.Path(path_type=Path)
 )
 @click.option("--out", type=Directory(remote=False), help="Write PNG files into this folder.")
 @click.option(
-    "--step", type=click.IntRange(min=0), default=0, help="Number of the step for TensorBoard."
+    "--step",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Number of the step for TensorBoard: how far the network was trained.",
 )
 @click.option("--input-size", type=click.IntRange(min=1), help="Side of the square input in px.")
 @click.option(

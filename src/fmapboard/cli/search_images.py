@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rich.progress import track
+from rich.table import Table
 from torch import Tensor
 
-from fmapboard.cli.finding_patches import PatchFinder
+from fmapboard.cli.finding_patches import HEADINGS, Patches, PatchFinder
 from fmapboard.cli.images import find_images
 from fmapboard.cli.models.load import load_model
 from fmapboard.cli.run_dirs import new_directory, to_paste
@@ -88,12 +89,21 @@ def search_images(request: Request) -> None:
     with explain_on_stderr():
         found = finder.find(images, [path.name for path in paths])
     finder.write(found, log_dir, out, fitted(prepare, paths[:1], ahead=1))
-    output.print(found.table())
+    output.print(_table(found))
     if out is not None:
         output.print(f"\nPNG files: {out}", markup=False, soft_wrap=True)
     if log_dir is not None:
         command = to_paste("serve", log_dir)
         output.print(f"\nTensorBoard:\n  {command}", markup=False, soft_wrap=True)
+
+
+def _table(found: Patches) -> Table:
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for heading in HEADINGS:
+        table.add_column(heading, no_wrap=heading != "file", overflow="fold")
+    for row in found.rows():
+        table.add_row(*row)
+    return table
 
 
 def _followed(images: Generator[Tensor, None, None], count: int) -> Generator[Tensor, None, None]:

@@ -213,7 +213,7 @@ def explain_on_stderr() -> Iterator[None]:
 def fitted(
     prepare: Preprocessing, paths: list[Path], *, ahead: int
 ) -> Generator[Tensor, None, None]:
-    """The images, resized and cropped, uint8 [C, H, W]; ``ahead`` of them are read ahead in threads."""
+    """The images, resized and cropped, uint8 [C, H, W], read ``ahead`` in threads."""
 
     def read(path: Path) -> Tensor:
         return read_fitted(path, prepare.fit)

@@ -80,7 +80,7 @@ def _page(rows: Sequence[Sequence[Crop]], first: int, k: int, layout: RowLayout)
         for column, crop in enumerate(crops):
             left = layout.left + column * layout.across
             page[top:, left:][: layout.cell[0], : layout.cell[1]] = _cell(crop, layout)
-            text = small_text.number_that_fits(crop.value, layout.across)
+            text = small_text.number_that_fits(crop.value, layout.cell[1])
             _write(page, text, top + layout.cell[0] + _GAP // 2, left)
     return page
 
