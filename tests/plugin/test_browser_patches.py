@@ -24,45 +24,43 @@ FIGURES = "[data-part='patches'] figure"
 
 @pytest.fixture(scope="module")
 def logged(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Patches]:
-    """A run of two steps with patches of parts of photographs, and a run without patches."""
+    """A run of two steps with patches of parts of photographs."""
     root = tmp_path_factory.mktemp("patches")
     parts = root / "parts"
     parts.mkdir()
     for name in ("chelsea", "coffee"):
         with Image.open(bundled("photographs") / f"{name}.jpg") as image:
             for number in range(6):
-                left = 60 * number
-                image.crop((left, 100, left + 60, 160)).save(parts / f"{name} <b>{number}.png")
+                left = 40 * number
+                image.crop((left, 100, left + 40, 140)).save(parts / f"{name} <b>{number}.png")
     torch.manual_seed(0)
     net = nn.Sequential(nn.Conv2d(3, CHANNELS, 5, 2, 2), nn.ReLU(), nn.Conv2d(CHANNELS, 4, 3))
-    for run in ("run", "without"):
-        optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
-        place = root / "logs" / run
-        with fmapboard.watch(net, place, optimizer=optimizer, every=1, max_channels=CHANNELS):
-            for _ in range(2):
-                optimizer.zero_grad()
+    place = root / "logs" / "run"
+    with fmapboard.watch(net, place, every=1, max_channels=CHANNELS) as board:
+        for step in range(2):
+            with board.step(step):
                 net(torch.rand(1, 3, 60, 60)).mean().backward()
-                optimizer.step()
     found = fmapboard.patches(
-        net, parts, k=5, channels=67, log_dir=root / "logs" / "run", step=1,
+        net, parts, k=5, channels=67, log_dir=place, step=1,
         transform=lambda image: torch.from_numpy(np.array(image)).permute(2, 0, 1) / 255,
     )  # fmt: skip
     return root / "logs", found
 
 
-@pytest.fixture(scope="module")
-def tab(logged: tuple[Path, Patches]) -> Tab:
-    return open_tab(logged[0])
-
-
-def test_the_steps_of_the_run_that_patches_are_added_to_are_kept(tab: Tab) -> None:
-    assert tab.ask("data/layers", run="run")["steps"] == [0, 1]
-    listed = tab.ask("data/patches", run="run")["series"]
+def test_the_steps_of_the_run_that_patches_are_added_to_are_kept(
+    logged: tuple[Path, Patches], tab: Tab
+) -> None:
+    patched = open_tab(logged[0])
+    assert patched.ask("data/layers", run="run")["steps"] == [0, 1]
+    listed = patched.ask("data/patches", run="run")["series"]
     assert [(one["key"], one["steps"]) for one in listed] == [
         ("fmapboard/0", [1]),
         ("fmapboard/2", [1]),
     ]
-    assert tab.ask("data/patches", run="without")["series"] == []
+    assert tab.ask("data/patches", run="run2")["series"] == []
+    for wrong in ({"key": "fmapboard/1"}, {"step": 0}):
+        query = {"run": "run", "key": "fmapboard/0", "step": 1, **wrong}
+        assert patched.get("data/layer_patches", **query).status_code == 404
 
 
 def test_the_tab_shows_the_patches_of_the_open_channel(
