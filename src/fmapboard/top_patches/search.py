@@ -99,8 +99,10 @@ class PatchSearch:
         size = tuple(image.shape[1:])
         if size not in self._fields:
             run = partial(run_side_pass, self._registry.model, image)
+            is_known = len(self._fields) < MOST_SIZES
+            if is_known:
+                self.say(f"Measuring receptive fields, for images of {size[1]}×{size[2]} px")
             with explained(self._registry.model, run):
-                is_known = len(self._fields) < MOST_SIZES
                 measured = measure_fields(
                     self._registry, image, self.batch_size, only_grids=not is_known
                 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -161,10 +162,14 @@ def test_memory_does_not_grow_with_the_number_of_images() -> None:
 
         search.add(*next(stream(2)), ["a", "b"])  # measures the fields
         tracemalloc.start()
+        batches = []
         for batch, pictures in stream(images):
             search.add(batch, pictures, ["a", "b"])
+            batches.append(weakref.ref(batch))
+        del batch, pictures
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
+        assert [one for one in batches if one() is not None] == []
         held = {id(crop.pixels.base) for row in search.result()["Conv2d"].crops for crop in row}
         assert held == {id(None)}  # copies, not views that keep whole images
     assert peaks[1] < 1.1 * peaks[0]
