@@ -1,7 +1,7 @@
 """Networks and tasks on which ``attribution_agreement.py`` and ``attribution_shortcut.py`` measure.
 
-The networks of ``KNOWN`` were looked at while the method was made; those of ``FRESH`` were written
-afterwards and run once.
+The networks of ``KNOWN`` were looked at while the method was made; those of ``FRESH`` and, later,
+of ``LATER`` were written afterwards and run once.
 """
 
 from __future__ import annotations
@@ -127,12 +127,101 @@ def convnext_network() -> nn.Module:
     )  # fmt: skip
 
 
+class PreActivated(nn.Module):
+    """A residual block of ResNet v2: BatchNorm and ReLU in front of each 3×3."""
+
+    def __init__(self, inputs: int, width: int, stride: int) -> None:
+        super().__init__()
+        self.body = nn.Sequential(
+            nn.BatchNorm2d(inputs), nn.ReLU(),
+            nn.Conv2d(inputs, width, 3, stride, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU(),
+            nn.Conv2d(width, width, 3, 1, 1, bias=False),
+        )  # fmt: skip
+        self.skip = nn.Conv2d(inputs, width, 1, stride, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        found: Tensor = self.body(x)
+        return found + self.skip(x)
+
+
+def preactivated_network() -> nn.Module:
+    """A small ResNet v2, which ends in BatchNorm and ReLU."""
+    return nn.Sequential(
+        nn.Conv2d(3, 16, 3, padding=1, bias=False), PreActivated(16, 32, 2),
+        PreActivated(32, 48, 2), PreActivated(48, 96, 2), nn.BatchNorm2d(96), nn.ReLU(), *head(96),
+    )  # fmt: skip
+
+
+class Squeezed(nn.Module):
+    """A block of EfficientNet: 1×1, depthwise 5×5, squeeze-and-excitation, 1×1, with SiLU."""
+
+    def __init__(self, inputs: int, width: int, stride: int) -> None:
+        super().__init__()
+        wide = 4 * inputs
+        self.widened = nn.Sequential(
+            nn.Conv2d(inputs, wide, 1, bias=False), nn.BatchNorm2d(wide), nn.SiLU(),
+            nn.Conv2d(wide, wide, 5, stride, 2, groups=wide, bias=False), nn.BatchNorm2d(wide),
+            nn.SiLU(),
+        )  # fmt: skip
+        self.gate = nn.Sequential(
+            nn.AdaptiveAvgPool2d(1), nn.Conv2d(wide, inputs, 1), nn.SiLU(),
+            nn.Conv2d(inputs, wide, 1), nn.Sigmoid(),
+        )  # fmt: skip
+        self.narrowed = nn.Sequential(nn.Conv2d(wide, width, 1, bias=False), nn.BatchNorm2d(width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        wide = self.widened(x)
+        found: Tensor = self.narrowed(wide * self.gate(wide))
+        return found
+
+
+def efficient_network() -> nn.Module:
+    """A small EfficientNet."""
+    return nn.Sequential(
+        nn.Conv2d(3, 16, 3, 2, 1, bias=False), nn.BatchNorm2d(16), nn.SiLU(),
+        Squeezed(16, 24, 1), Squeezed(24, 40, 2), Squeezed(40, 64, 1),
+        nn.Conv2d(64, 128, 1, bias=False), nn.BatchNorm2d(128), nn.SiLU(), *head(128),
+    )  # fmt: skip
+
+
+class Grouped(nn.Module):
+    """A bottleneck of ResNeXt with GroupNorm: 1×1, 3×3 in groups, 1×1."""
+
+    def __init__(self, inputs: int, width: int, stride: int) -> None:
+        super().__init__()
+        inner = width // 2
+        self.body = nn.Sequential(
+            nn.Conv2d(inputs, inner, 1, bias=False), nn.GroupNorm(8, inner), nn.ReLU(),
+            nn.Conv2d(inner, inner, 3, stride, 1, groups=4, bias=False), nn.GroupNorm(8, inner),
+            nn.ReLU(), nn.Conv2d(inner, width, 1, bias=False), nn.GroupNorm(8, width),
+        )  # fmt: skip
+        self.skip = nn.Conv2d(inputs, width, 1, stride, bias=False)
+        self.relu = nn.ReLU()
+
+    def forward(self, x: Tensor) -> Tensor:
+        found: Tensor = self.relu(self.body(x) + self.skip(x))
+        return found
+
+
+def grouped_network() -> nn.Module:
+    """A small ResNeXt with GroupNorm."""
+    return nn.Sequential(
+        nn.Conv2d(3, 32, 3, padding=1, bias=False), nn.GroupNorm(8, 32), nn.ReLU(),
+        Grouped(32, 64, 2), Grouped(64, 64, 1), Grouped(64, 128, 2), Grouped(128, 128, 1),
+        *head(128),
+    )  # fmt: skip
+
+
 Make = Callable[[], nn.Module]
 KNOWN: dict[str, Make] = {
     "demo": DemoNetwork, "functional": FunctionalNet, "plain": plain_network,
 }  # fmt: skip
 FRESH: dict[str, Make] = {
     "vgg": vgg_network, "mobile": mobile_network, "convnext": convnext_network,
+}  # fmt: skip
+LATER: dict[str, Make] = {
+    "preactivated": preactivated_network, "efficient": efficient_network,
+    "grouped": grouped_network,
 }  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from torch import nn
 from torch.optim.optimizer import Optimizer
 
-from fmapboard.capture.attribution import AttributionLayers
+from fmapboard.capture.attribution_layers import AttributionLayers
 from fmapboard.capture.collector import collector_for
 from fmapboard.capture.fact_recorder import FactRecorder
 from fmapboard.capture.gradients import GradientReader

@@ -62,6 +62,24 @@ def test_later_steps_are_as_exact_as_the_first_although_fewer_outputs_are_copied
     assert shown(steps[2]) == shown(steps[0])
 
 
+def test_images_of_another_size_get_maps_of_their_own() -> None:
+    model, kept = residual_network(), MemoryWriter()
+    x, y = batch()
+    batches = [x, torch.cat([x, x, x], 3), x]
+    expected = [
+        (reference(model, "1", images=images), reference(model, "3.relu", call=2, images=images))
+        for images in batches
+    ]
+    board = fmapboard.watch(model, writer=kept, every=1, samples=2, attribution=True)
+    for number, images in enumerate(batches):
+        with board.step(number):
+            functional.cross_entropy(model(images), y).backward()
+    board.close()
+    for step, (first, last) in zip(kept.steps, expected, strict=True):
+        assert_is_reference(step, "1", first)
+        assert_is_reference(step, "3.relu.call2", last)
+
+
 def test_an_output_is_copied_before_an_in_place_sum_behind_it() -> None:
     model = residual_network()
     expected = reference(model, "3.norm2")

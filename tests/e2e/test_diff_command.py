@@ -10,6 +10,7 @@ import pytest
 import torch
 from PIL import Image
 from run_reader import read, tags_of
+from tensorboard.util.tensor_util import make_ndarray
 from torch import Tensor, nn
 
 from fmapboard.cli.main import run
@@ -135,8 +136,22 @@ def test_pictures_of_both_and_of_the_difference(capsys: pytest.CaptureFixture[st
     assert equal.all()
     nothing = np.asarray(Image.open("maps/difference/0.png").convert("RGB"))
     something = np.asarray(Image.open("maps/difference/3.png").convert("RGB"))
-    assert len(np.unique(nothing.reshape(-1, 3), axis=0)) <= 2
+    colours = np.unique(nothing.reshape(-1, 3), axis=0)
+    assert len(colours) <= 2
+    assert colours.max(0).min() > 240  # white, the colour of 0
     assert len(np.unique(something.reshape(-1, 3), axis=0)) > 20
+
+
+def test_channels_without_a_difference_are_no_fault_of_the_run(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    changed("1.running_mean")
+    diff(capsys, "a.pt", "b.pt", *MODEL, "photo1.png", "--layers", "*", "--log-dir", "runs")
+    difference = read(Path("runs", "difference"))
+    faults = [tag for tag in tags_of(difference) if "_channels/" in tag]
+    assert faults
+    for tag in faults:
+        assert [float(make_ndarray(e.tensor_proto)) for e in difference.Tensors(tag)] == [0]
 
 
 def test_an_error_that_nobody_expects_does_not_exit_like_a_difference(

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from fmapboard.capture.attribution_layers import AttributionLayers, Seen, Size
 from fmapboard.capture.guard import Guard
 from fmapboard.capture.input_images import PendingInputImage
 from fmapboard.capture.isolation import aside
@@ -21,9 +22,7 @@ from fmapboard.capture.pending_attributions import (
 from fmapboard.measure.layercam import first_samples, heat
 from fmapboard.measure.layout import Axes, axes_of
 from fmapboard.measure.reducer import Reducer
-from fmapboard.model.activations import activations
-from fmapboard.model.attribution_roles import Role, ends_in_function, roles
-from fmapboard.model.layers import named_layers
+from fmapboard.model.attribution_roles import Role, ends_in_function
 from fmapboard.model.tensors import first_tensor, is_observable
 from fmapboard.records import LayerCall
 
@@ -35,52 +34,6 @@ The last ones of a classifier that reads its class token only have no gradient a
 
 _MOST_STRETCHED = 2.0
 """Maps whose aspect differs from the input's by more than this factor are no maps of the input."""
-
-Size = tuple[int, int]
-
-
-class AttributionLayers:
-    """Which layers of a model are shown as attribution.
-
-    Args:
-        chosen: the option ``attribution`` of ``watch``.
-        samples: how many samples are drawn.
-
-    Attributes:
-        samples: as passed.
-        roles: clean name -> role of the layers that may be shown; empty if ``chosen`` is False.
-        selects: True if the last activation of each resolution is selected among them.
-        overtaken: the calls and sizes of maps after which, in the last pass, another one came.
-    """
-
-    def __init__(self, chosen: bool | str, samples: int) -> None:
-        self._chosen, self.samples = chosen, samples
-        self.selects = not isinstance(chosen, str)
-        self.roles: dict[str, Role] = {}
-        self._measured: frozenset[str] = frozenset()
-        self.overtaken: set[tuple[str, Size]] = set()
-
-    def also(self, model: nn.Module) -> dict[str, nn.Module]:
-        """The layers to hook besides those that are drawn, by name.
-
-        Raises:
-            LayerNotFound: the glob matches no layer.
-        """
-        measured = activations(model)
-        self._measured = frozenset(measured)
-        if self._chosen is False:
-            return measured
-        self.roles = roles(model, self._chosen)
-        named = named_layers(model)
-        return {**measured, **{name: named[name] for name in self.roles}}
-
-    def measures(self, layer_call: LayerCall) -> bool:
-        """True for a layer that would be hooked without attribution too."""
-        return layer_call.pictures or layer_call.layer in self._measured
-
-    def of_pass(self, reduce: Reducer, guard: Guard) -> AttributionPass | None:
-        """Collects one forward pass; None without attribution."""
-        return None if self._chosen is False else AttributionPass(self, reduce, guard)
 
 
 @dataclass(slots=True, eq=False)
@@ -125,6 +78,11 @@ class AttributionPass:
         self._axes_before: tuple[torch.Size, Axes] | None = None
         self._aspect: float | None = None
 
+    @classmethod
+    def of(cls, layers: AttributionLayers, reduce: Reducer, guard: Guard) -> AttributionPass | None:
+        """Collects one forward pass; None without attribution."""
+        return cls(layers, reduce, guard) if layers.chosen is not False else None
+
     def measures(self, layer_call: LayerCall) -> bool:
         """True for a layer that would be hooked without attribution too."""
         return self._layers.measures(layer_call)
@@ -159,15 +117,14 @@ class AttributionPass:
             tensor = first_tensor(value)
             if tensor is None or not is_observable(tensor) or tensor.is_complex():
                 return
-            axes = self._axes(tensor, module)
+            seen = self._seen(layer_call.label, tensor, module)
             if role == "linear" or (role == "block" and not ends_in_function(tensor)):
                 return
             if tensor.requires_grad:
-                kept = _Kept(layer_call, role, weakref.ref(tensor), axes.tokens)
-                with aside(tensor.device.type):
-                    self._consider(kept, tensor, axes)
+                kept = _Kept(layer_call, role, weakref.ref(tensor), seen.axes.tokens)
+                self._consider(kept, tensor, seen)
                 if kept.activation is not None:
-                    self._follow(kept, tensor, axes)
+                    self._follow(kept, tensor, seen.axes)
 
     def pending(
         self, scale: Factor | None, images: tuple[PendingInputImage, ...]
@@ -179,28 +136,48 @@ class AttributionPass:
         found = tuple(kept.found for kept in self._kept if kept.found is not None)
         return PendingAttributions(found, scale, images) if found else NO_ATTRIBUTIONS
 
+    def _seen(self, label: str, tensor: Tensor, module: nn.Module) -> Seen:
+        """What is known of an output."""
+        key = label, tensor.shape, self._axes_before
+        seen = self._layers.seen.get(key)
+        if seen is None:
+            seen = self._layers.remember(key, self._axes(tensor, module))
+        self._axes_before = tensor.shape, seen.axes
+        return seen
+
     def _axes(self, tensor: Tensor, module: nn.Module) -> Axes:
         """The axes of an output; an activation keeps those of the layer before it."""
-        last = self._reduce.channels_last_sequences
-        axes = axes_of(module, tensor.shape, channels_last_sequences=last)
         if next(module.parameters(), None) is None and self._axes_before is not None:
             shape, before = self._axes_before
-            axes = before if shape == tensor.shape else axes
-        self._axes_before = tensor.shape, axes
-        return axes
+            if shape == tensor.shape:
+                return before
+        last = self._reduce.channels_last_sequences
+        return axes_of(module, tensor.shape, channels_last_sequences=last)
 
-    def _consider(self, kept: _Kept, tensor: Tensor, axes: Axes) -> None:
+    def _consider(self, kept: _Kept, tensor: Tensor, seen: Seen) -> None:
         """Copy an output unless it is no map, another one is better, or another one will come."""
-        maps = first_samples(tensor.detach(), axes, self._layers.samples, self._reduce)
-        if maps is None or not self._is_like_the_input(maps):
+        if seen.is_read and not self._is_chosen(kept, seen.size):
             return
-        if self._layers.selects and not self._is_selected(kept, (maps.shape[2], maps.shape[3])):
-            return
-        kept.activation = maps.clone(memory_format=torch.contiguous_format)
+        with aside(tensor.device.type):
+            detached = tensor.detach()
+            maps = first_samples(detached, seen.axes, self._layers.samples, self._reduce)
+            if not seen.is_read:
+                seen.is_read = True
+                seen.size = None if maps is None else (maps.shape[2], maps.shape[3])
+                if not self._is_chosen(kept, seen.size):
+                    return
+            assert maps is not None  # as it has a size
+            kept.activation = maps.clone(memory_format=torch.contiguous_format)
         self._kept.append(kept)
         if kept.tokens and self._layers.selects:
             for early in [one for one in self._kept if one.tokens][:-_LAST_TOKENS]:
                 self._drop(early)
+
+    def _is_chosen(self, kept: _Kept, size: Size | None) -> bool:
+        """Whether to keep an output whose maps have this size."""
+        if size is None or not self._is_like_the_input(size):
+            return False
+        return not self._layers.selects or self._is_selected(kept, size)
 
     def _is_selected(self, kept: _Kept, size: Size) -> bool:
         """Whether an output is the last activation of its resolution, as far as is known."""
@@ -213,9 +190,9 @@ class AttributionPass:
             self._drop(last)
         return (kept.layer_call.label, size) not in self._layers.overtaken
 
-    def _is_like_the_input(self, maps: Tensor) -> bool:
+    def _is_like_the_input(self, size: Size) -> bool:
         assert self._aspect is not None  # checked by the caller
-        stretched = maps.shape[2] / maps.shape[3] / self._aspect
+        stretched = size[0] / size[1] / self._aspect
         return 1 / _MOST_STRETCHED <= stretched <= _MOST_STRETCHED
 
     def _drop(self, kept: _Kept) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fmapboard.capture.attribution import AttributionLayers
+from fmapboard.capture.attribution import AttributionPass
+from fmapboard.capture.attribution_layers import AttributionLayers
 from fmapboard.capture.guard import Guard
 from fmapboard.capture.side_attribution import AttributionListener, differentiable, floating_like
 from fmapboard.errors import ConfigurationError, WarnOnce
@@ -81,7 +82,7 @@ def class_attributions(
     like = floating_like(own, images)
     chosen = AttributionLayers(layers, len(images))
     hooked = chosen.also(own)
-    collected = chosen.of_pass(Reducer.for_model(own), Guard(_Raises()))
+    collected = AttributionPass.of(chosen, Reducer.for_model(own), Guard(_Raises()))
     assert collected is not None  # `layers` is not False
     seen = _ImageListener(collected)
     with differentiable(own, hooked, seen, like.device.type):

@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fmapboard.capture.attribution import AttributionLayers, AttributionPass
+from fmapboard.capture.attribution import AttributionPass
+from fmapboard.capture.attribution_layers import AttributionLayers
 from fmapboard.capture.batch_images import PendingBatch, compared
 from fmapboard.capture.batch_norms import BatchNormReader
 from fmapboard.capture.guard import Guard
@@ -210,6 +211,6 @@ def collector_for(
         gradients=options.activation_gradients,
         inputs_drawn=options.samples if options.probe is None or options.attribution else 0,
         normalization=options.normalization,
-        attribution=attribution.of_pass(reduce, guard),
+        attribution=AttributionPass.of(attribution, reduce, guard),
         batch_norms=BatchNormReader(model),
     )

@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fmapboard.capture.attribution import AttributionLayers
+from fmapboard.capture.attribution import AttributionPass
+from fmapboard.capture.attribution_layers import AttributionLayers
 from fmapboard.capture.guard import Guard
 from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.pending_attributions import NO_ATTRIBUTIONS, PendingAttributions
@@ -87,7 +88,7 @@ class ProbeAttribution:
     def _record(self) -> PendingAttributions:
         model = unwrap(self._model)
         hooked = self._layers.also(model)
-        collected = self._layers.of_pass(self._reducer, self._guard)
+        collected = AttributionPass.of(self._layers, self._reducer, self._guard)
         assert collected is not None  # `attribution` is not False
         seen = AttributionListener(collected, self._normalization)
         like = floating_like(model, torch.empty(0))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 from torch import Tensor, nn
 
 from fmapboard.capture.input_images import input_images
@@ -30,6 +32,9 @@ Side = Literal["a", "b", "difference"]
 
 SIDES: tuple[Side, ...] = ("a", "b", "difference")
 """Names of the folders and of the runs."""
+
+_ZERO = np.uint8(128)
+"""The pixel of 0 on a scale from -m to m."""
 
 
 class Drawing:
@@ -145,6 +150,7 @@ class _Output:
     ) -> None:
         colormap = "signed" if side == "difference" else "grey"
         scale: Scale = "layer" if side == "difference" else "channel"
+        self._is_difference = side == "difference"
         self._reduce = Reducer.for_model(
             model, max_channels=None, max_tile=None, scale=scale, colormap=colormap
         )
@@ -154,7 +160,8 @@ class _Output:
 
     def reduced(self, call: LayerCall, tensor: Tensor, module: nn.Module) -> LayerMeasurement:
         with aside(tensor.device.type):
-            return self._reduce(call, "feature_maps", tensor, module).to_host()
+            measured = self._reduce(call, "feature_maps", tensor, module).to_host()
+        return _as_difference(measured) if self._is_difference else measured
 
     def write(
         self,
@@ -180,6 +187,24 @@ class _Output:
     def close(self) -> None:
         if self._board is not None:
             self._board.close()
+
+
+def _as_difference(measured: LayerMeasurement) -> LayerMeasurement:
+    """Draw constant channels in their colour: a difference that is 0 everywhere is no fault."""
+    planes, statistics = measured.planes, measured.statistics
+    if planes is not None:
+        equal = planes.lo == planes.hi  # the whole layer: no value gives a scale
+        planes = replace(
+            planes,
+            pixels=np.where(equal[..., None, None], _ZERO, planes.pixels),
+            lo=np.where(equal, -1.0, planes.lo),
+            hi=np.where(equal, 1.0, planes.hi),
+            flat=np.zeros_like(planes.flat),
+        )
+    if statistics is not None:
+        none = np.zeros_like(statistics.constant)
+        statistics = replace(statistics, constant=none, dead=None)
+    return replace(measured, planes=planes, statistics=statistics)
 
 
 def _together(first: Any, second: Any) -> dict[Side, Tensor]:
