@@ -157,7 +157,7 @@ def test_memory_does_not_grow_with_the_number_of_images() -> None:
         def stream(count: int) -> Iterator[tuple[Tensor, list[Bytes8]]]:
             random = np.random.default_rng(0)
             for _ in range(count // 2):
-                pixels = random.integers(0, 256, (2, 96, 96, 3), np.uint8)
+                pixels = random.integers(0, 256, (2, 64, 64, 3), np.uint8)
                 yield torch.from_numpy(pixels).permute(0, 3, 1, 2).float(), list(pixels)
 
         search.add(*next(stream(2)), ["a", "b"])  # measures the fields
@@ -172,7 +172,7 @@ def test_memory_does_not_grow_with_the_number_of_images() -> None:
         assert [one for one in batches if one() is not None] == []
         held = {id(crop.pixels.base) for row in search.result()["Conv2d"].crops for crop in row}
         assert held == {id(None)}  # copies, not views that keep whole images
-    assert peaks[1] < 1.1 * peaks[0]
+    assert peaks[1] - peaks[0] < (60 - 12) * 64 * 64 * 3 / 4  # a quarter of the further images
 
 
 def test_of_equal_values_the_earlier_image_comes_first_and_then_the_earlier_position() -> None:
