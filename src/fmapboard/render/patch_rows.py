@@ -45,10 +45,8 @@ class RowLayout:
     @classmethod
     def of(cls, patches: LayerPatches) -> RowLayout:
         """The layout of a layer's pictures."""
-        shapes = [crop.pixels.shape[:2] for row in patches.crops for crop in row]
-        block = max([1, *(crop.block for row in patches.crops for crop in row)])
-        height = max([-(-patches.cell[0] // block), *(shape[0] for shape in shapes)])
-        width = max([-(-patches.cell[1] // block), *(shape[1] for shape in shapes)])
+        shapes = [crop.pixels.shape for row in patches.crops for crop in row] or [(1, 1)]
+        height, width = (max(shape[axis] for shape in shapes) for axis in (0, 1))
         factor = max(1, _SMALL // max(height, width))
         cell = (height * factor, width * factor)
         label = small_text.width(str(max(len(patches.crops) - 1, 0)))
@@ -61,8 +59,9 @@ def draw_patches(patches: LayerPatches) -> tuple[Picture, ...]:
     """Draw all crops of a layer in RGB, up to 64 channels per picture.
 
     Each row begins with the number of the channel; the value is below each crop. A field that is
-    cut off at the edge of the image lies in its cell as it does over the edge. In a whole image, a
-    square marks the position in the image that corresponds to that in the map.
+    cut off at the edge of the image lies in its cell as it does over the edge. Where the field is
+    more than half of the image, a square marks the place in the image that corresponds to the
+    position in the map.
     """
     layout = RowLayout.of(patches)
     return tuple(
@@ -95,10 +94,17 @@ def _cell(crop: Crop, layout: RowLayout) -> Bytes8:
         for axis in (0, 1)
     )  # fmt: skip
     cell[top:, left:][: pixels.shape[0], : pixels.shape[1]] = pixels
-    if crop.is_whole and crop.spot is not None:
+    if crop.spot is not None and _is_large(crop):
         scale = layout.factor / crop.block
-        _mark(cell, top + int(crop.spot[0] * scale), left + int(crop.spot[1] * scale))
+        y, x = (int((crop.spot[axis] - crop.field[axis]) * scale) for axis in (0, 1))
+        _mark(cell, top + y, left + x)
     return cell
+
+
+def _is_large(crop: Crop) -> bool:
+    """True if the field is more than half of the image."""
+    top, left, bottom, right = crop.field
+    return 2 * (bottom - top) * (right - left) > crop.size[0] * crop.size[1]
 
 
 def _before(start: int, end: int, side: int, room: int) -> int:

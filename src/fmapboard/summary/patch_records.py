@@ -52,7 +52,7 @@ def _description(patches: LayerPatches, one_per_image: bool) -> str:
         f"The parts of {patches.images} images that excite each channel of "
         f"`{patches.layer_call.label}` most, best first{per_image}; below each, the value.",
         f"Each is the receptive field of one position, up to {height}×{width} px. Grey: outside "
-        "of the image. A square marks the position where the field is the whole image.",
+        "of the image. A square marks the position where the field is most of the image.",
     ]
     if patches.lost_at:
         lines.append(f"The field counts as the whole image because of {patches.lost_at}.")

@@ -51,18 +51,24 @@ class Fields:
     Attributes:
         grid: Axes of the positions: those of the layer's output without samples and channels.
         boxes: int64 [P, 4], top, left, bottom and right of each position in px, the latter two
-            exclusive. It contains the receptive field of every channel at that position.
+            exclusive. It contains the receptive field of every channel at that position. That of
+            a position that depends on no pixel, such as a class token, is the whole image.
         lost_at: Name of an operation because of which the whole image is given; None otherwise.
+        constant: bool [P], the positions that depend on no pixel; None for none.
     """
 
     grid: tuple[int, ...]
     boxes: Ints
     lost_at: str | None = None
+    constant: Bools | None = None
 
     @property
     def largest(self) -> tuple[int, int]:
-        """Height and width in px of the largest box in each direction."""
-        sides = self.boxes[:, 2:] - self.boxes[:, :2]
+        """Height and width in px of the largest box in each direction, without constant ones."""
+        boxes = self.boxes
+        if self.constant is not None and not self.constant.all():
+            boxes = boxes[~self.constant]
+        sides = boxes[:, 2:] - boxes[:, :2]
         height, width = (int(side) for side in sides.max(0))
         return height, width
 
@@ -112,10 +118,12 @@ def measure_fields(
     found = {}
     for label, grid in alone.grids.items():
         boxes = np.tile(whole, (math.prod(grid), 1))
+        constant: Bools | None = None
         if label not in lost:
             boxes[:, [0, 2]], boxes[:, [1, 3]] = (span[label] for span in spans)
-            boxes[(boxes[:, :2] >= boxes[:, 2:]).any(1)] = whole  # depends on no pixel
-        found[label] = Fields(grid, boxes, lost.get(label))
+            constant = np.any(boxes[:, :2] >= boxes[:, 2:], axis=1)
+            boxes[constant] = whole
+        found[label] = Fields(grid, boxes, lost.get(label), constant)
     return MeasuredFields(found, separable, runner.images)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from fmapboard.measure.layout import as_maps, axes_of
+from fmapboard.measure.layout import as_maps, axes_of, square_of
 from fmapboard.model.tensors import first_tensor, is_observable
 
 
@@ -54,19 +54,14 @@ def place_in_image(
 ) -> tuple[float, float] | None:
     """Where in the image a position lies, as (y, x) in px; None if the axes are not an image's.
 
-    Maps are taken to cover the image evenly, as do tokens that fill a square after up to five
-    prefix tokens.
+    Maps are taken to cover the image evenly, as do tokens that fill a square after the prefix
+    tokens.
     """
-    if len(grid) == 1:
-        tokens = grid[0]
-        for prefix in (0, 1, 2, 4, 5):
-            side = math.isqrt(max(tokens - prefix, 0))
-            if side >= 2 and side * side == tokens - prefix:
-                if position < prefix:
-                    return None
-                grid, position = (side, side), position - prefix
-                break
-    if len(grid) != 2:
+    square = square_of(grid[0]) if len(grid) == 1 else None
+    if square is not None:
+        prefix, side = square
+        grid, position = (side, side), position - prefix
+    if len(grid) != 2 or position < 0:
         return None
     y, x = divmod(position, grid[1])
     return (y + 0.5) / grid[0] * image[0], (x + 0.5) / grid[1] * image[1]

@@ -182,10 +182,10 @@ class _Source:
 
     def cut(self, box: tuple[int, ...], cell: tuple[int, int]) -> tuple[Bytes8, int]:
         """A part of the image, shrunk so that a part as large as ``cell`` fits; and its block."""
-        block = -(-max(cell) // self._side)
+        top, left, bottom, right = box
+        block = -(-max(*cell, bottom - top, right - left) // self._side)
         place = (*box, block)
         if place not in self._cut:
-            top, left, bottom, right = box
             part = self.picture[top:bottom, left:right]
             if block > 1:
                 part = shrink_pixels(part.transpose(2, 0, 1), None, block)[0].transpose(1, 2, 0)

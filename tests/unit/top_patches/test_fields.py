@@ -192,3 +192,10 @@ def test_pixels_outside_the_field_do_not_change_the_value_in_library_models(name
     fields = measured(model.eval(), 64).of_layer
     some = dict(list(fields.items())[:: max(1, len(fields) // 12)])
     check_nothing_outside_matters(model, some, 64)
+
+
+def test_a_position_that_depends_on_no_pixel_does_not_make_the_fields_of_the_others_large() -> None:
+    padded = nn.Sequential(first(3, padding=4))  # its border is only padding
+    of = measured(padded).of_layer["0"]
+    assert of.largest == (3, 3)
+    assert of.boxes[0].tolist() == [0, 0, SIDE, SIDE]
