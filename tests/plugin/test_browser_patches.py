@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,9 @@ from torch import nn
 import fmapboard
 from fmapboard.cli.finding_patches import Patches
 from fmapboard.demo.bundled import bundled
+from fmapboard.records import LoggedStep, TabRecord
+from fmapboard.render.patch_rows import RowLayout
+from fmapboard.writers.tensorboard import TensorBoardWriter
 
 CHANNELS = 70
 FIGURES = "[data-part='patches'] figure"
@@ -77,17 +81,14 @@ def test_the_tab_shows_the_patches_of_the_open_channel(
     first = person.see(FIGURES).first
     assert first.get_attribute("title").startswith(f"1. {crops[0].name}: ")
     assert "<b>" in first.get_attribute("title")
-    assert shown_pixels(person)[30, 30].tolist() == enlarged(crops[0].pixels, 12)[30, 30].tolist()
-    assert np.array_equal(shown_pixels(person)[:60, :60], enlarged(crops[0].pixels, 12)[:60, :60])
+    layout, page = RowLayout.of(found["0"]), np.asarray(found.picture("0", page=1))
+    row = page[layout.top + 2 * layout.down :, layout.left :]  # of channel 64 + 2
+    assert np.array_equal(shown_pixels(person), row[: layout.cell[0], : layout.cell[1]])
     person.press("]")
     person.wait("document.querySelector('.channel h2').textContent === 'Channel 67'")
     person.settle()
     assert "channels 0…66 of 70" in person.see("[data-part='patches'] .note").text_content()
     assert person.complaints == []
-
-
-def enlarged(pixels: Any, factor: int) -> Any:
-    return pixels.repeat(factor, 0).repeat(factor, 1)
 
 
 def shown_pixels(person: Person) -> Any:
@@ -100,3 +101,22 @@ def shown_pixels(person: Person) -> Any:
     }}"""
     height, width, data = person.frame.evaluate(script)
     return np.array(data, np.uint8).reshape(height, width, 4)[..., :3]
+
+
+@pytest.mark.parametrize(
+    ("header", "text"),
+    [
+        (b"{}", "not in fmapboard's format"),
+        (b'{"format": 99, "arrays": []}', "upgrade fmapboard"),
+        (b'{"format": 1, "arrays": []}', "cannot be read: 'picture'"),
+        (b'{"format": 1, "arrays": [], "picture": {"cell": [-1, 5]}}', "cannot be read"),
+    ],
+)
+def test_a_damaged_record_is_an_error_in_words(tmp_path: Path, header: bytes, text: str) -> None:
+    record = TabRecord("fmapboard_patches/a", (header, b""))
+    with closing(TensorBoardWriter(tmp_path / "run")) as board:
+        board.write(LoggedStep(0, 0.0, records=(record,)))
+    query = {"run": "run", "key": "fmapboard/a", "step": 0}
+    answer = open_tab(tmp_path).get("data/layer_patches", **query)
+    assert answer.status_code == 404
+    assert text in answer.json["error"]
