@@ -111,8 +111,10 @@ def __getattr__(name: str) -> Any:
     import random  # here: importing fmapboard stays fast
 
     state = random.getstate()
-    found = getattr(importlib.import_module(f"fmapboard.{module}"), name)
-    random.setstate(state)  # rich draws a random number when it is imported
+    try:
+        found = getattr(importlib.import_module(f"fmapboard.{module}"), name)
+    finally:
+        random.setstate(state)  # rich draws a random number when it is imported
     globals()[name] = found  # `tap` is called in every forward pass
     return found
 

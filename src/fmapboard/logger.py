@@ -71,8 +71,7 @@ class FeatureMapLogger:
         session = StepSession(model, layers, options, scaler, warn)
         check_probe(model, session.probe_pass.probe)
         close_earlier(model, options.name, warn)
-        writer = open_writer() if writes else MemoryWriter()
-        pipeline = Pipeline(writer, options, warn)
+        pipeline = Pipeline(open_writer() if writes else MemoryWriter(), options, warn)
         self._model_name = type(model).__name__
         self._run = Run(steps, session, pipeline, warn, writes)
         self._automatic: OptimizerSteps | None = None
@@ -232,8 +231,7 @@ def watch(
         writer: log here instead of ``log_dir``: a ``SummaryWriter``, which stays open, or an object
             with ``write``, ``flush`` and ``close`` (``fmapboard.writers.Writer``), which is closed.
         optimizer: count its completed steps; of several optimizers, pass the one that steps last.
-            Wrappers of accelerate and Fabric are unwrapped. Without an optimizer, mark each step:
-            ``with board.step(i):``.
+            Wrappers of accelerate and Fabric are unwrapped. Without it: ``with board.step(i):``.
         scaler: a ``torch.amp.GradScaler`` whose skipped steps are to be counted.
         layers: which layers to watch: a glob (``"layer1.*"``), a compiled regular expression, a
             module type, a list of these (``"!stem*"`` excludes), or a function of name and module
@@ -261,14 +259,16 @@ def watch(
         max_bytes_per_step: limit on disk space; from then on tiles shrink, or channels are omitted.
         reduce_statistics: compute channel statistics over the batches of all ranks, each of which
             must call ``watch``; excludes dropping steps. Images and histograms are rank 0's.
+        graph: also write the network's graph for the Graphs tab, from a copy of the model.
+        update_ratios: also log by how much each optimizer step changes each parameter.
         scale: the range drawn from black to white: that of each ``"channel"``, of the whole
             ``"layer"``, or ``"locked"`` to each channel's range at the first logged step.
         colormap: ``"grey"``, ``"viridis"``, ``"magma"`` or the zero-centered ``"signed"``.
         normalization: the ``(mean, std)`` per channel of the input, undone before it is drawn.
         when_full: if steps are logged faster than written, ``"wait"`` blocks the training thread;
             ``"drop_oldest"`` drops queued steps, counted in ``dropped_steps``.
-        checks: say in words what is wrong while the run is logged; False for nothing,
-            ``{"dead": False}`` to leave out a check, ``[MyCheck()]`` to add one.
+        checks: say in words what is wrong; False or ``{"dead": False}`` for less of it,
+            ``[MyCheck()]`` for more.
         fused: read tensors on CUDA devices with fused Triton kernels; ``"auto"`` is off for now.
 
     Returns:
@@ -289,8 +289,8 @@ def watch(
         if writer is not None:
             return as_writer(writer)
         place = default_log_dir(comment) if log_dir is None else log_dir
-        start = checked.start_step
-        return TensorBoardWriter(place, filename_suffix=filename_suffix, start_step=start)
+        first = checked.start_step
+        return TensorBoardWriter(place, filename_suffix=filename_suffix, start_step=first)
 
     return FeatureMapLogger(
         model, open_writer, checked, layers=layers, optimizer=optimizer, scaler=scaler

@@ -18,6 +18,7 @@ from fmapboard.capture.hints import Hints
 from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.loss_scale import LossScale
 from fmapboard.capture.memory_pressure import MemoryPressure
+from fmapboard.capture.model_graph import GraphDrawer
 from fmapboard.capture.open_step import OpenStep, Passes
 from fmapboard.capture.pass_selection import PassSelection
 from fmapboard.capture.passes import Side
@@ -84,10 +85,11 @@ class StepSession:
         self._collector = partial(
             collector_for, model, options, self._reducer, self._guard, self._attribution
         )
+        self._graph = GraphDrawer(self.registry, options, self._guard, warn)
         own = own_parameters(model, self.registry.layers)
         self.probe_pass = ProbePass(model, options, self._reducer, self._guard)
         self._probe_cam = ProbeAttribution.of(model, self.probe_pass.probe, options, self._guard)
-        self._gradients = GradientReader(model, own, self._guard)
+        self._gradients = GradientReader(model, own, self._guard, options.update_ratios)
         self._loss_scale = LossScale(scaler, self._gradients.holds)
         self._selection = PassSelection(model, self._guard)
         self._hints = Hints(warn, self._gradients, self._loss_scale, self._selection)
@@ -204,6 +206,7 @@ class StepSession:
             return
         with self._guard("forward pass"):
             self._discard_early_step(opened)
+        self._graph.draw(args, kwargs)
         with self._guard("loss scale"):
             self._loss_scale.pass_begins()
         if self._open is None:  # out of memory
@@ -288,8 +291,9 @@ class StepSession:
         skips = self._loss_scale.step_closes(self._gradients.fused)
         if not measured and not parameters.names:
             return None
+        done, graph = tuple(measured), self._graph.taken()
         parts = StepParts(
-            tuple(measured), parameters, before, kernels, inputs, skips, facts, gaps, attributions
+            done, parameters, before, kernels, inputs, skips, facts, gaps, attributions, graph
         )
         stopwatch = opened.stopwatch  # what is sent must not keep the model alive
         header = StepHeader(opened.step, lambda: stopwatch.ms)

@@ -160,6 +160,14 @@ def test_the_first_use_of_a_public_name_does_not_change_pythons_random_numbers()
         "before = random.getstate()\n"
         "fmapboard.visualize, fmapboard.extract_batches\n"
         "assert random.getstate() == before\n"
+        "import importlib\n"
+        "importlib.import_module = lambda name: 1 / int(random.random())\n"
+        "try:\n"
+        "    fmapboard.draw\n"
+        "except ZeroDivisionError:\n"
+        "    assert random.getstate() == before\n"
+        "else:\n"
+        "    raise AssertionError\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")

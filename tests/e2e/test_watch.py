@@ -250,3 +250,18 @@ def test_a_layer_that_is_replaced_after_watch_is_followed(
     assert "feature_maps_8x3x7x7/stem" in tags(kept.steps[3])
     (said,) = [record.message for record in caplog.records]
     assert said.endswith("no longer part of the model and are not logged any more: inner.0.0")
+
+
+def test_without_update_ratios_every_other_scalar_is_logged() -> None:
+    def scalars(**options: bool) -> dict[str, float]:
+        torch.manual_seed(0)
+        model, kept = nn.Sequential(nn.Conv2d(3, 4, 12), nn.Flatten()), MemoryWriter()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1, **options):  # type: ignore[arg-type]
+            train_step(model, optimizer)
+        return {tag: value for tag, value in kept.steps[0].scalars.items() if "_ms" not in tag}
+
+    everything, fewer = scalars(), scalars(update_ratios=False)
+    ratios = {tag for tag in everything if tag.startswith("update_ratio/")}
+    assert len(ratios) == 2
+    assert fewer == {tag: value for tag, value in everything.items() if tag not in ratios}

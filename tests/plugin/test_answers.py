@@ -195,6 +195,7 @@ def test_numbers_are_those_of_the_layer_its_own_parameters_and_the_whole_model(t
     assert set(numbers["scalars"]) - following == {
         "constant_channels/0", "nonfinite/0", "gradient_norm/total",
         "gradient_norm/0.weight", "gradient_norm/0.bias",
+        "update_ratio/0.bias",
     }  # fmt: skip
     assert numbers["scalars"]["nonfinite/0"] == {"steps": [0, 10, 20], "values": [0.2] * 3}
     assert set(numbers["histograms"]) == {

@@ -132,6 +132,8 @@ def test_charts_show_the_step_and_a_click_on_one_changes_it(
     labels = [charts.nth(i).get_attribute("aria-label") for i in range(charts.count())]
     assert any(label.startswith("activations/block.0 over steps") for label in labels)
     assert any(label.startswith("gradient norm over steps") for label in labels)
+    (ratios,) = [label for label in labels if label.startswith("update ratio over steps: ")]
+    assert "healthy" in ratios, ratios
     box = charts.first.bounding_box()
     charts.first.click(position={"x": 46, "y": box["height"] / 2})
     person.drawn(0)

@@ -17,7 +17,7 @@ from fmapboard.checks import Finding, RunRecord
 from fmapboard.checks.health_table import HealthTable, rows_of
 from fmapboard.checks.layer_findings import LayerFinding
 from fmapboard.overview_format import LayerFacts
-from fmapboard.plugin.checked import without_repeats
+from fmapboard.plugin.checked import in_one_line, without_repeats
 
 TAG = "fmapboard_checks"
 
@@ -109,6 +109,14 @@ def test_growth_after_the_last_step_of_large_magnitudes_is_told() -> None:
     assert without_repeats([*said, *further], [large], table) == further
     lasting = replace(large, until=None)
     assert without_repeats([*said, *further], [lasting], table) == further[1:]
+
+
+def test_every_layer_whose_updates_are_lost_is_counted_once() -> None:
+    weights = tuple(f"{layer}.weight" for layer in "abcd")  # the sentence names three of them
+    line = {"kind": "unchanged_weights", "name": "", "more": 0, "parameters": weights}
+    unchanged = LayerFinding("unchanged", 1, "", "d", None, None, 6, None, None, 0.0, 4, "")
+    said, told = in_one_line([line], [unchanged])
+    assert (said, told) == ([{"kind": "unchanged_weights", "name": "", "more": 1}], [])
 
 
 def log_still(run: Path, lost: list[str], frozen: list[str]) -> None:

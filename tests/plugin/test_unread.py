@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from event_files import event_files
@@ -10,6 +11,7 @@ from tab_client import Tab, open_tab
 from two_layer_runs import log_steps
 
 from fmapboard.plugin import unread
+from fmapboard.plugin.log_scan import given_logdirs
 from fmapboard.plugin.unread import LogEnds
 
 TAG = "fmapboard_overview"
@@ -57,14 +59,28 @@ def test_a_record_of_the_last_seconds_may_be_unread(
 def test_only_records_of_the_series_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(unread, "_LAG", 0.0)
     log_steps(tmp_path / "run")
-    ends = LogEnds(str(tmp_path))
+    ends = LogEnds([("", str(tmp_path))])
     assert ends.unread("run", TAG, 0.0) == 20
     assert ends.unread("run", "gan." + TAG, 0.0) is None
     log_steps(tmp_path / "long", names=["g" * 200])
     assert ends.unread("long", TAG, 0.0) is None
     assert ends.unread("long", "g" * 200 + "." + TAG, 0.0) == 20
-    assert LogEnds("gs://bucket").unread("run", TAG, 0.0) is None
-    assert LogEnds(str(tmp_path / "none")).unread("run", TAG, 0.0) is None
+    assert LogEnds([("", "gs://bucket")]).unread("run", TAG, 0.0) is None
+    assert LogEnds([("", str(tmp_path / "none"))]).unread("run", TAG, 0.0) is None
+
+
+def test_runs_of_logdir_spec_begin_with_the_name_of_their_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unread, "_LAG", 0.0)
+    for run in ("a", "b/deep", "c/deep"):
+        log_steps(tmp_path / run)
+    spec = f"one:{tmp_path / 'a'},two:{tmp_path / 'b'},{tmp_path / 'c'}"
+    ends = LogEnds(given_logdirs(SimpleNamespace(logdir="", logdir_spec=spec)))
+    found = {run: ends.unread(run, TAG, 0.0) for run in ("one", "one/.", "two/deep", "deep", "two")}
+    assert found == {"one": 20, "one/.": 20, "two/deep": 20, "deep": 20, "two": None}
+    twice = LogEnds([("", str(tmp_path / "b")), ("", str(tmp_path / "c"))])
+    assert twice.unread("deep", TAG, 0.0) is None
 
 
 def test_a_replaced_or_damaged_file_is_read_from_its_start(
@@ -73,7 +89,7 @@ def test_a_replaced_or_damaged_file_is_read_from_its_start(
     monkeypatch.setattr(unread, "_LAG", 0.0)
     log_steps(tmp_path / "run")
     (file,) = event_files(tmp_path)
-    ends = LogEnds(str(tmp_path))
+    ends = LogEnds([("", str(tmp_path))])
     content = file.read_bytes()
     assert ends.unread("run", TAG, 0.0) == 20
     file.write_bytes(content[:-300])

@@ -33,6 +33,7 @@ class GradientReader:
         model: the model whose parameters are read.
         histograms: clean names of the parameters whose weights and gradients get histograms.
         guard: times the work and handles its errors, under ``"gradients"``.
+        updates: also read the size of updates.
 
     Attributes:
         stepped: True once an optimizer steps on the model's parameters; reset by ``arm`` and by
@@ -45,13 +46,15 @@ class GradientReader:
             the optimizer and the parameters that it updates, by name.
     """
 
-    def __init__(self, model: nn.Module, histograms: Iterable[str], guard: Guard) -> None:
+    def __init__(
+        self, model: nn.Module, histograms: Iterable[str], guard: Guard, updates: bool = True
+    ) -> None:
         self._model = unwrap(model)
         self._histograms = frozenset(histograms)
         self._guard = guard
         self._hook, self._is_armed = OptimizerHook(self), False
         self._samples: Samples = {}
-        self._updates = UpdateReader(self._model)
+        self._updates = UpdateReader(self._model, enabled=updates)
         self.stepped = self.skipped = False
         self._notify_step: Callable[[], None] = _nothing
         self._notify_complete: Callable[[], None] = _nothing

@@ -38,7 +38,7 @@ def untouched(model: nn.Module, *, training: bool | None = None) -> Iterator[Non
     # Lazy buffers have no values yet.
     buffers = [(b, b.detach().clone()) for b in model.buffers() if not is_lazy(b)]
     try:
-        with _random_states(_devices(model)), _no_autocast_cache():
+        with random_states_kept(model):
             if training is not None:
                 for module in modules:
                     module.training = training
@@ -54,6 +54,13 @@ def untouched(model: nn.Module, *, training: bool | None = None) -> Iterator[Non
             # Through .data, because autograd raises if a buffer's version changes between the
             # user's forward pass and its backward pass.
             saved.data.copy_(before)
+
+
+@contextlib.contextmanager
+def random_states_kept(model: nn.Module) -> Iterator[None]:
+    """Restore the random states after the block, as `untouched` does, and no other state."""
+    with _random_states(_devices(model)), _no_autocast_cache():
+        yield
 
 
 @contextlib.contextmanager

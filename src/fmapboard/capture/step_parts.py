@@ -17,7 +17,7 @@ from fmapboard.capture.weights import PendingKernels
 from fmapboard.measure.batch_norms import PendingGaps
 from fmapboard.measure.norms import NO_NORMS, PendingNorms
 from fmapboard.measure.pending import PendingMeasurement, joined
-from fmapboard.records import LayerMeasurement, StepData
+from fmapboard.records import LayerMeasurement, ModelGraph, StepData
 from fmapboard.tags import BATCHNORM_GAP, UPDATE_RATIO, of
 
 Failed = Callable[[str, Exception], None]
@@ -38,6 +38,7 @@ class StepParts:
         facts: what only the training process knows; None if it is not recorded.
         batch_norms: the running statistics of BatchNorm layers around the forward pass.
         attributions: where larger activations lower the loss, for the drawn samples.
+        graph: the network's graph, if it was recorded in this step.
     """
 
     measured: tuple[PendingMeasurement, ...]
@@ -49,6 +50,7 @@ class StepParts:
     facts: PendingFacts | None = None
     batch_norms: tuple[PendingGaps, ...] = ()
     attributions: PendingAttributions = NO_ATTRIBUTIONS
+    graph: ModelGraph | None = None
 
     def tensors(self) -> Iterator[Tensor]:
         """All tensors held."""
@@ -92,6 +94,7 @@ class StepParts:
             training_thread_ms=header.milliseconds(),
             facts=None if self.facts is None else self.facts.to_host(),
             attributions=self.attributions.to_host(inputs),
+            graph=self.graph,
         )
 
     def _scalars(self, skipped: frozenset[str]) -> dict[str, float]:

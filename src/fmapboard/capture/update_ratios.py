@@ -46,10 +46,11 @@ class UpdateReader:
 
     Args:
         model: the unwrapped model, in which it looks for embeddings.
+        enabled: False reads nothing.
     """
 
-    def __init__(self, model: nn.Module) -> None:
-        self._model, self._tables = model, frozenset[str]()
+    def __init__(self, model: nn.Module, *, enabled: bool = True) -> None:
+        self._model, self._tables, self._is_enabled = model, frozenset[str](), enabled
         self._versions: dict[int, int] = {}
         self._depths = Counter[int]()
         self._memory = SpareMemory()
@@ -77,6 +78,8 @@ class UpdateReader:
             optimizer: the optimizer; ``after`` recognizes it.
             parameters: by name. Those without a gradient, which are not updated, are left out.
         """
+        if not self._is_enabled:
+            return
         groups: defaultdict[tuple[Any, ...], dict[str, tuple[Tensor, Tensor]]] = defaultdict(dict)
         with torch.no_grad():
             for name, parameter in parameters.items():

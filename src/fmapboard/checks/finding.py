@@ -24,6 +24,7 @@ class Finding:
         since_step: first logged step with it; None if it does not begin at a step.
         layer: label of the layer, or None.
         parameter: name of the parameter, or None.
+        parameters: names of all parameters that it is about, if it is about several.
         value: the number that was measured; None if there is none.
         healthy: the values that healthy runs have, in words; "" for facts that need none.
         meaning: what it may mean, as a sentence.
@@ -44,6 +45,7 @@ class Finding:
     advice: str = ""
     picture: str = ""
     model: str = ""
+    parameters: tuple[str, ...] = ()
 
     @property
     def link(self) -> str:

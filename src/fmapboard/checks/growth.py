@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from fmapboard.checks.call_names import call_text
 from fmapboard.checks.finding import Finding
 from fmapboard.checks.gradient_depth import gradient_ratios
 from fmapboard.checks.run_record import NotRecorded, RunRecord
@@ -93,7 +94,7 @@ class ExplodingCheck:
             Finding(
                 kind=self.kind,
                 class_="figure",
-                message=f"{MAGNITUDES} `{row.facts.label}` grew {value:.2g}-fold since step "
+                message=f"{MAGNITUDES} {call_text(table, row)} grew {value:.2g}-fold since step "
                 f"{table.steps[0]}, to {float(np.nanmax(magnitude[:, at])):.2g}; "
                 f"{self.growth:.0f}-fold at step {table.steps[step]}",
                 since_step=table.steps[step],
@@ -123,8 +124,9 @@ class ExplodingCheck:
             Finding(
                 kind=self.kind,
                 class_="figure",
-                message=f"the standard deviation grows {value:.2g}-fold from `"
-                f"{known[0][0].facts.label}` to `{row.facts.label}` at step {table.steps[0]}",
+                message=f"the standard deviation grows {value:.2g}-fold from "
+                f"{call_text(table, known[0][0])} to {call_text(table, row)} "
+                f"at step {table.steps[0]}",
                 since_step=table.steps[0],
                 layer=row.facts.label,
                 value=value,

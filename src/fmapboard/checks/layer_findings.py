@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from fmapboard.checks.call_names import after_activation, call_text
 from fmapboard.checks.health_table import FirstNonfinite, HealthTable
 from fmapboard.checks.spells import Flags, Spell, back_to_start, in_a_row, when
 from fmapboard.checks.spells import spells as spells_of
@@ -212,8 +213,8 @@ def _channels(table: HealthTable, kind: str, flags: Flags) -> Iterator[LayerFind
         began, now = _percent(float(shares[first, spell.row])), _percent(value)
         count = f"{row.facts.channels} " if row.facts.channels else ""
         where = _named(table, spell.row)
-        if kind == "dead" and row.facts.activation:
-            where += f" (after `{row.facts.activation}`)"
+        if kind == "dead":
+            where += after_activation(table, row)
         text = f"{now} of {count}channels {kind} in {where} {when(spell)}"
         if began != now:
             of = f" of {count.strip()}" if count else ""
@@ -256,16 +257,7 @@ def _limited(spells: list[Spell]) -> Iterator[tuple[Spell, int]]:
 
 
 def _named(table: HealthTable, row: int) -> str:
-    facts, name = table.rows[row].facts, table.rows[row].name
-    call = ""
-    if facts.call > 1:
-        before = [
-            other.facts.label
-            for other in table.rows
-            if (other.name, other.facts.activation) == (name, facts.label)
-        ]
-        call = f" (call {facts.call}{f', behind `{before[0]}`' if before else ''})"
-    return f"`{f'{name}: ' if name else ''}{facts.layer}`{call}"
+    return call_text(table, table.rows[row], with_model=True)
 
 
 def _finding(

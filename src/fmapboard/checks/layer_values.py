@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from fmapboard.checks.call_names import after_activation, call_text
 from fmapboard.checks.finding import Finding
 from fmapboard.checks.health_table import HealthRow, HealthTable
 from fmapboard.checks.layer_findings import LayerFinding, findings
@@ -101,16 +102,15 @@ class DeadCheck:
         return since
 
     def _finding(self, record: RunRecord, table: HealthTable, found: LayerFinding) -> Finding:
-        row = _row(table, found.label)
-        facts = None if row is None else row.facts
-        after = f" (after `{facts.activation}`)" if facts and facts.activation else ""
-        count = f"{facts.channels} " if facts and facts.channels else ""
+        row = next(row for row in table.rows if row.facts.label == found.label)
+        count = f"{row.facts.channels} " if row.facts.channels else ""
+        where = call_text(table, row) + after_activation(table, row)
         more = f"; the same in {found.more} further layers" if found.more else ""
         since = self._since(table, found)
         return Finding(
             kind=self.kind,
             class_="figure",
-            message=f"{100 * found.value:.0f} % of {count}channels dead in `{found.label}`{after} "
+            message=f"{100 * found.value:.0f} % of {count}channels dead in {where} "
             f"since step {since}{more}",
             since_step=since,
             layer=found.label,
@@ -119,7 +119,7 @@ class DeadCheck:
             meaning="These channels pass no gradient and do not recover: a step was too large, or "
             "the biases are far below zero",
             advice="Lower the learning rate or warm it up; or use a leaky activation",
-            picture="" if row is None else record.picture(row),
+            picture=record.picture(row),
         )
 
 
@@ -154,13 +154,14 @@ class CopiedChannelsCheck:
         if not copied:
             return []
         row, share = copied[0]
+        where = call_text(table, row)
         others = len(copied) - 1
         more = f", and in {others} further layer{'s' * (others > 1)}" if others else ""
         return [
             Finding(
                 kind=self.kind,
                 class_="figure",
-                message=f"{100 * share:.0f} % of the pairs of channels in `{row.facts.label}` are "
+                message=f"{100 * share:.0f} % of the pairs of channels in {where} are "
                 f"copies of each other at step {table.steps[0]}{more}",
                 since_step=table.steps[0],
                 layer=row.facts.label,

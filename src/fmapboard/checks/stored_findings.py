@@ -1,7 +1,8 @@
 """Stored format of the findings up to a step, for the tab: one JSON blob, a list of objects.
 
-The keys are ``kind``, ``class``, ``layer``, ``parameter``, ``since``, ``value``, ``message``,
-``healthy``, ``meaning`` and ``advice``, as in `Finding`. Readers ignore keys that they do not know.
+The keys are ``kind``, ``class``, ``layer``, ``parameter``, ``parameters``, ``since``, ``value``,
+``message``, ``healthy``, ``meaning`` and ``advice``, as in `Finding`; ``parameters`` may be
+missing. Readers ignore keys that they do not know.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fmapboard.checks.finding import Finding
+from fmapboard.findings_format import MAX_NAMES
 from fmapboard.tab_format import FormatError
 
 _MAX_BYTES = 2**20
@@ -28,6 +30,7 @@ def pack_stored(findings: Sequence[Finding]) -> tuple[bytes, ...]:
             "class": each.class_,
             "layer": each.layer,
             "parameter": each.parameter,
+            "parameters": each.parameters[:MAX_NAMES],
             "since": each.since_step,
             "value": _finite(each.value),
             **{name: getattr(each, name) for name in _TEXTS},
@@ -66,10 +69,14 @@ def _finding(raw: dict[str, Any], model: str) -> Finding:
         raise TypeError(f"{since!r:.80} is no step")
     if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float))):
         raise TypeError(f"{value!r:.80} is no number")
+    names = raw.get("parameters", ())
+    if not isinstance(names, (list, tuple)) or len(names) > MAX_NAMES:
+        raise TypeError(f"{names!r:.80} is no list of at most {MAX_NAMES} names")
     return Finding(
         class_=raw["class"],
         layer=None if raw["layer"] is None else _text(raw["layer"]),
         parameter=None if raw["parameter"] is None else _text(raw["parameter"]),
+        parameters=tuple(map(_text, names)),
         since_step=since,
         value=_finite(value),
         model=model,

@@ -211,6 +211,7 @@ class UnchangedWeightsCheck:
                 f"steps that the optimizer applied{rate}: {named(names)}",
                 since_step=since,
                 parameter=first,
+                parameters=tuple(names),
                 value=found[first].steps,
                 meaning="Updates are lost: they are smaller than the weights' rounding (a tiny "
                 "rate, or weights in half precision), or the weights are restored after it",

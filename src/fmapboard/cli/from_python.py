@@ -15,6 +15,7 @@ from rich.console import Console
 from torch import Tensor, nn
 
 from fmapboard.cli.drawing import Drawing, folders_of
+from fmapboard.cli.embedding import check_embedding, with_embedding
 from fmapboard.cli.images import decoding, find_images, read_fitted, to_rgb
 from fmapboard.cli.models.preprocessing import Preprocessing, assumed
 from fmapboard.cli.run_dirs import new_directory
@@ -45,6 +46,7 @@ class Visualized:
         steps: Number of each image's step.
         files: For each image: layer name -> the PNG files of its maps.
         table: One row per layer of the first image, as the command prints it.
+        projector: What was written for the Projector; empty without ``embedding=``.
     """
 
     log_dir: Path | RemoteDirectory | None
@@ -52,12 +54,14 @@ class Visualized:
     steps: tuple[int, ...]
     files: tuple[dict[str, list[Path]], ...]
     table: str
+    projector: str = ""
 
     def __repr__(self) -> str:
         images = f"{len(self.steps)} image" + ("s" if len(self.steps) > 1 else "")
         places = [f"log_dir={self.log_dir}"] * (self.log_dir is not None)
         places += [f"out={self.out}"] * (self.out is not None)
-        return f"{images} at step {self.steps[0]}, {', '.join(places)}\n{self.table}"
+        shown = [self.table, *filter(None, [self.projector])]
+        return "\n".join([f"{images} at step {self.steps[0]}, {', '.join(places)}", *shown])
 
 
 def visualize(
@@ -78,6 +82,7 @@ def visualize(
     attribution: bool = False,
     target: int | None = None,
     effective: bool = False,
+    embedding: str | None = None,
 ) -> Visualized:
     """Draw a model's feature maps for images, for TensorBoard and as PNG files.
 
@@ -107,6 +112,8 @@ def visualize(
         target: Which class, counted from 0; None takes the one with the highest score.
         effective: Draw what the next layer receives, after all forward hooks on a layer, instead of
             what its ``forward`` returned. Under ``intervene`` that is always so.
+        embedding: Also write this layer's output for each image, averaged over space, with a
+            thumbnail for TensorBoard's Projector. Needs a local ``log_dir``.
 
     Returns:
         Where everything was written; it prints itself as a table of layers.
@@ -143,27 +150,32 @@ def visualize(
     if place is None and folder is None:
         place = new_directory(Path("runs/visualize"))
         folder = place / "png"
+    check_embedding(embedding, model, place)
     board = None if place is None else TensorBoardWriter(place, start_step=step)
+    projector: list[str] = []
+    drawing, collected = with_embedding(
+        embedding, drawing, model, given.names, board, projector.append
+    )
     written = drawing.written(
         model,
         given.tensors(),
         board,
-        folders_of(folder, given.names),
+        folders_of(folder, [Path(name).stem for name in given.names]),
         prepare=given.prepare,
         normalization=given.normalization,
         say=lambda text: log.info("%s", text),
     )
     table, steps, files = "", list[int](), list[dict[str, list[Path]]]()
     try:
-        with closing(written):
-            for one in written:
+        with closing(collected(written)) as done:
+            for one in done:
                 table = table or _table(one)
                 steps.append(one.step.step)
                 files.append(one.files)
     finally:
         if board is not None:
             board.close()
-    return Visualized(place, folder, tuple(steps), tuple(files), table)
+    return Visualized(place, folder, tuple(steps), tuple(files), table, "".join(projector))
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +183,7 @@ class GivenImages:
     """Images that were passed to ``visualize`` or ``patches``.
 
     Attributes:
-        names: One per image, for the folders of their PNG files.
+        names: One per image: that of its file, or its number.
         tensors: Yields the images, all of one kind.
         prepare: Turns a batch of them into the model's input.
         normalization: Mean and standard deviation of that input, if known.
@@ -239,7 +251,7 @@ def _read(
 
 
 def _name(source: Path | Image.Image, number: int) -> str:
-    return source.stem if isinstance(source, Path) else f"image{number}"
+    return source.name if isinstance(source, Path) else f"image{number}"
 
 
 def _as_it_is(batch: Tensor) -> Tensor:

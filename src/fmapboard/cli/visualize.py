@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from fmapboard.cli.checkpoint_series import Checkpoint, SeriesOptions, draw_series, series_of
 from fmapboard.cli.drawing import Drawing, folders_of
+from fmapboard.cli.embedding import check_embedding, with_embedding
 from fmapboard.cli.images import decoding, find_images, read_fitted
 from fmapboard.cli.models.arguments import check_forward
 from fmapboard.cli.models.load import LoadedModel, Preprocessing, load_model
@@ -63,6 +64,7 @@ class Request:
     class_number: int | None = None
     silence: tuple[str, ...] = ()
     effective: bool = False
+    embedding: str | None = None
     device: str = "cpu"
 
     @property
@@ -104,8 +106,9 @@ def visualize_images(request: Request) -> None:
         raise ConfigurationError("--class needs --attribution")
     paths = find_images(request.images or [bundled("photographs") / "chelsea.jpg"])
     series = series_of(request.checkpoint)
-    if series and request.silence:
-        raise ConfigurationError("--silence takes one checkpoint, not several")
+    for option in ("silence", "embedding"):
+        if series and getattr(request, option):
+            raise ConfigurationError(f"--{option} takes one checkpoint, not several")
     loaded = load_model(
         request.spec,
         weights=request.weights,
@@ -163,12 +166,17 @@ def draw_images(request: Request, loaded: LoadedModel, paths: list[Path]) -> Non
     out = console()
     out.print(f"{loaded.name}, preprocessing: {loaded.preprocessing.source}", markup=False)
     logdir, folder = _places(request)
+    check_embedding(request.embedding, loaded.model, logdir)
     board = None if logdir is None else TensorBoardWriter(logdir)
     progress = _progress(len(paths))
     drawing, say = request.drawing, partial(progress.console.print, markup=False, soft_wrap=True)
     if silenced is not None:
         out.print(str(silenced), markup=False, soft_wrap=True)
         drawing = replace(drawing, around=silenced.around)
+    labels, tell = [path.name for path in paths], partial(out.print, markup=False, soft_wrap=True)
+    drawing, collected = with_embedding(
+        request.embedding, drawing, loaded.model, labels, board, tell
+    )
     written_images = drawing.written(
         loaded.model,
         fitted(loaded.preprocessing, paths, ahead=2 * request.batch_size),
@@ -179,7 +187,7 @@ def draw_images(request: Request, loaded: LoadedModel, paths: list[Path]) -> Non
         say=say,
     )
     try:
-        with explain_on_stderr(), closing(written_images) as done:
+        with explain_on_stderr(), closing(collected(written_images)) as done:
             for path, written in zip(paths, done, strict=True):
                 progress.advance(progress.task_ids[0])
                 if path is paths[0] or len(paths) <= TABLES:

@@ -113,6 +113,12 @@ _EXISTING = click.Path(path_type=Path)
 @click.option(
     "--effective", is_flag=True, help="Draw what the next layer receives, after forward hooks."
 )
+@click.option(
+    "--embedding",
+    metavar="LAYER",
+    help="Also write this layer's output for each image, averaged over space, with thumbnails "
+    "for TensorBoard's Projector.",
+)
 @click.option("--device", default="cpu", show_default=True, help="Torch device, such as cuda:0.")
 @click.version_option(__version__, prog_name="visualize (fmapboard)")
 def visualize(**options: Any) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,9 +18,6 @@ from fmapboard.tab_format import PLUGIN_NAME, FormatError
 
 _FROM_TABLE = frozenset({"nonfinite", "dead"})
 """Kinds that follow from the table of all kept steps, which may be newer than the record."""
-_NAMES = re.compile(r"`([^`]+)`")
-_COUNT = re.compile(r"(\d+) weights ")
-"""Names, and the number of weights, in the sentence of `UnchangedWeightsCheck`."""
 _SEVERITY = {"fact": 2, "figure": 1}
 
 
@@ -79,19 +75,19 @@ def in_one_line(
     weights no optimizer has.
 
     Args:
-        lines: findings of the checks.
+        lines: findings of the checks; the names of their parameters are taken out.
         told: findings from the table.
     """
     repeated, said = [], [dict(line) for line in lines]
     for line in said:
+        parameters = line.pop("parameters")
         if line["kind"] != UnchangedWeightsCheck.kind:
             continue
-        weights = {name.rpartition(".")[0] for name in _NAMES.findall(line["message"])}
-        count = _COUNT.match(line["message"])
+        weights = {name.rpartition(".")[0] for name in parameters}
         for found in told:
             if found.kind == "unchanged" and found.name == line["name"] and found.label in weights:
                 repeated.append(found)
-                line["more"] = max(0, 1 + found.more - (int(count[1]) if count else 1))
+                line["more"] = max(0, 1 + found.more - len(parameters))
     return said, [found for found in told if found not in repeated]
 
 
@@ -114,6 +110,7 @@ def _line(finding: Finding, table: HealthTable) -> dict[str, Any]:
         "value": finding.value,
         "more": 0,
         "message": finding.message + healthy,
+        "parameters": finding.parameters or (finding.parameter,) * (finding.parameter is not None),
     }
 
 

@@ -13,7 +13,7 @@ from tensorboard.data import provider
 
 from fmapboard.plugin.cache import BlobCache, BuiltCache
 from fmapboard.plugin.calls import AtOnce, InTurn
-from fmapboard.plugin.unread import LogEnds
+from fmapboard.plugin.unread import Logdirs, LogEnds
 from fmapboard.tab_format import PLUGIN_NAME
 
 T = TypeVar("T")
@@ -48,14 +48,14 @@ class Source:
     Args:
         data_provider: TensorBoard's data provider.
         in_process: True if the data is in this process (TensorBoard's Python loader).
-        logdir: the log directory, as given to TensorBoard; "" if there are several.
+        logdirs: the directories that TensorBoard reads, as in `LogEnds`.
     """
 
-    def __init__(self, data_provider: Any, *, in_process: bool, logdir: str = "") -> None:
+    def __init__(self, data_provider: Any, *, in_process: bool, logdirs: Logdirs = ()) -> None:
         self._provider = data_provider
         self._cache = BlobCache(_CACHE)
         self._built = BuiltCache(_BUILT)
-        self._ends = LogEnds(logdir)
+        self._ends = LogEnds(logdirs)
         self._calls: AtOnce | InTurn = InTurn() if in_process else AtOnce()
 
     def reader(self, environ: Any) -> Reader:
@@ -80,7 +80,7 @@ class Reader:
     context: Any
     experiment: str
     built_cache: BuiltCache = field(default_factory=lambda: BuiltCache(_BUILT))
-    ends: LogEnds = field(default_factory=lambda: LogEnds(""))
+    ends: LogEnds = field(default_factory=lambda: LogEnds())
 
     def started(self) -> dict[str, float | None]:
         """Run -> wall time of its first event, s; None if unknown."""

@@ -8,7 +8,6 @@ all exceptions.
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,9 +22,6 @@ because their pictures would take five times the memory. Records and pictures ge
 so that both keep the same steps; histograms and scalars have higher defaults.
 """
 _PICTURES = "images"
-_NAMED = re.compile(r"[^:/\\]+:(?!//)")
-"""The name before a directory in ``--logdir_spec``."""
-
 _log = logging.getLogger("tensorboard")
 
 
@@ -35,12 +31,12 @@ class FeatureMapsLoader(base_plugin.TBLoader):  # type: ignore[misc]  # tensorbo
     def fix_flags(self, flags: Any) -> None:
         """Raise the number of steps that TensorBoard keeps, unless the user gave numbers."""
         try:
-            from fmapboard.plugin.log_scan import has_only_foreign_runs
+            from fmapboard.plugin.log_scan import given_logdirs, has_only_foreign_runs
 
             given = getattr(flags, "samples_per_plugin", None)
             if isinstance(given, Mapping):
                 asked = NAME in given or _PICTURES in given
-                if asked or not has_only_foreign_runs(_logdirs(flags)):
+                if asked or not has_only_foreign_runs(path for _, path in given_logdirs(flags)):
                     flags.samples_per_plugin = with_kept_steps(given)
         except Exception as error:
             _log.warning(
@@ -68,13 +64,6 @@ def keeps_enough(flags: Any) -> bool:
     """False if TensorBoard keeps only its default of 10 steps (see `KEPT_STEPS`)."""
     given = getattr(flags, "samples_per_plugin", None)
     return not isinstance(given, Mapping) or NAME in given
-
-
-def _logdirs(flags: Any) -> list[str]:
-    """The directories that TensorBoard reads: ``--logdir``, or those of ``--logdir_spec``."""
-    spec = getattr(flags, "logdir_spec", "") or ""
-    named = [part.partition(":")[2] if _NAMED.match(part) else part for part in spec.split(",")]
-    return [path for path in [getattr(flags, "logdir", "") or "", *named] if path]
 
 
 def with_kept_steps(given: Mapping[str, Any]) -> dict[str, Any]:

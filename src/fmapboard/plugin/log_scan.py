@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 _OURS = ".fmapboard"
 """Part of the names of event files that fmapboard writes itself."""
@@ -23,6 +24,21 @@ _HEAD_BYTES = 256
 
 _TRACE = re.compile(rb"feature_maps_|\n\x0cfeature_maps")
 """Matches a tag of our pictures, or the plugin's name in a summary's metadata."""
+
+
+_NAMED = re.compile(r"([^:/\\]+):(?!//)(.*)")
+"""A directory in ``--logdir_spec`` with the name before it."""
+
+
+def given_logdirs(flags: Any) -> list[tuple[str, str]]:
+    """The directories that TensorBoard reads, each after the name that its runs begin with.
+
+    The directory of ``--logdir`` has no name; those of ``--logdir_spec`` may have one.
+    """
+    parts = (getattr(flags, "logdir_spec", "") or "").split(",")
+    named = [match.groups() if (match := _NAMED.fullmatch(part)) else ("", part) for part in parts]
+    given = [("", getattr(flags, "logdir", "") or ""), *named]
+    return [(name, path) for name, path in given if path]
 
 
 def has_only_foreign_runs(logdirs: Iterable[str]) -> bool:
@@ -47,12 +63,12 @@ def has_only_foreign_runs(logdirs: Iterable[str]) -> bool:
     return bool(files) and not any(map(_has_trace, newest))
 
 
-def has_own_records(logdir: str) -> bool:
+def has_own_records(logdirs: Iterable[str]) -> bool:
     """True if a file that fmapboard wrote below a local directory holds more than its head."""
-    if not logdir or "://" in logdir:
-        return False
     return any(
         _OURS in os.path.basename(file) and _size(file) > _HEAD_BYTES
+        for logdir in logdirs
+        if "://" not in logdir
         for file in _event_files(os.path.expanduser(logdir))
     )
 

@@ -10,6 +10,7 @@ from tensorboard.plugins import base_plugin
 from fmapboard.plugin.data_source import Reader, Source
 from fmapboard.plugin.http import Answer, Query, app, missing
 from fmapboard.plugin.loader import keeps_enough
+from fmapboard.plugin.log_scan import given_logdirs
 from fmapboard.plugin.routes.attribution import attribution, attribution_picture
 from fmapboard.plugin.routes.charts import numbers
 from fmapboard.plugin.routes.difference import difference
@@ -38,13 +39,14 @@ class FeatureMapsPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # tensorbo
     plugin_name = PLUGIN_NAME
 
     def __init__(self, context: Any) -> None:
-        self._logdir = context.logdir or ""
+        own = [("", context.logdir)] if context.logdir else given_logdirs(context.flags)
         self._keeps_enough = keeps_enough(context.flags)
         self._source = None
         if context.data_provider is not None:
             in_process = context.multiplexer is not None
             provider = context.data_provider
-            self._source = Source(provider, in_process=in_process, logdir=self._logdir)
+            self._source = Source(provider, in_process=in_process, logdirs=own)
+        self._logdirs = [path for _, path in own]
         self._routes = {**static_routes(), **self._data_routes()}
 
     def get_plugin_apps(self) -> dict[str, Any]:
@@ -61,7 +63,7 @@ class FeatureMapsPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # tensorbo
 
     def _data_routes(self) -> dict[str, Any]:
         def all_runs(reader: Reader, query: Query) -> Answer:
-            return runs(reader, query, self._logdir, keeps_enough=self._keeps_enough)
+            return runs(reader, query, self._logdirs, keeps_enough=self._keeps_enough)
 
         routes: dict[str, Route] = {
             "runs": all_runs,

@@ -7,7 +7,7 @@ import struct
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from io import FileIO
 
@@ -43,19 +43,23 @@ class _File:
     last: deque[_Record] = field(default_factory=lambda: deque(maxlen=_LAST))
 
 
+Logdirs = Iterable[tuple[str, str]]
+"""Log directories, each after the name that its runs begin with, or "" for none."""
+
+
 class LogEnds:
-    """Finds the newest records in the event files of a local log directory; thread-safe.
+    """Finds the newest records in the event files of local log directories; thread-safe.
 
     Only the beginnings of records are read, each once, and the last ones completely.
 
     Args:
-        logdir: the directory, as given to TensorBoard; nothing is found in a remote one.
+        logdirs: the directories, as given to TensorBoard; nothing is found in a remote one.
         clock: returns the time, s.
     """
 
-    def __init__(self, logdir: str, clock: Callable[[], float] = time.time) -> None:
-        is_local = bool(logdir) and "://" not in logdir
-        self._logdir = os.path.expanduser(logdir) if is_local else None
+    def __init__(self, logdirs: Logdirs = (), clock: Callable[[], float] = time.time) -> None:
+        local = [(name, path) for name, path in logdirs if path and "://" not in path]
+        self._logdirs = [(name, os.path.expanduser(path)) for name, path in local]
         self._clock = clock
         self._files: dict[str, _File] = {}
         self._lock = threading.Lock()
@@ -64,19 +68,22 @@ class LogEnds:
         """The newest step of a series that is in the files, but not among what was read.
 
         Args:
-            run: name of the run, its directory relative to the log directory.
+            run: name of the run: its directory relative to the log directory, after the name of
+                that directory, if it has one.
             tag: tag of the series.
             read: wall time of the newest step of the series that TensorBoard has read, s.
 
         Returns:
             The step; None if there is none, or if it is not known because the files are remote,
-            cannot be read, or have very many records. A record of the last 10 s does not count.
+            cannot be read, or have very many records, or because two directories have a run of this
+            name. A record of the last 10 s does not count.
         """
-        if self._logdir is None:
+        folders = {folder for at in self._logdirs if (folder := _folder(run, *at)) is not None}
+        if len(folders) != 1:
             return None
         try:
             with self._lock:
-                files = _event_files(os.path.join(self._logdir, run))
+                files = _event_files(folders.pop())
                 found = [self._newest(path, _as_field(tag), read) for path in files]
         except (OSError, ValueError, struct.error):
             return None
@@ -99,6 +106,14 @@ class LogEnds:
                     if tag in (opened.read(record.length) or b""):
                         return record
         return None
+
+
+def _folder(run: str, name: str, logdir: str) -> str | None:
+    """The directory of a run below a log directory; None if there is none."""
+    if name and run != name and not run.startswith(f"{name}/"):
+        return None
+    folder = os.path.normpath(os.path.join(logdir, run[len(name) + 1 :] if name else run))
+    return folder if os.path.isdir(folder) else None
 
 
 def _as_field(tag: str) -> bytes:

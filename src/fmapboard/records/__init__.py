@@ -37,6 +37,7 @@ from fmapboard.records.measurements import (
     Statistics,
     StepData,
 )
+from fmapboard.records.model_graph import GraphNode, ModelGraph
 from fmapboard.records.patches import Crop, LayerPatches
 from fmapboard.records.step_summary import (
     Histogram,
@@ -54,6 +55,7 @@ __all__ = [
     "Bytes8",
     "Crop",
     "Floats",
+    "GraphNode",
     "Histogram",
     "InputImage",
     "KernelShape",
@@ -63,6 +65,7 @@ __all__ = [
     "LayerPatches",
     "Layout",
     "LoggedStep",
+    "ModelGraph",
     "Nonfinite",
     "Normalization",
     "Parameter",

@@ -19,6 +19,7 @@ from fmapboard.records.layer_call import (
     Layout,
     TensorKind,
 )
+from fmapboard.records.model_graph import ModelGraph
 from fmapboard.records.training_facts import TrainingFacts
 
 
@@ -222,6 +223,7 @@ class StepData:
         training_thread_ms: Time in ms that the step took on the training thread.
         facts: What only the training process knows; None if it is not recorded.
         attributions: Where larger activations lower the loss, per layer call and drawn sample.
+        graph: The network's graph; None if it is not recorded in this step.
     """
 
     step: int
@@ -235,3 +237,4 @@ class StepData:
     training_thread_ms: float = 0.0
     facts: TrainingFacts | None = None
     attributions: tuple[Attribution, ...] = ()
+    graph: ModelGraph | None = None

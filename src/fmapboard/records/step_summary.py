@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from fmapboard.records.attribution import Attribution
 from fmapboard.records.layer_call import Bytes8, Floats, LayerCall, Layout, TensorKind
 from fmapboard.records.measurements import LayerMeasurement
+from fmapboard.records.model_graph import ModelGraph
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,7 @@ class LoggedStep:
         statistics: The measurements that pictures and scalars were built from.
         texts: Tag -> markdown text.
         attributions: The heat maps that the pictures of attribution were drawn from.
+        graph: The network's graph, with the first logged step of ``watch(graph=True)``.
 
     Example:
         >>> step = LoggedStep(step=100, wall_time=0.0, scalars={"gradient_norm/total": 0.5})
@@ -110,3 +112,4 @@ class LoggedStep:
     statistics: tuple[LayerMeasurement, ...] = ()
     texts: Mapping[str, str] = field(default_factory=dict)
     attributions: tuple[Attribution, ...] = ()
+    graph: ModelGraph | None = None

@@ -100,6 +100,7 @@ class SummaryBuilder:
             statistics=data.measured,
             texts=self._texts(data),
             attributions=data.attributions,
+            graph=data.graph,
         )
 
     def undo(self) -> None:

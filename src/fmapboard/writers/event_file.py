@@ -46,6 +46,7 @@ class EventFile:
         self._users = 1
         self._lock = threading.Lock()
         self._times_begun = 1
+        self._graphs: list[bytes] = []
         self._file = self._new_file()
 
     @property
@@ -91,6 +92,8 @@ class EventFile:
             if self._file.is_gone() and _OPEN.get(self._key) is self:
                 old, self._file = self._file, self._new_file()
                 old.close()
+                if self._graphs:
+                    self._file.append(_graph_event(self._graphs, self._start_step, time.time()))
                 self._times_begun += 1
                 log.warning(
                     "%s was deleted or moved during the run, with all steps logged so far; "
@@ -110,6 +113,20 @@ class EventFile:
         record = _framed(event, *field(event_pb2.Event.SUMMARY_FIELD_NUMBER, *summary))
         with self._lock:
             self._file.append(record)
+
+    def add_graph(self, graph: bytes, step: int, wall_time: float) -> None:
+        """Append a serialized GraphDef, together with those added before.
+
+        TensorBoard shows the last graph of a run. The names of different models' nodes differ, and
+        the joined bytes of two messages are one message with the nodes of both.
+
+        Raises:
+            WriteError: As ``add``.
+        """
+        with self._lock:
+            graphs = [*self._graphs, *[graph] * (graph not in self._graphs)]
+            self._file.append(_graph_event(graphs, step, wall_time))
+            self._graphs = graphs
 
     def close(self) -> None:
         """Release the file; it is closed when its last user has released it."""
@@ -138,6 +155,11 @@ class EventFile:
         file = RemoteFile(self._directory, lambda: _file_name(self._suffix), head)
         file.append(mark)
         return file
+
+
+def _graph_event(graphs: list[bytes], step: int, wall_time: float) -> list[bytes]:
+    event = event_pb2.Event(wall_time=wall_time, step=step, graph_def=b"".join(graphs))
+    return _framed(event.SerializeToString())
 
 
 def _local(directory: Path, suffix: str, head: list[bytes], mark: list[bytes]) -> LocalFile:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import socket
 from datetime import datetime
+from importlib import import_module
 from pathlib import Path
 from typing import Any
-
-from tensorboard.compat.proto import summary_pb2
 
 from fmapboard.errors import ConfigurationError
 from fmapboard.records import LoggedStep
 from fmapboard.writers import Writer
 from fmapboard.writers.encoder import Encoder
 from fmapboard.writers.event_file import EventFile, has_foreign_events
+from fmapboard.writers.graph_def import graph_def
 from fmapboard.writers.log_dirs import log_directory
 from fmapboard.writers.remote import RemoteDirectory
 from fmapboard.writers.trackers import MlflowRun, TrackerFeed
@@ -71,6 +71,8 @@ class TensorBoardWriter:
             files_begun = self._file.times_begun()
             if files_begun != self._files_begun:
                 self._encode, self._files_begun, self.path = Encoder(), files_begun, self._file.path
+            if step.graph is not None:
+                self._file.add_graph(graph_def(step.graph), step.step, step.wall_time)
             self._file.add(self._encode(step), step.step, step.wall_time)
         except Exception:
             self._encode = Encoder()  # the lost step may have had the tags' metadata
@@ -113,22 +115,22 @@ class SummaryWriterAdapter:
         try:
             if self._mlflow_run is not None:
                 self._mlflow_run.join()
-            summary = self._kind().FromString(b"".join(self._encode(step)))
-            self._writer._get_file_writer().add_summary(
-                summary, global_step=step.step, walltime=step.wall_time
-            )
+            file = self._writer._get_file_writer()
+            if step.graph is not None:
+                event = self._message("Event")(graph_def=graph_def(step.graph))
+                file.add_event(event, step=step.step, walltime=step.wall_time)
+            summary = self._message("Summary").FromString(b"".join(self._encode(step)))
+            file.add_summary(summary, global_step=step.step, walltime=step.wall_time)
         except Exception:
             self._encode = Encoder()  # the lost step may have had the tags' metadata
             raise
 
-    def _kind(self) -> Any:
-        """The writer's Summary class; tensorboardX has its own, with the same serialized form."""
+    def _message(self, kind: str) -> Any:
+        """The writer's ``Event`` or ``Summary`` class; tensorboardX has its own, alike in bytes."""
         kinds = type(self._writer).__mro__
-        if not any(kind.__module__.startswith("tensorboardX") for kind in kinds):
-            return summary_pb2.Summary
-        from tensorboardX.proto import summary_pb2 as own
-
-        return own.Summary
+        own = any(each.__module__.startswith("tensorboardX") for each in kinds)
+        package = "tensorboardX.proto" if own else "tensorboard.compat.proto"
+        return getattr(import_module(f"{package}.{kind.lower()}_pb2"), kind)
 
     def flush(self) -> None:
         """Flush the user's SummaryWriter."""

@@ -155,6 +155,16 @@ def test_an_activation_is_named_once_with_the_layer_it_follows() -> None:
     assert found.message.startswith("50 % of 64 channels dead in `conv0` (after `conv1`)")
 
 
+def test_a_later_call_of_an_activation_is_named_as_in_the_tab() -> None:
+    dead = {"dead": {0: [0.5] * 10}, "dead_lasting": {0: from_step(3, 0.5)}}
+    facts = {0: {"activation": "act.call2"}, 1: {"label": "act.call2", "layer": "act", "call": 2}}
+    found = only(table(**dead, facts=facts))
+    assert "channels dead in `conv0` (after `act`, call 2)" in found.message
+    own = {"dead": {1: [0.5] * 10}, "dead_lasting": {1: from_step(3, 0.5)}}
+    found = only(table(**own, facts=facts))
+    assert "channels dead in `act` (call 2, behind `conv0`)" in found.message
+
+
 def test_an_activation_with_large_values_is_named_once() -> None:
     large = dict.fromkeys((0, 1), from_step(2, 1e5))
     facts = {0: {"activation": "conv1"}, 1: {"type": "ReLU"}}

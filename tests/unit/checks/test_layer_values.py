@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from check_records import STEPS, from_step, layer, record
@@ -88,6 +90,22 @@ def test_dead_channels_are_told_since_there_were_so_many() -> None:
     (found,) = DeadCheck()(record(columns={"dead": dead, "dead_lasting": dead}))
     assert found.since_step == 40
     assert found.message == "80 % of 64 channels dead in `conv2` (after `relu2`) since step 40"
+
+
+def test_calls_are_named_as_in_the_tab() -> None:
+    layers = [
+        replace(layer(0), activation="act"),
+        replace(layer(1), label="act", layer="act"),
+        replace(layer(2), activation="act.call2"),
+        replace(layer(3), label="act.call2", layer="act", call=2),
+    ]
+    dead = {2: from_step(1, 0.8, 0.0)}
+    (found,) = DeadCheck()(record(layers, columns={"dead": dead, "dead_lasting": dead}))
+    assert "dead in `conv2` (after `act`, call 2) since" in found.message
+    copies = {"act.call2": statistics(*[(-1.0, 1.0, 0.25, 0.5)] * 8)}
+    (found,) = CopiedChannelsCheck()(record(layers, first=copies))
+    assert "channels in `act` (call 2, behind `conv2`) are copies" in found.message
+    assert found.layer == "act.call2"
 
 
 def test_constant_channels_and_small_layers_have_no_copies() -> None:

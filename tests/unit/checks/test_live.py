@@ -34,7 +34,14 @@ class Says:
 
 
 FACT = Finding(kind="mine", class_="fact", message="a `fact`", since_step=0, layer="conv0")
-NOTE = Finding(kind="mine", class_="figure", message="a note", parameter="w", healthy="none")
+NOTE = Finding(
+    kind="mine",
+    class_="figure",
+    message="a note",
+    parameter="w",
+    parameters=("w", "v"),
+    healthy="none",
+)
 
 
 def live(*checks: Says, name: str | None = None, logged: str = "") -> LiveChecks:

@@ -127,6 +127,8 @@ def test_weights_unchanged_over_three_applied_steps() -> None:
     assert (found.since_step, found.parameter, found.value) == (STEPS[1], "conv.weight", 3)
     assert found.message.startswith(f"weights unchanged since step {STEPS[1]}, over 3 logged steps")
     assert "at a learning rate of 0.1" in found.message
+    four = {name: Unchanged(3, 0) for name in ("a.weight", "b.weight", "c.weight", "d.weight")}
+    assert only(UnchangedWeightsCheck(), FINE, replace(FINE, unchanged=four)).parameters == (*four,)
     assert said(UnchangedWeightsCheck(), replace(FINE, unchanged={"w": Unchanged(2, 20)})) == []
     assert said(UnchangedWeightsCheck(), still, FINE) == []
 

@@ -34,12 +34,13 @@ def numbers(reader: Reader, query: Query) -> Answer:
     scalars.append(tags.of(tags.GRADIENT_NORM, tags.TOTAL))
     if header is not None and header.activation is not None:
         scalars.append(tags.of(tags.DEAD_CHANNELS, header.activation))
-    norms = _of_parameters(reader.scalar_tags(run), prefix, (tags.GRADIENT_NORM,), layer)
+    per_parameter = (tags.GRADIENT_NORM, tags.UPDATE_RATIO)
+    of_each = _of_parameters(reader.scalar_tags(run), prefix, per_parameter, layer)
     of_tensor = [tags.of(what, series.layer.label) for what in _OF_TENSOR]
     of_parameter = _of_parameters(reader.histogram_tags(run), prefix, _OF_PARAMETER, layer)
     return Answer(
         {
-            "scalars": _scalars(reader, run, prefix, [*scalars, *norms]),
+            "scalars": _scalars(reader, run, prefix, [*scalars, *of_each]),
             "histograms": _histograms(reader, run, prefix, [*of_tensor, *of_parameter]),
         }
     )

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from fmapboard.plugin.data_source import Reader
 from fmapboard.plugin.http import Answer, Query
 from fmapboard.plugin.log_scan import has_own_records
 from fmapboard.plugin.tag_names import layer_of, natural
 
 
-def runs(reader: Reader, query: Query, logdir: str, *, keeps_enough: bool) -> Answer:
+def runs(reader: Reader, query: Query, logdirs: Sequence[str], *, keeps_enough: bool) -> Answer:
     """``data/runs``: the runs with records of the plugin.
 
     ``is_unread`` is True if there are none, but files of fmapboard that TensorBoard has not read.
@@ -16,7 +18,7 @@ def runs(reader: Reader, query: Query, logdir: str, *, keeps_enough: bool) -> An
     Args:
         reader: reads the data.
         query: not used.
-        logdir: the log directory, as given to TensorBoard.
+        logdirs: the log directories, as given to TensorBoard.
         keeps_enough: False if TensorBoard keeps its default of 10 steps, because there were no
             records of the plugin when it started.
     """
@@ -30,6 +32,6 @@ def runs(reader: Reader, query: Query, logdir: str, *, keeps_enough: bool) -> An
         for run in sorted(layers, key=natural)
         if layers[run]
     ]
-    is_unread = not listed and has_own_records(logdir)
-    told = {"logdir": logdir, "keeps_enough": keeps_enough, "is_unread": is_unread}
+    is_unread = not listed and has_own_records(logdirs)
+    told = {"logdir": ", ".join(logdirs), "keeps_enough": keeps_enough, "is_unread": is_unread}
     return Answer({"runs": listed, **told})

@@ -70,6 +70,10 @@ export const GLOSSARY = Object.freeze({
     "gradient norm",
     "The 2-norm of the gradient of the loss with respect to a parameter of the layer.",
   ],
+  ratio: [
+    "update ratio",
+    "How much one optimizer step changed a parameter: the 2-norm of the change divided by that of the parameter.",
+  ],
   histogram: ["histogram", "How often each value occurs, per step: the brighter, the more often."],
   batch: ["whole batch", "Measured over all images of the batch and all positions of the map."],
   block: [

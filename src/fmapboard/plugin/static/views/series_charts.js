@@ -1,5 +1,5 @@
 // @ts-check
-/** Charts with curves of all columns: gradient norm, shares of faulty channels, range. */
+/** Charts with curves of all columns: numbers per parameter, shares of faulty channels, range. */
 
 import { extent, line, rangeLines, shareOf, tagsOf } from "../draw/chart_series.js";
 import { short, stepText } from "../draw/number_text.js";
@@ -42,14 +42,30 @@ function valueAtStep(values, steps, step) {
 }
 
 /** @param {Chart} of @param {At} at */
-export function norms(of, at) {
-  const lines = at.all.flatMap((series) => normLines(series, at));
-  const values = extent(lines.map((each) => Array.from(each.values).filter((value) => value > 0)));
+export const norms = (of, at) => perParameter(of, at, "gradient_norm", "gradient norm");
+
+/** With the band that docs/checks.md gives as healthy. @param {Chart} of @param {At} at */
+export const ratios = (of, at) => perParameter(of, at, "update_ratio", "update ratio", HEALTHY);
+
+/** Update ratios of healthy training. */
+const HEALTHY = /** @type {[number, number]} */ ([1e-4, 4e-2]);
+
+/**
+ * One line per parameter of the layer.
+ * @param {Chart} of @param {At} at
+ * @param {string} group of the scalars @param {string} word what they are
+ * @param {[number, number]|null} usual a range that is always in sight, as a band
+ */
+function perParameter(of, at, group, word, usual = null) {
+  const lines = at.all.flatMap((series) => parameterLines(series, at, group));
+  const positive = lines.map((each) => Array.from(each.values).filter((value) => value > 0));
+  const values = extent(usual ? [...positive, usual] : positive);
   show(of.element, lines.length > 0);
   if (!lines.length) return false;
   of.setSteps(at.steps);
   const [lo, hi] = values ?? [0, 1];
   const plot = frame(of.canvas, at.width, HEIGHT, at.span, [lo, hi], lo > 0 && hi / lo > 20);
+  if (usual) drawBand(plot, at.span, [usual[0], usual[0]], [usual[1], usual[1]], theme().band);
   for (const { steps, values: drawn, colour, dash } of lines) {
     drawLine(plot, steps, drawn, colour, dash);
     drawNonfinite(plot, steps, drawn);
@@ -62,20 +78,20 @@ export function norms(of, at) {
     return { text: `${name} ${Number.isNaN(value) ? "NaN" : short(value)}${other}`, colour };
   });
   const bad = lines.some((each) => !Array.from(each.values).every(Number.isFinite));
+  if (usual)
+    texts.push({ text: `healthy ${usual.map((v) => short(v)).join(" … ")}`, colour: theme().band });
   keyed(of.value, texts, bad);
-  of.canvas.setAttribute("aria-label", `gradient norm over steps: ${of.value.textContent}`);
+  of.canvas.setAttribute("aria-label", `${word} over steps: ${of.value.textContent}`);
   return true;
 }
 
 /**
- * Gradient norms of a series, one line per parameter.
- * @param {Series} series @param {At} at
+ * The numbers of a series, one line per parameter.
+ * @param {Series} series @param {At} at @param {string} group
  */
-function normLines(series, { all, runs }) {
+function parameterLines(series, { all, runs }, group) {
   const scalars = series.numbers?.scalars ?? {};
-  const tags = tagsOf(scalars, "gradient_norm").filter(
-    (tag) => !tag.endsWith("gradient_norm/total"),
-  );
+  const tags = tagsOf(scalars, group).filter((tag) => !tag.endsWith(`${group}/total`));
   const several = all.length > 1;
   const plain = [theme().accent, theme().second];
   return tags.map((tag, i) => ({

@@ -1,5 +1,5 @@
 // @ts-check
-/** Charts of a layer over steps: histogram, gradient norm, shares of faulty channels, range. */
+/** Charts of a layer over steps: histogram, gradient norm, update ratio, shares of faulty channels, range. */
 
 import { h, say, segments, show } from "./dom.js";
 import { drawHeat, drawNow, frame } from "../draw/plot.js";
@@ -12,7 +12,7 @@ import { theme } from "../draw/theme.js";
 import { middle } from "../state/run_search.js";
 import { createChart } from "./chart.js";
 import { explain } from "./glossary.js";
-import { HEIGHT, norms, ranges, shares } from "./series_charts.js";
+import { HEIGHT, norms, ranges, ratios, shares } from "./series_charts.js";
 import { createKey } from "./series_key.js";
 
 /** @typedef {import("../app.js").App} App */
@@ -40,10 +40,12 @@ export function createCharts(app) {
   );
   const histogram = createChart("Histogram over steps", app, which.element);
   const norm = createChart("Gradient norm", app);
+  const ratio = createChart("Update ratio", app);
   const share = createChart("Faulty channels", app);
   const range = createChart("Range of the layer", app);
   explain(histogram.heading, "histogram");
   explain(norm.heading, "norm");
+  explain(ratio.heading, "ratio");
   explain(share.heading, "dead constant nonfinite");
   explain(range.heading, "range batch");
   const nothing = h("p", {
@@ -58,6 +60,7 @@ export function createCharts(app) {
     key.element,
     histogram.element,
     norm.element,
+    ratio.element,
     share.element,
     range.element,
     nothing,
@@ -82,6 +85,7 @@ export function createCharts(app) {
     const drawn = [
       histograms(histogram, which, numbers, state.histogram, { ...at, span: own }),
       norms(norm, at),
+      ratios(ratio, at),
       shares(share, at),
       ranges(range, at),
     ];
