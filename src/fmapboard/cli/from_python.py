@@ -184,13 +184,22 @@ def visualize(
     return Visualized(place, folder, tuple(steps), tuple(files), table, "".join(projector))
 
 
-def _check(
-    step: Any, batch_size: Any, scale: Any, target: int | None, *, attribution: bool
-) -> None:
+def check_run(step: Any, batch_size: Any) -> None:
+    """Check the number of a step, and the maximum number of images per forward pass.
+
+    Raises:
+        ConfigurationError: One of them is invalid.
+    """
     if isinstance(step, bool) or not isinstance(step, int) or step < 0:
         raise ConfigurationError(f"step={step!r}: expected a step number, 0 or more")
     if not isinstance(batch_size, int) or batch_size < 1:
         raise ConfigurationError(f"batch_size={batch_size!r}: expected at least 1")
+
+
+def _check(
+    step: Any, batch_size: Any, scale: Any, target: int | None, *, attribution: bool
+) -> None:
+    check_run(step, batch_size)
     if scale not in ("channel", "layer"):
         raise ConfigurationError(f"scale={scale!r}: expected 'channel' or 'layer'")
     if target is not None and not attribution:
