@@ -17,6 +17,7 @@ from fmapboard.cli.drawing import Drawing, folders_of
 from fmapboard.cli.embedding import check_embedding, with_embedding
 from fmapboard.cli.forward_inputs import ForwardInputs, Inputs
 from fmapboard.cli.given_images import GivenImages
+from fmapboard.cli.report import logged_for
 from fmapboard.cli.run_dirs import new_directory
 from fmapboard.cli.table import layer_table
 from fmapboard.cli.write_images import WrittenImage
@@ -25,6 +26,7 @@ from fmapboard.model.given import check_model
 from fmapboard.model.layers import Layers, select, unwrap
 from fmapboard.options import check_depth, checked_colormap
 from fmapboard.records import Normalization, Scale
+from fmapboard.report.result import Report
 from fmapboard.writers.log_dirs import local_directory, log_directory
 from fmapboard.writers.remote import RemoteDirectory
 from fmapboard.writers.tensorboard import TensorBoardWriter
@@ -46,6 +48,7 @@ class Visualized:
         files: For each image: layer name -> the PNG files of its maps.
         table: One row per layer of the first image, as the command prints it.
         projector: What was written for the Projector; empty without ``embedding=``.
+        html: The report; None if there is none.
     """
 
     log_dir: Path | RemoteDirectory | None
@@ -54,11 +57,13 @@ class Visualized:
     files: tuple[dict[str, list[Path]], ...]
     table: str
     projector: str = ""
+    html: Path | None = None
 
     def __repr__(self) -> str:
         images = f"{len(self.steps)} image" + ("s" if len(self.steps) > 1 else "")
         places = [f"log_dir={self.log_dir}"] * (self.log_dir is not None)
         places += [f"out={self.out}"] * (self.out is not None)
+        places += [f"html={self.html}"] * (self.html is not None)
         shown = [self.table, *filter(None, [self.projector])]
         return "\n".join([f"{images} at step {self.steps[0]}, {', '.join(places)}", *shown])
 
@@ -69,6 +74,7 @@ def visualize(
     *,
     log_dir: str | Path | None = None,
     out: str | Path | None = None,
+    html: str | Path | None = None,
     step: int = 0,
     layers: Layers = None,
     transform: Callable[[Image.Image], Tensor] | None = None,
@@ -95,7 +101,8 @@ def visualize(
             folder, a ``PIL.Image.Image``, or a list of these.
         log_dir: Run directory or URL of the event file for TensorBoard.
         out: Folder of the PNG files; with several images, each has a folder inside it. Without
-            ``log_dir`` and ``out``, both are written below ``runs/visualize``.
+            ``log_dir``, ``out`` and ``html``, the first two are written below ``runs/visualize``.
+        html: File of a report, which opens in a browser without TensorBoard.
         step: Number of the first image's step; the others follow.
         layers: Which layers to draw, as in ``extract``.
         transform: Turns a PIL image into the model's input [C, H, W], such as the ``transforms()``
@@ -153,14 +160,31 @@ def visualize(
     own.check(model)
     place = None if log_dir is None else log_directory(log_dir)
     folder = None if out is None else local_directory(out, "a folder of PNG files")
-    if place is None and folder is None:
+    if place is None and folder is None and html is None:
         place = new_directory(Path("runs/visualize"))
         folder = place / "png"
     check_embedding(embedding, model, place)
-    board = None if place is None else TensorBoardWriter(place, start_step=step)
+    report = None if html is None else Path(html)
+    drawing = replace(drawing, inputs=own)
+    with logged_for(report, place, len(given.names), _say_report) as logdir:
+        drawn = _drawn(drawing, model, given, logdir, folder, embedding)
+    return Visualized(place, folder, *drawn, report)
+
+
+def _drawn(
+    drawing: Drawing,
+    model: nn.Module,
+    given: GivenImages,
+    logdir: Path | RemoteDirectory | None,
+    folder: Path | None,
+    embedding: str | None,
+) -> tuple[tuple[int, ...], tuple[dict[str, list[Path]], ...], str, str]:
+    """Draw all images; returns steps, files, the table, and what the Projector got."""
+    first = drawing.first_step
+    board = None if logdir is None else TensorBoardWriter(logdir, start_step=first)
     projector: list[str] = []
     drawing, collected = with_embedding(
-        embedding, replace(drawing, inputs=own), model, given.names, board, projector.append
+        embedding, drawing, model, given.names, board, projector.append
     )
     written = drawing.written(
         model,
@@ -181,7 +205,12 @@ def visualize(
     finally:
         if board is not None:
             board.close()
-    return Visualized(place, folder, tuple(steps), tuple(files), table, "".join(projector))
+    return tuple(steps), tuple(files), table, "".join(projector)
+
+
+def _say_report(report: Report) -> None:
+    for text in report.left_out:
+        log.info("left out of %s: %s", report.path, text)
 
 
 def check_run(step: Any, batch_size: Any) -> None:

@@ -23,6 +23,7 @@ from fmapboard.cli.layer_list import print_layers
 from fmapboard.cli.model_request import ModelRequest
 from fmapboard.cli.models.load import LoadedModel, Preprocessing
 from fmapboard.cli.prefetch import prefetched
+from fmapboard.cli.report import is_temporary, logged_for, say_report
 from fmapboard.cli.run_dirs import new_directory, to_paste
 from fmapboard.cli.silenced import Silenced, class_names
 from fmapboard.cli.table import console, layer_table
@@ -50,6 +51,7 @@ class Request(ModelRequest):
     checkpoint: Path | None = None
     logdir: Path | RemoteDirectory | None = None
     out: Path | None = None
+    html: Path | None = None
     step: int = 0
     only_list: bool = False
     samples: int | None = None
@@ -120,10 +122,12 @@ def visualize_images(request: Request) -> None:
         print_layers(loaded, paths[0] if request.images else None, request.chosen, inputs)
         return
     paths = paths[: request.samples]
-    if series:
-        _draw_series(request, loaded, series, paths, inputs)
-    else:
-        draw_images(request, loaded, paths, inputs)
+    with logged_for(request.html, request.logdir, len(series or paths), say_report) as logdir:
+        request = replace(request, logdir=logdir)
+        if series:
+            _draw_series(request, loaded, series, paths, inputs)
+        else:
+            draw_images(request, loaded, paths, inputs)
 
 
 def _draw_series(
@@ -258,7 +262,7 @@ def _say_where(logdir: Path | RemoteDirectory | None, folder: Path | None, image
     out = console()
     if folder is not None:
         out.print(f"\nPNG files: {folder}", markup=False, soft_wrap=True)
-    if logdir is not None:
+    if logdir is not None and not is_temporary(logdir):
         each = " (one step per image)" if images > 1 else ""
         out.print(
             f"\nTensorBoard{each}:\n  {to_paste('serve', logdir)}", markup=False, soft_wrap=True

@@ -57,6 +57,9 @@ _EXISTING = click.Path(path_type=Path)
 )
 @click.option("--out", type=Directory(remote=False), help="Write PNG files into this folder.")
 @click.option(
+    "--html", type=_EXISTING, help="Write one HTML file that opens without TensorBoard, a report."
+)
+@click.option(
     "--step",
     type=click.IntRange(min=0),
     default=0,
