@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from fmapboard.cli.drawing import Drawing, folders_of
 from fmapboard.cli.embedding import check_embedding, with_embedding
-from fmapboard.cli.forward_inputs import ForwardInputs, Inputs
+from fmapboard.cli.forward_inputs import ForwardInputs
 from fmapboard.cli.given_images import GivenImages
 from fmapboard.cli.report import logged_for
 from fmapboard.cli.run_dirs import new_directory
@@ -79,7 +79,7 @@ def visualize(
     layers: Layers = None,
     transform: Callable[[Image.Image], Tensor] | None = None,
     normalization: Normalization | None = None,
-    inputs: Inputs = None,
+    inputs: Mapping[str, Any] | Callable[[Tensor], Any] | None = None,
     batch_size: int = 4,
     colormap: str = "grey",
     scale: Scale = "channel",
