@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import io
-import os
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +15,13 @@ from torch import Tensor, nn
 
 from fmapboard.cli.drawing import Drawing, folders_of
 from fmapboard.cli.embedding import check_embedding, with_embedding
-from fmapboard.cli.images import decoding, find_images, read_fitted, to_rgb
-from fmapboard.cli.models.preprocessing import Preprocessing, assumed
+from fmapboard.cli.forward_inputs import ForwardInputs, Inputs
+from fmapboard.cli.given_images import GivenImages
 from fmapboard.cli.run_dirs import new_directory
 from fmapboard.cli.table import layer_table
 from fmapboard.cli.write_images import WrittenImage
 from fmapboard.errors import ConfigurationError, log
-from fmapboard.model.given import check_model, described
+from fmapboard.model.given import check_model
 from fmapboard.model.layers import Layers, select, unwrap
 from fmapboard.options import check_depth, checked_colormap
 from fmapboard.records import Normalization, Scale
@@ -74,6 +73,7 @@ def visualize(
     layers: Layers = None,
     transform: Callable[[Image.Image], Tensor] | None = None,
     normalization: Normalization | None = None,
+    inputs: Inputs = None,
     batch_size: int = 4,
     colormap: str = "grey",
     scale: Scale = "channel",
@@ -103,6 +103,10 @@ def visualize(
             applies ImageNet's mean and standard deviation.
         normalization: Mean and standard deviation per channel with which ``images`` were
             normalized, to draw the input as it was before; None draws it as it is.
+        inputs: What ``forward`` takes in addition to images: keyword arguments by name, whose
+            tensors have one row for all images or one per image; or a function from a batch of
+            images [B, C, H, W] to all arguments: a tensor, a tuple of positional arguments, a dict
+            of keyword arguments, or a pair of such a tuple and dict.
         batch_size: Maximum number of images per forward pass; it does not change the result.
         colormap: ``"grey"``, ``"viridis"``, ``"magma"`` or the zero-centered ``"signed"``.
         scale: ``"channel"``: each channel between its own extremes; ``"layer"``: one scale for all.
@@ -144,7 +148,9 @@ def visualize(
         layers, batch_size, checked_colormap(colormap), scale, depth, kernels, attribution, target,
         first_step=step, effective=effective,
     )  # fmt: skip
-    given = _Images.of(images, model, transform, normalization)
+    given = GivenImages.of(images, model, transform, normalization, has_inputs=inputs is not None)
+    own = ForwardInputs.of(inputs, len(given.names))
+    own.check(model)
     place = None if log_dir is None else log_directory(log_dir)
     folder = None if out is None else local_directory(out, "a folder of PNG files")
     if place is None and folder is None:
@@ -154,7 +160,7 @@ def visualize(
     board = None if place is None else TensorBoardWriter(place, start_step=step)
     projector: list[str] = []
     drawing, collected = with_embedding(
-        embedding, drawing, model, given.names, board, projector.append
+        embedding, replace(drawing, inputs=own), model, given.names, board, projector.append
     )
     written = drawing.written(
         model,
@@ -176,86 +182,6 @@ def visualize(
         if board is not None:
             board.close()
     return Visualized(place, folder, tuple(steps), tuple(files), table, "".join(projector))
-
-
-@dataclass(frozen=True, slots=True)
-class _Images:
-    """Images that were passed to ``visualize``.
-
-    Attributes:
-        names: One per image: that of its file, or its number.
-        tensors: Yields the images, all of one kind.
-        prepare: Turns a batch of them into the model's input.
-        normalization: Mean and standard deviation of that input, if known.
-    """
-
-    names: list[str]
-    tensors: Callable[[], Generator[Tensor, None, None]]
-    prepare: Prepare
-    normalization: Normalization | None
-
-    @classmethod
-    def of(
-        cls,
-        images: Any,
-        model: nn.Module,
-        transform: Callable[[Image.Image], Tensor] | None,
-        normalization: Normalization | None,
-    ) -> _Images:
-        """Check the images and find out how to prepare them."""
-        if isinstance(images, Tensor):
-            if transform is not None:
-                raise ConfigurationError(
-                    "transform= is for image files and PIL images, not tensors"
-                )
-            batch = images[None] if images.dim() == 3 else images
-            if batch.dim() < 3 or len(batch) == 0:
-                raise ConfigurationError(
-                    f"images of shape {list(images.shape)}: expected [N, C, H, W] or [C, H, W]"
-                )
-            names = [f"image{number}" for number in range(len(batch))]
-            return cls(names, lambda: (image for image in batch.detach()), _as_it_is, normalization)
-        sources = _sources(images)
-        names = [_name(one, number) for number, one in enumerate(sources)]
-        if transform is not None:
-            return cls(names, lambda: _read(sources, transform), _as_it_is, normalization)
-        own: Preprocessing = assumed(model)
-        return cls(names, lambda: _read(sources, own.fit), own.normalize, (own.mean, own.std))
-
-
-def _sources(images: Any) -> list[Path | Image.Image]:
-    """Image files and PIL images, in order; folders are replaced by the files in them."""
-    several = images if isinstance(images, (list, tuple)) else [images]
-    found: list[Path | Image.Image] = []
-    for one in several:
-        if isinstance(one, (str, os.PathLike)):
-            found += find_images([Path(one)])
-        elif isinstance(one, Image.Image):
-            found.append(one)
-        else:
-            raise ConfigurationError(
-                f"images={described(one)}: expected a tensor [N, C, H, W], image files, a folder, "
-                "or PIL images (torch.stack(images) for a list of tensors)"
-            )
-    if not found:
-        raise ConfigurationError("images=[]: expected at least one image")
-    return found
-
-
-def _read(
-    sources: Sequence[Path | Image.Image], fit: Callable[[Image.Image], Tensor]
-) -> Generator[Tensor, None, None]:
-    with decoding():
-        for one in sources:
-            yield read_fitted(one, fit) if isinstance(one, Path) else fit(to_rgb(one))
-
-
-def _name(source: Path | Image.Image, number: int) -> str:
-    return source.name if isinstance(source, Path) else f"image{number}"
-
-
-def _as_it_is(batch: Tensor) -> Tensor:
-    return batch
 
 
 def _check(
