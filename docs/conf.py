@@ -76,7 +76,15 @@ nitpick_ignore_regex = [
 
 CONTENTS = {
     "index": {
-        "Start": ["get_started", "plain_pytorch", "options", "visualize", "notebooks", "diff"],
+        "Start": [
+            "get_started",
+            "plain_pytorch",
+            "options",
+            "visualize",
+            "notebooks",
+            "patches",
+            "diff",
+        ],
         "Look": ["tab", "reading_the_pictures", "checks", "report", "what_is_written"],
         "Integrate": ["frameworks", "setups", "trackers", "log_directories", "recipes"],
         "Understand": ["costs", "how_it_works", "hooks", "from_hooks"],

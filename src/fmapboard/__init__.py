@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from fmapboard.capture.hooks import HookRegistry
     from fmapboard.capture.taps import tap
     from fmapboard.cli.from_python import visualize
+    from fmapboard.cli.patches_from_python import patches
     from fmapboard.errors import (
         CaptureError,
         CheckpointError,
@@ -58,6 +59,7 @@ _NAMES_IN = {
     "logger": ("FeatureMapLogger", "watch"),
     "records": ("KernelShape",),
     "cli.from_python": ("visualize",),
+    "cli.patches_from_python": ("patches",),
     "capture.hooks": ("HookRegistry",),
     "capture.taps": ("tap",),
     "capture.class_attribution": ("attribution",),
@@ -92,6 +94,7 @@ __all__ = [
     "intervene",
     "kernel_groups",
     "layers",
+    "patches",
     "replace",
     "scale",
     "silence",

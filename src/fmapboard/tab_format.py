@@ -44,6 +44,17 @@ The first picture of a series of attribution is stored again in a record without
 PNG as blob 2. Header keys: ``layer``, ``type``, ``position``, ``step``, ``size`` ([height, width]
 of the layer's maps), ``gradient`` (norm, null if it is not finite) and ``of`` (whose gradient it
 is): ``"loss"`` of the training step, ``"probe"`` (``attribution_loss``) or ``"score"`` of a class.
+
+A record of patches (``fmapboard patches``) has the keys ``layer``, ``type``, ``call``,
+``position``, ``step``, ``channels``, ``searched`` (channels 0 … searched - 1), ``k`` (crops per
+channel), ``one_per_image``, ``images`` (number of images), ``names`` (of those with a crop),
+``lost_at`` (an operation because of which the field is given as the whole image, or null) and
+``picture``: ``tag`` (in the Images dashboard), ``rows`` (channels per picture) and, in px, ``cell``
+([height, width] of a crop), ``left`` and ``top`` of the first, ``across`` and ``down`` to the next.
+Its arrays are [searched, k] or [searched, k, n], NaN where there is no crop: ``value``, ``image``
+(index in ``names``), ``field`` (top, left, bottom, right in px of the image that the network saw),
+``size`` (height, width of that), ``place`` (index in the layer's output) and, if it is not 0
+throughout, ``nan`` [searched], the number of NaN values, which are left out.
 """
 
 from __future__ import annotations

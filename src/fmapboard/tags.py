@@ -33,6 +33,8 @@ FIRST_OVERVIEW = "fmapboard_overview_first"
 """Feature maps tab: the overview of the first step again."""
 FIRST_ATTRIBUTION = "fmapboard_first_attribution/"
 """Feature maps tab: the first picture of an attribution series again."""
+PATCHES = "fmapboard_patches/"
+"""Feature maps tab: the crops that excite the channels most, ``fmapboard_patches/<label>``."""
 FINDINGS = "fmapboard_findings"
 """Feature maps tab: what only the training process knows, per step (``findings_format``)."""
 

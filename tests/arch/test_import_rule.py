@@ -15,7 +15,8 @@ PACKAGE = ROOT / "src" / "fmapboard"
 
 ORDER = [
     *("__main__", "cli", "demo", "integrations"),
-    *("logger", "lifetime", "run", "model_comparison", "image_passes", "interventions"),
+    *("logger", "lifetime", "run", "model_comparison", "top_patches", "image_passes"),
+    "interventions",
     *("extraction", "notebook", "report"),
     *("session", "capture", "writers", "measure", "summary", "render", "model", "options"),
     "checks",
@@ -28,18 +29,9 @@ PLUGIN_MAY_IMPORT = {
 }
 WITHOUT_TORCH = {
     *("cli.main", "cli.serve", "cli.tab_server", "cli.doctor", "cli.doctor_probe", "cli.run_dirs"),
-    *("cli.visualize_options", "cli.diff_options", "cli.click_types", "cli.shared_options"),
-    *(
-        "cli.images",
-        "cli.prefetch",
-        "cli.check",
-        "cli.run_files",
-        "cli.report",
-        "cli.report_options",
-        "writers",
-        "summary",
-        "render",
-    ),
+    *("cli.visualize_options", "cli.diff_options", "cli.patches_options", "cli.report_options"),
+    *("cli.click_types", "cli.shared_options", "cli.report"),
+    *("cli.images", "cli.prefetch", "cli.check", "cli.run_files", "writers", "summary", "render"),
     *("options", "checks", "schedule", "records", "findings_format", "overview_format"),
     *("tab_format", "tags", "errors", "plugin", "report"),
 }

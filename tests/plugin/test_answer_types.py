@@ -1,4 +1,4 @@
-"""The types in static/data/answers.js have the keys that the routes send."""
+"""The types in static/data/answers.js and patches_answers.js have the keys that the routes send."""
 
 from __future__ import annotations
 
@@ -7,16 +7,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from attributed_training import residual_network, train
 from tab_client import Tab, open_tab
+from torch import nn
 
-ANSWERS = Path(__file__).parents[2] / "src/fmapboard/plugin/static/data/answers.js"
+import fmapboard
+
+DATA = Path(__file__).parents[2] / "src/fmapboard/plugin/static/data"
+ANSWERS = [DATA / "answers.js", DATA / "patches_answers.js"]
 
 
 def declared() -> dict[str, tuple[set[str], set[str]]]:
     """By name of each object type: its required and its optional keys."""
     types = {}
-    for comment in re.findall(r"/\*\*.*?\*/", ANSWERS.read_text(), re.DOTALL):
+    text = "".join(file.read_text() for file in ANSWERS)
+    for comment in re.findall(r"/\*\*.*?\*/", text, re.DOTALL):
         name = re.search(r"@typedef \{object\} (\w+)", comment)
         if name:
             keys = re.findall(r"@property \{.*\} (\[?)(\w+)", comment)
@@ -39,7 +45,15 @@ def answers(tab: Tab, tmp_path_factory: pytest.TempPathFactory) -> dict[str, lis
     attributed = tmp_path_factory.mktemp("attributed")
     train(residual_network(), log_dir=attributed / "run", writer=None)
     attribution = open_tab(attributed).ask("data/attribution", run="run")
+    patched = tmp_path_factory.mktemp("patched")
+    fmapboard.patches(nn.Conv2d(3, 2, 3), torch.rand(1, 3, 8, 8), log_dir=patched / "run")
+    searched = open_tab(patched)
+    patches = searched.ask("data/patches", run="run")
+    found, _ = searched.open("data/layer_patches", run="run", key="fmapboard/Conv2d", step=0)
     return {
+        "PatchesAnswer": [patches], "PatchesSeries": patches["series"],
+        "LayerPatchesFacts": [found], "PatchesHeader": [found["header"]],
+        "PatchesPicture": [found["header"]["picture"]],
         "AttributionAnswer": [attribution], "AttributionSeries": attribution["series"],
         "RunsAnswer": [runs], "RunEntry": runs["runs"],
         "LayersAnswer": [layers], "Layer": layers["layers"], "InputSeries": layers["inputs"],
@@ -55,7 +69,7 @@ def answers(tab: Tab, tmp_path_factory: pytest.TempPathFactory) -> dict[str, lis
     }  # fmt: skip
 
 
-STORED = {"RecordHeader", "MapsPicture", "KernelsPicture"}
+STORED = {"RecordHeader", "MapsPicture", "KernelsPicture", "PatchesHeader", "PatchesPicture"}
 """Parts of stored records, of which the front end declares only the keys that it reads."""
 
 

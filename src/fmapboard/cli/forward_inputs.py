@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -16,9 +16,6 @@ from fmapboard.model.given import described
 from fmapboard.model.layers import unwrap
 from fmapboard.model.tensors import map_tensors, tensors
 from fmapboard.model_comparison.arguments import Arguments
-
-Inputs: TypeAlias = Mapping[str, Any] | Callable[[Tensor], Any] | None
-"""As ``inputs`` of ``fmapboard.visualize``."""
 
 _RETURNS = (
     "expected a tensor, a tuple of positional arguments, a dict of keyword arguments, or a pair of "
@@ -46,7 +43,9 @@ class ForwardInputs:
     _number: int = 0
 
     @classmethod
-    def of(cls, inputs: Inputs, images: int) -> ForwardInputs:
+    def of(
+        cls, inputs: Mapping[str, Any] | Callable[[Tensor], Any] | None, images: int
+    ) -> ForwardInputs:
         """The inputs that were passed to ``fmapboard.visualize``.
 
         Raises:

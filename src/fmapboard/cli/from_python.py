@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from fmapboard.cli.drawing import Drawing, folders_of
 from fmapboard.cli.embedding import check_embedding, with_embedding
-from fmapboard.cli.forward_inputs import ForwardInputs, Inputs
+from fmapboard.cli.forward_inputs import ForwardInputs
 from fmapboard.cli.given_images import GivenImages
 from fmapboard.cli.report import logged_for
 from fmapboard.cli.run_dirs import new_directory
@@ -79,7 +79,7 @@ def visualize(
     layers: Layers = None,
     transform: Callable[[Image.Image], Tensor] | None = None,
     normalization: Normalization | None = None,
-    inputs: Inputs = None,
+    inputs: Mapping[str, Any] | Callable[[Tensor], Any] | None = None,
     batch_size: int = 4,
     colormap: str = "grey",
     scale: Scale = "channel",
@@ -213,13 +213,22 @@ def _say_report(report: Report) -> None:
         log.info("left out of %s: %s", report.path, text)
 
 
-def _check(
-    step: Any, batch_size: Any, scale: Any, target: int | None, *, attribution: bool
-) -> None:
+def check_run(step: Any, batch_size: Any) -> None:
+    """Check the number of a step, and the maximum number of images per forward pass.
+
+    Raises:
+        ConfigurationError: One of them is invalid.
+    """
     if isinstance(step, bool) or not isinstance(step, int) or step < 0:
         raise ConfigurationError(f"step={step!r}: expected a step number, 0 or more")
     if not isinstance(batch_size, int) or batch_size < 1:
         raise ConfigurationError(f"batch_size={batch_size!r}: expected at least 1")
+
+
+def _check(
+    step: Any, batch_size: Any, scale: Any, target: int | None, *, attribution: bool
+) -> None:
+    check_run(step, batch_size)
     if scale not in ("channel", "layer"):
         raise ConfigurationError(f"scale={scale!r}: expected 'channel' or 'layer'")
     if target is not None and not attribution:

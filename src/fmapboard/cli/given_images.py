@@ -1,4 +1,4 @@
-"""The images that were passed to ``fmapboard.visualize``: a tensor, files, or PIL images."""
+"""Images passed to ``fmapboard.visualize`` or ``patches``: a tensor, files, or PIL images."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Prepare = Callable[[Tensor], Tensor]
 
 @dataclass(frozen=True, slots=True)
 class GivenImages:
-    """Images that were passed to ``visualize``.
+    """Images that were passed to ``visualize`` or ``patches``.
 
     Attributes:
         names: One per image: that of its file, or its number.
@@ -44,7 +44,7 @@ class GivenImages:
         transform: Callable[[Image.Image], Tensor] | None,
         normalization: Normalization | None,
         *,
-        has_inputs: bool,
+        has_inputs: bool = False,
     ) -> GivenImages:
         """Check the images and find out how to prepare them."""
         if isinstance(images, Tensor):

@@ -17,6 +17,7 @@ from fmapboard import __version__
 from fmapboard.cli.click_types import HELP, ExampleGroup, command_with
 from fmapboard.cli.completion import SHELLS, script, shell_in
 from fmapboard.cli.diff_options import diff_command
+from fmapboard.cli.patches_options import patches_command
 from fmapboard.cli.report_options import report_command
 from fmapboard.cli.run_dirs import Directory
 from fmapboard.cli.visualize_options import visualize
@@ -154,6 +155,7 @@ def completion(shell: str | None) -> None:
 
 fmapboard.add_command(visualize)
 fmapboard.add_command(diff_command)
+fmapboard.add_command(patches_command)
 fmapboard.add_command(report_command)
 
 

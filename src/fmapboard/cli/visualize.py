@@ -181,7 +181,7 @@ def draw_images(
     )
     written_images = drawing.written(
         loaded.model,
-        _fitted(request, loaded.preprocessing, paths),
+        fitted(loaded.preprocessing, paths, ahead=2 * request.batch_size),
         board,
         folders_of(folder, [path.stem for path in paths]),
         prepare=loaded.preprocessing.normalize,
@@ -208,17 +208,17 @@ def draw_images(
     _say_where(logdir, folder, len(paths))
 
 
-def _fitted(
-    request: Request, prepare: Preprocessing, paths: list[Path]
+def fitted(
+    prepare: Preprocessing, paths: list[Path], *, ahead: int
 ) -> Generator[Tensor, None, None]:
-    """The images, resized and cropped, uint8 [C, H, W]; they are read ahead in threads."""
+    """The images, resized and cropped, uint8 [C, H, W], read ``ahead`` in threads."""
 
     def read(path: Path) -> Tensor:
         return read_fitted(path, prepare.fit)
 
-    fitted = prefetched(read, paths, ahead=2 * request.batch_size, threads=READERS)
-    with decoding(), closing(fitted):
-        yield from fitted
+    images = prefetched(read, paths, ahead=ahead, threads=READERS)
+    with decoding(), closing(images):
+        yield from images
 
 
 def _progress(images: int) -> Progress:

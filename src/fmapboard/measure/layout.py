@@ -239,16 +239,22 @@ def as_patches(maps: Tensor) -> tuple[Tensor, str] | None:
     L, minus 0, 1, 2, 4 or 5 prefix tokens, must be the square of a side of at least 2. Only nine
     tokens are ambiguous: they are read as 3×3, not as 2×2 after five prefix tokens.
     """
-    tokens = maps.shape[2]
+    square = square_of(maps.shape[2])
+    if square is None:
+        return None
+    prefix, side = square
+    note = f"{side * side} tokens drawn as {side}×{side} patches"
+    if prefix:
+        note += f", prefix tokens skipped: {prefix}"
+    return maps[..., prefix:].reshape(*maps.shape[:2], side, side), note  # [N, C, side, side]
+
+
+def square_of(tokens: int) -> tuple[int, int] | None:
+    """Number of prefix tokens, and side of the square of the others; None if there is none."""
     for prefix in _PREFIXES:
         side = math.isqrt(max(tokens - prefix, 0))
         if side >= 2 and side * side == tokens - prefix:
-            note = f"{tokens - prefix} tokens drawn as {side}×{side} patches"
-            if prefix:
-                note += f", prefix tokens skipped: {prefix}"
-            return maps[..., prefix:].reshape(
-                *maps.shape[:2], side, side
-            ), note  # [N, C, side, side]
+            return prefix, side
     return None
 
 

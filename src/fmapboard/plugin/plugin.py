@@ -20,6 +20,7 @@ from fmapboard.plugin.routes.history import history
 from fmapboard.plugin.routes.layers import layers
 from fmapboard.plugin.routes.maps import maps, network_input
 from fmapboard.plugin.routes.overview import overview
+from fmapboard.plugin.routes.patches import layer_patches, patches
 from fmapboard.plugin.routes.runs import runs
 from fmapboard.plugin.routes.timeline import timeline
 from fmapboard.plugin.static_files import ENTRY, static_routes
@@ -79,6 +80,8 @@ class FeatureMapsPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # tensorbo
             "input": network_input,
             "attribution": attribution,
             "attribution_picture": attribution_picture,
+            "patches": patches,
+            "layer_patches": layer_patches,
         }
         return {f"/data/{name}": app(self._handler(route)) for name, route in routes.items()}
 

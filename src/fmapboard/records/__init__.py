@@ -38,6 +38,7 @@ from fmapboard.records.measurements import (
     StepData,
 )
 from fmapboard.records.model_graph import GraphNode, ModelGraph
+from fmapboard.records.patches import Crop, LayerPatches
 from fmapboard.records.step_summary import (
     Histogram,
     LoggedStep,
@@ -52,6 +53,7 @@ __all__ = [
     "NONE",
     "Attribution",
     "Bytes8",
+    "Crop",
     "Floats",
     "GraphNode",
     "Histogram",
@@ -60,6 +62,7 @@ __all__ = [
     "Kernels",
     "LayerCall",
     "LayerMeasurement",
+    "LayerPatches",
     "Layout",
     "LoggedStep",
     "ModelGraph",

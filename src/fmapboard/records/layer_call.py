@@ -13,7 +13,13 @@ COLOURS = 3  # red, green and blue
 Bytes8 = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.floating[Any]]
 TensorKind = Literal[
-    "feature_maps", "inputs", "gradients_of_maps", "kernels", "network_input", "attribution"
+    "feature_maps",
+    "inputs",
+    "gradients_of_maps",
+    "kernels",
+    "network_input",
+    "attribution",
+    "patches",
 ]
 Scale = Literal["channel", "layer", "locked"]
 Layout = Literal["tiles", "rows"]  # one tile per channel; one row of pixels per channel

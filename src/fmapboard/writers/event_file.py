@@ -184,11 +184,20 @@ def _key(directory: Path | RemoteDirectory) -> Path | str:
 
 def has_foreign_events(directory: Path | RemoteDirectory) -> bool:
     """True if the directory holds another writer's event files, such as a SummaryWriter's."""
+    return any(MARKER not in name for name in _event_files(directory))
+
+
+def has_own_events(directory: Path | RemoteDirectory) -> bool:
+    """True if the directory holds event files of fmapboard."""
+    return any(MARKER in name for name in _event_files(directory))
+
+
+def _event_files(directory: Path | RemoteDirectory) -> list[str]:
     if isinstance(directory, RemoteDirectory):
         names = directory.names()
     else:
-        names = [path.name for path in directory.glob("*tfevents*")] if directory.is_dir() else []
-    return any("tfevents" in name and MARKER not in name for name in names)
+        names = [path.name for path in directory.iterdir()] if directory.is_dir() else []
+    return [name for name in names if "tfevents" in name]
 
 
 def _file_name(suffix: str) -> str:

@@ -18,6 +18,9 @@ from fmapboard.writers.log_dirs import log_directory
 from fmapboard.writers.remote import RemoteDirectory
 from fmapboard.writers.trackers import MlflowRun, TrackerFeed
 
+KEEP_EARLIER = 2**62
+"""A ``start_step`` that adds to an earlier run in the directory and discards nothing of it."""
+
 
 class TensorBoardWriter:
     """Writes an event file into a log directory.

@@ -44,26 +44,27 @@ def parse_call(spec: str) -> Call:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about escapes in text, as of Windows paths
-            call = ast.parse(f"call({given.strip()}", mode="eval").body
+            source = f"call({given.strip()}"
+            call = ast.parse(source, mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
         reason = error.msg if isinstance(error, SyntaxError) else type(error).__name__
         raise ConfigurationError(f"{_short(spec)}: {reason}; {_EXAMPLE}") from error
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
         raise ConfigurationError(f"{_short(spec)}: something follows the call; {_EXAMPLE}")
-    args = tuple(_literal(argument, spec) for argument in call.args)
-    kwargs = {str(k.arg): _literal(k.value, spec, f"{k.arg}=") for k in call.keywords}
+    args = tuple(_literal(argument, source, spec) for argument in call.args)
+    kwargs = {str(k.arg): _literal(k.value, source, spec, f"{k.arg}=") for k in call.keywords}
     if len(kwargs) < len(call.keywords):
         raise ConfigurationError(f"{_short(spec)}: an argument is given twice; {_EXAMPLE}")
     return Call(name.strip(), args, kwargs)
 
 
-def _literal(node: ast.expr, spec: str, name: str = "") -> Any:
+def _literal(node: ast.expr, source: str, spec: str, name: str = "") -> Any:
     if isinstance(node, ast.Starred) or name == "None=":
         raise ConfigurationError(f"{_short(spec)}: * and ** are not supported; {_EXAMPLE}")
     try:
         return ast.literal_eval(node)
     except (ValueError, TypeError, MemoryError, RecursionError) as error:
-        text = ast.unparse(node)
+        text = ast.get_source_segment(source, node) or ""  # `ast.unparse` may recurse too deep
         quoted = f"; text needs quotes: {name}{text!r}" if isinstance(node, ast.Name) else ""
         raise ConfigurationError(
             f"{_short(spec)}: {_short(name + text)} is not a literal and was not evaluated"

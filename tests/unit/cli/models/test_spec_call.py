@@ -96,6 +96,8 @@ def test_literals_are_of_every_kind() -> None:
         ("C(\0)", "null bytes|ValueError"),
         ("C(\ud800)", "UnicodeEncodeError"),
         ("C(" + "(" * 100_000 + ")", "nested|RecursionError|MemoryError"),
+        ("C(" + "not " * 2_000 + "1)", "nested|RecursionError|MemoryError|not a literal"),
+        ("C(a" + ".a" * 2_000 + ")", "nested|RecursionError|MemoryError|not a literal"),
         ("C(" + "-" * 3_000 + "1)", "nested|RecursionError|MemoryError|not a literal"),
     ],
     ids=lambda value: ascii(value[:40]),

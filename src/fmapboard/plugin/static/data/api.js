@@ -144,6 +144,23 @@ export async function attributionPicture(of, signal) {
 }
 
 /**
+ * @param {string} run @param {AbortSignal} signal
+ * @returns {Promise<import("./patches_answers.js").PatchesAnswer>}
+ */
+export async function patches(run, signal) {
+  return (await ask("patches", { run }, signal)).json();
+}
+
+/**
+ * @param {{run: string, key: string, step: number, page: number, ts: number}} of
+ * @param {AbortSignal} signal
+ * @returns {Promise<import("./container.js").Container<import("./patches_answers.js").LayerPatchesFacts>>}
+ */
+export async function layerPatches(of, signal) {
+  return open(await (await ask("layer_patches", of, signal)).arrayBuffer());
+}
+
+/**
  * @param {{run: string, name: string, sample: number, step: number, ts: number}} of
  * @param {AbortSignal} signal
  */

@@ -51,6 +51,7 @@ import { indexOf } from "../state/steps.js";
  * @property {string} gone what the address names but is not there, in words; "" for nothing
  * @property {boolean} playing
  * @property {import("../state/attribution.js").Shown|null} attribution null if the run has none
+ * @property {import("../state/patches.js").Shown|null} patches null if the channel has none
  * @property {import("../state/front.js").Front|null} front null unless the overview is shown
  */
 

@@ -6,6 +6,7 @@ import { attributionOf } from "./attribution.js";
 import { goneText, replaced } from "./gone.js";
 import { inPalette } from "./palette.js";
 import { inputOf, inputSeries, sidesOf } from "./sides.js";
+import { patchesOf } from "./patches.js";
 import { rank } from "../data/ranking.js";
 import { seriesOf } from "./series.js";
 import { indexOf } from "./steps.js";
@@ -102,6 +103,7 @@ export function look(app) {
     gone: goneText(app.gone, state),
     playing: app.playing,
     attribution,
+    patches: readable ? patchesOf(source, state, readable, step) : null,
     front: isFront && runs.length ? app.overview.look(runs) : null,
   };
   source.store.end();

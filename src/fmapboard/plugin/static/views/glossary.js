@@ -14,6 +14,10 @@ export const GLOSSARY = Object.freeze({
     "attribution",
     "Where, in the input image, a larger activation lowers the loss of this training step.",
   ],
+  patches: [
+    "patches",
+    "The parts of a folder of images that excite the channel most: the receptive fields of its largest values.",
+  ],
   sample: ["sample", "The image whose maps are drawn, counted from 0 in the batch or the probe."],
   scale: [
     "scale",

@@ -13,6 +13,7 @@ import { theme } from "../draw/theme.js";
 import { channelChange } from "./change_text.js";
 import { coloursOf, createKey, dashOf, ofColumns } from "./series_key.js";
 import { createPicture } from "./channel_picture.js";
+import { createPatches } from "./channel_patches.js";
 import { createProfile } from "./row_profile.js";
 import { drawnRange } from "../draw/captions.js";
 import { leftToRight } from "../draw/scene_columns.js";
@@ -38,6 +39,7 @@ export function createChannel(app) {
     }),
   );
   const profile = createProfile();
+  const patches = createPatches();
   const bar = createBar();
   /** @type {HTMLInputElement} */
   const opacity = h("input", {
@@ -80,6 +82,7 @@ export function createChannel(app) {
     profile.element,
     bar.element,
     overlay,
+    patches.element,
     table,
     chartTitle,
     key.element,
@@ -143,6 +146,7 @@ export function createChannel(app) {
     leftToRight(scene.columns).forEach((i, place) => {
       pictures[i].element.style.order = String(place - parts.length);
     });
+    patches.draw(model.patches);
     profile.draw(scene, channel, width, ofColumns(scene, model.runs));
     const [lo, hi] = drawnRange(scene, channel);
     bar.draw(lo, hi, state.colours, drawnOf(scene, state));

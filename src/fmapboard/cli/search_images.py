@@ -1,0 +1,105 @@
+"""``fmapboard patches``: find the parts of image files that excite the channels of a network."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.progress import track
+from rich.table import Table
+from torch import Tensor
+
+from fmapboard.cli.finding_patches import HEADINGS, Patches, PatchFinder
+from fmapboard.cli.images import find_images
+from fmapboard.cli.model_request import ModelRequest
+from fmapboard.cli.run_dirs import new_directory, to_paste
+from fmapboard.cli.table import console
+from fmapboard.cli.terminal import say_model, what_ran
+from fmapboard.cli.visualize import device_named, fitted
+from fmapboard.model.layers import select
+from fmapboard.writers.remote import RemoteDirectory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request(ModelRequest):
+    """The command-line options; ``fmapboard patches --help`` describes them."""
+
+    spec: str
+    weights: str = "DEFAULT"
+    checkpoint: Path | None = None
+    k: int = 9
+    channels: int = 64
+    several_per_image: bool = False
+    log_dir: Path | RemoteDirectory | None = None
+    out: Path | None = None
+    step: int = 0
+    batch_size: int = 4
+
+
+def search_images(request: Request) -> None:
+    """Load the model, search the images, write everything, and print a table.
+
+    Raises:
+        FmapboardError: The request is invalid or failed; the message is one line.
+    """
+    paths = find_images(request.images)
+    loaded = request.load(
+        request.spec,
+        request.checkpoint,
+        weights=request.weights,
+        checkpoint_key=request.checkpoint_key,
+    )
+    model, prepare = loaded.model.to(device_named(request.device)), loaded.preprocessing
+    errors, output = console(stderr=True), console()
+    if loaded.report is not None:
+        errors.print(str(loaded.report), markup=False)
+    layers = list(request.layers) or None
+    select(model, layers)  # an invalid pattern fails before anything is written
+    finder = PatchFinder(
+        model,
+        prepare.normalize,
+        (prepare.mean, prepare.std),
+        lambda text: errors.print(text, markup=False, soft_wrap=True),
+        layers,
+        request.k,
+        request.channels or None,
+        not request.several_per_image,
+        request.batch_size,
+        request.step,
+    )
+    log_dir, out = request.log_dir, request.out
+    if log_dir is None and out is None:
+        log_dir = new_directory(Path("runs/patches"))
+        out = log_dir / "png"
+    say_model(loaded)
+    images = _followed(fitted(prepare, paths, ahead=2 * request.batch_size), len(paths))
+    with what_ran():
+        found = finder.find(images, [path.name for path in paths])
+    finder.write(found, log_dir, out, fitted(prepare, paths[:1], ahead=1))
+    output.print(_table(found))
+    if out is not None:
+        output.print(f"\nPNG files: {out}", markup=False, soft_wrap=True)
+    if log_dir is not None:
+        command = to_paste("serve", log_dir)
+        output.print(f"\nTensorBoard:\n  {command}", markup=False, soft_wrap=True)
+
+
+def _table(found: Patches) -> Table:
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for heading in HEADINGS:
+        table.add_column(heading, no_wrap=heading != "file", overflow="fold")
+    for row in found.rows():
+        table.add_row(*row)
+    return table
+
+
+def _followed(images: Generator[Tensor, None, None], count: int) -> Generator[Tensor, None, None]:
+    """The images, with a progress bar on stderr if that is a terminal."""
+    errors = console(stderr=True)
+    with closing(images):
+        yield from track(
+            images, "searching", count, console=errors, disable=not errors.is_terminal,
+            transient=True,
+        )  # fmt: skip

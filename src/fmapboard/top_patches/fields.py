@@ -1,0 +1,291 @@
+"""Measure which part of an image each position of a layer's output can depend on.
+
+The model runs on copies of an image in which some rows, or some columns, are NaN. A position whose
+output is not NaN does not depend on them. This uses the operations that the model really runs, so
+it needs no knowledge of its layers. If one of them may lose NaN (see ``nan_flow``), the layers that
+run after it count as dependent on the whole image.
+
+Bands of rows are first as high as a 64th of the image, one at a time. Then every 32nd of thinner
+bands is NaN at the same time: a position whose rows are known to lie within 31 bands depends on at
+most one of them. The result is exact for images of up to 64 px, and where the field is at most 31
+bands of 1 px. Otherwise it is larger than the field, by less than a band on each side.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from fmapboard.capture.hooks import HookRegistry
+from fmapboard.capture.isolation import aside
+from fmapboard.capture.passes import Side
+from fmapboard.capture.side_pass import run_side_pass
+from fmapboard.records import LayerCall
+from fmapboard.top_patches.nan_flow import NanFlow
+from fmapboard.top_patches.positions import maps_of
+
+_FIRST_BANDS = 64
+"""Bands along an axis that are NaN one at a time."""
+
+_BANDS = 32
+"""Every how many of the thinner bands is NaN at the same time."""
+
+_THINNER = 4
+"""Ratio of the thickness of bands to that of the next ones."""
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """The part of an image that each position of a layer can depend on.
+
+    Attributes:
+        grid: Axes of the positions: those of the layer's output without samples and channels.
+        boxes: int64 [P, 4], top, left, bottom and right of each position in px, the latter two
+            exclusive. It contains the receptive field of every channel at that position. That of
+            a position that depends on no pixel, such as a class token, is the whole image.
+        lost_at: Name of an operation because of which the whole image is given; None otherwise.
+        constant: bool [P], the positions that depend on no pixel; None for none.
+    """
+
+    grid: tuple[int, ...]
+    boxes: Ints
+    lost_at: str | None = None
+    constant: Bools | None = None
+
+    @property
+    def largest(self) -> tuple[int, int]:
+        """Height and width in px of the largest box in each direction, without constant ones."""
+        boxes = self.boxes
+        if self.constant is not None and not self.constant.all():
+            boxes = boxes[~self.constant]
+        sides = boxes[:, 2:] - boxes[:, :2]
+        height, width = (int(side) for side in sides.max(0))
+        return height, width
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredFields:
+    """The fields of all layers, for images of one size.
+
+    Attributes:
+        of_layer: By label of the layer call, in call order.
+        separable: False if the images of a batch depend on each other.
+        passes: Number of images that the model ran on.
+    """
+
+    of_layer: dict[str, Fields]
+    separable: bool
+    passes: int
+
+
+def measure_fields(
+    registry: HookRegistry, image: Tensor, batch_size: int, *, only_grids: bool = False
+) -> MeasuredFields:
+    """Measure the fields of all layers of a registry.
+
+    Args:
+        registry: Selects the layers; its model runs in eval mode and is left unchanged.
+        image: [1, C, H, W], as the model takes it.
+        batch_size: Maximum number of images per pass.
+        only_grids: Measure nothing: all fields are the whole image.
+
+    Raises:
+        Exception: What the model raises on the image itself.
+    """
+    runner = _Runner(registry)
+    alone = runner(image.clone())
+    lost, separable = _lost(runner, image, alone)
+    if only_grids:
+        lost = {**dict.fromkeys(alone.grids, "the number of image sizes"), **lost}
+    size = batch_size if separable else 1
+    rows, columns = (_Extents(runner, image, axis, size) for axis in (-2, -1))
+    grids = {label: grid for label, grid in alone.grids.items() if label not in lost}
+    try:
+        spans = rows(grids), columns(grids)
+    except Exception:
+        lost, spans = dict.fromkeys(alone.grids, _FAILS), ({}, {})
+    whole = np.array([0, 0, *image.shape[-2:]])
+    found = {}
+    for label, grid in alone.grids.items():
+        boxes = np.tile(whole, (math.prod(grid), 1))
+        constant: Bools | None = None
+        if label not in lost:
+            boxes[:, [0, 2]], boxes[:, [1, 3]] = (span[label] for span in spans)
+            constant = np.any(boxes[:, :2] >= boxes[:, 2:], axis=1)
+            boxes[constant] = whole
+        found[label] = Fields(grid, boxes, lost.get(label), constant)
+    return MeasuredFields(found, separable, runner.images)
+
+
+_FAILS = "the forward pass, which fails on NaN"
+
+
+def _lost(runner: _Runner, image: Tensor, alone: _Seen) -> tuple[dict[str, str], bool]:
+    """The layers that run after NaN may have been lost, and whether images are independent.
+
+    A pass on two images, one of them NaN throughout; if that is impossible, only on that one.
+    """
+    if not image.is_floating_point():
+        return dict.fromkeys(alone.grids, f"the input, which is {image.dtype}"), True
+    pair = torch.cat([torch.full_like(image, torch.nan), image])
+    seen = _watched(runner, pair)
+    separable = (
+        seen is not None
+        and seen.hits.keys() == alone.hits.keys()
+        and all((seen.hits[label][1] == hit[0]).all() for label, hit in alone.hits.items())
+    )
+    if not separable:
+        seen = _watched(runner, pair[:1])
+    if seen is None:
+        return dict.fromkeys(alone.grids, _FAILS), separable
+    others = {
+        label: "control flow that depends on the image"
+        for label, grid in alone.grids.items()
+        if seen.grids.get(label) != grid
+    }
+    return {**seen.lost, **others}, separable
+
+
+def _watched(runner: _Runner, images: Tensor) -> _Seen | None:
+    """What a pass showed while it was watched for operations that lose NaN; None if it failed."""
+    try:
+        with NanFlow() as flow:
+            return runner(images, flow)
+    except Exception:  # of any type: the model was not made for NaN
+        return None
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What one pass showed.
+
+    Attributes:
+        grids: Label -> axes of the positions.
+        hits: Label -> bool [N, P], True where a channel is NaN.
+        lost: Label -> the operation that lost NaN before the layer returned.
+    """
+
+    grids: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    hits: dict[str, Bools] = field(default_factory=dict)
+    lost: dict[str, str] = field(default_factory=dict)
+
+
+class _Runner:
+    """Runs the model, and counts the images that it runs on."""
+
+    def __init__(self, registry: HookRegistry) -> None:
+        self._registry = registry
+        self.images = 0
+
+    def __call__(self, images: Tensor, flow: NanFlow | None = None) -> _Seen:
+        seen = _Seen()
+        self.images += len(images)
+        # Other algorithms for convolutions compute with pixels outside the kernel, times 0.
+        with (
+            torch.backends.cudnn.flags(enabled=False),
+            torch.backends.nnpack.flags(enabled=False),
+            self._registry.listening(_Listener(seen, len(images), flow)),
+        ):
+            run_side_pass(self._registry.model, images)
+        return seen
+
+
+class _Listener:
+    """A ``listener.CaptureListener`` that notes where outputs are NaN."""
+
+    def __init__(self, seen: _Seen, images: int, flow: NanFlow | None) -> None:
+        self._seen, self._images, self._flow = seen, images, flow
+
+    def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        pass
+
+    def again(self) -> bool:
+        return False
+
+    def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
+        maps = maps_of(value, module, self._images)
+        if maps is None:
+            return
+        with aside(maps.values.device.type, maps.values.nbytes):
+            hit = torch.isnan(maps.values).any(1).cpu().numpy()  # [N, P]
+        label = layer_call.label
+        self._seen.grids[label], self._seen.hits[label] = maps.grid, hit
+        if self._flow is not None and self._flow.lost_at is not None:
+            self._seen.lost[label] = self._flow.lost_at
+
+
+class _Extents:
+    """The first and the last row, or column, that each position depends on."""
+
+    def __init__(self, runner: _Runner, image: Tensor, axis: int, batch_size: int) -> None:
+        self._runner, self._image, self._axis = runner, image, axis
+        self._batch_size, self._length = batch_size, image.shape[axis]
+
+    def __call__(self, grids: Mapping[str, tuple[int, ...]]) -> dict[str, Ints]:
+        """Label -> int64 [P, 2], the first row and the one after the last."""
+        length = self._length
+        spans = {name: np.tile([0, length], (math.prod(grid), 1)) for name, grid in grids.items()}
+        thickness = -(-length // _FIRST_BANDS)
+        period = thickness * _FIRST_BANDS
+        while spans:
+            open_ = {name: self._separate(span, thickness, period) for name, span in spans.items()}
+            if any(rows.any() for rows in open_.values()):
+                self._narrow(spans, open_, thickness, period)
+            if thickness == 1:
+                break
+            thickness = -(-thickness // _THINNER)
+            period = thickness * _BANDS
+        return spans
+
+    def _separate(self, span: Ints, thickness: int, period: int) -> Bools:
+        """The positions whose rows lie in bands that are never NaN at the same time."""
+        sides = span[:, 1] - span[:, 0]
+        if period >= self._length:
+            return sides > thickness
+        return (sides > thickness) & (sides <= period - thickness)
+
+    def _narrow(
+        self, spans: dict[str, Ints], open_: dict[str, Bools], thickness: int, period: int
+    ) -> None:
+        first = {name: np.full(len(span), self._length) for name, span in spans.items()}
+        last = {name: np.zeros(len(span), np.int64) for name, span in spans.items()}
+        offsets = range(0, min(period, self._length), thickness)
+        for start, hits in self._hits(offsets, thickness, period):
+            for name, span in spans.items():
+                at = open_[name] & hits[name]
+                low, high = span[at, 0], span[at, 1]
+                # The only one of the bands start, start + period, ... within the span.
+                band = start + period * -(-(low - start - thickness + 1) // period)
+                first[name][at] = np.minimum(first[name][at], np.maximum(band, low))
+                last[name][at] = np.maximum(last[name][at], np.minimum(band + thickness, high))
+        for name, span in spans.items():
+            at = open_[name]
+            span[at] = np.stack([first[name][at], last[name][at]], 1)
+
+    def _hits(
+        self, offsets: Sequence[int], thickness: int, period: int
+    ) -> Iterator[tuple[int, dict[str, Bools]]]:
+        """Offset of the bands that are NaN, and label -> bool [P], which positions they reach."""
+        for some in range(0, len(offsets), self._batch_size):
+            starts = offsets[some : some + self._batch_size]
+            probes = torch.cat([self._with_nan(start, thickness, period) for start in starts])
+            seen = self._runner(probes)
+            for number, start in enumerate(starts):
+                yield start, {name: hit[number] for name, hit in seen.hits.items()}
+
+    def _with_nan(self, start: int, thickness: int, period: int) -> Tensor:
+        image = self._image.clone()
+        moved = image.movedim(self._axis, 0)
+        rows = torch.arange(self._length, device=image.device) - start
+        moved[(rows % period) < thickness] = torch.nan
+        return image

@@ -1,0 +1,86 @@
+"""Watch a forward pass on NaN for operations whose output depends on NaN without being NaN.
+
+The fields in ``fields`` are measured with NaN, which spreads through arithmetic: an output that is
+not NaN does not depend on the pixels that were. That does not hold for comparisons, sorting,
+indices, and other operations that are found here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from fmapboard.model.tensors import tensors
+
+_NAMESPACES = frozenset({"aten", "prim", "prims"})
+"""Operations of other libraries may treat NaN in any way."""
+
+_UNSOUND = frozenset(
+    {
+        *("fmax", "fmin", "nansum", "nanmedian", "nanquantile", "nan_to_num", "nan_to_num_"),
+        *("sort", "topk", "kthvalue", "mode", "fractional_max_pool2d", "fractional_max_pool3d"),
+        *("grid_sampler_2d", "grid_sampler_3d", "cudnn_grid_sampler", "renorm", "renorm_"),
+        *("quantize_per_tensor", "quantize_per_channel", "quantize_per_tensor_dynamic"),
+    }
+)
+"""Operations that return a number although one of the numbers that they compare or use as a
+coordinate is NaN."""
+
+
+class NanFlow(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch
+    """While active, notes the first operation that may lose NaN.
+
+    Such an operation is one that
+
+    - turns NaN into a Python number, on which the model's control flow may depend;
+    - uses an integer or bool tensor that was computed from NaN, such as ``mask`` in ``x * mask``;
+    - receives NaN and returns a tensor of the same shape without any;
+    - is in ``_UNSOUND``, or belongs to another library than torch.
+
+    Attributes:
+        lost_at: Name of that operation; None as long as there is none.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]  # torch
+        self.lost_at: str | None = None
+        # Kept alive: a new tensor could otherwise get the identity of one that was freed.
+        self._from_nan: dict[int, Tensor] = {}
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if self.lost_at is not None:
+            return func(*args, **kwargs)
+        given = list(tensors((args, kwargs)))
+        has_nan = any(map(_has_nan, given))  # before: the operation may be in place
+        is_derived = any(id(tensor) in self._from_nan for tensor in given)
+        returned = func(*args, **kwargs)
+        if is_derived or (has_nan and self._loses(func, given, returned)):
+            self.lost_at = func.overloadpacket.__name__
+        return returned
+
+    def _loses(self, func: Any, given: list[Tensor], returned: Any) -> bool:
+        if func.namespace not in _NAMESPACES or func.overloadpacket.__name__ in _UNSOUND:
+            return True
+        found = list(tensors(returned))
+        if not found:
+            return returned is not None
+        for tensor in found:
+            if not _is_real(tensor):
+                self._from_nan[id(tensor)] = tensor
+        real = [tensor for tensor in found if _is_real(tensor)]
+        shapes = {tensor.shape for tensor in given if _has_nan(tensor)}
+        return bool(real) and real[0].shape in shapes and not any(map(_has_nan, real))
+
+
+def _is_real(tensor: Tensor) -> bool:
+    return tensor.is_floating_point() or tensor.is_complex()
+
+
+def _has_nan(tensor: Tensor) -> bool:
+    return _is_real(tensor) and bool(torch.isnan(tensor).any())

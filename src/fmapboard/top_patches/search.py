@@ -1,0 +1,255 @@
+"""``PatchSearch``: the crops that excite each channel most, from a stream of images."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from fmapboard.capture.failed_pass import explained
+from fmapboard.capture.hooks import HookRegistry
+from fmapboard.capture.isolation import aside
+from fmapboard.capture.passes import Side
+from fmapboard.capture.side_pass import run_side_pass
+from fmapboard.errors import CaptureError
+from fmapboard.model.layers import Layers
+from fmapboard.records import Bytes8, Crop, LayerCall, LayerPatches
+from fmapboard.render.average import shrink_pixels
+from fmapboard.top_patches.fields import Fields, MeasuredFields, measure_fields
+from fmapboard.top_patches.positions import maps_of, place_in_image
+from fmapboard.top_patches.ranking import Doubles, Ints, Ranking, best_positions
+
+MOST_SIZES = 4
+"""Sizes of images whose fields are measured; for images of further sizes, they are the image."""
+
+
+@dataclass(slots=True)
+class PatchSearch:
+    """Finds the crops that excite each channel most; each image runs once.
+
+    Memory holds one batch, and per searched channel ``k`` crops of at most ``side`` px; it does not
+    grow with the number of images.
+
+    Attributes:
+        model: Any module; it runs in eval mode and is restored afterwards.
+        layers: Which layers, as in ``extract``.
+        k: Number of crops per channel.
+        channels: The first channels of a layer that are searched; None for all.
+        one_per_image: Take at most one crop of an image per channel.
+        batch_size: Maximum number of images per pass.
+        side: Longest side of a stored crop in px; a larger one is averaged over squares of pixels.
+        say: Called with a message if images run one at a time, or have too many sizes.
+    """
+
+    model: nn.Module
+    layers: Layers = None
+    k: int = 9
+    channels: int | None = 64
+    one_per_image: bool = True
+    batch_size: int = 4
+    side: int = 64
+    say: Callable[[str], object] = str
+    images: int = 0
+    _of_layer: dict[str, _LayerSearch] = field(default_factory=dict)
+    _fields: dict[tuple[int, ...], MeasuredFields] = field(default_factory=dict)
+    _registry: HookRegistry | None = None
+
+    def add(self, images: Tensor, pictures: Sequence[Bytes8], names: Sequence[str]) -> None:
+        """Run the model on images and keep the crops that belong to the best so far.
+
+        Args:
+            images: [B, C, H, W], as the model takes them.
+            pictures: For each image, u8 [H, W, 3] to cut the crops from.
+            names: One per image.
+
+        Raises:
+            ForwardError: The model raised an exception.
+            CaptureError: A layer's output cannot be assigned to images.
+        """
+        if self._registry is None:
+            self._registry = HookRegistry(self.model, self.layers)
+        fields = self._measured(images[:1])
+        size = self.batch_size if fields.separable else 1
+        for first in range(0, len(images), size):
+            some = slice(first, first + size)
+            seen = self._run(images[some])
+            for number, (picture, name) in enumerate(zip(pictures[some], names[some], strict=True)):
+                source = _Source(picture, name, self.images, self.side)
+                for label, output in seen.outputs.items():
+                    self._layer(label, output).add(output, number, source, fields.of_layer[label])
+                self.images += 1
+
+    def result(self) -> dict[str, LayerPatches]:
+        """The crops by label of the layer call, in call order."""
+        return {label: one.result(self.images) for label, one in self._of_layer.items()}
+
+    @property
+    def field_passes(self) -> int:
+        """Number of images that ran to measure receptive fields."""
+        return sum(measured.passes for measured in self._fields.values())
+
+    def _measured(self, image: Tensor) -> MeasuredFields:
+        assert self._registry is not None
+        size = tuple(image.shape[1:])
+        if size not in self._fields:
+            run = partial(run_side_pass, self._registry.model, image)
+            is_known = len(self._fields) < MOST_SIZES
+            if is_known:
+                self.say(f"Measuring receptive fields, for images of {size[1]}×{size[2]} px")
+            with explained(self._registry.model, run):
+                measured = measure_fields(
+                    self._registry, image, self.batch_size, only_grids=not is_known
+                )
+            if not measured.separable:
+                self.say("Running one image per forward pass: the images of a batch interact")
+            if not is_known and len(self._fields) == MOST_SIZES:
+                self.say(
+                    f"More than {MOST_SIZES} image sizes: of the others, crops are whole images"
+                )
+            self._fields[size] = measured
+        return self._fields[size]
+
+    def _run(self, images: Tensor) -> _Outputs:
+        assert self._registry is not None
+        model = self._registry.model
+        most = 1 if self.one_per_image else self.k
+        seen = _Outputs(len(images), most, self.channels)
+        again = partial(run_side_pass, model, images)
+        with explained(model, again), self._registry.listening(seen):
+            run_side_pass(model, images.clone())  # the model may change its input
+        return seen
+
+    def _layer(self, label: str, output: _Output) -> _LayerSearch:
+        if label not in self._of_layer:
+            self._of_layer[label] = _LayerSearch(output, self.k)
+        return self._of_layer[label]
+
+
+@dataclass(frozen=True, slots=True)
+class _Output:
+    """The best positions of a layer's output: f64 and int64 [N, C, m], and NaN counts [N, C]."""
+
+    layer_call: LayerCall
+    channels: int
+    grid: tuple[int, ...]
+    values: Doubles
+    positions: Ints
+    nan: Ints
+
+
+class _Outputs:
+    """A ``listener.CaptureListener`` that reduces outputs to their best positions."""
+
+    def __init__(self, images: int, most: int, channels: int | None) -> None:
+        self._images, self._most, self._channels = images, most, channels
+        self.outputs: dict[str, _Output] = {}
+
+    def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.outputs.clear()
+
+    def again(self) -> bool:
+        return False
+
+    def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
+        try:
+            maps = maps_of(value, module, self._images)
+        except ValueError as error:
+            raise CaptureError(f"{layer_call.label}: {error}; try batch_size=1") from error
+        if maps is None:
+            return
+        with aside(maps.values.device.type, maps.values.nbytes):
+            searched = maps.values[:, : self._channels]
+            values, positions = best_positions(searched, self._most)
+            nan = torch.isnan(searched).sum(-1).cpu().numpy()
+        self.outputs[layer_call.label] = _Output(
+            layer_call, maps.values.shape[1], maps.grid, values, positions, nan
+        )
+
+
+class _Source:
+    """An image to cut crops from; crops of equal place share their pixels."""
+
+    def __init__(self, picture: Bytes8, name: str, number: int, side: int) -> None:
+        self.picture, self.name, self.number, self._side = picture, name, number, side
+        self.size = (picture.shape[0], picture.shape[1])
+        self._cut: dict[tuple[int, ...], tuple[Bytes8, int]] = {}
+
+    def cut(self, box: tuple[int, ...], cell: tuple[int, int]) -> tuple[Bytes8, int]:
+        """A part of the image, shrunk so that a part as large as ``cell`` fits; and its block."""
+        top, left, bottom, right = box
+        block = -(-max(*cell, bottom - top, right - left) // self._side)
+        place = (*box, block)
+        if place not in self._cut:
+            part = self.picture[top:bottom, left:right]
+            if block > 1:
+                part = shrink_pixels(part.transpose(2, 0, 1), None, block)[0].transpose(1, 2, 0)
+            self._cut[place] = part.copy(), block  # not a view of the image
+        return self._cut[place]
+
+
+class _LayerSearch:
+    """The best crops of one layer call so far."""
+
+    def __init__(self, output: _Output, k: int) -> None:
+        self._call, self._channels, self._k = output.layer_call, output.channels, k
+        searched = output.values.shape[1]
+        self._ranking = Ranking(searched, k)
+        self._crops: npt.NDArray[np.object_] = np.full((searched, k), None, object)
+        self._nan = np.zeros(searched, np.int64)
+        self._cell = (1, 1)
+        self._lost_at: str | None = None
+
+    def add(self, output: _Output, number: int, source: _Source, fields: Fields) -> None:
+        """Add one image of a batch."""
+        if output.grid != fields.grid:
+            raise CaptureError(
+                f"{self._call.label} returned {output.grid} positions for an image and "
+                f"{fields.grid} for another one of the same size"
+            )
+        cell = fields.largest
+        self._cell = (max(cell[0], self._cell[0]), max(cell[1], self._cell[1]))
+        self._lost_at = self._lost_at or fields.lost_at
+        self._nan += output.nan[number]
+        before = self._crops
+        order = self._ranking.add(output.values[number], output.positions[number], source.number)
+        kept = np.minimum(order, self._k - 1)
+        self._crops = np.take_along_axis(before, kept, 1)
+        for channel, rank in self._ranking.entered(order):
+            self._crops[channel, rank] = self._crop(channel, rank, source, fields)
+
+    def _crop(self, channel: int, rank: int, source: _Source, fields: Fields) -> Crop:
+        place = int(self._ranking.positions[channel, rank])
+        top, left, bottom, right = (int(edge) for edge in fields.boxes[place])
+        box = (top, left, bottom, right)
+        is_whole = box == (0, 0, *source.size)
+        pixels, block = source.cut(box, fields.largest)
+        return Crop(
+            float(self._ranking.values[channel, rank]),
+            source.number,
+            source.name,
+            tuple(int(axis) for axis in np.unravel_index(place, fields.grid))
+            if fields.grid
+            else (),
+            box,
+            source.size,
+            place_in_image(place, fields.grid, source.size),
+            pixels,
+            block,
+            is_whole,
+        )
+
+    def result(self, images: int) -> LayerPatches:
+        valid = ~np.isnan(self._ranking.values)
+        crops = tuple(
+            tuple(row[: known.sum()]) for row, known in zip(self._crops, valid, strict=True)
+        )
+        return LayerPatches(
+            self._call, self._channels, crops, self._k, images, self._cell,
+            tuple(self._nan.tolist()), self._lost_at,
+        )  # fmt: skip

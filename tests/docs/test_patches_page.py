@@ -1,0 +1,53 @@
+"""The page about patches agrees with the command, and the command does what it says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import pytest
+from PIL import Image
+
+from fmapboard.cli.main import run
+from fmapboard.cli.patches_options import patches_command
+from fmapboard.demo.bundled import bundled
+
+PAGE = (Path(__file__).parents[2] / "docs" / "patches.md").read_text()
+FEW = ["--channels", "2", "--input-size", "48"]
+
+
+def test_the_page_lists_every_option_with_its_default() -> None:
+    table = PAGE.split("| option |")[1].split("\n\n")[0].splitlines()[2:]
+    cells = [[cell.strip().strip("`") for cell in row.split("|")] for row in table]
+    options = [option for option in patches_command.params if isinstance(option, click.Option)]
+    expected = {o.opts[0]: str(o.default) if o.show_default else "" for o in options}
+    assert {cell[1]: cell[2] for cell in cells} == expected
+
+
+def test_the_command_writes_pictures_and_a_run_below_runs_patches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "photos").mkdir()
+    for name in ("chelsea.jpg", "coffee.jpg"):
+        (tmp_path / "photos" / name).symlink_to(bundled("photographs") / name)
+    with pytest.raises(SystemExit) as done:
+        run(["patches", "photos", "--model", "demo", "--layers", "conv[13]", "-k3", *FEW])
+    assert done.value.code == 0
+    written = capsys.readouterr().out.splitlines()
+    assert written[0].startswith("demo, preprocessing: the demo network's own: ")
+    assert [line.split() for line in written[2:4]] == [
+        ["conv1", "16x3x7x7", "2", "of", "16", "7×7", "runs/patches/png/patches_conv1.png"],
+        ["conv3", "64x32x3x3", "2", "of", "64", "42×42", "runs/patches/png/patches_conv3.png"],
+    ]
+    with Image.open("runs/patches/png/patches_conv1.png") as picture:
+        assert picture.size == (3 * (63 + 6) + 17, 2 * (63 + 19) + 6)
+
+
+def test_a_failure_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as done:
+        run(["patches", str(tmp_path), "--model", "demo"])
+    assert done.value.code == 1
+    error = capsys.readouterr().err
+    assert error.startswith("fmapboard: no image in the folder")
+    assert error.count("\n") == 1

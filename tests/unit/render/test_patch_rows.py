@@ -1,0 +1,73 @@
+"""Rows of crops: where a crop lies in its cell, the mark, and the numbers as text."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fmapboard.records import Crop, LayerCall, LayerPatches
+from fmapboard.render import small_text
+from fmapboard.render.patch_rows import BACKGROUND, OUTSIDE, RowLayout, draw_patches
+
+RED, YELLOW = (200, 0, 0), (255, 221, 0)
+
+
+def crop(field: tuple[int, int, int, int], size: tuple[int, int] = (40, 40)) -> Crop:
+    top, left, bottom, right = field
+    pixels = np.full((bottom - top, right - left, 3), RED, np.uint8)
+    return Crop(0.5, 0, "a.png", (0, 0), field, size, (20.0, 30.0), pixels)
+
+
+def patches(*rows: tuple[Crop, ...]) -> LayerPatches:
+    return LayerPatches(LayerCall("conv", "Conv2d"), len(rows), rows, k=2, images=1, cell=(8, 8))
+
+
+@pytest.mark.parametrize(
+    ("field", "rows", "columns"),
+    [
+        ((10, 10, 18, 18), (0, 64), (0, 64)),
+        ((0, 10, 6, 18), (16, 64), (0, 64)),  # cut off at the top
+        ((34, 36, 40, 40), (0, 48), (0, 32)),  # at the bottom and on the right
+    ],
+)
+def test_a_field_that_is_cut_off_lies_over_the_edge_of_the_image(
+    field: tuple[int, int, int, int], rows: tuple[int, int], columns: tuple[int, int]
+) -> None:
+    both = patches((crop((10, 10, 18, 18)), crop(field)))
+    layout = RowLayout.of(both)
+    assert (layout.cell, layout.factor) == ((64, 64), 8)
+    (page,) = draw_patches(both)
+    cell = page.pixels[layout.top :, layout.left + layout.across :][:64, :64]
+    expected = np.full((64, 64, 3), OUTSIDE)
+    expected[slice(*rows), slice(*columns)] = RED
+    assert np.array_equal(cell, expected)
+
+
+def test_a_square_marks_the_position_where_the_field_is_more_than_half_of_the_image() -> None:
+    large, small = crop((0, 0, 30, 40)), crop((0, 0, 20, 40))
+    found = patches((large, small))
+    layout, (page,) = RowLayout.of(found), draw_patches(found)
+    yellow = np.argwhere((page.pixels == YELLOW).all(-1)) - (layout.top, layout.left)
+    assert yellow.mean(0).tolist() == [20.0, 30.0]
+    assert len(yellow) == 24  # the outline of 7×7
+
+
+def test_pages_of_64_channels_have_the_number_and_the_value_of_each() -> None:
+    found = patches(*[(crop((10, 10, 18, 18)),)] * 65)
+    first, second = draw_patches(found)
+    layout = RowLayout.of(found)
+    assert first.pixels.shape[0] == layout.top + 64 * layout.down
+    assert second.pixels.shape[0] == layout.top + layout.down
+    label = (second.pixels[:, : layout.left] != BACKGROUND).any(-1)
+    assert label.sum() == small_text.mask("64").sum()
+    text = second.pixels[layout.top + layout.cell[0] + 3 :, layout.left :][:7, :17]
+    assert np.array_equal((text != BACKGROUND).any(-1), small_text.mask("0.5"))
+
+
+def test_a_number_has_as_many_digits_as_fit() -> None:
+    assert [small_text.number_that_fits(-123456.0, most) for most in (60, 40)] == [
+        "-1.235e+05",
+        "-1e+05",
+    ]
+    assert small_text.mask("1.").shape == (7, 11)
+    assert not small_text.mask("?").any()
