@@ -20,6 +20,10 @@ from fmapboard.cli.finding_patches import Patches
 from fmapboard.demo.bundled import bundled
 from fmapboard.records import LoggedStep, TabRecord
 from fmapboard.render.patch_rows import RowLayout
+from fmapboard.report.answers import RunAnswers
+from fmapboard.report.event_log import EventLog
+from fmapboard.report.routes import Routes
+from fmapboard.report.write import write_report
 from fmapboard.writers.tensorboard import TensorBoardWriter
 
 CHANNELS = 70
@@ -89,6 +93,23 @@ def test_the_tab_shows_the_patches_of_the_open_channel(
     person.settle()
     assert "channels 0…66 of 70" in person.see("[data-part='patches'] .note").text_content()
     assert person.complaints == []
+
+
+def test_a_report_has_the_patches_unless_it_is_to_have_no_inputs(
+    logged: tuple[Path, Patches], visit: Callable[..., Person]
+) -> None:
+    root, found = logged
+    report = write_report([root], root.parent / "patches.html")
+    person = visit(f"{report.path.as_uri()}?", run="run", layer="fmapboard/0", channel=66)
+    person.drawn(1)
+    person.settle()
+    layout, page = RowLayout.of(found["0"]), np.asarray(found.picture("0", page=1))
+    row = page[layout.top + 2 * layout.down :, layout.left :]  # of channel 64 + 2
+    assert np.array_equal(shown_pixels(person), row[: layout.cell[0], : layout.cell[1]])
+    routes = Routes({"run": EventLog(root / "run")})
+    for inputs in (True, False):
+        answers = RunAnswers(routes, "run", {"fmapboard/0"}, inputs=inputs).pictures([0, 1], {})
+        assert any(each.path == "layer_patches" for each in answers) == inputs
 
 
 def shown_pixels(person: Person) -> Any:

@@ -55,6 +55,7 @@ class RunAnswers:
         self._listed["layers"] = [one for one in self._listed["layers"] if one["key"] in layers]
         found = routes.facts("attribution", run=run)
         self._attribution = found if inputs else {**found, "series": []}
+        self._patches = routes.facts("patches", run=run)["series"] if inputs else []
 
     @property
     def steps(self) -> list[int]:
@@ -100,6 +101,7 @@ class RunAnswers:
         series = [_at(one, chosen, "gradients") for one in self._attribution["series"]]
         series = [one for one in series if one["steps"]]
         yield Answer.of("attribution", dumped({**self._attribution, "series": series}), run=run)
+        yield from self._patches_of({layer["key"] for layer in layers}, chosen)
         for step in steps:
             yield self._answer("overview", step=step)
         every = sorted({step for layer in layers for step in layer["steps"]})
@@ -113,6 +115,22 @@ class RunAnswers:
             for one in series:
                 if step in one["steps"]:
                     yield self._answer("attribution_picture", key=one["key"], step=step)
+
+    def _patches_of(self, keys: Collection[str], steps: Collection[int]) -> Iterator[Answer]:
+        """The list of patches of these layers, and all their pictures."""
+        kept = [_shown(one, steps) for one in self._patches if one["key"] in keys]
+        listed = dumped({"run": self._run, "series": kept})
+        yield Answer.of("patches", listed, run=self._run)
+        for one in kept:
+            for step in one["steps"]:
+                page, pages = 0, 1
+                while page < pages:
+                    answer = self._answer("layer_patches", key=one["key"], step=step, page=page)
+                    yield answer
+                    if answer.parts[0]:
+                        header = opened(answer.parts[0])[0]["header"]
+                        pages = -(-header["searched"] // header["picture"]["rows"])
+                    page += 1
 
     def _body(self, path: str, **query: str | int) -> bytes:
         return self._routes.ask(path, run=self._run, **query) or b""
@@ -168,10 +186,10 @@ def _shrunk(facts: dict[str, Any], parts: list[bytes], block: int) -> list[bytes
     return parts
 
 
-def _shown(layer: dict[str, Any], steps: Collection[int]) -> dict[str, Any]:
-    """A layer at these steps, or at its last one if it has not run at any of them."""
-    found = _at(layer, steps)
-    return found if found["steps"] else _at(layer, layer["steps"][-1:])
+def _shown(series: dict[str, Any], steps: Collection[int]) -> dict[str, Any]:
+    """A series at these steps, or at its last one if it has none of them."""
+    found = _at(series, steps)
+    return found if found["steps"] else _at(series, series["steps"][-1:])
 
 
 def _at(series: dict[str, Any], steps: Collection[int], *more: str) -> dict[str, Any]:

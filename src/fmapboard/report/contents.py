@@ -157,7 +157,7 @@ class Contents:
             names = sorted({of.label for of in map(layer_of, self._dropped) if of is not None})
             say(f"{_counted(len(names))} with large pictures{self._to_fit}: {', '.join(names)}")
         if not self._inputs:
-            say("pictures of the network's input and of layers' inputs, and attribution over them")
+            say("pictures of the network's input and of layers' inputs, attribution, and patches")
 
 
 def _counted(layers: int) -> str:

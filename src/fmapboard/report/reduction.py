@@ -32,7 +32,7 @@ def layer_sizes(answers: Iterable[Answer]) -> dict[str, LayerSize]:
     """Key of a layer -> what its answers take together."""
     found: dict[str, LayerSize] = {}
     for answer in answers:
-        if answer.layer is not None and answer.parts:
+        if answer.path == "maps" and answer.layer is not None and answer.parts:
             facts, _ = opened(answer.parts[0])
             now = found.get(answer.layer, LayerSize())
             found[answer.layer] = _with(now, facts)
