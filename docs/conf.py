@@ -85,7 +85,7 @@ CONTENTS = {
             "patches",
             "diff",
         ],
-        "Look": ["tab", "reading_the_pictures", "checks", "what_is_written"],
+        "Look": ["tab", "reading_the_pictures", "checks", "report", "what_is_written"],
         "Integrate": ["frameworks", "setups", "trackers", "log_directories", "recipes"],
         "Understand": ["costs", "how_it_works", "hooks", "from_hooks"],
         "Extend": ["extending", "reference/index", "contributing"],

@@ -24,6 +24,7 @@ from fmapboard.model.given import check_model
 from fmapboard.model.layers import Layers, unwrap
 from fmapboard.options import Options, WatchOptions, check_place, with_options
 from fmapboard.records import KernelShape
+from fmapboard.report.of_logger import ReportsRun
 from fmapboard.run import OptimizerSteps, Run, StepBlock
 from fmapboard.schedule import StepCounter, as_schedule, never, step_number
 from fmapboard.session import StepSession
@@ -33,7 +34,7 @@ from fmapboard.writers.pipeline import Pipeline
 from fmapboard.writers.tensorboard import TensorBoardWriter, as_writer, default_log_dir
 
 
-class FeatureMapLogger:
+class FeatureMapLogger(ReportsRun):
     """Logs a model's feature maps, histograms and gradient norms while it trains.
 
     Create it with ``watch``, which documents the arguments. ``options`` holds the remaining ones;
@@ -126,8 +127,7 @@ class FeatureMapLogger:
             raise ConfigurationError(
                 "board.step is not a decorator; wrap each training step in: with board.step(i):"
             )
-        checked = None if number is None else step_number(number)
-        begin = partial(self.begin_step, checked)
+        begin = partial(self.begin_step, None if number is None else step_number(number))
         return StepBlock(begin, self.end_step, self._run.abandon_step, self._run.warn)
 
     def begin_step(self, number: int | None = None, *, training: bool = True) -> None:

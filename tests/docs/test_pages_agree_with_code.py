@@ -53,9 +53,9 @@ def test_the_page_of_visualize_lists_every_option_with_its_default() -> None:
 
 
 def test_every_flag_in_an_example_of_visualize_exists() -> None:
-    (block,) = re.findall(r"```sh\n(visualize.*?)```", (DOCS / "visualize.md").read_text(), re.S)
+    blocks = re.findall(r"```sh\n *(visualize.*?)```", (DOCS / "visualize.md").read_text(), re.S)
     known = {flag for parameter in main.visualize.params for flag in parameter.opts}
-    assert set(re.findall(r" (--[a-z-]+)", block)) <= known
+    assert set(re.findall(r" (--[a-z-]+)", " ".join(blocks))) <= known
 
 
 def test_the_page_of_the_tab_lists_the_keys_of_its_help() -> None:

@@ -35,7 +35,7 @@ def test_the_command_writes_pictures_and_a_run_below_runs_patches(
         run(["patches", "photos", "--model", "demo", "--layers", "conv[13]", "-k3", *FEW])
     assert done.value.code == 0
     written = capsys.readouterr().out.splitlines()
-    assert written[0] == "demo, 2 images, preprocessing: the demo network's own"
+    assert written[0].startswith("demo, preprocessing: the demo network's own: ")
     assert [line.split() for line in written[2:4]] == [
         ["conv1", "16x3x7x7", "2", "of", "16", "7×7", "runs/patches/png/patches_conv1.png"],
         ["conv3", "64x32x3x3", "2", "of", "64", "42×42", "runs/patches/png/patches_conv3.png"],

@@ -28,6 +28,7 @@ BESIDE = (
     "fmapboard.integrations.lightning.FeatureMapCallback",
     "fmapboard.integrations.transformers.FeatureMapCallback",
     "fmapboard.integrations.ignite.FeatureMapHandler", "fmapboard.integrations.accelerate.watch",
+    "fmapboard.report.result.Report",
     "fmapboard.checks.Check", "fmapboard.checks.Finding", "fmapboard.checks.RunRecord",
 )  # fmt: skip
 

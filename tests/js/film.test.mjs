@@ -196,10 +196,11 @@ test("the first bad step of each channel and kind is found", () => {
 
 test("a step shows the kernel drawn last before it, never a later one", () => {
   assert.deepEqual(
-    [0, 19, 20].map((step) => kernelStep(HISTORY, step)),
+    [0, 19, 20].map((step) => kernelStep(HISTORY, step, [0, 10, 20])),
     [0, 0, 20],
   );
-  assert.equal(kernelStep({ ...HISTORY, kernels: [{ step: 20, peak: 1 }] }, 10), null);
+  assert.equal(kernelStep({ ...HISTORY, kernels: [{ step: 20, peak: 1 }] }, 10, [10, 20]), null);
+  assert.equal(kernelStep(HISTORY, 20, [0, 10]), 0, "a report does not have all steps");
   assert.equal(kernelPeak(HISTORY), 2);
 });
 

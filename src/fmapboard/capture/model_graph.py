@@ -18,7 +18,7 @@ from fmapboard.capture.guard import Guard
 from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.side_pass import random_states_kept
 from fmapboard.errors import WarnOnce
-from fmapboard.model.distributed import is_sharded
+from fmapboard.model.distributed import is_sharded, rank
 from fmapboard.model.tensors import tensors
 from fmapboard.options import Options
 from fmapboard.records.model_graph import ModelGraph
@@ -49,7 +49,7 @@ class GraphDrawer:
         self, registry: HookRegistry, options: Options, guard: Guard, warn: WarnOnce
     ) -> None:
         self._registry, self._guard, self._warn = registry, guard, warn
-        self._model, self._is_due = registry.model, options.graph
+        self._model, self._is_due = registry.model, options.graph and rank() == 0
         self._root = prefix(options.name) + type(registry.model).__name__
         self._graph: ModelGraph | None = None
 

@@ -15,6 +15,7 @@ from torch import Tensor
 from fmapboard.capture.weights import read_kernels
 from fmapboard.cli.attributed import SIDE, with_attributions
 from fmapboard.cli.drawing import Drawing
+from fmapboard.cli.forward_inputs import ForwardInputs
 from fmapboard.cli.images import natural_order, read_fitted
 from fmapboard.cli.models.checkpoints import load_checkpoint
 from fmapboard.cli.models.load import LoadedModel
@@ -128,7 +129,9 @@ def draw_series(
     prepare = loaded.preprocessing
     images = [read_fitted(path, prepare.fit) for path in paths]
     say = console(stderr=True)
+    inputs = options.drawing.inputs or ForwardInputs.of(None, len(images))
     with ExitStack() as stack:
+        stack.enter_context(inputs.applied(loaded.model))
         runs = _runs(options, paths)
         for run in runs:
             stack.callback(run.close)
@@ -137,8 +140,10 @@ def draw_series(
             report = load_checkpoint(loaded.model, checkpoint.path, key=options.checkpoint_key)
             line = f"step {checkpoint.step}: {checkpoint.path}: {report}"
             say.print(line, markup=False, soft_wrap=True)
-            for run, image in zip(runs, images, strict=True):
-                run.write(_recorded(options, loaded, passes, prepare.normalize(image), checkpoint))
+            for number, (run, image) in enumerate(zip(runs, images, strict=True)):
+                with inputs.of_image(number):
+                    step = _recorded(options, loaded, passes, prepare.normalize(image), checkpoint)
+                run.write(step)
 
 
 def _passes(options: SeriesOptions, loaded: LoadedModel) -> ImagePasses:

@@ -10,8 +10,11 @@ from pathlib import Path
 import torch
 from rich.table import Table
 
+from fmapboard.cli.forward_inputs import ForwardInputs
 from fmapboard.cli.images import find_images, read_fitted
-from fmapboard.cli.models.load import LoadedModel, load_model
+from fmapboard.cli.input_files import inputs_from
+from fmapboard.cli.model_request import ModelRequest
+from fmapboard.cli.models.load import LoadedModel
 from fmapboard.cli.table import console
 from fmapboard.cli.visualize import device_named
 from fmapboard.demo.bundled import bundled
@@ -28,26 +31,19 @@ UNREADABLE = 2
 """Exit status for bad usage, and if the models could not be compared."""
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request(ModelRequest):
     """The command-line options; ``fmapboard diff --help`` describes them."""
 
     first: Path
     second: Path
     spec: str
-    images: tuple[Path, ...] = ()
     spec_b: str | None = None
-    model_args: tuple[str, ...] = ()
-    forward_args: tuple[str, ...] = ()
-    checkpoint_key: str | None = None
     checkpoint_key_b: str | None = None
     tolerance: float | None = None
     as_json: bool = False
     out: Path | None = None
     log_dir: Path | None = None
-    layers: tuple[str, ...] = ()
-    input_size: int | None = None
-    device: str = "cpu"
 
 
 def diff_checkpoints(request: Request) -> int:
@@ -71,12 +67,16 @@ def diff_checkpoints(request: Request) -> int:
 def _compared(request: Request) -> ModelDifference:
     paths = find_images(request.images or [bundled("photographs") / "chelsea.jpg"])
     device = device_named(request.device)
+    inputs = inputs_from(request.inputs, len(paths))
     first = _load(request, request.spec, request.first, request.checkpoint_key)
     key = request.checkpoint_key_b or request.checkpoint_key
     second = _load(request, request.spec_b or request.spec, request.second, key)
+    inputs.check(first.model)
     first.model.to(device)
     second.model.to(device)
-    batches = Images(first, paths)
+    prepared = f"preprocessing: {first.preprocessing}"
+    console(stderr=True).print(prepared, markup=False, soft_wrap=True)
+    batches = Images(first, paths, inputs)
     check_tolerance(request.tolerance)
     comparison = compared(first.model, second.model, batches)
     found = comparison.result(request.tolerance)
@@ -96,14 +96,7 @@ def _compared(request: Request) -> ModelDifference:
 def _load(request: Request, spec: str, checkpoint: Path, key: str | None) -> LoadedModel:
     # Tensors that are in neither checkpoint get the same random values in both models.
     with torch.random.fork_rng(devices=[]):
-        loaded = load_model(
-            spec,
-            checkpoint=checkpoint,
-            checkpoint_key=key,
-            input_size=request.input_size,
-            model_args=request.model_args,
-            forward_args=request.forward_args,
-        )
+        loaded = request.load(spec, checkpoint, checkpoint_key=key)
     console(stderr=True).print(f"{checkpoint}: {loaded.report}", markup=False, soft_wrap=True)
     return loaded
 
@@ -115,10 +108,12 @@ class Images:
     Attributes:
         loaded: The model whose preprocessing is applied.
         paths: The files, which are read again in each iteration.
+        inputs: What the model takes in addition to images.
     """
 
     loaded: LoadedModel
     paths: list[Path]
+    inputs: ForwardInputs
 
     def __len__(self) -> int:
         return len(self.paths)
@@ -128,8 +123,9 @@ class Images:
 
     def __iter__(self) -> Iterator[Arguments]:
         prepare = self.loaded.preprocessing
-        for path in self.paths:
-            yield (prepare.normalize(torch.stack([read_fitted(path, prepare.fit)])),), {}
+        for number, path in enumerate(self.paths):
+            image = prepare.normalize(torch.stack([read_fitted(path, prepare.fit)]))
+            yield self.inputs.arguments(self.loaded.model, image, number)
 
 
 def _print(found: ModelDifference) -> None:

@@ -8,8 +8,10 @@ from typing import Any
 import click
 
 from fmapboard.cli.click_types import HELP, command_with
+from fmapboard.cli.completion import ModelName
+from fmapboard.cli.preprocessing_options import preprocessing_options
 from fmapboard.cli.run_dirs import Directory
-from fmapboard.cli.shared_options import checkpoint_key, forward_arg, model_arg
+from fmapboard.cli.shared_options import checkpoint_key, forward_arg, input_option, model_arg
 
 _EXISTING = click.Path(path_type=Path)
 
@@ -26,13 +28,14 @@ _EXISTING = click.Path(path_type=Path)
 @click.option(
     "--model",
     "spec",
+    type=ModelName(),
     required=True,
-    help="The network of both checkpoints: a torchvision name, timm:NAME, hf:NAME or hf:FOLDER, "
-    "package.module:callable, or demo.",
+    help="The network of both checkpoints: as --model of visualize.",
 )
 @click.option("--model-b", "spec_b", metavar="MODEL", help="The network of B, if it is another.")
 @model_arg
 @forward_arg
+@input_option
 @checkpoint_key
 @click.option("--checkpoint-key-b", metavar="NAME", help="The same for B, if it is another.")
 @click.option(
@@ -57,6 +60,7 @@ _EXISTING = click.Path(path_type=Path)
     help="Layers to draw; always with the first difference.  [default: convolutions] Repeatable.",
 )
 @click.option("--input-size", type=click.IntRange(min=1), help="Side of the square input in px.")
+@preprocessing_options
 @click.option("--device", default="cpu", show_default=True, help="Torch device, such as cuda:0.")
 @click.pass_context
 def diff_command(context: click.Context, /, **options: Any) -> None:

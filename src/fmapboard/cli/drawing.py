@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from fmapboard.capture.step_parts import PendingStep
 from fmapboard.cli.attributed import SIDE, with_attributions
+from fmapboard.cli.forward_inputs import ForwardInputs
 from fmapboard.cli.write_images import ImageWriter, WrittenImage
 from fmapboard.image_passes import ImagePasses
 from fmapboard.measure.reducer import Reducer
@@ -33,6 +34,7 @@ class Drawing:
     Attributes:
         first_step: Number of the first image's step; the others follow.
         effective: As in ``extract``.
+        inputs: What the model takes in addition to images; None passes images alone.
         around: Called with a batch of prepared images and the number of its first image, from 0;
             the batch runs inside the context that it returns.
     """
@@ -47,6 +49,7 @@ class Drawing:
     class_number: int | None = None
     first_step: int = 0
     effective: bool = False
+    inputs: ForwardInputs | None = None
     around: Callable[[Tensor, int], AbstractContextManager[object]] = _alone
 
     def written(
@@ -94,22 +97,24 @@ class Drawing:
             refused=lambda reason: say(f"Running one image per forward pass: {reason}"),
             effective=self.effective,
         )
-        recorded = self._recorded(passes, images, prepare)
-        with closing(recorded), closing(writer.write(recorded)) as done:
+        inputs = self.inputs or ForwardInputs.of(None, len(folders))
+        recorded = self._recorded(passes, inputs, images, prepare)
+        with inputs.applied(model), closing(recorded), closing(writer.write(recorded)) as done:
             yield from done
 
     def _recorded(
         self,
         passes: ImagePasses,
+        inputs: ForwardInputs,
         images: Generator[Tensor, None, None],
         prepare: Callable[[Tensor], Tensor],
     ) -> Generator[PendingStep, None, None]:
         """Yield one recorded step per image, numbered from 0."""
         first = 0
         with closing(images):
-            for batch in batched(images, self.batch_size):
+            for batch in batched(images, 1 if inputs.per_image else self.batch_size):
                 prepared = prepare(batch)
-                with self.around(prepared, first):
+                with inputs.of_image(first), self.around(prepared, first):
                     steps: Iterable[PendingStep] = passes(prepared, first)
                     if self.attribution:
                         steps = with_attributions(steps, passes.model, prepared, self.class_number)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import io
-import os
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +15,18 @@ from torch import Tensor, nn
 
 from fmapboard.cli.drawing import Drawing, folders_of
 from fmapboard.cli.embedding import check_embedding, with_embedding
-from fmapboard.cli.images import decoding, find_images, read_fitted, to_rgb
-from fmapboard.cli.models.preprocessing import Preprocessing, assumed
+from fmapboard.cli.forward_inputs import ForwardInputs
+from fmapboard.cli.given_images import GivenImages
+from fmapboard.cli.report import logged_for
 from fmapboard.cli.run_dirs import new_directory
 from fmapboard.cli.table import layer_table
 from fmapboard.cli.write_images import WrittenImage
 from fmapboard.errors import ConfigurationError, log
-from fmapboard.model.given import check_model, described
+from fmapboard.model.given import check_model
 from fmapboard.model.layers import Layers, select, unwrap
 from fmapboard.options import check_depth, checked_colormap
 from fmapboard.records import Normalization, Scale
+from fmapboard.report.result import Report
 from fmapboard.writers.log_dirs import local_directory, log_directory
 from fmapboard.writers.remote import RemoteDirectory
 from fmapboard.writers.tensorboard import TensorBoardWriter
@@ -47,6 +48,7 @@ class Visualized:
         files: For each image: layer name -> the PNG files of its maps.
         table: One row per layer of the first image, as the command prints it.
         projector: What was written for the Projector; empty without ``embedding=``.
+        html: The report; None if there is none.
     """
 
     log_dir: Path | RemoteDirectory | None
@@ -55,11 +57,13 @@ class Visualized:
     files: tuple[dict[str, list[Path]], ...]
     table: str
     projector: str = ""
+    html: Path | None = None
 
     def __repr__(self) -> str:
         images = f"{len(self.steps)} image" + ("s" if len(self.steps) > 1 else "")
         places = [f"log_dir={self.log_dir}"] * (self.log_dir is not None)
         places += [f"out={self.out}"] * (self.out is not None)
+        places += [f"html={self.html}"] * (self.html is not None)
         shown = [self.table, *filter(None, [self.projector])]
         return "\n".join([f"{images} at step {self.steps[0]}, {', '.join(places)}", *shown])
 
@@ -70,10 +74,12 @@ def visualize(
     *,
     log_dir: str | Path | None = None,
     out: str | Path | None = None,
+    html: str | Path | None = None,
     step: int = 0,
     layers: Layers = None,
     transform: Callable[[Image.Image], Tensor] | None = None,
     normalization: Normalization | None = None,
+    inputs: Mapping[str, Any] | Callable[[Tensor], Any] | None = None,
     batch_size: int = 4,
     colormap: str = "grey",
     scale: Scale = "channel",
@@ -95,7 +101,8 @@ def visualize(
             folder, a ``PIL.Image.Image``, or a list of these.
         log_dir: Run directory or URL of the event file for TensorBoard.
         out: Folder of the PNG files; with several images, each has a folder inside it. Without
-            ``log_dir`` and ``out``, both are written below ``runs/visualize``.
+            ``log_dir``, ``out`` and ``html``, the first two are written below ``runs/visualize``.
+        html: File of a report, which opens in a browser without TensorBoard.
         step: Number of the first image's step; the others follow.
         layers: Which layers to draw, as in ``extract``.
         transform: Turns a PIL image into the model's input [C, H, W], such as the ``transforms()``
@@ -103,6 +110,10 @@ def visualize(
             applies ImageNet's mean and standard deviation.
         normalization: Mean and standard deviation per channel with which ``images`` were
             normalized, to draw the input as it was before; None draws it as it is.
+        inputs: What ``forward`` takes in addition to images: keyword arguments by name, whose
+            tensors have one row for all images or one per image; or a function from a batch of
+            images [B, C, H, W] to all arguments: a tensor, a tuple of positional arguments, a dict
+            of keyword arguments, or a pair of such a tuple and dict.
         batch_size: Maximum number of images per forward pass; it does not change the result.
         colormap: ``"grey"``, ``"viridis"``, ``"magma"`` or the zero-centered ``"signed"``.
         scale: ``"channel"``: each channel between its own extremes; ``"layer"``: one scale for all.
@@ -144,14 +155,33 @@ def visualize(
         layers, batch_size, checked_colormap(colormap), scale, depth, kernels, attribution, target,
         first_step=step, effective=effective,
     )  # fmt: skip
-    given = GivenImages.of(images, model, transform, normalization)
+    given = GivenImages.of(images, model, transform, normalization, has_inputs=inputs is not None)
+    own = ForwardInputs.of(inputs, len(given.names))
+    own.check(model)
     place = None if log_dir is None else log_directory(log_dir)
     folder = None if out is None else local_directory(out, "a folder of PNG files")
-    if place is None and folder is None:
+    if place is None and folder is None and html is None:
         place = new_directory(Path("runs/visualize"))
         folder = place / "png"
     check_embedding(embedding, model, place)
-    board = None if place is None else TensorBoardWriter(place, start_step=step)
+    report = None if html is None else Path(html)
+    drawing = replace(drawing, inputs=own)
+    with logged_for(report, place, len(given.names), _say_report) as logdir:
+        drawn = _drawn(drawing, model, given, logdir, folder, embedding)
+    return Visualized(place, folder, *drawn, report)
+
+
+def _drawn(
+    drawing: Drawing,
+    model: nn.Module,
+    given: GivenImages,
+    logdir: Path | RemoteDirectory | None,
+    folder: Path | None,
+    embedding: str | None,
+) -> tuple[tuple[int, ...], tuple[dict[str, list[Path]], ...], str, str]:
+    """Draw all images; returns steps, files, the table, and what the Projector got."""
+    first = drawing.first_step
+    board = None if logdir is None else TensorBoardWriter(logdir, start_step=first)
     projector: list[str] = []
     drawing, collected = with_embedding(
         embedding, drawing, model, given.names, board, projector.append
@@ -175,87 +205,12 @@ def visualize(
     finally:
         if board is not None:
             board.close()
-    return Visualized(place, folder, tuple(steps), tuple(files), table, "".join(projector))
+    return tuple(steps), tuple(files), table, "".join(projector)
 
 
-@dataclass(frozen=True, slots=True)
-class GivenImages:
-    """Images that were passed to ``visualize`` or ``patches``.
-
-    Attributes:
-        names: One per image: that of its file, or its number.
-        tensors: Yields the images, all of one kind.
-        prepare: Turns a batch of them into the model's input.
-        normalization: Mean and standard deviation of that input, if known.
-    """
-
-    names: list[str]
-    tensors: Callable[[], Generator[Tensor, None, None]]
-    prepare: Prepare
-    normalization: Normalization | None
-
-    @classmethod
-    def of(
-        cls,
-        images: Any,
-        model: nn.Module,
-        transform: Callable[[Image.Image], Tensor] | None,
-        normalization: Normalization | None,
-    ) -> GivenImages:
-        """Check the images and find out how to prepare them."""
-        if isinstance(images, Tensor):
-            if transform is not None:
-                raise ConfigurationError(
-                    "transform= is for image files and PIL images, not tensors"
-                )
-            batch = images[None] if images.dim() == 3 else images
-            if batch.dim() < 3 or len(batch) == 0:
-                raise ConfigurationError(
-                    f"images of shape {list(images.shape)}: expected [N, C, H, W] or [C, H, W]"
-                )
-            names = [f"image{number}" for number in range(len(batch))]
-            return cls(names, lambda: (image for image in batch.detach()), _as_it_is, normalization)
-        sources = _sources(images)
-        names = [_name(one, number) for number, one in enumerate(sources)]
-        if transform is not None:
-            return cls(names, lambda: _read(sources, transform), _as_it_is, normalization)
-        own: Preprocessing = assumed(model)
-        return cls(names, lambda: _read(sources, own.fit), own.normalize, (own.mean, own.std))
-
-
-def _sources(images: Any) -> list[Path | Image.Image]:
-    """Image files and PIL images, in order; folders are replaced by the files in them."""
-    several = images if isinstance(images, (list, tuple)) else [images]
-    found: list[Path | Image.Image] = []
-    for one in several:
-        if isinstance(one, (str, os.PathLike)):
-            found += find_images([Path(one)])
-        elif isinstance(one, Image.Image):
-            found.append(one)
-        else:
-            raise ConfigurationError(
-                f"images={described(one)}: expected a tensor [N, C, H, W], image files, a folder, "
-                "or PIL images (torch.stack(images) for a list of tensors)"
-            )
-    if not found:
-        raise ConfigurationError("images=[]: expected at least one image")
-    return found
-
-
-def _read(
-    sources: Sequence[Path | Image.Image], fit: Callable[[Image.Image], Tensor]
-) -> Generator[Tensor, None, None]:
-    with decoding():
-        for one in sources:
-            yield read_fitted(one, fit) if isinstance(one, Path) else fit(to_rgb(one))
-
-
-def _name(source: Path | Image.Image, number: int) -> str:
-    return source.name if isinstance(source, Path) else f"image{number}"
-
-
-def _as_it_is(batch: Tensor) -> Tensor:
-    return batch
+def _say_report(report: Report) -> None:
+    for text in report.left_out:
+        log.info("left out of %s: %s", report.path, text)
 
 
 def check_run(step: Any, batch_size: Any) -> None:

@@ -5,6 +5,7 @@ Heavy modules are imported only when a command runs, so ``--help`` is fast.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,8 +15,10 @@ import click
 
 from fmapboard import __version__
 from fmapboard.cli.click_types import HELP, ExampleGroup, command_with
+from fmapboard.cli.completion import SHELLS, script, shell_in
 from fmapboard.cli.diff_options import diff_command
 from fmapboard.cli.patches_options import patches_command
+from fmapboard.cli.report_options import report_command
 from fmapboard.cli.run_dirs import Directory
 from fmapboard.cli.visualize_options import visualize
 from fmapboard.errors import FmapboardError
@@ -135,9 +138,25 @@ def doctor() -> None:
     run_doctor()
 
 
+@fmapboard.command(
+    cls=command_with('eval "$(fmapboard completion bash)"    # in ~/.bashrc'),
+    context_settings=HELP,
+    short_help="Print a script that completes the commands in a shell.",
+)
+@click.argument("shell", required=False, type=click.Choice(SHELLS))
+def completion(shell: str | None) -> None:
+    """Print a script that completes the commands and options of fmapboard and visualize in SHELL.
+
+    SHELL is yours by default. In ~/.zshrc, put the line after compinit.
+    """
+    commands = {"fmapboard": fmapboard, "visualize": visualize}
+    click.echo(script(shell or shell_in(os.environ), commands))
+
+
 fmapboard.add_command(visualize)
 fmapboard.add_command(diff_command)
 fmapboard.add_command(patches_command)
+fmapboard.add_command(report_command)
 
 
 def run(arguments: Sequence[str] | None = None) -> None:

@@ -10,7 +10,8 @@ from PIL import Image
 from torch import Tensor, nn
 
 from fmapboard.cli.finding_patches import Patches, PatchFinder
-from fmapboard.cli.from_python import GivenImages, check_run
+from fmapboard.cli.from_python import check_run
+from fmapboard.cli.given_images import GivenImages
 from fmapboard.errors import log
 from fmapboard.model.given import check_model
 from fmapboard.model.layers import Layers, select, unwrap

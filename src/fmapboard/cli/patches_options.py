@@ -8,6 +8,8 @@ from typing import Any
 import click
 
 from fmapboard.cli.click_types import HELP, command_with
+from fmapboard.cli.completion import ModelName
+from fmapboard.cli.preprocessing_options import preprocessing_options
 from fmapboard.cli.run_dirs import Directory
 from fmapboard.cli.shared_options import checkpoint_key, forward_arg, model_arg
 
@@ -26,9 +28,9 @@ _EXISTING = click.Path(path_type=Path)
 @click.option(
     "--model",
     "spec",
+    type=ModelName(),
     required=True,
-    help="A torchvision name, timm:NAME, hf:NAME or hf:FOLDER (Hugging Face), "
-    "package.module:callable, or demo, the bundled network.",
+    help="The network: as --model of visualize.",
 )
 @model_arg
 @forward_arg
@@ -80,6 +82,7 @@ _EXISTING = click.Path(path_type=Path)
     help="Number of the step for TensorBoard: how far the network was trained.",
 )
 @click.option("--input-size", type=click.IntRange(min=1), help="Side of the square input in px.")
+@preprocessing_options
 @click.option(
     "--batch-size",
     type=click.IntRange(min=1),

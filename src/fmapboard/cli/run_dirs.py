@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from click.shell_completion import CompletionItem
 
 from fmapboard.errors import ConfigurationError, WriteError
 
@@ -42,6 +43,12 @@ class Directory(click.ParamType):  # type: ignore[type-arg]  # not generic in ol
             return log_directory(value) if self._remote else local_directory(value, "this")
         except ConfigurationError as error:
             self.fail(str(error), param, ctx)
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Directories, completed by the shell."""
+        return [CompletionItem(incomplete, type="dir")]
 
 
 def new_directory(first: Path) -> Path:

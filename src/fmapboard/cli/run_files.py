@@ -6,14 +6,11 @@ every picture in memory or drop records; so the frames of the files are read her
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
-from google.protobuf.message import DecodeError
 from tensorboard.compat.proto import event_pb2
 from tensorboard.util import tensor_util
 
@@ -21,12 +18,7 @@ from fmapboard import tags
 from fmapboard.checks.record_builder import GROUPS, RecordBuilder, is_read, split_tag
 from fmapboard.checks.run_record import RunRecord
 from fmapboard.errors import FmapboardError
-from fmapboard.writers import checksum
-
-_HEADER, _FOOTER = struct.Struct("<QI"), struct.Struct("<I")
-_MAX_EVENT = 2**31
-"""Maximum size in bytes of an event; protocol buffers have no larger messages."""
-_MASK = 0xA282EAD8
+from fmapboard.writers.event_records import stored_events
 
 
 class UnreadableRun(FmapboardError):
@@ -95,8 +87,8 @@ def read_run(path: Path) -> RunFiles:
     problems: list[str] = []
     for file in sorted(one for one in path.iterdir() if "tfevents" in one.name and one.is_file()):
         with file.open("rb") as opened:
-            for event in _events(opened, file.name, problems):
-                _add(builders, event, str(path))
+            for stored in stored_events(opened, file.name, problems):
+                _add(builders, stored.event, str(path))
     for builder in builders.values():
         if builder.errors:
             step, why = next(iter(builder.errors.items()))
@@ -106,35 +98,6 @@ def read_run(path: Path) -> RunFiles:
         why = f" ({problems[0]})" if problems else ""
         raise UnreadableRun(f"{path}: nothing in it was logged by fmapboard{why}")
     return RunFiles(path, records, problems)
-
-
-def _events(opened: BinaryIO, name: str, problems: list[str]) -> Iterator[Any]:
-    """The events of a file up to its end, or to where it is cut off or damaged."""
-    while header := opened.read(_HEADER.size):
-        size, _ = _HEADER.unpack(header) if len(header) == _HEADER.size else (0, 0)
-        if len(header) < _HEADER.size:
-            problems.append(f"{name} ends within a record: still being written, or cut off")
-            return
-        if size > _MAX_EVENT or _masked(header[:8]) != header[8:]:
-            problems.append(f"{name} is damaged at byte {opened.tell() - len(header)}")
-            return
-        content = opened.read(size)
-        footer = opened.read(_FOOTER.size)
-        if len(content) < size or len(footer) < _FOOTER.size:
-            problems.append(f"{name} ends within a record: still being written, or cut off")
-            return
-        try:
-            if _masked(content) != footer:
-                raise DecodeError("wrong checksum")
-            yield event_pb2.Event.FromString(content)
-        except DecodeError as error:
-            problems.append(f"{name}: a record of {size} bytes is damaged ({error})")
-
-
-def _masked(data: bytes) -> bytes:
-    """The checksum of a record, as it is stored."""
-    crc = checksum.value(data)
-    return _FOOTER.pack(((crc >> 15 | crc << 17) + _MASK) & 0xFFFFFFFF)
 
 
 def _add(builders: dict[str, RecordBuilder], event: Any, run: str) -> None:

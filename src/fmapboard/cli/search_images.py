@@ -13,35 +13,29 @@ from torch import Tensor
 
 from fmapboard.cli.finding_patches import HEADINGS, Patches, PatchFinder
 from fmapboard.cli.images import find_images
-from fmapboard.cli.models.load import load_model
+from fmapboard.cli.model_request import ModelRequest
 from fmapboard.cli.run_dirs import new_directory, to_paste
 from fmapboard.cli.table import console
-from fmapboard.cli.visualize import device_named, explain_on_stderr, fitted
+from fmapboard.cli.terminal import say_model, what_ran
+from fmapboard.cli.visualize import device_named, fitted
 from fmapboard.model.layers import select
 from fmapboard.writers.remote import RemoteDirectory
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request(ModelRequest):
     """The command-line options; ``fmapboard patches --help`` describes them."""
 
-    images: tuple[Path, ...]
     spec: str
     weights: str = "DEFAULT"
     checkpoint: Path | None = None
-    checkpoint_key: str | None = None
-    model_args: tuple[str, ...] = ()
-    forward_args: tuple[str, ...] = ()
-    layers: tuple[str, ...] = ()
     k: int = 9
     channels: int = 64
     several_per_image: bool = False
     log_dir: Path | RemoteDirectory | None = None
     out: Path | None = None
     step: int = 0
-    input_size: int | None = None
     batch_size: int = 4
-    device: str = "cpu"
 
 
 def search_images(request: Request) -> None:
@@ -51,14 +45,11 @@ def search_images(request: Request) -> None:
         FmapboardError: The request is invalid or failed; the message is one line.
     """
     paths = find_images(request.images)
-    loaded = load_model(
+    loaded = request.load(
         request.spec,
+        request.checkpoint,
         weights=request.weights,
-        checkpoint=request.checkpoint,
         checkpoint_key=request.checkpoint_key,
-        input_size=request.input_size,
-        model_args=request.model_args,
-        forward_args=request.forward_args,
     )
     model, prepare = loaded.model.to(device_named(request.device)), loaded.preprocessing
     errors, output = console(stderr=True), console()
@@ -82,11 +73,9 @@ def search_images(request: Request) -> None:
     if log_dir is None and out is None:
         log_dir = new_directory(Path("runs/patches"))
         out = log_dir / "png"
-    output.print(
-        f"{loaded.name}, {len(paths)} images, preprocessing: {prepare.source}", markup=False
-    )
+    say_model(loaded)
     images = _followed(fitted(prepare, paths, ahead=2 * request.batch_size), len(paths))
-    with explain_on_stderr():
+    with what_ran():
         found = finder.find(images, [path.name for path in paths])
     finder.write(found, log_dir, out, fitted(prepare, paths[:1], ahead=1))
     output.print(_table(found))

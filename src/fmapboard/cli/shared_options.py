@@ -18,6 +18,14 @@ forward_arg = click.option(
     metavar="NAME=VALUE",
     help="An argument that the model's forward takes in addition to the images. Repeatable.",
 )
+input_option = click.option(
+    "--input",
+    "inputs",
+    multiple=True,
+    metavar="NAME=FILE",
+    help="A tensor (torch.save, or .npy) that the model's forward takes in addition to the images; "
+    "or package.module:function, which turns images into all arguments. Repeatable.",
+)
 checkpoint_key = click.option(
     "--checkpoint-key",
     metavar="NAME",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -130,13 +130,17 @@ def parsed(value: str) -> tuple[str, ChannelChange]:
     return layer, silence(channels)
 
 
-def class_names(spec: str, weights: str) -> tuple[str, ...]:
+def class_names(spec: str, weights: str, model: nn.Module) -> tuple[str, ...]:
     """The classes of a network with its own pretrained weights, in order; empty if unknown.
 
     Args:
         spec: As in ``load_model``.
         weights: ``"DEFAULT"`` or the name of torchvision weights.
+        model: The network; the configuration of one of transformers names its classes.
     """
+    labels = getattr(getattr(model, "config", None), "id2label", None)
+    if isinstance(labels, Mapping):
+        return tuple(str(labels.get(number, "")) for number in range(len(labels)))
     if spec == "demo":
         return tuple(importlib.import_module("fmapboard.demo.network").CLASSES)
     models = importlib.import_module("torchvision.models")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Generator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -16,16 +16,20 @@ from torch import Tensor, nn
 from fmapboard.cli.checkpoint_series import Checkpoint, SeriesOptions, draw_series, series_of
 from fmapboard.cli.drawing import Drawing, folders_of
 from fmapboard.cli.embedding import check_embedding, with_embedding
+from fmapboard.cli.forward_inputs import ForwardInputs
 from fmapboard.cli.images import decoding, find_images, read_fitted
-from fmapboard.cli.models.arguments import check_forward
-from fmapboard.cli.models.load import LoadedModel, Preprocessing, load_model
+from fmapboard.cli.input_files import inputs_from
+from fmapboard.cli.layer_list import print_layers
+from fmapboard.cli.model_request import ModelRequest
+from fmapboard.cli.models.load import LoadedModel, Preprocessing
 from fmapboard.cli.prefetch import prefetched
+from fmapboard.cli.report import is_temporary, logged_for, say_report
 from fmapboard.cli.run_dirs import new_directory, to_paste
 from fmapboard.cli.silenced import Silenced, class_names
 from fmapboard.cli.table import console, layer_table
+from fmapboard.cli.terminal import say_model, what_ran
 from fmapboard.demo.bundled import bundled
-from fmapboard.errors import CaptureError, ConfigurationError, ForwardError
-from fmapboard.extraction.layer_table import layers
+from fmapboard.errors import ConfigurationError
 from fmapboard.model.layers import Layers, select
 from fmapboard.records import Scale
 from fmapboard.writers.remote import RemoteDirectory
@@ -38,22 +42,18 @@ READERS = min(4, os.cpu_count() or 1)
 """Threads that read images ahead of the forward passes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request(ModelRequest):
     """The command-line options; ``visualize --help`` describes them."""
 
-    images: tuple[Path, ...] = ()
     spec: str = "demo"
     weights: str = "DEFAULT"
     checkpoint: Path | None = None
-    checkpoint_key: str | None = None
-    model_args: tuple[str, ...] = ()
-    forward_args: tuple[str, ...] = ()
     logdir: Path | RemoteDirectory | None = None
     out: Path | None = None
-    layers: tuple[str, ...] = ()
+    html: Path | None = None
+    step: int = 0
     only_list: bool = False
-    input_size: int | None = None
     samples: int | None = None
     batch_size: int = 4
     colormap: str = "grey"
@@ -65,7 +65,6 @@ class Request:
     silence: tuple[str, ...] = ()
     effective: bool = False
     embedding: str | None = None
-    device: str = "cpu"
 
     @property
     def chosen(self) -> Layers:
@@ -84,6 +83,7 @@ class Request:
             kernels=self.kernels,
             attribution=self.attribution,
             class_number=self.class_number,
+            first_step=self.step,
             effective=self.effective,
         )
 
@@ -92,7 +92,7 @@ class Request:
         if not self.silence:
             return None
         has_own = self.checkpoint is None and self.weights.lower() != "none"
-        names = class_names(self.spec, self.weights) if has_own else ()
+        names = class_names(self.spec, self.weights, model) if has_own else ()
         return Silenced(model, self.silence, names)
 
 
@@ -105,71 +105,72 @@ def visualize_images(request: Request) -> None:
     if request.class_number is not None and not request.attribution:
         raise ConfigurationError("--class needs --attribution")
     paths = find_images(request.images or [bundled("photographs") / "chelsea.jpg"])
+    inputs = inputs_from(request.inputs, len(paths))
     series = series_of(request.checkpoint)
-    for option in ("silence", "embedding"):
+    for option in ("silence", "embedding", "step"):
         if series and getattr(request, option):
             raise ConfigurationError(f"--{option} takes one checkpoint, not several")
-    loaded = load_model(
+    loaded = request.load(
         request.spec,
+        series[0].path if series else request.checkpoint,
         weights=request.weights,
-        checkpoint=series[0].path if series else request.checkpoint,
         checkpoint_key=request.checkpoint_key,
-        input_size=request.input_size,
-        model_args=request.model_args,
-        forward_args=request.forward_args,
     )
     if loaded.report is not None:
         console(stderr=True).print(str(loaded.report), markup=False)
     if request.only_list:
-        _print_layers(request, loaded, paths)
+        print_layers(loaded, paths[0] if request.images else None, request.chosen, inputs)
         return
-    if series:
-        _draw_series(request, loaded, series, paths[: request.samples])
-    else:
-        draw_images(request, loaded, paths[: request.samples])
+    paths = paths[: request.samples]
+    with logged_for(request.html, request.logdir, len(series or paths), say_report) as logdir:
+        request = replace(request, logdir=logdir)
+        if series:
+            _draw_series(request, loaded, series, paths, inputs)
+        else:
+            draw_images(request, loaded, paths, inputs)
 
 
 def _draw_series(
-    request: Request, loaded: LoadedModel, series: list[Checkpoint], paths: list[Path]
+    request: Request,
+    loaded: LoadedModel,
+    series: list[Checkpoint],
+    paths: list[Path],
+    inputs: ForwardInputs,
 ) -> None:
     """Draw the images with each checkpoint of a series."""
-    check_forward(loaded.model)
+    inputs.check(loaded.model)
     loaded.model.to(device_named(request.device))
+    say_model(loaded)
     logdir, folder = _places(request)
-    options = SeriesOptions(request.drawing, request.checkpoint_key, logdir, folder)
-    with explain_on_stderr():
+    options = SeriesOptions(
+        replace(request.drawing, inputs=inputs), request.checkpoint_key, logdir, folder
+    )
+    with what_ran():
         draw_series(options, loaded, series, paths)
     _say_where(logdir, folder, 1)
 
 
-def _print_layers(request: Request, loaded: LoadedModel, paths: list[Path]) -> None:
-    """Print the table of layers; with output shapes if there are images to run the model on."""
-    if not request.images:
-        console().out(layers(loaded.model, only=request.chosen))
-        return
-    prepare = loaded.preprocessing
-    image = prepare.normalize(read_fitted(paths[0], prepare.fit))
-    with explain_on_stderr():
-        console().out(layers(loaded.model, image[None], only=request.chosen))
-
-
-def draw_images(request: Request, loaded: LoadedModel, paths: list[Path]) -> None:
+def draw_images(
+    request: Request, loaded: LoadedModel, paths: list[Path], inputs: ForwardInputs | None = None
+) -> None:
     """Draw a loaded network's feature maps for images, and print tables of its layers.
 
     Raises:
         FmapboardError: the request is invalid or failed; the output of earlier images is kept.
     """
     select(loaded.model, request.chosen)  # an invalid pattern fails before anything is written
-    check_forward(loaded.model)
+    inputs = inputs or inputs_from((), len(paths))
+    inputs.check(loaded.model)
     silenced = request.silenced(loaded.model)
     loaded.model.to(device_named(request.device))
     out = console()
-    out.print(f"{loaded.name}, preprocessing: {loaded.preprocessing.source}", markup=False)
+    say_model(loaded)
     logdir, folder = _places(request)
     check_embedding(request.embedding, loaded.model, logdir)
-    board = None if logdir is None else TensorBoardWriter(logdir)
+    board = None if logdir is None else TensorBoardWriter(logdir, start_step=request.step)
     progress = _progress(len(paths))
-    drawing, say = request.drawing, partial(progress.console.print, markup=False, soft_wrap=True)
+    drawing = replace(request.drawing, inputs=inputs)
+    say = partial(progress.console.print, markup=False, soft_wrap=True)
     if silenced is not None:
         out.print(str(silenced), markup=False, soft_wrap=True)
         drawing = replace(drawing, around=silenced.around)
@@ -187,14 +188,14 @@ def draw_images(request: Request, loaded: LoadedModel, paths: list[Path]) -> Non
         say=say,
     )
     try:
-        with explain_on_stderr(), closing(collected(written_images)) as done:
+        with what_ran(), closing(collected(written_images)) as done:
             for path, written in zip(paths, done, strict=True):
                 progress.advance(progress.task_ids[0])
                 if path is paths[0] or len(paths) <= TABLES:
                     out.print(f"\n{path}", markup=False, soft_wrap=True)
                     out.print(layer_table(written.step, written.files))
                     if silenced is not None:
-                        out.print("", silenced.table(written.step.step), sep="\n")
+                        out.print("", silenced.table(written.step.step - request.step), sep="\n")
                     progress.start()  # not earlier: the bar would interrupt the first table
     finally:
         if progress.live.is_started:
@@ -204,18 +205,6 @@ def draw_images(request: Request, loaded: LoadedModel, paths: list[Path]) -> Non
     if silenced is not None and len(paths) > 1:
         out.print(f"\n{silenced.summary()}", markup=False)
     _say_where(logdir, folder, len(paths))
-
-
-@contextmanager
-def explain_on_stderr() -> Iterator[None]:
-    """If the model raises, print what ran before: the message on the command line is one line."""
-    try:
-        yield
-    except ForwardError as error:
-        if error.ran:
-            lines = "\n  ".join(["ran before the error:", *error.ran])
-            console(stderr=True).print(lines, markup=False, soft_wrap=True)
-        raise CaptureError(error.summary) from error
 
 
 def fitted(
@@ -273,7 +262,7 @@ def _say_where(logdir: Path | RemoteDirectory | None, folder: Path | None, image
     out = console()
     if folder is not None:
         out.print(f"\nPNG files: {folder}", markup=False, soft_wrap=True)
-    if logdir is not None:
+    if logdir is not None and not is_temporary(logdir):
         each = " (one step per image)" if images > 1 else ""
         out.print(
             f"\nTensorBoard{each}:\n  {to_paste('serve', logdir)}", markup=False, soft_wrap=True

@@ -9,8 +9,10 @@ import click
 
 from fmapboard import __version__
 from fmapboard.cli.click_types import HELP, Palette, command_with
+from fmapboard.cli.completion import ModelName
+from fmapboard.cli.preprocessing_options import preprocessing_options
 from fmapboard.cli.run_dirs import Directory
-from fmapboard.cli.shared_options import checkpoint_key, forward_arg, model_arg
+from fmapboard.cli.shared_options import checkpoint_key, forward_arg, input_option, model_arg
 
 _EXISTING = click.Path(path_type=Path)
 
@@ -24,13 +26,16 @@ _EXISTING = click.Path(path_type=Path)
 @click.option(
     "--model",
     "spec",
+    type=ModelName(),
     default="demo",
     show_default=True,
-    help="A torchvision name, timm:NAME, hf:NAME or hf:FOLDER (Hugging Face), "
-    "package.module:callable, or demo, the bundled network.",
+    help="A torchvision name, timm:NAME, hf:NAME (Hugging Face), a folder of save_pretrained, "
+    "package.module:callable, or demo, the bundled network; arguments as in "
+    "'package.module:Net(width=64)'.",
 )
 @model_arg
 @forward_arg
+@input_option
 @click.option(
     "--weights",
     default="DEFAULT",
@@ -52,6 +57,16 @@ _EXISTING = click.Path(path_type=Path)
 )
 @click.option("--out", type=Directory(remote=False), help="Write PNG files into this folder.")
 @click.option(
+    "--html", type=_EXISTING, help="Write one HTML file that opens without TensorBoard, a report."
+)
+@click.option(
+    "--step",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Number of the first image's step; the others follow.",
+)
+@click.option(
     "--layers",
     multiple=True,
     metavar="GLOB",
@@ -64,6 +79,7 @@ _EXISTING = click.Path(path_type=Path)
     help="List the layers and draw nothing; with IMAGES, also the shapes that they return.",
 )
 @click.option("--input-size", type=click.IntRange(min=1), help="Side of the square input in px.")
+@preprocessing_options
 @click.option("--samples", type=click.IntRange(min=1), help="Draw only the first N images.")
 @click.option(
     "--batch-size",

@@ -73,7 +73,7 @@ def map_values(png: bytes, picture: Mapping[str, Any], lo: Floats, hi: Floats) -
     if found is None or found[0] not in ("L", "P") or found[1].ndim != 2:
         return None
     mode, pixels = found
-    tiles = _tiles(pixels, picture)
+    tiles = tiles_of(pixels, picture)
     if tiles is None or len(tiles) != len(lo):
         return None
     span = np.where(np.isfinite(hi - lo), hi - lo, 0).astype(np.float32)[:, None, None]
@@ -86,7 +86,7 @@ def map_values(png: bytes, picture: Mapping[str, Any], lo: Floats, hi: Floats) -
     return MapValues(values, span[:, 0, 0] / coarse / 2)
 
 
-def _tiles(pixels: npt.NDArray[np.uint8], picture: Mapping[str, Any]) -> Any:
+def tiles_of(pixels: npt.NDArray[np.uint8], picture: Mapping[str, Any]) -> Any:
     """The tiles of a grid, [drawn, height, width]; None if the header does not fit the picture."""
     try:
         height, width = picture["tile"]

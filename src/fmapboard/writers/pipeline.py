@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from fmapboard.checks import chosen
 from fmapboard.checks.live import LiveChecks
@@ -81,6 +82,11 @@ class Pipeline:
     def dropped(self) -> int:
         """Number of steps dropped because the queue was full."""
         return self._worker.dropped
+
+    @property
+    def log_dir(self) -> Any:
+        """The directory that is written to, a path or a URL; None if the writer has none."""
+        return getattr(self._writer, "log_dir", None)
 
     def put(self, receive: Callable[[], StepData | None], nbytes: int) -> None:
         """Queue a step.

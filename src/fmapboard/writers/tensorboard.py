@@ -125,6 +125,11 @@ class SummaryWriterAdapter:
             self._encode = Encoder()  # the lost step may have had the tags' metadata
             raise
 
+    @property
+    def log_dir(self) -> Any:
+        """The directory that the user's SummaryWriter writes to, as it has it."""
+        return getattr(self._writer, "log_dir", None) or getattr(self._writer, "logdir", None)
+
     def _message(self, kind: str) -> Any:
         """The writer's ``Event`` or ``Summary`` class; tensorboardX has its own, alike in bytes."""
         kinds = type(self._writer).__mro__

@@ -8,7 +8,6 @@ import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import torch
 from torch import nn
 
 from fmapboard.errors import ConfigurationError, closest
@@ -64,31 +63,3 @@ def bind_forward(model: nn.Module, arguments: Arguments) -> None:
                 f"closest: {closest(name, known)}"
             )
     model.forward = functools.partial(model.forward, **arguments)
-
-
-def check_forward(model: nn.Module) -> None:
-    """Check from its signature that ``forward`` can be called with a batch of images alone.
-
-    Raises:
-        ConfigurationError: it needs more arguments, or takes none; the text says what to do.
-    """
-    try:
-        signature = inspect.signature(model.forward)
-    except (TypeError, ValueError):  # scripted models and those in C++ have no signature
-        return
-    try:
-        signature.bind(torch.empty(0))
-    except TypeError as error:
-        needed = [
-            p.name
-            for p in list(signature.parameters.values())[1:]
-            if p.default is p.empty and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
-        ]
-        name = f"{type(model).__name__}.forward()"
-        if not needed:
-            raise ConfigurationError(f"{name} cannot be called with images: {error}") from error
-        given = " ".join(f"--forward-arg {one}=VALUE" for one in needed)
-        raise ConfigurationError(
-            f"{name} needs {', '.join(needed)} in addition to images: give {given}, or name a "
-            "callable (package.module:callable) that returns a module that takes only images"
-        ) from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -11,52 +12,57 @@ from typing import Any
 from torch import nn
 
 from fmapboard.cli.models.checkpoints import LoadReport
-from fmapboard.cli.models.messages import one_line
+from fmapboard.cli.models.hub_errors import folder_errors, hub_errors
 from fmapboard.cli.models.preprocessing import Preprocessing, assumed, from_huggingface
-from fmapboard.cli.models.pretrained import (
-    WHOLE_SIDE,
-    Request,
-    fetching,
-    hub_offline_if_unreachable,
-)
+from fmapboard.cli.models.pretrained import WHOLE_SIDE, Request, hub_offline_if_unreachable
+from fmapboard.cli.models.saved_folders import is_path, saved_folder
 from fmapboard.errors import ConfigurationError, UnknownModel, closest, optional
 
 
 def build_huggingface(request: Request) -> tuple[nn.Module, Preprocessing, LoadReport | None]:
-    """Build a model with ``AutoModel`` from a name on the hub or a folder.
+    """Build a model of transformers from a name on the hub or a folder of ``save_pretrained``.
 
-    Code in the model's repository is not run (``trust_remote_code`` stays off).
+    The class is the one that was saved, with its head, if it is a class of transformers, otherwise
+    that of ``AutoModel``. Code in the model's repository is not run (``trust_remote_code`` stays
+    off).
+
+    Args:
+        request: Its spec is ``hf:NAME``, ``hf:FOLDER`` or a folder.
 
     Returns:
         The model, its preprocessing, and a report on the weights, None for random ones.
 
     Raises:
         MissingExtra: transformers is not installed.
-        UnknownModel: there is no such folder.
+        UnknownModel: there is no such folder, or no such model on the hub.
         ConfigurationError: the model does not take images, or needs code from its repository.
-        DownloadError: the configuration or the weights could not be fetched or read.
+        DownloadError: the model is not in the cache, and could not be downloaded.
+        CheckpointError: the folder cannot be loaded.
     """
-    transformers = optional("transformers", extra="transformers", why=f"{request.spec!r}")
     name = request.spec.removeprefix("hf:")
-    if name.startswith((".", "/", "~")):
-        name = str(Path(name).expanduser())
-        if not Path(name).is_dir():
-            raise UnknownModel(f"no such folder: {name!r} (for {request.spec!r})")
-    reach = contextlib.nullcontext() if Path(name).is_dir() else hub_offline_if_unreachable()
-    with fetching(request.spec), reach, _quiet(transformers), _plain_errors(request):
+    if not name:
+        raise UnknownModel(f"{request.spec!r}: expected hf:NAME, such as hf:microsoft/resnet-50")
+    is_folder = is_path(name) or Path(name).is_dir()
+    if is_folder:
+        name = saved_folder(name)
+    transformers = optional("transformers", extra="transformers", why=f"{request.spec!r}")
+    reading = folder_errors(request) if is_folder else hub_errors(request)
+    reach = contextlib.nullcontext() if is_folder else hub_offline_if_unreachable()
+    with reach, reading, _quiet(transformers):
         model, report = _build(transformers, name, request)
         processor = _processor(transformers, name)
-    taken = getattr(model, "main_input_name", "pixel_values")
-    if taken != "pixel_values":
+    if "pixel_values" not in inspect.signature(model.forward).parameters:
         raise ConfigurationError(
-            f"{request.spec!r} ({type(model).__name__}) takes {taken}, not images; if part of it "
-            "takes images, name its class: --model transformers:CLASS.from_pretrained "
-            f"--model-arg pretrained_model_name_or_path={name}"
+            f"{request.spec!r} ({type(model).__name__}) takes {model.main_input_name}, not images; "
+            "if part of it takes images, name the class of that part: "
+            f'--model "transformers:CLASS.from_pretrained({name!r})"'
         )
     if processor is None or not processor.get("image_mean"):
-        return model, assumed(model), report
+        return model, assumed(model, has_inputs=request.has_inputs), report
     source = "the model's image processor"
-    return model, from_huggingface(processor, source, whole=WHOLE_SIDE), report
+    channels = getattr(model.config, "num_channels", 3)
+    recipe = from_huggingface(processor, source, whole=WHOLE_SIDE, channels=channels)
+    return model, recipe, report
 
 
 def _build(
@@ -70,15 +76,24 @@ def _build(
                 f"--model-arg {argument}: {type(config).__name__} has no such attribute; "
                 f"closest: {near}"
             )
+    saved = _saved_class(transformers, config)
     if not request.fetches:
-        model: nn.Module = transformers.AutoModel.from_config(config)
-        return model, None
-    model, info = transformers.AutoModel.from_pretrained(
-        name, config=config, output_loading_info=True
-    )
+        if saved is not None:
+            return saved(config), None
+        return transformers.AutoModel.from_config(config), None
+    built = saved or transformers.AutoModel
+    model, info = built.from_pretrained(name, config=config, output_loading_info=True)
     missing, unexpected = tuple(info["missing_keys"]), tuple(info["unexpected_keys"])
     matched = len(model.state_dict()) - len(missing)
     return model, LoadReport(missing, unexpected, matched)
+
+
+def _saved_class(transformers: ModuleType, config: Any) -> Any:
+    """The class that ``save_pretrained`` recorded; None unless it is a model of transformers."""
+    names = getattr(config, "architectures", None) or ()
+    found = next((getattr(transformers, name, None) for name in names), None)
+    is_model = isinstance(found, type) and issubclass(found, transformers.PreTrainedModel)
+    return found if is_model else None
 
 
 def _processor(transformers: ModuleType, name: str) -> dict[str, Any] | None:
@@ -102,18 +117,3 @@ def _quiet(transformers: ModuleType) -> Iterator[None]:
     finally:
         logging.set_verbosity(level)
         logging.enable_progress_bar()
-
-
-@contextlib.contextmanager
-def _plain_errors(request: Request) -> Iterator[None]:
-    try:
-        yield
-    except ConfigurationError:
-        raise
-    except (ValueError, TypeError) as error:
-        if "trust_remote_code" in str(error):
-            raise ConfigurationError(
-                f"{request.spec!r} needs code from its repository, which is not run; "
-                "build it in a module of your own: --model package.module:callable"
-            ) from error
-        raise ConfigurationError(f"{request.spec!r} cannot be built: {one_line(error)}") from error

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
+import torchvision.models
 from torch import nn
 
-from fmapboard.cli.models.arguments import bind_forward, parse_arguments
+from fmapboard.cli.models.arguments import Arguments, bind_forward, parse_arguments
+from fmapboard.cli.models.changed_preprocessing import changed
 from fmapboard.cli.models.checkpoints import LoadReport, load_checkpoint
 from fmapboard.cli.models.factory import call_factory
 from fmapboard.cli.models.huggingface import build_huggingface
 from fmapboard.cli.models.preprocessing import Preprocessing, assumed
 from fmapboard.cli.models.pretrained import Request, build_timm, build_torchvision, refuse_name
+from fmapboard.cli.models.saved_folders import is_path, is_saved_model
+from fmapboard.cli.models.spec_call import Call, parse_call
 from fmapboard.errors import CheckpointError, ConfigurationError
 
 __all__ = ["LoadedModel", "Preprocessing", "load_model"]
@@ -36,6 +41,10 @@ class LoadedModel:
     report: LoadReport | None = None
     """Which tensors were loaded, if the weights are from a file or from transformers; else None."""
 
+    def preprocessed(self, **given: Any) -> LoadedModel:
+        """The same model with other preprocessing; for the arguments and errors see `changed`."""
+        return replace(self, preprocessing=changed(self.preprocessing, **given))
+
 
 def load_model(
     spec: str,
@@ -46,14 +55,17 @@ def load_model(
     input_size: int | None = None,
     model_args: Sequence[str] = (),
     forward_args: Sequence[str] = (),
+    has_inputs: bool = False,
 ) -> LoadedModel:
     """Load the model that ``spec`` names, in eval mode, with its preprocessing.
 
     Args:
         spec: ``"demo"`` (the bundled network), a torchvision name (``"resnet34"``), a timm name
-            (``"timm:convnext_tiny"``), ``"hf:"`` followed by a Hugging Face hub name or a folder,
-            or ``"package.module:callable"``; the callable is a `torch.nn.Module` or returns one.
-            The current folder is importable.
+            (``"timm:convnext_tiny"``), a folder that ``save_pretrained`` has written, ``"hf:"``
+            followed by a Hugging Face hub name or a folder, or ``"package.module:callable"``; the
+            callable is a `torch.nn.Module` or returns one. The current folder is importable.
+            Literals in parentheses are arguments of the constructor, such as
+            ``"my_package.unet:UNet(n_classes=2)"``.
         weights: ``"DEFAULT"`` (pretrained, downloaded if needed), ``"none"`` (random; a callable's
             model keeps the weights it has), a file, or a torchvision name such as
             ``"IMAGENET1K_V2"``.
@@ -64,12 +76,13 @@ def load_model(
         input_size: the side of the square input, px; None for the size that the weights expect.
         model_args: ``NAME=VALUE``, keyword arguments for the constructor.
         forward_args: ``NAME=VALUE``, keyword arguments for every call of ``forward``.
+        has_inputs: the model is called with more than images.
 
     Raises:
         UnknownModel: no model has that name.
         ConfigurationError: the model cannot be built, or does not take images.
         DownloadError: the pretrained weights could not be downloaded or loaded.
-        CheckpointError: the file cannot be read, or does not fit the model.
+        CheckpointError: the file or folder cannot be read, or does not fit the model.
         MissingExtra: timm or transformers is needed and not installed.
     """
     file, weights = _weights_file(weights, checkpoint)
@@ -77,8 +90,8 @@ def load_model(
         raise ConfigurationError("--checkpoint-key selects part of a file; give --checkpoint FILE")
     if input_size is not None and input_size < 1:
         raise ConfigurationError(f"the input size must be at least 1 pixel, not {input_size}")
-    arguments = parse_arguments(model_args, "--model-arg")
-    request = Request(spec, weights, file, input_size, arguments)
+    call, arguments = _arguments(spec, parse_arguments(model_args, "--model-arg"))
+    request = Request(call.name, weights, file, input_size, arguments, call.args, has_inputs)
     model, preprocessing, report = _build(request)
     if file is not None:
         report = load_checkpoint(model, file, key=checkpoint_key)
@@ -90,17 +103,39 @@ def load_model(
 
 def _build(request: Request) -> tuple[nn.Module, Preprocessing, LoadReport | None]:
     """Build the model; returns it, its preprocessing, and transformers' report on the weights."""
-    if ":" not in request.spec and request.spec != "demo":
+    folder = _is_folder(request.spec)
+    if ":" not in request.spec and request.spec != "demo" and not folder:
         return *build_torchvision(request), None
     refuse_name(request)
     if request.spec == "demo":
         return *_build_demo(request), None
     if request.spec.startswith("timm:"):
         return *build_timm(request), None
-    if request.spec.startswith("hf:"):
+    if request.spec.startswith("hf:") or folder:
         return build_huggingface(request)
-    model = call_factory(request.spec, request.arguments)
-    return model, assumed(model), None
+    model = call_factory(request.spec, request.arguments, request.positional)
+    return model, assumed(model, has_inputs=request.has_inputs), None
+
+
+def _arguments(spec: str, model_args: Arguments) -> tuple[Call, Arguments]:
+    """The call that a spec is, and all keyword arguments of the constructor."""
+    call = Call(spec) if Path(spec).exists() else parse_call(spec)
+    twice = sorted(call.kwargs.keys() & model_args.keys())
+    if twice:
+        raise ConfigurationError(f"{twice[0]!r} is given twice: in {spec!r} and as --model-arg")
+    prefix, colon, _ = call.name.partition(":")
+    if call.args and (not colon or prefix in ("timm", "hf")):
+        raise ConfigurationError(
+            f"{spec!r}: write every argument with its name, such as {call.name}(num_classes=10)"
+        )
+    return call, {**call.kwargs, **model_args}
+
+
+def _is_folder(spec: str) -> bool:
+    """True if a spec without a prefix is a folder; the name of a network goes first."""
+    if ":" in spec or spec == "demo" or spec.lower() in torchvision.models.list_models():
+        return False
+    return is_path(spec) or is_saved_model(spec)
 
 
 def _weights_file(weights: str, checkpoint: Path | None) -> tuple[Path | None, str]:

@@ -33,9 +33,9 @@ class Preprocessing:
 
     size: tuple[int, int] | None
     """Height and width of the centre crop, px; None for no crop."""
-    resize: int | tuple[int, int]
+    resize: int | tuple[int, int] | None
     """Length of the shorter side before the crop, px; or height and width, px, which may change
-    the aspect ratio."""
+    the aspect ratio; None keeps the size."""
     mean: tuple[float, ...]
     """Subtracted per channel from values in 0 to 1."""
     std: tuple[float, ...]
@@ -55,9 +55,11 @@ class Preprocessing:
         """The image, resized and cropped, uint8 [C, H, W]; may run in any thread."""
         mode = "L" if self.channels == 1 else "RGB"
         image = _without_ends(image if image.mode == mode else image.convert(mode))
-        edges = [self.resize] if isinstance(self.resize, int) else list(self.resize)
-        image = functional.resize(image, edges, InterpolationMode(self.interpolation))
+        if self.resize is not None:
+            edges = [self.resize] if isinstance(self.resize, int) else list(self.resize)
+            image = functional.resize(image, edges, InterpolationMode(self.interpolation))
         if self.size is not None:
+            _check_covers((image.height, image.width), self.size)
             image = functional.center_crop(image, list(self.size))
         # Pillow stores channels last; without `contiguous` the network would run in that layout.
         fitted: Tensor = functional.pil_to_tensor(image).contiguous()
@@ -79,6 +81,17 @@ class Preprocessing:
             crop = min(self.size) if self.size else self.resize
             resize = max(side, math.floor(side * self.resize / crop))
         return replace(self, size=(side, side), resize=resize)
+
+    def __str__(self) -> str:
+        """Where the numbers come from, and all of them, on one line."""
+        if isinstance(self.resize, int):
+            resized = f"shorter side {self.resize} px"
+        else:
+            resized = "size kept" if self.resize is None else f"resized to {_by(self.resize)} px"
+        cropped = "" if self.size in (None, self.resize) else f", crop {_by(self.size)}"
+        mean, std = (" ".join(f"{n:.4g}" for n in numbers) for numbers in (self.mean, self.std))
+        grey = ", grey" if self.channels == 1 else ""
+        return f"{self.source}: {resized}{cropped}{grey}, mean {mean}, std {std}"
 
 
 def from_preset(preset: Any, source: str, *, whole: int) -> Preprocessing:
@@ -116,12 +129,18 @@ def from_timm(config: Mapping[str, Any], source: str) -> Preprocessing:
     )
 
 
-def from_huggingface(config: Mapping[str, Any], source: str, *, whole: int) -> Preprocessing:
+def from_huggingface(
+    config: Mapping[str, Any], source: str, *, whole: int, channels: int = 3
+) -> Preprocessing:
     """The preprocessing of a Hugging Face image processor, given its ``to_dict()``.
 
     Processors with limits for both the shorter and the longer side (detection) resize the shorter
     side to ``whole`` px and do not crop. Those that do not normalize leave values in 0 to 1.
+
+    Raises:
+        ConfigurationError: ``channels`` is neither 1 nor 3.
     """
+    _check_channels(channels)
     size, crop = config.get("size") or {}, config.get("crop_size") or {}
     shortest = size.get("shortest_edge")
     exact = (size["height"], size["width"]) if "height" in size else None
@@ -133,27 +152,40 @@ def from_huggingface(config: Mapping[str, Any], source: str, *, whole: int) -> P
         side = (shortest, shortest)
         resize = int(shortest / config["crop_pct"]) if shortest < 384 else side
     normalizes = config.get("do_normalize", True)
+    mean, std = (
+        (config["image_mean"], config["image_std"]) if normalizes else ([0.0] * 3, [1.0] * 3)
+    )
+    factor = config.get("rescale_factor", 1 / 255) if config.get("do_rescale", True) else 1.0
+    scale = round(255 * factor, 9)  # of the processor's values; ours go from 0 to 1
     return Preprocessing(
         size=side,
-        resize=resize,
-        mean=tuple(config["image_mean"]) if normalizes else (0.0, 0.0, 0.0),
-        std=tuple(config["image_std"]) if normalizes else (1.0, 1.0, 1.0),
+        resize=resize if config.get("do_resize", True) else None,
+        mean=_fit([number / scale for number in mean], channels),
+        std=_fit([number / scale for number in std], channels),
+        channels=channels,
         interpolation=Image.Resampling(config.get("resample", 2)).name.lower(),
         source=source,
     )
 
 
-def assumed(model: nn.Module) -> Preprocessing:
+def assumed(model: nn.Module, *, has_inputs: bool = False) -> Preprocessing:
     """ImageNet preprocessing, for a model that does not define its own.
 
     If the model's first `torch.nn.Conv2d` has one input channel, images are converted to grey.
 
+    Args:
+        model: Any module.
+        has_inputs: it takes more than images, so any `torch.nn.Conv2d` may be the one for images:
+            they are grey only if one has one input channel and none has three.
+
     Raises:
         ConfigurationError: that convolution has neither 1 nor 3 input channels.
     """
-    convolutions = (layer for layer in model.modules() if isinstance(layer, nn.Conv2d))
-    first = next(convolutions, None)
-    channels = (first.in_channels if first is not None else 0) or 3  # 0 in a lazy layer
+    convolutions = [layer for layer in model.modules() if isinstance(layer, nn.Conv2d)]
+    taken = [layer.in_channels or 3 for layer in convolutions]  # 0 in a lazy layer
+    channels = taken[0] if taken else 3
+    if has_inputs:
+        channels = 1 if 1 in taken and 3 not in taken else 3
     _check_channels(channels)
     return Preprocessing(
         size=(IMAGENET_SIZE, IMAGENET_SIZE),
@@ -168,8 +200,21 @@ def assumed(model: nn.Module) -> Preprocessing:
 def _check_channels(channels: int) -> None:
     if channels not in (1, 3):
         raise ConfigurationError(
-            f"the model takes {channels} input channels; images have 1 (grey) or 3 (colour)"
+            f"the model takes {channels} input channels; images have 1 (grey) or 3 (colour); a "
+            "function can make its input from images: --input package.module:function"
         )
+
+
+def _check_covers(image: tuple[int, int], crop: tuple[int, int]) -> None:
+    if image[0] < crop[0] or image[1] < crop[1]:
+        raise ConfigurationError(
+            f"an image of {_by(image)} px (height×width) is smaller than the crop, {_by(crop)}; "
+            "give a larger --resize, or --crop none"
+        )
+
+
+def _by(sides: tuple[int, int] | None) -> str:
+    return "×".join(map(str, sides or ()))
 
 
 def _fit(values: Sequence[float], channels: int) -> tuple[float, ...]:

@@ -6,14 +6,17 @@ import contextlib
 import importlib
 import inspect
 import socket
+import ssl
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from urllib.error import HTTPError
 from urllib.parse import urlparse
-from urllib.request import getproxies
+from urllib.request import ProxyHandler, build_opener, getproxies
+from urllib.request import Request as HttpRequest
 
 import torch.hub
 import torchvision.models
@@ -50,6 +53,10 @@ class Request:
     """Side of the input, px; None for the default."""
     arguments: Arguments = field(default_factory=dict)
     """Keyword arguments of the model's constructor."""
+    positional: tuple[Any, ...] = ()
+    """Its positional arguments, only for ``package.module:callable``."""
+    has_inputs: bool = False
+    """The model takes more than images."""
 
     @property
     def fetches(self) -> bool:
@@ -185,14 +192,14 @@ def hub_offline_if_unreachable() -> Iterator[None]:
 
 
 def _answers(url: str) -> bool:
-    parts = urlparse(url)
-    if getproxies():
-        return True  # behind a proxy, the host need not be directly reachable
+    """True if the server of a URL answers, through the proxy that is set for it; within seconds."""
+    opener = build_opener(ProxyHandler(getproxies()))
     try:
-        port = parts.port or (443 if parts.scheme == "https" else 80)
-        socket.create_connection((parts.hostname or "", port), timeout=_TIMEOUT / 4).close()
-    except OSError:
-        return False
+        opener.open(HttpRequest(url, method="HEAD"), timeout=_TIMEOUT / 4).close()
+    except HTTPError as error:
+        return error.code < 500
+    except OSError as error:  # Python may lack the certificates that the hub's library has
+        return isinstance(getattr(error, "reason", None), ssl.SSLCertVerificationError)
     return True
 
 
@@ -225,9 +232,11 @@ def refuse_name(request: Request) -> None:
 
 
 def _no_such(spec: str, known: Iterable[str]) -> str:
+    module, dot, name = spec.rpartition(".")
+    own = f"for your own code: {module}:{name}; " if dot else ""
     return (
-        f"no model {spec!r}; closest: {closest(spec, known)}; "
-        "also accepted: timm:NAME, hf:NAME and package.module:callable"
+        f"no model {spec!r}; closest: {closest(spec, known)}; {own}"
+        "also accepted: timm:NAME, hf:NAME, a folder of save_pretrained and package.module:callable"
     )
 
 

@@ -25,7 +25,9 @@ const FRAME_MS = 200;
 const REACH = 6;
 
 export class App {
-  constructor() {
+  /** @param {import("./views/view_report.js").ReportFacts|null} report null in TensorBoard */
+  constructor(report = null) {
+    this.report = report;
     /** @type {State} */
     this.state = { ...START };
     this.source = new Source(
@@ -64,7 +66,7 @@ export class App {
     host.onAddress(() => this.follow());
     installKeys(this);
     window.addEventListener("resize", () => this.redraw());
-    window.setInterval(() => this.renewal.tick(), 1000);
+    if (!this.report) window.setInterval(() => this.renewal.tick(), 1000);
     window.focus(); // so that keys work without a click into the frame
     this.redraw();
   }

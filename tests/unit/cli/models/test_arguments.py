@@ -11,8 +11,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from fmapboard.cli.input_files import inputs_from
 from fmapboard.cli.main import run_visualize
-from fmapboard.cli.models.arguments import bind_forward, check_forward, parse_arguments
+from fmapboard.cli.models.arguments import bind_forward, parse_arguments
 from fmapboard.cli.models.factory import call_factory
 from fmapboard.errors import ConfigurationError
 
@@ -51,7 +52,7 @@ def test_a_class_of_a_library_is_called_with_the_arguments() -> None:
 
 
 def test_an_unknown_argument_is_refused_with_a_list_of_the_known_ones() -> None:
-    text = r"failed: TypeError: .*'width'; give arguments with --model-arg .*it takes in_channels, "
+    text = r"failed: TypeError: .*'width'; give arguments as .*it takes in_channels, "
     with pytest.raises(ConfigurationError, match=text):
         call_factory("torch.nn:Conv2d", {"width": 3})
 
@@ -59,7 +60,7 @@ def test_an_unknown_argument_is_refused_with_a_list_of_the_known_ones() -> None:
 def test_an_existing_module_takes_no_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.modules[__name__], "ready", nn.ReLU(), raising=False)
     monkeypatch.setitem(sys.modules, "models_here", sys.modules[__name__])
-    with pytest.raises(ConfigurationError, match=r"is already built and takes no --model-arg"):
+    with pytest.raises(ConfigurationError, match=r"is already built and takes no arguments"):
         call_factory("models_here:ready", {"inplace": True})
 
 
@@ -79,18 +80,18 @@ class Scaled(nn.Module):
 def test_forward_always_gets_the_arguments() -> None:
     model, images = Scaled(), torch.rand(1, 3, 4, 4)
     bind_forward(model, {"t": 2.0, "shift": 1.0})
-    check_forward(model)
+    inputs_from([], 1).check(model)
     assert torch.equal(model(images), model.conv(images) * 2 + 1)
     assert [name for name, _ in model.named_modules()] == ["", "conv"]
 
 
 def test_a_forward_that_needs_more_than_images_is_refused_with_a_fix() -> None:
     with pytest.raises(ConfigurationError) as caught:
-        check_forward(Scaled())
+        inputs_from([], 1).check(Scaled())
     assert str(caught.value) == (
         "Scaled.forward() needs t, shift in addition to images: give --forward-arg t=VALUE "
-        "--forward-arg shift=VALUE, or name a callable (package.module:callable) that returns a "
-        "module that takes only images"
+        "--forward-arg shift=VALUE, or for tensors --input t=FILE --input shift=FILE, or --input "
+        "package.module:function, which turns images into all arguments"
     )
 
 
@@ -103,8 +104,8 @@ def test_a_forward_without_an_argument_for_images_is_refused() -> None:
     class Empty(nn.Module):
         def forward(self) -> None: ...
 
-    with pytest.raises(ConfigurationError, match=r"Empty\.forward\(\) cannot be called with image"):
-        check_forward(Empty())
+    with pytest.raises(ConfigurationError, match=r"Empty\.forward\(\) cannot be called .*--input"):
+        inputs_from([], 1).check(Empty())
 
 
 def test_a_forward_that_takes_anything_takes_every_argument() -> None:
@@ -114,7 +115,7 @@ def test_a_forward_that_takes_anything_takes_every_argument() -> None:
 
     model = Open()
     bind_forward(model, {"t": 1})
-    check_forward(model)
+    inputs_from([], 1).check(model)
     assert model(torch.ones(1)) == 1
 
 

@@ -104,6 +104,8 @@ def test_a_callable_can_be_given_a_checkpoint(nets: str, tmp_path: Path) -> None
         ("nets_a:color", UnknownModel, r"'nets_a' has no 'color' .*; closest: colour"),
         ("nets_b:net", UnknownModel, r"no module 'nets_b' \(for 'nets_b:net'\) in '/"),
         ("nets_a.b:net", UnknownModel, r"no module 'nets_a\.b'"),
+        ("a/nets_a.py:net", UnknownModel, "names a file: write nets_a:net, and run the command in"),
+        ("nets_a.net", UnknownModel, "for your own code: nets_a:net; also accepted"),
         ("nets_a:", UnknownModel, r"not written as package\.module:callable"),
         (":net", UnknownModel, r"not written as package\.module:callable"),
         ("nets_a:table", UnknownModel, "is a dict, neither callable nor a torch.nn.Module"),
@@ -111,8 +113,8 @@ def test_a_callable_can_be_given_a_checkpoint(nets: str, tmp_path: Path) -> None
         (
             "nets_a:needs",
             ConfigurationError,
-            r"'nets_a:needs' failed: TypeError: needs\(\) missing .*; give arguments with "
-            r"--model-arg NAME=VALUE \(it takes width\)$",
+            r"'nets_a:needs' failed: TypeError: needs\(\) missing .*; give arguments as "
+            r'--model "nets_a:needs\(NAME=VALUE\)" or .* \(it takes width\)$',
         ),
         ("nets_a:broken", ConfigurationError, "failed: RuntimeError: no GPU here"),
         ("nets_a:leaves", ConfigurationError, "failed: SystemExit: 3"),

@@ -14,7 +14,14 @@ from loaded_model import first_convolution, input_image
 
 from fmapboard.cli.models.load import load_model
 from fmapboard.cli.models.preprocessing import from_huggingface
-from fmapboard.errors import ConfigurationError, DownloadError, MissingExtra, UnknownModel
+from fmapboard.cli.silenced import class_names
+from fmapboard.errors import (
+    CheckpointError,
+    ConfigurationError,
+    DownloadError,
+    MissingExtra,
+    UnknownModel,
+)
 
 SMALL = transformers.ResNetConfig(
     embedding_size=8, hidden_sizes=[8, 8], depths=[1, 1], num_labels=3
@@ -40,13 +47,37 @@ def test_a_folder_is_loaded_with_its_weights(
     expected = weights_of(folder)
     capfd.readouterr()
     loaded = load_model(f"hf:{folder}")
-    assert type(loaded.model).__name__ == "ResNetModel"
+    assert type(loaded.model).__name__ == "ResNetForImageClassification"  # as it was saved
     assert not loaded.model.training
     assert torch.equal(first_convolution(loaded).weight, expected)
     assert loaded.report is not None
-    assert str(loaded.report).startswith("48 of 48 tensors loaded; 2 unexpected: classifier.1.")
+    assert str(loaded.report) == "50 of 50 tensors loaded"
     assert loaded.preprocessing.source == "ImageNet mean and std (assumed)"
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("spec", ["./net", "net", "net/", "{folder}", "hf:net", "hf:./net"])
+def test_a_folder_needs_no_prefix(folder: Path, spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder.parent)
+    loaded = load_model(spec.format(folder=folder))
+    assert torch.equal(first_convolution(loaded).weight, weights_of(folder))
+
+
+def test_a_folder_with_its_image_processor_is_preprocessed_as_that_does(folder: Path) -> None:
+    processor = transformers.ViTImageProcessor(
+        size={"height": 40, "width": 48}, image_mean=[0.1, 0.2, 0.3], image_std=[0.4, 0.5, 0.6]
+    )
+    processor.save_pretrained(folder)
+    recipe = load_model(str(folder)).preprocessing
+    assert (recipe.resize, recipe.size) == ((40, 48), (40, 48))
+    assert (recipe.mean, recipe.std) == ((0.1, 0.2, 0.3), (0.4, 0.5, 0.6))
+    assert recipe.source == "the model's image processor"
+
+
+def test_a_class_that_is_no_model_of_transformers_is_not_called(folder: Path) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "architectures": ["pipeline"]}))
+    assert type(load_model(str(folder), weights="none").model).__name__ == "ResNetModel"
 
 
 def test_without_weights_they_are_random(folder: Path) -> None:
@@ -89,17 +120,67 @@ def test_code_in_a_folder_does_not_run(tmp_path: Path) -> None:
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_missing_folder_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(UnknownModel, match=r"no such folder: '.*/none' \(for 'hf:/"):
-        load_model(f"hf:{tmp_path}/none")
+@pytest.mark.parametrize("spec", ["hf:{folder}/none", "{folder}/none", "./none", "none/"])
+def test_a_missing_folder_is_reported(tmp_path: Path, spec: str) -> None:
+    with pytest.raises(UnknownModel, match=r"no such folder: '.*none/?'"):
+        load_model(spec.format(folder=tmp_path))
 
 
-def test_a_name_that_cannot_be_downloaded_is_reported_in_one_line(
-    monkeypatch: pytest.MonkeyPatch,
+def test_a_folder_above_the_saved_one_names_it(folder: Path) -> None:
+    text = r"no config.json in '.*': expected .* save_pretrained .*; did you mean .*/net\?"
+    with pytest.raises(UnknownModel, match=text):
+        load_model(str(folder.parent))
+
+
+@pytest.mark.parametrize("spec", ["model.safetensors", "./model.safetensors"])
+def test_a_file_is_no_model(folder: Path, spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    text = "is a file; give the network as --model NAME and the file as --checkpoint"
+    with pytest.raises(UnknownModel, match=text):
+        load_model(spec)
+
+
+def test_the_configuration_names_the_classes_of_predictions(folder: Path) -> None:
+    model = load_model(str(folder)).model
+    assert class_names(str(folder), "DEFAULT", model) == ("LABEL_0", "LABEL_1", "LABEL_2")
+
+
+def test_a_folder_without_weights_is_reported_in_one_line(folder: Path) -> None:
+    (folder / "model.safetensors").write_bytes(b"damaged")
+    text = r"the folder '.*/net' cannot be loaded \(.*\); --weights none needs only"
+    with pytest.raises(CheckpointError, match=text) as damaged:
+        load_model(str(folder))
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(CheckpointError, match=text) as missing:
+        load_model(str(folder))
+    assert "\n" not in f"{damaged.value}{missing.value}"
+
+
+def test_weights_that_do_not_fit_an_argument_are_reported(folder: Path) -> None:
+    with pytest.raises(ConfigurationError, match="do not fit with num_labels=7; try --weights"):
+        load_model(str(folder), model_args=["num_labels=7"])
+
+
+@pytest.mark.parametrize("set_by_user", [True, False])
+def test_offline_the_error_says_so_and_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, set_by_user: bool
 ) -> None:
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    with pytest.raises(DownloadError, match="could not download the weights of 'hf:some/net'"):
+    def refuse(*args: Any, **kwargs: Any) -> None:
+        raise ConnectionRefusedError("no network in tests")
+
+    monkeypatch.setattr("socket.create_connection", refuse)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", set_by_user)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1" if set_by_user else "")
+    why = "HF_HUB_OFFLINE is set" if set_by_user else "does not answer"
+    text = f"offline: .*{why}, and 'some/net' is neither .* nor .* in the cache .*--model FOLDER"
+    with pytest.raises(DownloadError, match=text) as caught:
         load_model("hf:some/net")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_name_must_follow_the_prefix() -> None:
+    with pytest.raises(UnknownModel, match="'hf:': expected hf:NAME, such as"):
+        load_model("hf:")
 
 
 def test_without_transformers_the_error_says_what_to_install(
@@ -129,6 +210,14 @@ def test_the_input_is_what_the_image_processor_makes(case: str, size: tuple[int,
     ours = from_huggingface(processor.to_dict(), "x", whole=320)(image)
     assert ours.shape == theirs.shape
     assert (ours - theirs).abs().mean().item() < 0.01
+
+
+def test_the_configuration_says_how_many_channels_an_image_has(tmp_path: Path) -> None:
+    grey = transformers.ResNetConfig(**{**SMALL.to_dict(), "num_channels": 1})
+    grey.save_pretrained(tmp_path)
+    transformers.ViTImageProcessor().save_pretrained(tmp_path)
+    recipe = load_model(str(tmp_path), weights="none").preprocessing
+    assert (recipe.channels, recipe.mean, recipe.std) == (1, (0.5,), (0.5,))
 
 
 def test_a_detectors_image_is_not_cropped() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import socket
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
 import pytest
@@ -79,10 +81,17 @@ def test_a_failed_timm_download_is_reported_with_alternatives(
         load_model("timm:mobilenetv3_small_050")
 
 
-@pytest.mark.parametrize("reachable", [True, False])
-def test_the_hub_is_asked_only_if_it_can_be_reached(
-    monkeypatch: pytest.MonkeyPatch, reachable: bool
+@pytest.mark.parametrize(("status", "asked"), [(200, True), (403, True), (503, False), (0, False)])
+def test_the_hub_is_asked_only_if_it_answers(
+    monkeypatch: pytest.MonkeyPatch, status: int, asked: bool
 ) -> None:
+    class Hub(BaseHTTPRequestHandler):
+        def do_HEAD(self) -> None:
+            self.send_response(status)
+            self.end_headers()
+
+        def log_message(self, *args: Any) -> None: ...
+
     offline: list[bool] = []
 
     def create(*args: Any, **kwargs: Any) -> None:
@@ -92,15 +101,36 @@ def test_the_hub_is_asked_only_if_it_can_be_reached(
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(timm, "create_model", create)
     monkeypatch.setattr(pretrained, "getproxies", dict)
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-        monkeypatch.setattr(constants, "ENDPOINT", f"http://127.0.0.1:{port}")
-        if not reachable:
-            server.close()
+    with HTTPServer(("127.0.0.1", 0), Hub) as server:
+        monkeypatch.setattr(constants, "ENDPOINT", f"http://127.0.0.1:{server.server_port}")
+        thread = threading.Thread(target=server.handle_request)
+        if status:
+            thread.start()
+        else:
+            server.server_close()
         with pytest.raises(DownloadError):
             load_model("timm:resnet18")
-    assert offline == [not reachable]
+        if status:
+            thread.join()
+    assert offline == [not asked]
     assert constants.HF_HUB_OFFLINE is False
+
+
+def test_behind_a_proxy_the_proxy_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    def connect(address: Any, *args: Any) -> socket.socket:
+        asked.append(address)
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr("socket.create_connection", connect)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr("urllib.request.proxy_bypass", lambda host: False)
+    proxy = "http://proxy.test:3128"
+    monkeypatch.setattr(pretrained, "getproxies", lambda: {"https": proxy, "http": proxy})
+    with pretrained.hub_offline_if_unreachable():
+        assert constants.HF_HUB_OFFLINE is True
+    assert asked == [("proxy.test", 3128)]
 
 
 def test_a_timm_tag_is_part_of_the_name() -> None:

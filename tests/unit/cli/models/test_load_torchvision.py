@@ -83,7 +83,7 @@ def test_none_and_default_may_be_written_in_any_case() -> None:
 
 
 def test_an_unknown_name_lists_the_closest() -> None:
-    text = r"no model 'resnet33'; closest: resnet34, .*; also accepted: timm:NAME, hf:NAME and"
+    text = r"no model 'resnet33'; closest: resnet34, .*; also accepted: timm:NAME, hf:NAME, a f"
     with pytest.raises(UnknownModel, match=text):
         load_model("resnet33")
 

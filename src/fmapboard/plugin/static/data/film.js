@@ -34,7 +34,7 @@ const NOTHING = { frames: [], inputs: [] };
 function questions(strip, columns) {
   const frames = new Map(columns.map((i) => [i, strip.question(i)]));
   for (const i of strip.hasKernels ? columns : []) {
-    const step = kernelStep(strip.history, strip.steps[i]);
+    const step = kernelStep(strip.history, strip.steps[i], strip.steps);
     const from = step === null ? -1 : strip.steps.indexOf(step);
     if (from >= 0) frames.set(from, strip.question(from));
   }

@@ -136,7 +136,7 @@ function kernelCaption(context, film, of, i, channel, left, top, wide, look) {
     wrapped(context, block || "loading", left, y + 2, wide, Math.floor(of.kernelHeight / 12));
     return;
   }
-  const from = kernelStep(film.history, film.steps[i]);
+  const from = kernelStep(film.history, film.steps[i], film.steps);
   const text = from === null || from === film.steps[i] ? "" : `of step ${stepText(from)}`;
   context.fillText(text, left, y + of.kernelHeight + 2, wide);
 }

@@ -129,7 +129,7 @@ function rgbBlock(image, height, width, channel, share) {
  * @param {import("./film_paint.js").Film} film @param {number} i @param {number} channel
  */
 export function kernelAt(film, i, channel) {
-  const step = kernelStep(film.history, film.steps[i]);
+  const step = kernelStep(film.history, film.steps[i], film.steps);
   if (step === null) return "no kernel stored up to this step";
   const frame = film.kernelFrame(step);
   if (!frame) return "";

@@ -223,10 +223,13 @@ export function onsets(history, role, channels) {
 
 /**
  * The last step, not after `step`, at which kernels were drawn.
- * @param {History|null} history @param {number} step @returns {number|null}
+ * @param {History|null} history @param {number} step
+ * @param {readonly number[]} kept steps with pictures; a report may have fewer than the history
+ * @returns {number|null}
  */
-export function kernelStep(history, step) {
-  const steps = (history?.kernels ?? []).map((each) => each.step);
+export function kernelStep(history, step, kept) {
+  const drawn = (history?.kernels ?? []).map((each) => each.step);
+  const steps = drawn.filter((each) => kept.includes(each));
   const i = indexOf(steps, step);
   return i >= 0 && steps[i] <= step ? steps[i] : null;
 }

@@ -19,7 +19,7 @@ export class Renewal {
   constructor(app) {
     this.app = app;
     /** @type {boolean|null} null for live while the run is fresh */
-    this.liveChosen = null;
+    this.liveChosen = app.report ? false : null;
     this.wasLive = false;
     this.reloadedAt = performance.now();
     this.startedAt = this.reloadedAt;

@@ -142,10 +142,10 @@ export function createFilmBar(app) {
   /** @param {Strip[]} strips */
   function onsetButtons(strips) {
     const known = strips.filter(({ history, role }) => history && role !== "kernels");
-    const found = known.flatMap(({ of, history, role, channels: chosen, steps }) =>
-      onsets(history, role, chosen).map((each) => ({ ...each, of, kept: steps.length })),
+    const found = known.flatMap(({ of, history, role, channels: chosen }) =>
+      onsets(history, role, chosen).map((each) => ({ ...each, of, kept: stepsOf(history) })),
     );
-    const kept = known.map(({ steps }) => steps.length);
+    const kept = known.map(({ history }) => stepsOf(history));
     const key = JSON.stringify([found.map(({ of, ...each }) => [of.letter, each]), kept]);
     if (key === shown) return;
     shown = key;
@@ -170,6 +170,9 @@ export function createFilmBar(app) {
   }
   return { element, draw, channels };
 }
+
+/** Number of steps of a history. @param {import("../draw/scene.js").History|null} history */
+const stepsOf = (history) => history?.steps.length ?? 0;
 
 /** @param {import("../draw/film_scale.js").Onset} of @param {number} kept number of kept steps */
 function onsetText({ channel, kind, word, step, after, count }, kept) {
@@ -208,7 +211,7 @@ function inputNote(strip) {
 
 /** The scale of the frames, in words. @param {Strip} strip */
 export function scaleNote(strip) {
-  const { hasMaps, locked, leftOut, sharing, isLocked, how, channels, steps, beyond } = strip;
+  const { hasMaps, locked, leftOut, sharing, isLocked, how, channels, history, beyond } = strip;
   if (!hasMaps) {
     return isLocked
       ? "Kernels: one scale, locked over all kept steps."
@@ -224,13 +227,13 @@ export function scaleNote(strip) {
   );
   const said =
     how.scale === "layer" ? [`whole layer ${each[0].replace(/^channel \d+ /, "")}`] : each;
-  const kept = steps.length - leftOut;
+  const kept = stepsOf(history) - leftOut;
   const over = sharing
     ? `all kept steps of ${sharing}`
     : beyond.size
       ? "the kept steps"
       : leftOut
-        ? `${kept} of ${steps.length} kept steps`
+        ? `${kept} of ${stepsOf(history)} kept steps`
         : kept === 1
           ? "the one kept step"
           : `all ${kept} kept steps`;

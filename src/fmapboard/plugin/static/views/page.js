@@ -22,6 +22,7 @@ import { createOrder } from "./view_order.js";
 import { createOverview } from "./view_overview.js";
 import { createPixel } from "./view_pixel.js";
 import { createRanked } from "./view_ranked.js";
+import { createReport } from "./view_report.js";
 import { createSampling } from "./view_sampling.js";
 import { createSides } from "./view_sides.js";
 import { createTime } from "./view_time.js";
@@ -41,6 +42,7 @@ export function createPage(app) {
   const bar = createBarView(app);
   const time = createTime(app);
   const sampling = createSampling();
+  const report = createReport(app.report);
   const firstFault = createFirstFault(app);
   const gone = createGone();
   const layers = createLayers(app);
@@ -57,7 +59,7 @@ export function createPage(app) {
   const film = createFilm(app);
   const attribution = createAttribution();
   const empty = createEmpty(app);
-  const help = createHelp();
+  const help = createHelp(Boolean(app.report));
   const overview = createOverview(app);
   const arrival = createArrival(app);
   const main = h(
@@ -85,6 +87,7 @@ export function createPage(app) {
   const bars = h(
     "header",
     { class: "bars" },
+    report.element,
     bar.element,
     time.element,
     gone.element,

@@ -38,6 +38,8 @@ export function createBarView(app) {
     },
   });
   explain(live, "live");
+  const press = () => app.reload();
+  const reload = button({ icon: "reload", label: "Look for new steps", press });
   const save = async () => {
     if (app.state.view === "film") tell(await app.page.film.save(tell));
     else if (app.model && app.state.view === "attribution") tell(await saveAttribution(app.model));
@@ -60,8 +62,7 @@ export function createBarView(app) {
     search.element,
     h("span", { class: "space" }),
     said,
-    live,
-    button({ icon: "reload", label: "Look for new steps", press: () => app.reload() }),
+    ...(app.report ? [] : [live, reload]),
     button({ icon: "link", label: "Copy a link to this view", press: share }),
     download,
     button({ text: "?", label: "Keys and terms", key: "?", press: () => app.page.help.toggle() }),

@@ -5,7 +5,11 @@ import { button, h } from "./dom.js";
 import { GLOSSARY, termId } from "./glossary.js";
 import { KEYS } from "../state/keys.js";
 
-export function createHelp() {
+/** Terms that a report has no use for. */
+const OF_SERVER = new Set(["kept", "live"]);
+
+/** @param {boolean} isReport */
+export function createHelp(isReport) {
   const dialog = h("dialog", { class: "help", "aria-label": "Help" });
   const rows = KEYS.map(([keys, what]) =>
     h(
@@ -15,7 +19,8 @@ export function createHelp() {
       h("td", { text: what }),
     ),
   );
-  const terms = Object.entries(GLOSSARY).flatMap(([term, [name, text]]) => [
+  const entries = Object.entries(GLOSSARY).filter(([term]) => !isReport || !OF_SERVER.has(term));
+  const terms = entries.flatMap(([term, [name, text]]) => [
     h("dt", { text: name }),
     h("dd", { id: termId(term), text }),
   ]);

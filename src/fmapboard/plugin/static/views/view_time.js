@@ -12,6 +12,9 @@ const KEEPS_MORE =
   "The newest step is the newest that TensorBoard has read. " +
   "--samples_per_plugin images=…,feature_maps=… keeps more steps.";
 
+const HOLDS_MORE =
+  "This report holds pictures of these steps; fmapboard report --steps N holds those of more.";
+
 /** @param {import("../app.js").App} app */
 export function createTime(app) {
   const slider = h("input", {
@@ -22,7 +25,8 @@ export function createTime(app) {
     "aria-label": "Step",
   });
   const now = h("output", { class: "step" });
-  const kept = explain(h("span", { class: "kept" }), "kept live", KEEPS_MORE);
+  const kept = h("span", { class: "kept", title: HOLDS_MORE });
+  if (!app.report) explain(kept, "kept live", KEEPS_MORE);
   const play = button({ icon: "play", label: "Play", key: "space", press: () => app.play() });
   const marks = h("canvas", { class: "step-marks", role: "img" });
   const ticks = h("div", { class: "slider-room" }, slider, marks);
@@ -71,7 +75,8 @@ export function createTime(app) {
     slider.setAttribute("aria-valuetext", asked === undefined ? "none" : `step ${asked}`);
     say(now, asked === undefined ? "–" : stepText(asked));
     now.title = shown === undefined ? "" : clock(model.scene?.maps.wallTime ?? NaN);
-    const time = asOf(model.listedAt, app.renewal.live, Date.now());
+    const listedAt = app.report ? null : model.listedAt;
+    const time = asOf(listedAt, app.renewal.live, Date.now());
     const newest = model.state.step === null ? " · newest" : "";
     const { unread } = model;
     const all =

@@ -1,0 +1,181 @@
+"""The answers that a report embeds: of every question that its page can ask about a run."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fmapboard.report.routes import Routes, closed, dumped, opened
+from fmapboard.report.shrink import shrunk
+
+_INPUTS = "inputs"
+"""Role of the maps that a layer receives: those of the first layer are the network's input."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer and the question that it answers.
+
+    Attributes:
+        path: of the route.
+        query: sorted names and values.
+        parts: the body in parts, so that equal parts are stored once.
+        layer: key of the layer whose pictures it has; None if it has none.
+    """
+
+    path: str
+    query: tuple[tuple[str, str], ...]
+    parts: tuple[bytes, ...]
+    layer: str | None = None
+
+    @classmethod
+    def of(cls, path: str, *parts: bytes, layer: str | None = None, **query: str | int) -> Answer:
+        """An answer to a query that is given by name."""
+        return cls(path, tuple(sorted((k, str(v)) for k, v in query.items())), parts, layer)
+
+
+class RunAnswers:
+    """The answers about one run.
+
+    Args:
+        routes: of the tab.
+        run: name of the run.
+        layers: keys of the layers to include.
+        inputs: False to leave out all pictures that show the network's input.
+    """
+
+    def __init__(self, routes: Routes, run: str, layers: Collection[str], *, inputs: bool) -> None:
+        self._routes, self._run, self._inputs = routes, run, inputs
+        self._listed = routes.facts("layers", run=run)
+        own = self._listed["steps"], self._listed["wall_times"]
+        for layer in self._listed["layers"]:
+            layer.setdefault("steps", own[0])
+            layer.setdefault("wall_times", own[1])
+        self._listed["layers"] = [one for one in self._listed["layers"] if one["key"] in layers]
+        found = routes.facts("attribution", run=run)
+        self._attribution = found if inputs else {**found, "series": []}
+
+    @property
+    def steps(self) -> list[int]:
+        """All steps of which there are pictures of the layers."""
+        return sorted({step for layer in self._listed["layers"] for step in layer["steps"]})
+
+    def drop(self, keys: Collection[str]) -> None:
+        """Leave out these layers."""
+        self._listed["layers"] = [one for one in self._listed["layers"] if one["key"] not in keys]
+
+    def numbers(self) -> Iterator[Answer]:
+        """Everything but pictures and the lists of them."""
+        run, keys = self._run, {layer["key"] for layer in self._listed["layers"]}
+        facts, body = opened(self._body("health"))
+        for row in facts["layers"]:
+            for name in ("key", "shown_at"):
+                row[name] = row[name] if row[name] in keys else None
+        yield Answer.of("health", closed(facts, body), run=run)
+        if not facts["arrays"]:
+            for step in facts["steps"]:
+                yield self._answer("health_step", step=step)
+        yield self._answer("findings")
+        yield self._answer("timeline")
+        for layer in self._listed["layers"]:
+            yield self._answer("numbers", key=layer["key"])
+            for sample in range(layer["samples"]):
+                yield self._answer("history", key=layer["key"], sample=sample)
+
+    def pictures(self, steps: Sequence[int], blocks: Mapping[str, int]) -> Iterator[Answer]:
+        """The lists of layers, inputs and attributions at these steps, and their pictures.
+
+        Args:
+            steps: ascending.
+            blocks: key of a layer -> side in px of the squares to average in its maps.
+        """
+        run, chosen = self._run, set(steps)
+        layers = [_shown(layer, chosen) for layer in self._listed["layers"]]
+        for layer in layers:
+            layer["roles"] = [role for role in layer["roles"] if self._inputs or role != _INPUTS]
+        inputs = [_at(one, chosen) for one in self._listed["inputs"]] if self._inputs else []
+        whole = {**_at(self._listed, chosen), "layers": layers, "inputs": inputs}
+        yield Answer.of("layers", dumped(whole), run=run)
+        series = [_at(one, chosen, "gradients") for one in self._attribution["series"]]
+        series = [one for one in series if one["steps"]]
+        yield Answer.of("attribution", dumped({**self._attribution, "series": series}), run=run)
+        for step in steps:
+            yield self._answer("overview", step=step)
+        every = sorted({step for layer in layers for step in layer["steps"]})
+        for step in every:  # one logged step is one event of the file: read it once
+            for layer in layers:
+                if step in layer["steps"]:
+                    yield self._maps(layer["key"], step, blocks.get(layer["key"], 1))
+            for one in inputs:
+                if step in one["steps"]:
+                    yield self._answer("input", name=one["name"], sample=one["sample"], step=step)
+            for one in series:
+                if step in one["steps"]:
+                    yield self._answer("attribution_picture", key=one["key"], step=step)
+
+    def _body(self, path: str, **query: str | int) -> bytes:
+        return self._routes.ask(path, run=self._run, **query) or b""
+
+    def _answer(self, path: str, **query: str | int) -> Answer:
+        asked = {"run": self._run, **query}
+        texts = tuple(sorted((name, str(value)) for name, value in asked.items()))
+        return Answer(path, texts, (self._body(path, **query),))
+
+    def _maps(self, key: str, step: int, block: int) -> Answer:
+        """The pictures of a layer at a step, each a part of its own."""
+        body = self._body("maps", key=key, step=step)
+        if not body:
+            return Answer.of("maps", layer=key, run=self._run, key=key, step=step)
+        facts, stored = opened(body)
+        if not self._inputs:
+            _remove(facts, _INPUTS)
+        parts = [stored[part["offset"] :][: part["length"]] for part in facts["parts"]]
+        if block > 1:
+            parts = _shrunk(facts, parts, block)
+        offset = 0
+        for part, content in zip(facts["parts"], parts, strict=True):
+            part["offset"], part["length"] = offset, len(content)
+            offset += len(content)
+        head = closed(facts, b"")
+        return Answer.of("maps", head, *parts, layer=key, run=self._run, key=key, step=step)
+
+
+def _remove(facts: dict[str, Any], role: str) -> None:
+    """Remove the pictures of a role from the JSON of ``data/maps``."""
+    header = facts["header"]
+    facts["parts"] = [part for part in facts["parts"] if part.get("role") != role]
+    header["pictures"] = [picture for picture in header["pictures"] if picture["role"] != role]
+
+
+def _shrunk(facts: dict[str, Any], parts: list[bytes], block: int) -> list[bytes]:
+    """The parts with smaller maps; changes the JSON of ``data/maps`` accordingly."""
+    parts = list(parts)
+    for picture in facts["header"]["pictures"]:
+        if picture["role"] == "kernels" or picture.get("layout") == "rows":
+            continue
+        of = [i for i, part in enumerate(facts["parts"]) if part.get("role") == picture["role"]]
+        small = [shrunk(parts[i], picture, block) for i in of]
+        if not small or None in small:
+            continue
+        height, width = picture["tile"]
+        picture["tile"] = [-(-height // block), -(-width // block)]
+        picture["block"] = block * picture.get("block", 1)
+        for i, png in zip(of, small, strict=True):
+            parts[i] = png or b""
+            sides = [int.from_bytes(parts[i][at : at + 4], "big") for at in (16, 20)]
+            facts["parts"][i]["width"], facts["parts"][i]["height"] = sides
+    return parts
+
+
+def _shown(layer: dict[str, Any], steps: Collection[int]) -> dict[str, Any]:
+    """A layer at these steps, or at its last one if it has not run at any of them."""
+    found = _at(layer, steps)
+    return found if found["steps"] else _at(layer, layer["steps"][-1:])
+
+
+def _at(series: dict[str, Any], steps: Collection[int], *more: str) -> dict[str, Any]:
+    """A series with ``steps``, ``wall_times`` and ``more`` at these steps only."""
+    places = [place for place, step in enumerate(series["steps"]) if step in steps]
+    names = ("steps", "wall_times", *more)
+    return {**series, **{name: [series[name][place] for place in places] for name in names}}

@@ -1,0 +1,83 @@
+"""Which steps and layers a report holds."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterable, Sequence
+
+from fmapboard.errors import LayerNotFound, closest
+from fmapboard.plugin.tag_names import layer_of, overview_of
+from fmapboard.report.event_log import EventLog, TagSeries
+from fmapboard.tab_format import PLUGIN_NAME
+
+CHART_STEPS = 50
+"""Steps of the charts and of the overview, as many as TensorBoard keeps by default."""
+_CHARTS = ("images", "histograms")
+
+
+def spread(steps: Sequence[int], count: int) -> list[int]:
+    """At most ``count`` of the steps, evenly spaced, with the first and the last.
+
+    Example:
+        >>> spread([0, 10, 20, 30, 40], 3)
+        [0, 20, 40]
+    """
+    if count >= len(steps):
+        return list(steps)
+    if count == 1:
+        return [steps[-1]]
+    last = len(steps) - 1
+    return [steps[(2 * place * last + count - 1) // (2 * (count - 1))] for place in range(count)]
+
+
+def layers_of(log: EventLog) -> dict[str, str]:
+    """Key of a layer -> its name, and the call if it is not the first."""
+    layers = [layer_of(tag) for tag, series in log.series.items() if series.plugin == PLUGIN_NAME]
+    return {layer.key: layer.label for layer in layers if layer is not None}
+
+
+def logged_steps(log: EventLog) -> list[int]:
+    """The steps at which records for the tab were written, ascending."""
+    found = {
+        step
+        for tag, series in log.series.items()
+        if _is_sampled(tag, series)
+        for step in series.data
+    }
+    return sorted(found)
+
+
+def thin(log: EventLog, steps: Iterable[int]) -> None:
+    """Keep only these steps of pictures, records and histograms; scalars and texts stay.
+
+    The first and the last step of each series stay too: a layer may run at few steps only.
+    """
+    kept = set(steps)
+
+    def of(tag: str, series: TagSeries) -> set[int] | None:
+        if not series.data or not (series.plugin in _CHARTS or _is_sampled(tag, series)):
+            return None
+        return kept | {min(series.data), max(series.data)}
+
+    log.keep(of)
+
+
+def _is_sampled(tag: str, series: TagSeries) -> bool:
+    is_of_steps = layer_of(tag) is not None or overview_of(tag) is not None
+    return series.plugin == PLUGIN_NAME and is_of_steps
+
+
+def matching(patterns: Sequence[str], names: Sequence[str]) -> set[str]:
+    """The names that match any of the globs, without those that a glob with ``!`` matches.
+
+    Raises:
+        LayerNotFound: a pattern matches none.
+    """
+    chosen = set() if any(not one.startswith("!") for one in patterns) else set(names)
+    for pattern in patterns:
+        found = set(fnmatch.filter(names, pattern.removeprefix("!")))
+        if not found:
+            near = closest(pattern, names)
+            raise LayerNotFound(f"no layer matches {pattern!r} among {len(names)}; closest: {near}")
+        chosen = chosen - found if pattern.startswith("!") else chosen | found
+    return chosen

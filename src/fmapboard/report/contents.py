@@ -1,0 +1,173 @@
+"""What goes into a report: which steps and layers, below the limit on its size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from fmapboard.plugin.tag_names import layer_of
+from fmapboard.report.answers import Answer, RunAnswers
+from fmapboard.report.blobs import Blobs
+from fmapboard.report.choice import CHART_STEPS, layers_of, logged_steps, matching, spread, thin
+from fmapboard.report.event_log import EventLog
+from fmapboard.report.page import NO_FACTS, Page
+from fmapboard.report.reduction import halved, layer_sizes, left_out
+from fmapboard.report.routes import Routes
+
+_PER_ANSWER = 60
+"""Bytes of the page's index for one answer, at most."""
+_CHARTS = 0.25
+"""Share of the limit that the charts may take."""
+_FEWEST = 2
+"""Steps: with fewer there is nothing to compare."""
+
+
+class Contents:
+    """Collects the answers of a report.
+
+    Args:
+        logs: by name of the run; what the report does not show is dropped from them.
+        layers: globs on layer names.
+        steps: most steps of pictures per run.
+        limit: of the page's size, bytes.
+        inputs: False to leave out every picture that shows the network's input.
+
+    Attributes:
+        page: with all answers.
+        runs: names of the runs.
+        steps: for each run, the steps of its pictures.
+        left_out: what the runs have and the report does not, in words.
+
+    Raises:
+        LayerNotFound: a glob matches no layer.
+    """
+
+    def __init__(
+        self,
+        logs: Mapping[str, EventLog],
+        layers: Sequence[str],
+        *,
+        steps: int,
+        limit: int,
+        inputs: bool,
+    ) -> None:
+        self.page = Page()
+        self.left_out: list[str] = []
+        self._asked, self._limit, self._inputs = steps, limit, inputs
+        self._to_fit = f", to stay below {limit / 1e6:g} MB"
+        self._keys = self._matching(logs, layers)
+        self._blocks: dict[str, int] = {}
+        self._logs = {run: logs[run] for run in self._keys}
+        self._logged = {run: logged_steps(log) for run, log in self._logs.items()}
+        self.runs = list(self._keys)
+        numbers = self._charts()
+        count, pictures = self._fitting(numbers)
+        self.steps = [spread(run.steps, count) for run in self._answers]
+        self.page.add([Answer.of("runs", self._routes.ask("runs") or b"")])
+        self.page.add(numbers if not self._dropped else self._numbers())
+        self.page.add(pictures)
+        self._say()
+
+    def _matching(
+        self, logs: Mapping[str, EventLog], patterns: Sequence[str]
+    ) -> dict[str, set[str]]:
+        """Run -> keys of the layers whose names match; runs without any are left out."""
+        found = {run: layers_of(log) for run, log in logs.items()}
+        labels = sorted({label for layers in found.values() for label in layers.values()})
+        kept = matching(patterns, labels) if patterns else set(labels)
+        if len(kept) < len(labels):
+            self.left_out.append(f"{len(labels) - len(kept)} of {len(labels)} layers, as asked for")
+        chosen = {run: {k for k, label in of.items() if label in kept} for run, of in found.items()}
+        return {run: keys for run, keys in chosen.items() if keys}
+
+    def _charts(self) -> list[Answer]:
+        """Everything but pictures, of as many steps as may take a quarter of the limit."""
+        self._dropped: set[str] = set()
+        most = max(CHART_STEPS, self._asked)
+        while True:
+            self._chart_steps = most
+            for log in self._logs.values():
+                thin(log, spread(logged_steps(log), most))
+            self._routes = Routes(self._logs)
+            self._answers = [
+                RunAnswers(self._routes, run, keys, inputs=self._inputs)
+                for run, keys in self._keys.items()
+            ]
+            numbers = self._numbers()
+            size, room = _size(numbers), _CHARTS * self._limit
+            if size <= room or most <= self._asked:
+                return numbers
+            longest = max(len(logged_steps(log)) for log in self._logs.values())
+            most = max(self._asked, min(most - 1, int(longest * room / size)))
+
+    def _fitting(self, numbers: list[Answer]) -> tuple[int, list[Answer]]:
+        """How many steps fit, and the answers with their pictures."""
+        room, count = self._limit - len(Page().html(NO_FACTS)) - _size(numbers), self._asked
+        while True:
+            found = self._pictures(count)
+            size = _size(found) + _PER_ANSWER * (len(numbers) + len(found))
+            if size <= room:
+                return count, found
+            excess, sizes = (size - room) * 3 // 4, layer_sizes(found)  # base64 adds a third
+            smaller = halved(sizes, excess)
+            for key in smaller:
+                self._blocks[key] = 2 * self._blocks.get(key, 1)
+            if smaller:
+                continue
+            if count > _FEWEST:
+                count = max(_FEWEST, min(count - 1, int(count * max(room, 0) / size)))
+                continue
+            dropped = left_out(sizes, excess)
+            if not dropped:
+                return count, found
+            self._dropped |= dropped
+            for run in self._answers:
+                run.drop(dropped)
+
+    def _numbers(self) -> list[Answer]:
+        return [answer for run in self._answers for answer in run.numbers()]
+
+    def _pictures(self, count: int) -> list[Answer]:
+        return [
+            answer
+            for run in self._answers
+            for answer in run.pictures(spread(run.steps, count), self._blocks)
+        ]
+
+    def _say(self) -> None:
+        """Say in words what was left out."""
+        say = self.left_out.append
+        if self._blocks:
+            finest = max(self._blocks.values())
+            how = "half" if finest == 2 else f"half to 1/{finest}"
+            say(
+                f"full resolution of {_counted(len(self._blocks))}: their maps are drawn at {how} "
+                f"of the stored side{self._to_fit}"
+            )
+        for run, shown in zip(self.runs, self.steps, strict=True):
+            of, every = f" of {run}" if len(self.runs) > 1 else "", len(self._logged[run])
+            if len(shown) < every:
+                fewer = len(shown) < min(self._asked, every)
+                why = self._to_fit if fewer else ""
+                say(f"pictures of {every - len(shown)} of {every} logged steps{of}{why}")
+            if self._chart_steps < every:
+                why = self._to_fit if self._chart_steps < CHART_STEPS else ""
+                less = every - self._chart_steps
+                say(f"{less} of {every} logged steps{of} in charts and the overview{why}")
+        if self._dropped:
+            names = sorted({of.label for of in map(layer_of, self._dropped) if of is not None})
+            say(f"{_counted(len(names))} with large pictures{self._to_fit}: {', '.join(names)}")
+        if not self._inputs:
+            say("pictures of the network's input and of layers' inputs, and attribution over them")
+
+
+def _counted(layers: int) -> str:
+    return f"{layers} layer{'s' * (layers != 1)}"
+
+
+def _size(answers: Iterable[Answer]) -> int:
+    """Bytes that answers take in the page."""
+    blobs = Blobs()
+    for answer in answers:
+        for part in answer.parts:
+            blobs.add(part)
+    return blobs.size

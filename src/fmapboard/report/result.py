@@ -1,0 +1,31 @@
+"""What is known about a report that was written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A report that was written.
+
+    Attributes:
+        path: the HTML file.
+        size: of the file, bytes.
+        embedded: bytes that are embedded in it, compressed and before base64.
+        runs: names of the runs.
+        steps: for each run, the steps of its pictures.
+        privacy: whether it contains training images, in words.
+        left_out: what the runs have and the report does not, in words.
+        problems: what of the event files could not be read, in words.
+    """
+
+    path: Path
+    size: int
+    embedded: int
+    runs: tuple[str, ...]
+    steps: tuple[tuple[int, ...], ...]
+    privacy: str
+    left_out: tuple[str, ...]
+    problems: tuple[str, ...]

@@ -1,0 +1,101 @@
+"""Write a report: check what was asked for, read the runs, write the page."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from fmapboard import __version__
+from fmapboard.errors import ConfigurationError, WriteError
+from fmapboard.report.choice import layers_of
+from fmapboard.report.contents import Contents
+from fmapboard.report.event_log import EventLog, run_directories
+from fmapboard.report.result import Report
+
+PRIVACY = "This report contains training images; feature maps may reveal more of them."
+NO_INPUT = "This report contains no input images, but feature maps may reveal them."
+
+
+def write_report(
+    runs: Sequence[Path],
+    out: Path,
+    *,
+    steps: int = 8,
+    layers: Sequence[str] = (),
+    max_mb: float = 20.0,
+    inputs: bool = True,
+    below: bool = True,
+) -> Report:
+    """Write runs into one HTML file that opens without a server.
+
+    Args:
+        runs: run directories, or directories above them.
+        out: the HTML file; replaced if it exists.
+        steps: pictures of at most this many steps per run, evenly spaced, with the first and last.
+        layers: globs on layer names; one that begins with ``!`` excludes. Empty for all layers.
+        max_mb: limit on the size of the file, 10⁶ bytes. To stay below it, the
+            largest maps are drawn at half their side, or less, down to 8 px; then steps are left
+            out down to two; then the layers whose pictures take most bytes.
+        inputs: False to leave out every picture that shows the network's input.
+        below: also read the runs in directories below.
+
+    Raises:
+        ConfigurationError: an argument is invalid, or the runs hold nothing of fmapboard.
+        LayerNotFound: a glob matches no layer.
+        WriteError: the file cannot be written.
+    """
+    if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
+        raise ConfigurationError(f"steps={steps!r}: expected at least 1")
+    if not max_mb > 0:
+        raise ConfigurationError(f"max_mb={max_mb!r}: expected a size in MB above 0")
+    logs = _logs(runs, below=below)
+    contents = Contents(logs, layers, steps=steps, limit=int(max_mb * 1e6), inputs=inputs)
+    privacy = PRIVACY if inputs else NO_INPUT
+    page = contents.page.html(
+        {
+            "title": f"Feature maps of {', '.join(name or '.' for name in contents.runs)}",
+            "version": __version__,
+            "written": time.strftime("%Y-%m-%d %H:%M"),
+            "privacy": privacy,
+            "left_out": contents.left_out,
+        }
+    )
+    try:
+        out.write_bytes(page)
+    except OSError as error:
+        raise WriteError(f"cannot write {out}: {error.strerror or error}") from error
+    return Report(
+        path=out,
+        size=len(page),
+        embedded=contents.page.blobs.embedded,
+        runs=tuple(contents.runs),
+        steps=tuple(tuple(steps) for steps in contents.steps),
+        privacy=privacy,
+        left_out=tuple(contents.left_out),
+        problems=tuple(
+            f"{log.path}: {problem}" for log in logs.values() for problem in log.problems
+        ),
+    )
+
+
+def _logs(paths: Sequence[Path], *, below: bool) -> dict[str, EventLog]:
+    """The runs with records of fmapboard by name: their path below what all have in common."""
+    found: dict[Path, EventLog] = {}
+    for path in paths:
+        if not path.is_dir():
+            raise ConfigurationError(f"{path}: expected the directory of a run")
+        for folder in run_directories(path) if below else [path]:
+            log = EventLog(folder)
+            if layers_of(log):
+                found[folder.resolve()] = log
+    if not found:
+        raise ConfigurationError(f"nothing logged by fmapboard in {', '.join(map(str, paths))}")
+    above = os.path.commonpath([folder.parent for folder in found])
+    return {_name(folder, above): log for folder, log in found.items()}
+
+
+def _name(folder: Path, above: str) -> str:
+    name = os.path.relpath(folder, above).replace(os.sep, "/")
+    return os.fsencode(name).decode(errors="replace")

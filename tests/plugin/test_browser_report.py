@@ -1,0 +1,134 @@
+"""A report in a real browser, from a file: its pixels, its controls, and hostile names."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+import torch
+from attributed_training import batch, residual_network
+from browser_visitor import ALONE, Person
+from torch import nn
+from torch.nn import functional
+
+import fmapboard
+from fmapboard.report.result import Report
+from fmapboard.report.write import NO_INPUT, write_report
+
+STEPS = 6
+HOSTILE = "</script><img src=x onerror=\"top['hacked']=1\">'\n\u2028é"
+HOSTILE_RUN = "x<", "script><b>'\"é"
+LAYER = "fmapboard/3.conv1"
+FROM: dict[str, object] = {"run": "plain", "layer": LAYER, "view": "maps"}
+PLACES: dict[str, dict[str, object]] = {
+    "maps": {**FROM, "step": 2, "sample": 1, "channel": 3, "overlay": 60},
+    "locked": {**FROM, "step": 4, "locked": 1, "colours": "magma", "sort": "change"},
+    "gradients": {**FROM, "role": "gradients_of_maps"},
+    "inputs": {**FROM, "role": "inputs", "scale": "layer"},
+    "kernels": {**FROM, "role": "kernels", "channel": 1},
+    "columns": {**FROM, "compare": "@1", "compare2": "other@", "show": "all"},
+    "point": {**FROM, "step": 3, "pixel": "0.4,0.6", "pixel_list": "layers"},
+    "ranking": {**FROM, "step": 5, "compare": "@0", "rank": 1},
+    "attribution": {"run": "plain", "view": "attribution", "step": 3},
+    "film": {**FROM, "view": "film", "channels": "0,2"},
+    "overview": {"run": "plain", "view": "overview"},
+}
+CANVASES = """() => [...document.querySelectorAll("canvas:not(.step-marks)")]
+  .filter((each) => each.checkVisibility() && each.width * each.height)
+  .map((each) => each.toDataURL())"""
+
+
+def train(run: Path, seed: int, first: str = "0") -> None:
+    torch.manual_seed(seed)
+    others = list(residual_network().named_children())[1:]
+    model = nn.Sequential(OrderedDict([(first, nn.Conv2d(3, 8, 3, padding=1)), *others]))
+    x, y = batch()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with fmapboard.watch(
+        model, run, optimizer=optimizer, every=1, samples=2, attribution=True, inputs=True,
+        activation_gradients=True, kernels=2,
+    ):  # fmt: skip
+        for _ in range(STEPS):
+            optimizer.zero_grad()
+            functional.cross_entropy(model(x), y).backward()
+            optimizer.step()
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("reported")
+    train(root / "plain", 0)
+    train(root / "other", 1)
+    return root
+
+
+@pytest.fixture(scope="module")
+def whole(runs: Path) -> Report:
+    """A report of all steps of both runs."""
+    return write_report([runs], runs / "whole.html")
+
+
+def visit_file(browser: Any, visit: Callable[..., Person], path: Path, **state: object) -> Person:
+    """The page of a report; fails if the page requests anything but itself."""
+    asked: list[Any] = []
+    browser.on("request", lambda request: asked.append(request))
+    # The page has no server: what the address has behind the file's name is ignored.
+    person = visit(f"{path.as_uri()}?", **state)
+    person.settle()
+    own = [each.url for each in asked if each.frame.page == person.page]
+    assert [url.split("#")[0] for url in own] == [f"{path.as_uri()}?{ALONE}"]
+    return person
+
+
+def shown(person: Person, state: dict[str, object]) -> list[str]:
+    """All canvases at an address but the marks below the slider, and the ranking if it is open."""
+    entries = "".join(f"&p.feature_maps.{k}={quote(str(v), '')}" for k, v in state.items())
+    person.frame.evaluate(f"location.hash = {'feature_maps' + entries!r}")
+    person.settle()
+    if state["view"] == "film":
+        person.wait("document.documentElement.dataset.film === 'ready'")
+    person.settle()
+    ranks = person.see(".ranks:visible").all_inner_texts()
+    return [*person.frame.evaluate(CANVASES), *ranks]
+
+
+def test_every_view_has_the_pixels_of_the_tab_and_nothing_is_requested(
+    serve: Callable[[Path], str], runs: Path, whole: Report, browser: Any,
+    visit: Callable[..., Person],
+) -> None:  # fmt: skip
+    assert whole.left_out == ()
+    tab = visit(serve(runs), **FROM)
+    expected = {place: shown(tab, state) for place, state in PLACES.items()}
+    report = visit_file(browser, visit, whole.path, **FROM)
+    report.frame.evaluate("document.querySelector('.report-note').remove()")
+    report.frame.evaluate("window.dispatchEvent(new Event('resize'))")
+    for place, state in PLACES.items():
+        assert expected[place], place
+        assert shown(report, state) == expected[place], place
+
+
+def test_a_report_with_hostile_names_opens_at_its_steps_and_says_what_it_leaves_out(
+    tmp_path: Path, browser: Any, visit: Callable[..., Person]
+) -> None:
+    train(tmp_path.joinpath(*HOSTILE_RUN), 1, HOSTILE)
+    page = tmp_path / "</title><b>.html".replace("/", "\u2215")
+    written = write_report([tmp_path], page, steps=3, inputs=False)
+    assert written.runs == (HOSTILE_RUN[1],)
+    person = visit_file(browser, visit, page)
+    assert person.page.title() == f"Feature maps of {HOSTILE_RUN[1]}"
+    note = person.see(".report-note")
+    assert note.locator("strong").inner_text() == NO_INPUT
+    note.locator("summary").click()
+    assert note.locator("li").all_inner_texts() == list(written.left_out)
+    assert "pictures of 3 of 6 logged steps" in written.left_out
+    assert person.see("h1:visible").first.inner_text().startswith("</script><img src=x onerror")
+    assert person.see("[aria-label='What is drawn'] button:visible").all_inner_texts() == [
+        "Maps", "Gradients", "Kernels",
+    ]  # fmt: skip
+    assert person.see(".kept").inner_text().startswith("· 3 of 6 logged steps kept")
+    assert person.see("button:has-text('Live'):visible").count() == 0
+    assert person.frame.evaluate("top['hacked'] === undefined")

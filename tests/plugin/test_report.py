@@ -1,0 +1,232 @@
+"""What a report holds, and what it leaves out; its page is tested in ``test_browser_report``."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from event_files import step_of
+from tab_client import Tab, open_tab
+from torch import nn
+from two_layer_runs import log_steps
+
+import fmapboard
+from fmapboard.cli.main import run as run_command
+from fmapboard.errors import ConfigurationError, LayerNotFound
+from fmapboard.plugin.picture_values import decoded
+from fmapboard.records import Picture, PixelMark
+from fmapboard.render import png
+from fmapboard.render.palettes import palette
+from fmapboard.report.answers import RunAnswers
+from fmapboard.report.choice import matching, spread, thin
+from fmapboard.report.event_log import EventLog
+from fmapboard.report.result import Report
+from fmapboard.report.routes import Routes
+from fmapboard.report.shrink import shrunk
+from fmapboard.report.write import NO_INPUT, PRIVACY, write_report
+from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.tensorboard import TensorBoardWriter
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "run_cde8805"
+STEPS = 12
+
+
+def train(run: Path | None, **options: Any) -> fmapboard.FeatureMapLogger:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv2d(3, 16, 3), nn.ReLU(), nn.Conv2d(16, 8, 3))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    with fmapboard.watch(model, run, optimizer=optimizer, every=1, **options) as board:
+        for _ in range(STEPS):
+            optimizer.zero_grad()
+            model(torch.rand(2, 3, 40, 40)).square().mean().backward()
+            optimizer.step()
+    return board
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("reported") / "noise"
+    train(folder, attribution=True, inputs=True, kernels=4)
+    return folder
+
+
+def embedded(report: Report) -> list[bytes]:
+    """Everything that a page embeds."""
+    stored = re.findall(
+        r'<script type="text/plain" id="(.).*?">(.*?)</script>', report.path.read_text()
+    )
+    blobs = [(kind, base64.b64decode(text)) for kind, text in stored]
+    return [gzip.decompress(blob) if kind == "z" else blob for kind, blob in blobs]
+
+
+def resumed(folder: Path) -> Path:
+    """A run of an earlier version, resumed at its third step of four."""
+    shutil.copytree(GOLDEN, folder / "run")
+    writer = TensorBoardWriter(folder / "run", start_step=20)
+    for number in (20, 30):
+        writer.write(step_of(number))
+    writer.close()
+    return folder
+
+
+def assert_same_answers(logdir: Path, tab: Tab) -> None:
+    runs = [each["run"] for each in tab.ask("data/runs")["runs"]]
+    routes = Routes({name: EventLog(logdir / name) for name in runs})
+    assert [each["run"] for each in routes.facts("runs")["runs"]] == runs
+
+    def compare(path: str, **query: str | int) -> None:
+        answer = tab.get(f"data/{path}", **query)
+        expected = answer.data if answer.status_code == 200 else None
+        assert routes.ask(path, **query) == expected, (path, query)
+
+    for name in runs:
+        for path in ("layers", "health", "findings", "timeline", "attribution"):
+            compare(path, run=name)
+        for layer in tab.ask("data/layers", run=name)["layers"]:
+            compare("numbers", run=name, key=layer["key"])
+            compare("history", run=name, key=layer["key"])
+            for step in layer["steps"]:
+                compare("maps", run=name, key=layer["key"], step=step)
+                compare("input", run=name, name=layer["name"], step=step)
+
+
+def test_the_files_give_the_answers_that_tensorboard_gives(
+    logdir: Path, tab: Tab, tmp_path: Path
+) -> None:
+    assert_same_answers(logdir, tab)
+    old = resumed(tmp_path)
+    assert_same_answers(old, open_tab(old))
+
+
+@pytest.mark.parametrize(
+    ("count", "chosen"), [(1, [9]), (2, [0, 9]), (4, [0, 3, 6, 9]), (10, list(range(10)))]
+)
+def test_steps_are_spread_evenly_with_the_first_and_the_last(count: int, chosen: list[int]) -> None:
+    assert spread(range(10), count) == chosen
+
+
+def test_layers_are_chosen_by_globs_and_a_glob_without_match_is_an_error() -> None:
+    names = ["layer1.conv", "layer1.down", "head"]
+    assert matching(["layer1.*", "!*.down"], names) == {"layer1.conv"}
+    assert matching(["!head"], names) == {"layer1.conv", "layer1.down"}
+    with pytest.raises(LayerNotFound, match=r"no layer matches 'heat' among 3; closest: head"):
+        matching(["heat"], names)
+
+
+def test_a_smaller_picture_has_the_mean_of_each_square_and_keeps_marks() -> None:
+    picture = {"tile": [2, 4], "drawn": 1, "columns": 1, "padding": 2, "palette": "grey"}
+    grey = np.array([[0, 10, 200, 200], [20, 30, 200, 203]], np.uint8)
+    small = decoded(shrunk(png.encode(Picture(grey)), picture, 2) or b"")
+    assert small is not None
+    assert (small[0], small[1].tolist()) == ("L", [[15, 200]])
+    marked = np.array([[100, 100, 100, PixelMark.NAN], [100, 100, 100, 100]], np.uint8)
+    stored = png.encode(Picture(marked, palette("grey").table))
+    small = decoded(shrunk(stored, picture, 2) or b"")
+    assert small is not None
+    assert (small[0], small[1].tolist()) == ("P", [[100, PixelMark.NAN]])
+
+
+def test_a_layer_that_runs_at_few_steps_keeps_its_last_one(tmp_path: Path) -> None:
+    model = nn.Sequential(nn.Conv2d(3, 2, 3), nn.Conv2d(2, 2, 1))
+    with fmapboard.watch(model, tmp_path / "run", every=1, kernels=False) as board:
+        for step in range(8):
+            with board.step(step):
+                often, rare = model
+                seen = often(torch.rand(1, 3, 8, 8))
+                (rare(seen) if step == 2 else seen).sum().backward()
+    log, keys = EventLog(tmp_path / "run"), {"fmapboard/0", "fmapboard/1"}
+    thin(log, [0, 7])
+    answers = RunAnswers(Routes({"run": log}), "run", keys, inputs=True)
+    asked = {each.query for each in answers.pictures([0, 7], {}) if each.path == "maps"}
+    assert sorted((dict(query)["key"], int(dict(query)["step"])) for query in asked) == [
+        ("fmapboard/0", 0), ("fmapboard/0", 7), ("fmapboard/1", 2),
+    ]  # fmt: skip
+
+
+FIT = [
+    (20.0, ["pictures of 4 of 12 logged steps"]),
+    (0.9, ["full resolution of 1 layer: ", "pictures of 4 of 12 logged steps"]),
+    (0.42, ["full resolution of 2 layers: ", "pictures of 9 of 12 logged steps, to stay below"]),
+    (
+        0.37,
+        ["full resolution of 2 layers: ", "pictures of 10 of 12 ", "1 layer with large pictures"],
+    ),
+]
+
+
+def test_to_fit_maps_shrink_first_then_steps_then_layers_are_left_out(
+    run: Path, tmp_path: Path
+) -> None:
+    for limit, expected in FIT:
+        report = write_report([run], tmp_path / "small.html", max_mb=limit)
+        assert report.size == report.path.stat().st_size <= limit * 1e6
+        assert report.size <= 1.36 * report.embedded + 600_000
+        assert (report.steps[0][0], report.steps[0][-1]) == (0, STEPS - 1)
+        assert len(report.left_out) == len(expected)
+        for text, start in zip(report.left_out, expected, strict=True):
+            assert text.startswith(start)
+
+
+def test_without_inputs_no_picture_of_them_is_embedded(run: Path, tmp_path: Path) -> None:
+    log = EventLog(run)
+    secret = {
+        log.strings(datum)[-1]
+        for tag, series in log.series.items()
+        if tag.startswith(("network_input", "inputs_", "attribution")) and series.plugin == "images"
+        for datum in series.ordered()
+    }
+    whole = write_report([run], tmp_path / "whole.html", steps=STEPS)
+    assert whole.privacy == PRIVACY
+    assert secret <= set(embedded(whole))
+    without = write_report([run], tmp_path / "without.html", steps=STEPS, inputs=False)
+    assert without.privacy == NO_INPUT
+    assert not secret & set(embedded(without))
+    joined = b"".join(embedded(without))
+    assert all(picture not in joined for picture in secret)
+    assert NO_INPUT.encode() in joined
+
+
+def test_a_logger_reports_its_own_run_while_it_is_open(tmp_path: Path) -> None:
+    log_steps(tmp_path / "run" / "below")
+    board = train(tmp_path / "run")
+    report = board.report(tmp_path / "run.html", steps=3, layers="2", inputs=False)
+    assert report is not None
+    assert (report.runs, report.steps) == (("run",), ((0, 6, 11),))
+    assert report.left_out[0] == "1 of 2 layers, as asked for"
+    kept = train(None, writer=MemoryWriter())
+    with pytest.raises(ConfigurationError, match="logged into a local directory"):
+        kept.report(tmp_path / "none.html")
+
+
+def test_the_command_says_what_was_left_out_and_exits_with_2_for_bad_usage(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "run.html"
+    with pytest.raises(SystemExit) as done:
+        run_command(["report", str(run), "-o", str(page), "--steps", "5"])
+    assert done.value.code == 0
+    size = page.stat().st_size / 1e6
+    assert capsys.readouterr().out == (
+        f"{page}: 1 run, {size:.1f} MB. {PRIVACY}\nleft out: pictures of 7 of 12 logged steps\n"
+    )
+    for arguments in ([str(tmp_path)], [str(run), "--layers", "heat"], [str(tmp_path / "none")]):
+        with pytest.raises(SystemExit) as done:
+            run_command(["report", *arguments, "-o", str(page)])
+        assert done.value.code == 2
+
+
+def test_visualize_writes_a_report_and_leaves_no_log_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    drawn = fmapboard.visualize(nn.Conv2d(3, 4, 3), torch.rand(2, 3, 9, 9), html="out.html")
+    assert drawn.html == Path("out.html")
+    assert (drawn.log_dir, drawn.out) == (None, None)
+    assert [path.name for path in tmp_path.iterdir()] == ["out.html"]
