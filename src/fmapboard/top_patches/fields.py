@@ -7,8 +7,8 @@ run after it count as dependent on the whole image.
 
 Bands of rows are first as high as a 64th of the image, one at a time. Then every 32nd of thinner
 bands is NaN at the same time: a position whose rows are known to lie within 31 bands depends on at
-most one of them. The result is exact for images of up to 64 px, and where the field is at most 31
-bands of 1 px. Otherwise it is larger than the field, by less than a band on each side.
+most one of them. The result is exact for images of up to 64 px, and for fields of up to 25 px.
+Otherwise it may be larger than the field, by less than a 64th of the image on each side.
 """
 
 from __future__ import annotations
