@@ -170,8 +170,15 @@ def test_to_fit_maps_shrink_first_then_steps_then_layers_are_left_out(
         assert report.size <= 1.36 * report.embedded + 600_000
         assert (report.steps[0][0], report.steps[0][-1]) == (0, STEPS - 1)
         assert len(report.left_out) == len(expected)
+        assert not report.problems
         for text, start in zip(report.left_out, expected, strict=True):
             assert text.startswith(start)
+
+
+def test_a_file_above_the_limit_is_said_to_be(run: Path, tmp_path: Path) -> None:
+    report = write_report([run], tmp_path / "small.html", max_mb=0.1)
+    assert report.size > 100_000
+    assert [p.split(" MB, more than 0.1 MB")[1][:1] for p in report.problems] == [":"]
 
 
 def test_without_inputs_no_picture_of_them_is_embedded(run: Path, tmp_path: Path) -> None:

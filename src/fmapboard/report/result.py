@@ -18,7 +18,7 @@ class Report:
         steps: for each run, the steps of its pictures.
         privacy: whether it contains training images, in words.
         left_out: what the runs have and the report does not, in words.
-        problems: what of the event files could not be read, in words.
+        problems: what of the event files could not be read, or a size above the limit, in words.
     """
 
     path: Path

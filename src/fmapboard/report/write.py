@@ -66,6 +66,12 @@ def write_report(
         out.write_bytes(page)
     except OSError as error:
         raise WriteError(f"cannot write {out}: {error.strerror or error}") from error
+    problems = [f"{log.path}: {problem}" for log in logs.values() for problem in log.problems]
+    if len(page) > max_mb * 1e6:
+        problems.append(
+            f"{out} has {len(page) / 1e6:.1f} MB, more than {max_mb:g} MB: it already holds the "
+            "fewest steps and layers"
+        )
     return Report(
         path=out,
         size=len(page),
@@ -74,9 +80,7 @@ def write_report(
         steps=tuple(tuple(steps) for steps in contents.steps),
         privacy=privacy,
         left_out=tuple(contents.left_out),
-        problems=tuple(
-            f"{log.path}: {problem}" for log in logs.values() for problem in log.problems
-        ),
+        problems=tuple(problems),
     )
 
 
