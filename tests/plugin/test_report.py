@@ -19,7 +19,7 @@ from two_layer_runs import log_steps
 
 import fmapboard
 from fmapboard.cli.main import run as run_command
-from fmapboard.errors import ConfigurationError, LayerNotFound
+from fmapboard.errors import ConfigurationError, FmapboardError, LayerNotFound
 from fmapboard.plugin.picture_values import decoded
 from fmapboard.records import Picture, PixelMark
 from fmapboard.render import png
@@ -173,6 +173,33 @@ def test_to_fit_maps_shrink_first_then_steps_then_layers_are_left_out(
         assert not report.problems
         for text, start in zip(report.left_out, expected, strict=True):
             assert text.startswith(start)
+
+
+def test_maps_that_cannot_be_drawn_smaller_are_left_as_they_are(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fmapboard.report.answers.shrunk", lambda *_: None)
+    report = write_report([run], tmp_path / "small.html", max_mb=0.9)
+    assert report.size <= 900_000
+    assert [text.split(" of ")[0] for text in report.left_out] == ["pictures"]
+
+
+@pytest.mark.parametrize(
+    ("out", "options", "error"),
+    [
+        ("events.out.tfevents.1.a.2.fmapboard", {}, "has the name of an event file"),
+        ("a.html", {"max_mb": float("inf")}, "max_mb=inf"),
+        ("a.html", {"layers": ["!*"]}, "no layer is left"),
+    ],
+    ids=["event file", "no limit", "no layer"],
+)
+def test_a_report_that_cannot_be_meant_is_refused(
+    run: Path, tmp_path: Path, out: str, options: dict[str, Any], error: str
+) -> None:
+    (tmp_path / out).write_text("before")
+    with pytest.raises(FmapboardError, match=error):
+        write_report([run], tmp_path / out, **options)
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(out, "before")]
 
 
 def test_a_file_above_the_limit_is_said_to_be(run: Path, tmp_path: Path) -> None:

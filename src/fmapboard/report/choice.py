@@ -71,7 +71,7 @@ def matching(patterns: Sequence[str], names: Sequence[str]) -> set[str]:
     """The names that match any of the globs, without those that a glob with ``!`` matches.
 
     Raises:
-        LayerNotFound: a pattern matches none.
+        LayerNotFound: a pattern matches none, or none is left.
     """
     chosen = set() if any(not one.startswith("!") for one in patterns) else set(names)
     for pattern in patterns:
@@ -80,4 +80,6 @@ def matching(patterns: Sequence[str], names: Sequence[str]) -> set[str]:
             near = closest(pattern, names)
             raise LayerNotFound(f"no layer matches {pattern!r} among {len(names)}; closest: {near}")
         chosen = chosen - found if pattern.startswith("!") else chosen | found
+    if not chosen:
+        raise LayerNotFound(f"no layer is left of {len(names)}: {', '.join(patterns)}")
     return chosen

@@ -102,13 +102,20 @@ class Contents:
     def _fitting(self, numbers: list[Answer]) -> tuple[int, list[Answer]]:
         """How many steps fit, and the answers with their pictures."""
         room, count = self._limit - len(Page().html(NO_FACTS)) - _size(numbers), self._asked
+        smaller: set[str] = set()
+        sides: dict[str, int] = {}
+        stuck: set[str] = set()  # pictures that are damaged, or too large to be decoded
         while True:
             found = self._pictures(count)
             size = _size(found) + _PER_ANSWER * (len(numbers) + len(found))
             if size <= room:
-                return count, found
+                break
             excess, sizes = (size - room) * 3 // 4, layer_sizes(found)  # base64 adds a third
-            smaller = halved(sizes, excess)
+            for key in [key for key in smaller if sizes[key].side >= sides[key]]:
+                stuck.add(key)
+                self._blocks[key] //= 2
+            smaller = halved({k: v for k, v in sizes.items() if k not in stuck}, excess)
+            sides = {key: sizes[key].side for key in smaller}
             for key in smaller:
                 self._blocks[key] = 2 * self._blocks.get(key, 1)
             if smaller:
@@ -118,10 +125,12 @@ class Contents:
                 continue
             dropped = left_out(sizes, excess)
             if not dropped:
-                return count, found
+                break
             self._dropped |= dropped
             for run in self._answers:
                 run.drop(dropped)
+        self._blocks = {key: block for key, block in self._blocks.items() if block > 1}
+        return count, found
 
     def _numbers(self) -> list[Answer]:
         return [answer for run in self._answers for answer in run.numbers()]

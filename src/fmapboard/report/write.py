@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Sequence
@@ -48,8 +49,10 @@ def write_report(
     """
     if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
         raise ConfigurationError(f"steps={steps!r}: expected at least 1")
-    if not max_mb > 0:
+    if not 0 < max_mb < math.inf:
         raise ConfigurationError(f"max_mb={max_mb!r}: expected a size in MB above 0")
+    if "tfevents" in out.name:
+        raise ConfigurationError(f"{out}: has the name of an event file; a report would replace it")
     logs = _logs(runs, below=below)
     contents = Contents(logs, layers, steps=steps, limit=int(max_mb * 1e6), inputs=inputs)
     privacy = PRIVACY if inputs else NO_INPUT
@@ -63,7 +66,7 @@ def write_report(
         }
     )
     try:
-        out.write_bytes(page)
+        _replace(out, page)
     except OSError as error:
         raise WriteError(f"cannot write {out}: {error.strerror or error}") from error
     problems = [f"{log.path}: {problem}" for log in logs.values() for problem in log.problems]
@@ -84,18 +87,31 @@ def write_report(
     )
 
 
+def _replace(out: Path, page: bytes) -> None:
+    """Write a file; if that fails, an earlier one of that name stays as it was."""
+    unfinished = out.with_name(f"{out.name}.unfinished")
+    try:
+        unfinished.write_bytes(page)
+        unfinished.replace(out)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
 def _logs(paths: Sequence[Path], *, below: bool) -> dict[str, EventLog]:
     """The runs with records of fmapboard by name: their path below what all have in common."""
     found: dict[Path, EventLog] = {}
+    problems: list[str] = []
     for path in paths:
         if not path.is_dir():
             raise ConfigurationError(f"{path}: expected the directory of a run")
         for folder in run_directories(path) if below else [path]:
             log = EventLog(folder)
+            problems += log.problems
             if layers_of(log):
                 found[folder.resolve()] = log
     if not found:
-        raise ConfigurationError(f"nothing logged by fmapboard in {', '.join(map(str, paths))}")
+        where, why = ", ".join(map(str, paths)), "".join(f"; {problem}" for problem in problems)
+        raise ConfigurationError(f"nothing logged by fmapboard in {where}{why}")
     above = os.path.commonpath([folder.parent for folder in found])
     return {_name(folder, above): log for folder, log in found.items()}
 
