@@ -25,7 +25,7 @@ from fmapboard.records import Picture, PixelMark
 from fmapboard.render import png
 from fmapboard.render.palettes import palette
 from fmapboard.report.answers import RunAnswers
-from fmapboard.report.choice import matching, spread, thin
+from fmapboard.report.choice import matching, onsets, spread, thin
 from fmapboard.report.event_log import EventLog
 from fmapboard.report.result import Report
 from fmapboard.report.routes import Routes
@@ -110,6 +110,17 @@ def test_the_files_give_the_answers_that_tensorboard_gives(
 )
 def test_steps_are_spread_evenly_with_the_first_and_the_last(count: int, chosen: list[int]) -> None:
     assert spread(range(10), count) == chosen
+
+
+def test_the_steps_at_which_faults_began_and_those_before_them_are_shown() -> None:
+    steps = list(range(0, 130, 10))
+    since = {"large": {"3": 10}, "nonfinite": {"1": 60, "2": 70}, "dead": {"0": 0}}
+    wanted = onsets(since, steps)
+    assert wanted == [60, 10, 50, 0]
+    assert spread(steps, 8, wanted) == [0, 10, 50, 60, 70, 90, 100, 120]
+    assert spread(steps, 3, wanted) == [0, 60, 120]
+    assert spread(steps, 2, wanted) == [0, 120]
+    assert spread(steps, 3, [55]) == [0, 60, 120]
 
 
 def test_layers_are_chosen_by_globs_and_a_glob_without_match_is_an_error() -> None:

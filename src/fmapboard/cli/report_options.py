@@ -27,7 +27,7 @@ _PATH = click.Path(path_type=Path)
     type=click.IntRange(min=1),
     default=8,
     show_default=True,
-    help="Pictures of at most N steps per run, evenly spaced, with the first and the last.",
+    help="Pictures of at most N steps per run: first, last, where faults began, others between.",
 )
 @click.option(
     "--layers",

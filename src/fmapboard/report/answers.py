@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from fmapboard.report.choice import onsets, spread
 from fmapboard.report.routes import Routes, closed, dumped, opened
 from fmapboard.report.shrink import shrunk
 
@@ -53,6 +54,7 @@ class RunAnswers:
             layer.setdefault("steps", own[0])
             layer.setdefault("wall_times", own[1])
         self._listed["layers"] = [one for one in self._listed["layers"] if one["key"] in layers]
+        self._since = self._begun(layers)
         found = routes.facts("attribution", run=run)
         self._attribution = found if inputs else {**found, "series": []}
         self._patches = routes.facts("patches", run=run)["series"] if inputs else []
@@ -61,6 +63,27 @@ class RunAnswers:
     def steps(self) -> list[int]:
         """All steps of which there are pictures of the layers."""
         return sorted({step for layer in self._listed["layers"] for step in layer["steps"]})
+
+    def _begun(self, layers: Collection[str]) -> dict[str, dict[str, int]]:
+        """For each kind of fault, rows of these layers -> the step since which it lasts."""
+        body = self._body("health")
+        if not body:
+            return {}
+        facts, _ = opened(body)
+        rows = {
+            str(row)
+            for row, layer in enumerate(facts["layers"])
+            if {layer["key"], layer["shown_at"]} & set(layers)
+        }
+        return {
+            kind: {row: step for row, step in since.items() if row in rows}
+            for kind, since in facts["since"].items()
+        }
+
+    def shown_steps(self, count: int) -> list[int]:
+        """At most ``count`` of the steps (see `spread`), those at which faults began among them."""
+        steps = self.steps
+        return spread(steps, count, onsets(self._since, steps)) if steps else []
 
     def drop(self, keys: Collection[str]) -> None:
         """Leave out these layers."""

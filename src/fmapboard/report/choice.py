@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import bisect
 import fnmatch
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from fmapboard.errors import LayerNotFound, closest
+from fmapboard.overview_format import KINDS
 from fmapboard.plugin.tag_names import layer_of, overview_of
 from fmapboard.report.event_log import EventLog, TagSeries
 from fmapboard.tab_format import PLUGIN_NAME
@@ -15,19 +17,48 @@ CHART_STEPS = 50
 _CHARTS = ("images", "histograms")
 
 
-def spread(steps: Sequence[int], count: int) -> list[int]:
+def spread(steps: Sequence[int], count: int, wanted: Iterable[int] = ()) -> list[int]:
     """At most ``count`` of the steps, evenly spaced, with the first and the last.
+
+    Args:
+        steps: ascending.
+        count: at least 1.
+        wanted: steps that take the place of the nearest chosen ones, the most important first. Of
+            one that is not among ``steps``, the next one is taken.
 
     Example:
         >>> spread([0, 10, 20, 30, 40], 3)
         [0, 20, 40]
+        >>> spread([0, 10, 20, 30, 40], 3, [30])
+        [0, 30, 40]
     """
     if count >= len(steps):
         return list(steps)
     if count == 1:
         return [steps[-1]]
     last = len(steps) - 1
-    return [steps[(2 * place * last + count - 1) // (2 * (count - 1))] for place in range(count)]
+    chosen = [(2 * place * last + count - 1) // (2 * (count - 1)) for place in range(count)]
+    free = set(chosen[1:-1])
+    for step in wanted:
+        place = bisect.bisect_left(steps, step)
+        if free and place <= last and place not in chosen:
+            nearest = min(free, key=lambda other: (abs(other - place), other))
+            chosen[chosen.index(nearest)] = place
+            free.remove(nearest)
+        free.discard(place)
+    return [steps[place] for place in sorted(chosen)]
+
+
+def onsets(since: Mapping[str, Mapping[str, int]], steps: Sequence[int]) -> list[int]:
+    """The steps at which the layers' faults began, and those before them, to be shown.
+
+    Args:
+        since: for each kind of fault, layer -> the step since which it lasts.
+        steps: ascending.
+    """
+    begun = [min(since[kind].values()) for kind in KINDS if since.get(kind)]
+    begun = [step for step in dict.fromkeys(begun) if step > steps[0]]
+    return begun + [steps[bisect.bisect_left(steps, step) - 1] for step in begun]
 
 
 def layers_of(log: EventLog) -> dict[str, str]:

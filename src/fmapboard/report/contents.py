@@ -61,7 +61,7 @@ class Contents:
         self.runs = list(self._keys)
         numbers = self._charts()
         count, pictures = self._fitting(numbers)
-        self.steps = [spread(run.steps, count) for run in self._answers]
+        self.steps = [run.shown_steps(count) for run in self._answers]
         self.page.add([Answer.of("runs", self._routes.ask("runs") or b"")])
         self.page.add(numbers if not self._dropped else self._numbers())
         self.page.add(pictures)
@@ -139,7 +139,7 @@ class Contents:
         return [
             answer
             for run in self._answers
-            for answer in run.pictures(spread(run.steps, count), self._blocks)
+            for answer in run.pictures(run.shown_steps(count), self._blocks)
         ]
 
     def _say(self) -> None:
