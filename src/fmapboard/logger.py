@@ -259,7 +259,8 @@ def watch(
         max_bytes_per_step: limit on disk space; from then on tiles shrink, or channels are omitted.
         reduce_statistics: compute channel statistics over the batches of all ranks, each of which
             must call ``watch``; excludes dropping steps. Images and histograms are rank 0's.
-        graph: also write the network's graph for the Graphs tab, from a copy of the model.
+        graph: also write the network's graph, from a copy of the model that runs once (in a single
+            process). What ``forward`` changes outside the model (a cache) changes once more.
         update_ratios: also log by how much each optimizer step changes each parameter.
         scale: the range drawn from black to white: that of each ``"channel"``, of the whole
             ``"layer"``, or ``"locked"`` to each channel's range at the first logged step.
@@ -267,8 +268,7 @@ def watch(
         normalization: the ``(mean, std)`` per channel of the input, undone before it is drawn.
         when_full: if steps are logged faster than written, ``"wait"`` blocks the training thread;
             ``"drop_oldest"`` drops queued steps, counted in ``dropped_steps``.
-        checks: say in words what is wrong; False or ``{"dead": False}`` for less of it,
-            ``[MyCheck()]`` for more.
+        checks: say what is wrong; False or ``{"dead": False}`` for less, ``[MyCheck()]`` for more.
         fused: read tensors on CUDA devices with fused Triton kernels; ``"auto"`` is off for now.
 
     Returns:

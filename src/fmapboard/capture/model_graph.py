@@ -16,9 +16,10 @@ from torch.utils._python_dispatch import _disable_current_modes
 from fmapboard.capture.graph_nodes import GraphNodes
 from fmapboard.capture.guard import Guard
 from fmapboard.capture.hooks import HookRegistry
-from fmapboard.capture.side_pass import random_states_kept
+from fmapboard.capture.original_calls import NoCalls, OriginalCalled
+from fmapboard.capture.side_pass import untouched
 from fmapboard.errors import WarnOnce
-from fmapboard.model.distributed import is_sharded, rank
+from fmapboard.model.distributed import is_sharded, rank, world_size
 from fmapboard.model.tensors import tensors
 from fmapboard.options import Options
 from fmapboard.records.model_graph import ModelGraph
@@ -26,6 +27,15 @@ from fmapboard.tags import prefix
 
 MAX_COPIED_BYTES = 4 * 2**30
 """A model whose parameters and buffers are larger is not copied."""
+
+_HOOKS = (
+    *("_forward_hooks", "_forward_hooks_with_kwargs", "_forward_hooks_always_called"),
+    *("_forward_pre_hooks", "_forward_pre_hooks_with_kwargs"),
+    *("_backward_hooks", "_backward_pre_hooks"),
+    *("_state_dict_hooks", "_state_dict_pre_hooks"),
+    *("_load_state_dict_pre_hooks", "_load_state_dict_post_hooks"),
+)
+"""Where torch keeps a module's hooks. A user's own dict may be called ``hooks``, too."""
 
 _CONSEQUENCE = "the Graphs tab is not written; training continues"
 
@@ -36,7 +46,9 @@ class GraphDrawer:
     The copy runs a copy of the batch without gradients, right before the model runs it: the
     activations of training do not take memory yet. Fake tensors would take none, but a cache of the
     user's, outside the model, could keep one of them and break training. Hooks of the model, and
-    those on all modules, are not called. Errors are reported, not raised.
+    those on all modules, are not called. Errors are reported, not raised. There is no graph if the
+    copy calls the original, or with several processes: only one would run collectives in
+    ``forward``.
 
     Args:
         registry: hooks the unwrapped model; its own hooks ignore the copy.
@@ -63,6 +75,8 @@ class GraphDrawer:
         if not self._is_due or any(map(is_lazy, self._model.parameters())):
             return
         self._is_due = False
+        if rank() > 0:  # set up after the logger was
+            return
         with self._guard("graph"), self._registry.paused():
             try:
                 self._graph = self._recorded(args, kwargs)
@@ -79,20 +93,36 @@ class GraphDrawer:
         if obstacle:
             self._warn.warn("graph", f"{obstacle}: {_CONSEQUENCE}")
             return None
-        with random_states_kept(self._model), torch.no_grad(), _disable_current_modes():
-            model, own_args = copied(self._model), _copied_values(args)
-            own_kwargs = _copied_values(dict(kwargs))
-            nodes = GraphNodes(model, self._root)
-            nodes.inputs(own_args, own_kwargs)
-            with warnings.catch_warnings(), nodes:
-                warnings.simplefilter("ignore")  # training says what there is to say
-                nodes.outputs(model(*own_args, **own_kwargs))
-            return nodes.graph()
+        no_calls = NoCalls(self._model)
+        with untouched(self._model), torch.no_grad(), _disable_current_modes():
+            try:
+                return self._run_of_copy(args, kwargs, no_calls)
+            except Exception:
+                if not no_calls.is_called:
+                    raise
+        self._warn.warn("graph", f"the copy calls the original model: {_CONSEQUENCE}")
+        return None
+
+    def _run_of_copy(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], no_calls: NoCalls
+    ) -> ModelGraph:
+        model, own_args = copied(self._model), _copied_values(args)
+        own_kwargs = _copied_values(dict(kwargs))
+        nodes = GraphNodes(model, self._root)
+        nodes.inputs(own_args, own_kwargs)
+        with warnings.catch_warnings(), no_calls, nodes:
+            warnings.simplefilter("ignore")  # training says what there is to say
+            nodes.outputs(model(*own_args, **own_kwargs))
+        if no_calls.is_called:  # forward caught the error
+            raise OriginalCalled
+        return nodes.graph()
 
     def _obstacle(self) -> str:
         """Why the model is not copied; "" if it is."""
         if is_sharded(self._model):
             return "parameters are sharded over ranks"
+        if world_size() > 1:
+            return f"training runs in {world_size()} processes"
         nbytes = sum(t.nbytes for t in (*self._model.parameters(), *self._model.buffers()))
         if nbytes > MAX_COPIED_BYTES:
             return f"the model has {nbytes / 2**30:.1f} GiB, too much for a copy"
@@ -104,7 +134,7 @@ def copied(model: nn.Module) -> nn.Module:
     memo: dict[int, Any] = {}
     for module in model.modules():
         for name, value in vars(module).items():
-            if name.endswith("hooks") and isinstance(value, dict):
+            if name in _HOOKS and isinstance(value, dict):
                 memo[id(value)] = type(value)()
             elif name not in ("_parameters", "_buffers", "_modules"):
                 # Such as the weight that weight_norm computes, which deepcopy refuses.

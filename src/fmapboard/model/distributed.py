@@ -29,6 +29,11 @@ def rank() -> int:
     return dist.get_rank() if dist.is_available() and dist.is_initialized() else 0
 
 
+def world_size() -> int:
+    """How many processes train together; 1 in a single-process run."""
+    return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
+
+
 def is_sharded(model: nn.Module) -> bool:
     """True if any of the model's parameters is sharded over several processes."""
     return any(is_dtensor(parameter) for parameter in model.parameters())
