@@ -29,6 +29,9 @@ _UNSOUND = frozenset(
 """Operations that return a number although one of the numbers that they compare or use as a
 coordinate is NaN."""
 
+_OVERWRITING = frozenset({"zero_", "fill_", "copy_"})
+"""Operations whose result does not depend on the values of their first argument."""
+
 
 class NanFlow(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch
     """While active, notes the first operation that may lose NaN.
@@ -57,14 +60,15 @@ class NanFlow(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch
         if self.lost_at is not None:
             return func(*args, **kwargs)
         given = list(tensors((args, kwargs)))
-        has_nan = any(map(_has_nan, given))  # before: the operation may be in place
+        read = given[func.overloadpacket.__name__ in _OVERWRITING :]
+        with_nan = [one.shape for one in read if _has_nan(one)]  # before: it may be in place
         is_derived = any(id(tensor) in self._from_nan for tensor in given)
         returned = func(*args, **kwargs)
-        if is_derived or (has_nan and self._loses(func, given, returned)):
+        if is_derived or (with_nan and self._loses(func, with_nan, returned)):
             self.lost_at = func.overloadpacket.__name__
         return returned
 
-    def _loses(self, func: Any, given: list[Tensor], returned: Any) -> bool:
+    def _loses(self, func: Any, with_nan: list[torch.Size], returned: Any) -> bool:
         if func.namespace not in _NAMESPACES or func.overloadpacket.__name__ in _UNSOUND:
             return True
         found = list(tensors(returned))
@@ -74,8 +78,7 @@ class NanFlow(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch
             if not _is_real(tensor):
                 self._from_nan[id(tensor)] = tensor
         real = [tensor for tensor in found if _is_real(tensor)]
-        shapes = {tensor.shape for tensor in given if _has_nan(tensor)}
-        return bool(real) and real[0].shape in shapes and not any(map(_has_nan, real))
+        return bool(real) and real[0].shape in with_nan and not any(map(_has_nan, real))
 
 
 def _is_real(tensor: Tensor) -> bool:

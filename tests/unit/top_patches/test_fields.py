@@ -93,6 +93,7 @@ GLOBAL = {
         first(),
     ],
     "cleaned": [first(), Applied(lambda x: x + x.mean((2, 3), True).nan_to_num())],
+    "sign in place": [first(), Applied(lambda x: x * x.mean((1, 2, 3), True).sign_()), conv()],
 }
 
 
