@@ -269,3 +269,71 @@ def test_pictures_and_records_are_written_and_added_to_an_earlier_run(
     assert len(list(run.iterdir())) == 2  # the maps of the first image, and the patches
     fmapboard.patches(net, images[:4], "3", k=3, log_dir=run, step=5)
     assert len(list(run.iterdir())) == 3
+
+
+class Exit(nn.Module):
+    """Runs its second layer only on bright images."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Conv2d(3, 4, 3), nn.Conv2d(4, 4, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden: Tensor = self.first(x)
+        return self.second(hidden) if x.mean() > 0 else hidden
+
+
+def test_a_layer_that_does_not_run_on_the_first_image_gets_crops_of_whole_images() -> None:
+    images = torch.rand(3, 3, 12, 16)
+    images[0] -= 5
+    found = fmapboard.patches(Exit(), images, ["first", "second"], k=2, batch_size=1)
+    assert found["second"].lost_at == "control flow that depends on the image"
+    assert {crop.field for row in found["second"].crops for crop in row} == {(0, 0, 12, 16)}
+    assert found["first"].cell == (3, 3)
+
+
+def test_values_do_not_depend_on_the_batch_size_where_nan_was_lost() -> None:
+    torch.manual_seed(0)
+
+    class Masked(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second = nn.Conv2d(3, 4, 3), nn.Conv2d(4, 4, 3)
+
+        def forward(self, x: Tensor) -> Tensor:
+            hidden = self.first(x)
+            share = (hidden > 0).to(hidden).mean()  # over the batch
+            return self.second(hidden * share)  # type: ignore[no-any-return]
+
+    net, images = Masked(), torch.randn(4, 3, 12, 16)
+    values = [
+        [
+            row[0].value
+            for row in fmapboard.patches(net, images, "second", batch_size=size)["second"].crops
+        ]
+        for size in (1, 4)
+    ]
+    assert values[0] == values[1]
+
+
+def test_nan_and_infinite_pixels_of_the_first_image_do_not_make_fields_the_whole_image() -> None:
+    images = torch.rand(2, 3, 12, 16)
+    images[0, 0, 5, 5], images[0, 1, 2, 9] = torch.nan, torch.inf
+    assert fmapboard.patches(nn.Conv2d(3, 4, 3), images)["Conv2d"].cell == (3, 3)
+
+
+def test_positions_that_change_with_the_image_are_control_flow() -> None:
+    class Pruned(nn.Module):
+        """Keeps more tokens of bright images."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.embed, self.linear = nn.Conv2d(3, 8, 4, 4), nn.Linear(8, 8)
+
+        def forward(self, x: Tensor) -> Tensor:
+            tokens = self.embed(x).flatten(2).transpose(1, 2)
+            kept = 10 + 5 * bool(x.mean() > 0)
+            return self.linear(tokens[:, :kept])  # type: ignore[no-any-return]
+
+    found = fmapboard.patches(Pruned(), torch.rand(2, 3, 20, 20), "linear", batch_size=1)
+    assert found["linear"].lost_at == "control flow that depends on the image"
