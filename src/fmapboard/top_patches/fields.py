@@ -77,7 +77,7 @@ class MeasuredFields:
 
     Attributes:
         of_layer: By label of the layer call, in call order.
-        separable: False if the images of a batch depend on each other.
+        separable: False if the images of a batch depend, or may depend, on each other.
         passes: Number of images that the model ran on.
     """
 
@@ -100,6 +100,8 @@ def measure_fields(
     Raises:
         Exception: What the model raises on the image itself.
     """
+    if image.is_floating_point():
+        image = torch.nan_to_num(image, 0, 0, 0)  # its own NaN would reach every probe
     runner = Runner(registry)
     alone = runner(image.clone())
     lost, separable = _lost(runner, image, alone)
@@ -141,7 +143,8 @@ def _lost(runner: Runner, image: Tensor, alone: Seen) -> tuple[dict[str, str], b
     seen = watched(runner, pair)
     separable = (
         seen is not None
-        and seen.hits.keys() == alone.hits.keys()
+        and not seen.lost  # else an image may have an influence without NaN
+        and seen.grids == alone.grids
         and all((seen.hits[label][1] == hit[0]).all() for label, hit in alone.hits.items())
     )
     if not separable:

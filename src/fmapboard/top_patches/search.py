@@ -116,7 +116,7 @@ class PatchSearch:
                     self._registry, image, self.batch_size, only_grids=not is_known
                 )
             if not measured.separable:
-                self.say("Running one image per forward pass: the images of a batch interact")
+                self.say("Running one image per forward pass: the images of a batch may interact")
             if not is_known and len(self._fields) == MOST_SIZES:
                 self.say(
                     f"More than {MOST_SIZES} image sizes: of the others, crops are whole images"
