@@ -1,4 +1,4 @@
-"""A search stays right where a model or its images limit what can be measured, and where it fails."""
+"""A search stays right where a model or its images limit what can be measured."""
 
 from __future__ import annotations
 
