@@ -7,13 +7,14 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
 
 import numpy as np
 from PIL import Image
 from torch import Tensor, nn
 
 from fmapboard.cli.drawing import Drawing, batched
-from fmapboard.errors import CaptureError, ConfigurationError
+from fmapboard.errors import CaptureError, ConfigurationError, WriteError
 from fmapboard.model.layers import Layers
 from fmapboard.records import Bytes8, InputImage, LayerPatches, LoggedStep, Normalization
 from fmapboard.render.grid import draw_input_image
@@ -75,6 +76,26 @@ class Patches(dict[str, LayerPatches]):
 
 
 HEADINGS = ("layer", "kernel shape", "channels", "field, px", "file")
+
+
+def make_directories(*places: Path | RemoteDirectory | None) -> None:
+    """Create the directories that are written to after a long search.
+
+    Raises:
+        FmapboardError: One cannot be created, or nothing can be written in it.
+    """
+    for place in places:
+        if place is None:
+            continue
+        if isinstance(place, RemoteDirectory):
+            place.make()
+            continue
+        try:
+            place.mkdir(parents=True, exist_ok=True)
+            with TemporaryFile(dir=place):
+                pass
+        except OSError as error:
+            raise WriteError(f"cannot write to {place}: {error.strerror or error}") from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Any
 from PIL import Image
 from torch import Tensor, nn
 
-from fmapboard.cli.finding_patches import Patches, PatchFinder
+from fmapboard.cli.finding_patches import Patches, PatchFinder, make_directories
 from fmapboard.cli.from_python import check_run
 from fmapboard.cli.given_images import GivenImages
 from fmapboard.errors import log
@@ -97,6 +97,7 @@ def patches(
         model, given.prepare, given.normalization, lambda text: log.info("%s", text),
         layers, k, channels, one_per_image, batch_size, step,
     )  # fmt: skip
+    make_directories(place, folder)
     found = finder.find(given.tensors(), given.names)
     finder.write(found, place, folder, given.tensors())
     return found

@@ -11,7 +11,7 @@ from rich.progress import track
 from rich.table import Table
 from torch import Tensor
 
-from fmapboard.cli.finding_patches import HEADINGS, Patches, PatchFinder
+from fmapboard.cli.finding_patches import HEADINGS, Patches, PatchFinder, make_directories
 from fmapboard.cli.images import find_images
 from fmapboard.cli.model_request import ModelRequest
 from fmapboard.cli.run_dirs import new_directory, to_paste
@@ -73,6 +73,7 @@ def search_images(request: Request) -> None:
     if log_dir is None and out is None:
         log_dir = new_directory(Path("runs/patches"))
         out = log_dir / "png"
+    make_directories(log_dir, out)
     say_model(loaded)
     images = _followed(fitted(prepare, paths, ahead=2 * request.batch_size), len(paths))
     with what_ran():

@@ -15,21 +15,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from fmapboard.capture.hooks import HookRegistry
-from fmapboard.capture.isolation import aside
-from fmapboard.capture.passes import Side
-from fmapboard.capture.side_pass import run_side_pass
-from fmapboard.records import LayerCall
-from fmapboard.top_patches.nan_flow import NanFlow
-from fmapboard.top_patches.positions import maps_of
+from fmapboard.top_patches.nan_pass import Bools, Runner, Seen, watched
 
 _FIRST_BANDS = 64
 """Bands along an axis that are NaN one at a time."""
@@ -41,7 +35,6 @@ _THINNER = 4
 """Ratio of the thickness of bands to that of the next ones."""
 
 Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +55,11 @@ class Fields:
     lost_at: str | None = None
     constant: Bools | None = None
 
+    @classmethod
+    def whole(cls, grid: tuple[int, ...], size: tuple[int, ...], lost_at: str) -> Fields:
+        """The whole image, of height and width ``size``, for every position."""
+        return cls(grid, np.tile([0, 0, *size], (math.prod(grid), 1)), lost_at)
+
     @property
     def largest(self) -> tuple[int, int]:
         """Height and width in px of the largest box in each direction, without constant ones."""
@@ -79,7 +77,7 @@ class MeasuredFields:
 
     Attributes:
         of_layer: By label of the layer call, in call order.
-        separable: False if the images of a batch depend on each other.
+        separable: False if the images of a batch depend, or may depend, on each other.
         passes: Number of images that the model ran on.
     """
 
@@ -102,7 +100,9 @@ def measure_fields(
     Raises:
         Exception: What the model raises on the image itself.
     """
-    runner = _Runner(registry)
+    if image.is_floating_point():
+        image = torch.nan_to_num(image, 0, 0, 0)  # its own NaN would reach every probe
+    runner = Runner(registry)
     alone = runner(image.clone())
     lost, separable = _lost(runner, image, alone)
     if only_grids:
@@ -114,23 +114,25 @@ def measure_fields(
         spans = rows(grids), columns(grids)
     except Exception:
         lost, spans = dict.fromkeys(alone.grids, _FAILS), ({}, {})
-    whole = np.array([0, 0, *image.shape[-2:]])
+    size_px = tuple(image.shape[-2:])
     found = {}
     for label, grid in alone.grids.items():
-        boxes = np.tile(whole, (math.prod(grid), 1))
-        constant: Bools | None = None
-        if label not in lost:
-            boxes[:, [0, 2]], boxes[:, [1, 3]] = (span[label] for span in spans)
-            constant = np.any(boxes[:, :2] >= boxes[:, 2:], axis=1)
-            boxes[constant] = whole
-        found[label] = Fields(grid, boxes, lost.get(label), constant)
+        if label in lost:
+            found[label] = Fields.whole(grid, size_px, lost[label])
+            continue
+        (top, bottom), (left, right) = (span[label].T for span in spans)
+        boxes = np.stack([top, left, bottom, right], 1)
+        constant = np.any(boxes[:, :2] >= boxes[:, 2:], axis=1)
+        boxes[constant] = [0, 0, *size_px]
+        found[label] = Fields(grid, boxes, None, constant)
     return MeasuredFields(found, separable, runner.images)
 
 
+CONTROL_FLOW = "control flow that depends on the image"
 _FAILS = "the forward pass, which fails on NaN"
 
 
-def _lost(runner: _Runner, image: Tensor, alone: _Seen) -> tuple[dict[str, str], bool]:
+def _lost(runner: Runner, image: Tensor, alone: Seen) -> tuple[dict[str, str], bool]:
     """The layers that run after NaN may have been lost, and whether images are independent.
 
     A pass on two images, one of them NaN throughout; if that is impossible, only on that one.
@@ -138,96 +140,27 @@ def _lost(runner: _Runner, image: Tensor, alone: _Seen) -> tuple[dict[str, str],
     if not image.is_floating_point():
         return dict.fromkeys(alone.grids, f"the input, which is {image.dtype}"), True
     pair = torch.cat([torch.full_like(image, torch.nan), image])
-    seen = _watched(runner, pair)
+    seen = watched(runner, pair)
     separable = (
         seen is not None
-        and seen.hits.keys() == alone.hits.keys()
+        and not seen.lost  # else an image may have an influence without NaN
+        and seen.grids == alone.grids
         and all((seen.hits[label][1] == hit[0]).all() for label, hit in alone.hits.items())
     )
     if not separable:
-        seen = _watched(runner, pair[:1])
+        seen = watched(runner, pair[:1])
     if seen is None:
         return dict.fromkeys(alone.grids, _FAILS), separable
     others = {
-        label: "control flow that depends on the image"
-        for label, grid in alone.grids.items()
-        if seen.grids.get(label) != grid
+        label: CONTROL_FLOW for label, grid in alone.grids.items() if seen.grids.get(label) != grid
     }
     return {**seen.lost, **others}, separable
-
-
-def _watched(runner: _Runner, images: Tensor) -> _Seen | None:
-    """What a pass showed while it was watched for operations that lose NaN; None if it failed."""
-    try:
-        with NanFlow() as flow:
-            return runner(images, flow)
-    except Exception:  # of any type: the model was not made for NaN
-        return None
-
-
-@dataclass(slots=True)
-class _Seen:
-    """What one pass showed.
-
-    Attributes:
-        grids: Label -> axes of the positions.
-        hits: Label -> bool [N, P], True where a channel is NaN.
-        lost: Label -> the operation that lost NaN before the layer returned.
-    """
-
-    grids: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    hits: dict[str, Bools] = field(default_factory=dict)
-    lost: dict[str, str] = field(default_factory=dict)
-
-
-class _Runner:
-    """Runs the model, and counts the images that it runs on."""
-
-    def __init__(self, registry: HookRegistry) -> None:
-        self._registry = registry
-        self.images = 0
-
-    def __call__(self, images: Tensor, flow: NanFlow | None = None) -> _Seen:
-        seen = _Seen()
-        self.images += len(images)
-        # Other algorithms for convolutions compute with pixels outside the kernel, times 0.
-        with (
-            torch.backends.cudnn.flags(enabled=False),
-            torch.backends.nnpack.flags(enabled=False),
-            self._registry.listening(_Listener(seen, len(images), flow)),
-        ):
-            run_side_pass(self._registry.model, images)
-        return seen
-
-
-class _Listener:
-    """A ``listener.CaptureListener`` that notes where outputs are NaN."""
-
-    def __init__(self, seen: _Seen, images: int, flow: NanFlow | None) -> None:
-        self._seen, self._images, self._flow = seen, images, flow
-
-    def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        pass
-
-    def again(self) -> bool:
-        return False
-
-    def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
-        maps = maps_of(value, module, self._images)
-        if maps is None:
-            return
-        with aside(maps.values.device.type, maps.values.nbytes):
-            hit = torch.isnan(maps.values).any(1).cpu().numpy()  # [N, P]
-        label = layer_call.label
-        self._seen.grids[label], self._seen.hits[label] = maps.grid, hit
-        if self._flow is not None and self._flow.lost_at is not None:
-            self._seen.lost[label] = self._flow.lost_at
 
 
 class _Extents:
     """The first and the last row, or column, that each position depends on."""
 
-    def __init__(self, runner: _Runner, image: Tensor, axis: int, batch_size: int) -> None:
+    def __init__(self, runner: Runner, image: Tensor, axis: int, batch_size: int) -> None:
         self._runner, self._image, self._axis = runner, image, axis
         self._batch_size, self._length = batch_size, image.shape[axis]
 

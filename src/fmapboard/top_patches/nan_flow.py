@@ -7,11 +7,13 @@ indices, and other operations that are found here.
 
 from __future__ import annotations
 
+import functools
+from contextlib import ExitStack
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from fmapboard.model.tensors import tensors
 
@@ -29,13 +31,21 @@ _UNSOUND = frozenset(
 """Operations that return a number although one of the numbers that they compare or use as a
 coordinate is NaN."""
 
+_OVERWRITING = frozenset({"zero_", "fill_", "copy_"})
+"""Operations whose result does not depend on the values of their first argument."""
+
+
+_LEAVING = ("numpy", "tolist", "__array__", "__dlpack__")
+"""Methods of tensors that read values without an operation of torch."""
+
 
 class NanFlow(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch
     """While active, notes the first operation that may lose NaN.
 
     Such an operation is one that
 
-    - turns NaN into a Python number, on which the model's control flow may depend;
+    - turns NaN into a Python number, on which the model's control flow may depend, or gives it to
+      another library;
     - uses an integer or bool tensor that was computed from NaN, such as ``mask`` in ``x * mask``;
     - receives NaN and returns a tensor of the same shape without any;
     - is in ``_UNSOUND``, or belongs to another library than torch.
@@ -49,6 +59,38 @@ class NanFlow(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch
         self.lost_at: str | None = None
         # Kept alive: a new tensor could otherwise get the identity of one that was freed.
         self._from_nan: dict[int, Tensor] = {}
+        self._patched = ExitStack()
+
+    def __enter__(self) -> NanFlow:
+        super().__enter__()  # type: ignore[no-untyped-call]  # torch
+        for name in _LEAVING:
+            self._watch(name)
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._patched.close()
+        super().__exit__(*error)  # type: ignore[no-untyped-call]  # torch
+
+    def _watch(self, name: str) -> None:
+        """Replace a method of all tensors by one that notes NaN before it is read.
+
+        A ``TorchFunctionMode`` would see these calls, too, but attention takes another path in it.
+        """
+        original, is_own = getattr(Tensor, name), name in vars(Tensor)
+
+        @functools.wraps(original)
+        def method(tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
+            if self.lost_at is None:
+                with _disable_current_modes():
+                    if id(tensor) in self._from_nan or _has_nan(tensor):
+                        self.lost_at = name
+            return original(tensor, *args, **kwargs)
+
+        setattr(Tensor, name, method)
+        if is_own:
+            self._patched.callback(setattr, Tensor, name, original)
+        else:
+            self._patched.callback(delattr, Tensor, name)
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
@@ -57,14 +99,15 @@ class NanFlow(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch
         if self.lost_at is not None:
             return func(*args, **kwargs)
         given = list(tensors((args, kwargs)))
-        has_nan = any(map(_has_nan, given))  # before: the operation may be in place
+        read = given[func.overloadpacket.__name__ in _OVERWRITING :]
+        with_nan = [one.shape for one in read if _has_nan(one)]  # before: it may be in place
         is_derived = any(id(tensor) in self._from_nan for tensor in given)
         returned = func(*args, **kwargs)
-        if is_derived or (has_nan and self._loses(func, given, returned)):
+        if is_derived or (with_nan and self._loses(func, with_nan, returned)):
             self.lost_at = func.overloadpacket.__name__
         return returned
 
-    def _loses(self, func: Any, given: list[Tensor], returned: Any) -> bool:
+    def _loses(self, func: Any, with_nan: list[torch.Size], returned: Any) -> bool:
         if func.namespace not in _NAMESPACES or func.overloadpacket.__name__ in _UNSOUND:
             return True
         found = list(tensors(returned))
@@ -74,8 +117,7 @@ class NanFlow(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch
             if not _is_real(tensor):
                 self._from_nan[id(tensor)] = tensor
         real = [tensor for tensor in found if _is_real(tensor)]
-        shapes = {tensor.shape for tensor in given if _has_nan(tensor)}
-        return bool(real) and real[0].shape in shapes and not any(map(_has_nan, real))
+        return bool(real) and real[0].shape in with_nan and not any(map(_has_nan, real))
 
 
 def _is_real(tensor: Tensor) -> bool:

@@ -21,7 +21,12 @@ from fmapboard.errors import CaptureError
 from fmapboard.model.layers import Layers
 from fmapboard.records import Bytes8, Crop, LayerCall, LayerPatches
 from fmapboard.render.average import shrink_pixels
-from fmapboard.top_patches.fields import Fields, MeasuredFields, measure_fields
+from fmapboard.top_patches.fields import (
+    CONTROL_FLOW,
+    Fields,
+    MeasuredFields,
+    measure_fields,
+)
 from fmapboard.top_patches.positions import maps_of, place_in_image
 from fmapboard.top_patches.ranking import Doubles, Ints, Ranking, best_positions
 
@@ -82,6 +87,10 @@ class PatchSearch:
             for number, (picture, name) in enumerate(zip(pictures[some], names[some], strict=True)):
                 source = _Source(picture, name, self.images, self.side)
                 for label, output in seen.outputs.items():
+                    if label not in fields.of_layer:  # it did not run on the measured image
+                        size_px = tuple(images.shape[-2:])
+                        whole = Fields.whole(output.grid, size_px, CONTROL_FLOW)
+                        fields.of_layer[label] = whole
                     self._layer(label, output).add(output, number, source, fields.of_layer[label])
                 self.images += 1
 
@@ -107,7 +116,7 @@ class PatchSearch:
                     self._registry, image, self.batch_size, only_grids=not is_known
                 )
             if not measured.separable:
-                self.say("Running one image per forward pass: the images of a batch interact")
+                self.say("Running one image per forward pass: the images of a batch may interact")
             if not is_known and len(self._fields) == MOST_SIZES:
                 self.say(
                     f"More than {MOST_SIZES} image sizes: of the others, crops are whole images"

@@ -93,6 +93,14 @@ GLOBAL = {
         first(),
     ],
     "cleaned": [first(), Applied(lambda x: x + x.mean((2, 3), True).nan_to_num())],
+    "NumPy": [
+        first(),
+        Applied(lambda x: x * float(np.sign(x.mean().detach().numpy()) > 0)),
+        conv(),
+    ],
+    "array": [first(), Applied(lambda x: x * (1 + (np.asarray(x.sum(1)) > 0).sum())), conv()],
+    "list": [first(), Applied(lambda x: x * sum(v > 0 for v in x.flatten().tolist())), conv()],
+    "sign in place": [first(), Applied(lambda x: x * x.mean((1, 2, 3), True).sign_()), conv()],
 }
 
 
@@ -199,3 +207,9 @@ def test_a_position_that_depends_on_no_pixel_does_not_make_the_fields_of_the_oth
     of = measured(padded).of_layer["0"]
     assert of.largest == (3, 3)
     assert of.boxes[0].tolist() == [0, 0, SIDE, SIDE]
+
+
+def test_the_methods_of_tensors_are_restored_after_a_measurement() -> None:
+    before = dict(vars(Tensor))
+    measured(nn.Sequential(first()))
+    assert dict(vars(Tensor)) == before
