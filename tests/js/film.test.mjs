@@ -144,8 +144,7 @@ test("the colour bar of a channel says which steps its scale leaves out", () => 
     isLocked: true,
     steps: [0, 1, 2, 3, 4],
     sharing: "",
-    leftOut: 1,
-    beyond: new Map([[0, 1]]),
+    inFilm: { leftOut: 1, beyond: new Map([[0, 1]]) },
     how: CHANNEL,
   };
   const of = (/** @type {number} */ channel) => scaleWords(/** @type {any} */ (film), channel);
@@ -155,6 +154,32 @@ test("the colour bar of a channel says which steps its scale leaves out", () => 
     "(no large values, 1 beyond scale)",
   ]);
   assert.deepEqual(of(1), ["0 … 30", "locked over 4 of 5 steps", "(no large values)"]);
+});
+
+test("a report's colour bar counts the steps of the film, not all logged ones", () => {
+  const array = (/** @type {number[]} */ ...values) => ({
+    shape: [values.length, 1],
+    values: Float32Array.from(values),
+  });
+  const arrays = { "inputs.lo": array(0, 0, 0, 0, 0), "inputs.hi": array(1, 2e4, 3e4, 4e4, 5e4) };
+  const history = { steps: [0, 10, 20, 30, 40], arrays };
+  const words = (/** @type {number[]} */ steps) => {
+    const found = lockedRanges([history], "inputs", [0], CHANNEL, [steps]);
+    const film = {
+      ...found,
+      locked: found?.ranges,
+      isLocked: true,
+      steps,
+      sharing: "",
+      how: CHANNEL,
+    };
+    return scaleWords(/** @type {any} */ (film), 0);
+  };
+  assert.deepEqual(words([0, 20, 40]), ["0 … 1", "locked over 1 of 3 steps", "(no large values)"]);
+  assert.equal(words([20, 40])[1], "locked over other steps");
+  const far = { ...arrays, "inputs.hi": array(1, 50, 1, 1, 1) };
+  const found = lockedRanges([{ ...history, arrays: far }], "inputs", [0], CHANNEL, [[0, 20]]);
+  assert.deepEqual([found?.beyond.get(0), found?.inFilm.beyond.size], [1, 0]);
 });
 
 test("strips of other sizes are scrolled to the same channel", () => {

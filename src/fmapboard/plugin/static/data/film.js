@@ -93,8 +93,9 @@ export class FilmSource {
       }
       const alike = columns.filter(({ role, history }) => role === of.role && history);
       const all = alike.map(({ history }) => history);
+      const films = alike.map(({ layer }) => layer.steps);
       const known = isLocked && of.history && of.role !== "kernels";
-      const locked = known ? lockedRanges(all, of.role, chosen, how) : null;
+      const locked = known ? lockedRanges(all, of.role, chosen, how, films) : null;
       strips.push({
         ...this.strip(of, state),
         channels,
@@ -102,6 +103,7 @@ export class FilmSource {
         locked: locked?.ranges ?? null,
         leftOut: locked?.leftOut ?? 0,
         beyond: locked?.beyond ?? new Map(),
+        inFilm: locked?.inFilm ?? { leftOut: 0, beyond: new Map() },
         sharing: alike.length > 1 ? alike.map(({ letter }) => letter).join(", ") : "",
         how,
         kernelPeak: isLocked ? peak : 0,

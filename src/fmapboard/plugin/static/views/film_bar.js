@@ -244,7 +244,7 @@ export function scaleNote(strip) {
 }
 
 /** Frames whose values the locked scale does not reach, in words; "" for none. @param {Strip} strip */
-function beyondText({ beyond, channels, how }) {
+function beyondText({ inFilm: { beyond }, channels, how }) {
   const far = channels.filter((channel) => beyond.get(channel));
   if (!far.length) return "";
   const each = far.map(
