@@ -226,7 +226,20 @@ test("a step shows the kernel drawn last before it, never a later one", () => {
   );
   assert.equal(kernelStep({ ...HISTORY, kernels: [{ step: 20, peak: 1 }] }, 10, [10, 20]), null);
   assert.equal(kernelStep(HISTORY, 20, [0, 10]), 0, "a report does not have all steps");
-  assert.equal(kernelPeak(HISTORY), 2);
+});
+
+test("kernels of steps with large maps are left out of the locked scale, unless all have them", () => {
+  const maximum = (/** @type {number[]} */ ...values) => ({
+    steps: [0, 10, 20],
+    kernels: [0.5, 3e14, 2].map((peak, i) => ({ step: 10 * i, peak })),
+    arrays: { "feature_maps.maximum": { shape: [3, 2], values: Float32Array.from(values) } },
+  });
+  const usual = maximum(1, 2, 0, 1e5, 3, 4);
+  assert.deepEqual(kernelPeak([usual]), { peak: 2, isPart: true });
+  assert.deepEqual(kernelPeak([usual, null, HISTORY]), { peak: 2, isPart: true });
+  assert.deepEqual(kernelPeak([maximum(1e5, 0, 1e5, 0, 1e5, 0)]), { peak: 3e14, isPart: false });
+  assert.deepEqual(kernelPeak([HISTORY]), { peak: 0.5, isPart: true });
+  assert.deepEqual(kernelPeak([null]), { peak: 0, isPart: false });
 });
 
 const REQUEST = {

@@ -82,7 +82,7 @@ export class FilmSource {
     const chosen = filmChannels(state, drawnIn(columns[0]));
     const how = { scale: state.scale, zeroCentred: state.colours === "signed" };
     const isLocked = state.film_scale === "locked";
-    const peak = Math.max(...columns.map((each) => kernelPeak(each.history)));
+    const kernels = kernelPeak(columns.map(({ history }) => history));
     /** @type {Strip[]} */
     const strips = [];
     for (const of of columns) {
@@ -106,7 +106,8 @@ export class FilmSource {
         inFilm: locked?.inFilm ?? { leftOut: 0, beyond: new Map() },
         sharing: alike.length > 1 ? alike.map(({ letter }) => letter).join(", ") : "",
         how,
-        kernelPeak: isLocked ? peak : 0,
+        kernelPeak: isLocked ? kernels.peak : 0,
+        kernelsBeyond: isLocked && kernels.isPart,
       });
     }
     return { strips, notes };

@@ -31,6 +31,7 @@ import { lay, tileCanvas } from "./paint.js";
  * @property {string} sharing letters of the strips with this scale, "" for one alone
  * @property {import("./film_scale.js").ScaleChoice} how
  * @property {number} kernelPeak of all steps; 0 if each step has its own
+ * @property {boolean} kernelsBeyond it leaves kernels out, of steps with large values
  * @property {import("./crosshair.js").Point|null} point
  * @property {(i: number) => Frame|undefined} frame
  * @property {(i: number) => Error|undefined} error

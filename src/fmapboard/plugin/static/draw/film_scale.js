@@ -255,8 +255,34 @@ export function kernelStep(history, step, kept) {
   return i >= 0 && steps[i] <= step ? steps[i] : null;
 }
 
-/** Largest magnitude of the layer's drawn kernels over all kept steps. @param {History|null} history */
-export function kernelPeak(history) {
-  const peaks = (history?.kernels ?? []).map(({ peak }) => Number(peak ?? 0));
-  return peaks.reduce((most, peak) => (peak > most ? peak : most), 0);
+/** True if a map of the layer has large values at a step. @param {History} history @param {number} step */
+function hasLargeMaps({ steps, arrays }, step) {
+  const i = steps.indexOf(step);
+  return ["minimum", "maximum"].some((name) => {
+    const array = arrays[`feature_maps.${name}`];
+    const width = array?.shape[1] ?? 0;
+    return array?.values
+      .subarray(i * width, (i + 1) * width)
+      .some((value) => Math.abs(value) >= LARGE);
+  });
+}
+
+/**
+ * Largest magnitude of the layers' drawn kernels over all kept steps, without those at which the
+ * layer's maps have large values, unless all have them: others would all be grey.
+ * @param {(History|null)[]} histories
+ * @returns {{peak: number, isPart: boolean}} `isPart`: steps are left out
+ */
+export function kernelPeak(histories) {
+  const every = histories.flatMap((history) =>
+    (history?.kernels ?? []).map(({ step, peak }) => ({
+      peak: Number(peak ?? 0),
+      isLarge: Boolean(history && hasLargeMaps(history, step)),
+    })),
+  );
+  const usual = every.filter(({ peak, isLarge }) => peak > 0 && !isLarge);
+  const used = usual.length ? usual : every;
+  const most = (/** @type {typeof every} */ of) =>
+    of.reduce((found, { peak }) => (peak > found ? peak : found), 0);
+  return { peak: most(used), isPart: most(used) < most(every) };
 }

@@ -245,7 +245,7 @@ export function scaleNote(strip) {
   const { hasMaps, locked, leftOut, sharing, isLocked, how, channels, history, beyond } = strip;
   if (!hasMaps) {
     return isLocked
-      ? "Kernels: one scale, locked over all kept steps."
+      ? `Kernels: one scale, locked over ${strip.kernelsBeyond ? "the" : "all"} ${kindOfSteps(strip)} steps.${kernelsText(strip)}`
       : "Each kernel has the scale of its step: colours do not compare between steps.";
   }
   if (!locked) {
@@ -272,7 +272,14 @@ export function scaleNote(strip) {
   const rest = leftOut
     ? ` The ${leftOut === 1 ? "step" : `${leftOut} steps`} with large values ${leftOut === 1 ? "is" : "are"} left out: there, colours stop at both ends.`
     : "";
-  return `Scale locked over ${over}: ${said.join("; ")}.${rest}${beyondText(strip)}`;
+  return `Scale locked over ${over}: ${said.join("; ")}.${rest}${beyondText(strip)}${strip.hasKernels ? kernelsText(strip) : ""}`;
+}
+
+/** That the scale of the kernels leaves steps out; "" if it does not. @param {Strip} strip */
+function kernelsText({ kernelsBeyond }) {
+  return kernelsBeyond
+    ? " The scale of kernels leaves out steps at which maps of the layer have large values: there, their colours stop at both ends."
+    : "";
 }
 
 /** Frames whose values the locked scale does not reach, in words; "" for none. @param {Strip} strip */
