@@ -82,7 +82,7 @@ export class FilmSource {
     const chosen = filmChannels(state, drawnIn(columns[0]));
     const how = { scale: state.scale, zeroCentred: state.colours === "signed" };
     const isLocked = state.film_scale === "locked";
-    const peak = Math.max(...columns.map((each) => kernelPeak(each.history)));
+    const kernels = kernelPeak(columns.map(({ history }) => history));
     /** @type {Strip[]} */
     const strips = [];
     for (const of of columns) {
@@ -93,8 +93,9 @@ export class FilmSource {
       }
       const alike = columns.filter(({ role, history }) => role === of.role && history);
       const all = alike.map(({ history }) => history);
+      const films = alike.map(({ layer }) => layer.steps);
       const known = isLocked && of.history && of.role !== "kernels";
-      const locked = known ? lockedRanges(all, of.role, chosen, how) : null;
+      const locked = known ? lockedRanges(all, of.role, chosen, how, films) : null;
       strips.push({
         ...this.strip(of, state),
         channels,
@@ -102,9 +103,11 @@ export class FilmSource {
         locked: locked?.ranges ?? null,
         leftOut: locked?.leftOut ?? 0,
         beyond: locked?.beyond ?? new Map(),
+        inFilm: locked?.inFilm ?? { leftOut: 0, beyond: new Map() },
         sharing: alike.length > 1 ? alike.map(({ letter }) => letter).join(", ") : "",
         how,
-        kernelPeak: isLocked ? peak : 0,
+        kernelPeak: isLocked ? kernels.peak : 0,
+        kernelsBeyond: isLocked && kernels.isPart,
       });
     }
     return { strips, notes };

@@ -247,6 +247,7 @@ export function gutter(context, film, of, where, look) {
     const scale = film.kernelPeak ? `−${peak} … ${peak}, locked` : "each step its own ±max";
     write(scale, y + (isRgb ? 15 : 28));
     if (isRgb) write("per colour; grey is 0", y + 27);
+    if (film.kernelsBeyond) write("(no large values)", y + (isRgb ? 39 : 40));
   });
   context.fillStyle = look.background;
   context.fillRect(0, 0, of.gutter - 4, HEADING - 2);

@@ -27,9 +27,11 @@ import { lay, tileCanvas } from "./paint.js";
  * @property {Ranges|null} locked the scale of all steps, null if each step has its own
  * @property {number} leftOut steps with large values, which the locked scale leaves out
  * @property {Map<number, number>} beyond further steps that it leaves out, by channel
+ * @property {import("./film_scale.js").InFilm} inFilm how many of these the film shows
  * @property {string} sharing letters of the strips with this scale, "" for one alone
  * @property {import("./film_scale.js").ScaleChoice} how
  * @property {number} kernelPeak of all steps; 0 if each step has its own
+ * @property {boolean} kernelsBeyond it leaves kernels out, of steps with large values
  * @property {import("./crosshair.js").Point|null} point
  * @property {(i: number) => Frame|undefined} frame
  * @property {(i: number) => Error|undefined} error

@@ -16,6 +16,11 @@ import { ranges } from "./value_scale.js";
  * @property {boolean} zeroCentred
  */
 
+/**
+ * Of the steps that a locked scale leaves out, those that are in the film.
+ * @typedef {{leftOut: number, beyond: Map<number, number>}} InFilm
+ */
+
 /** Steps whose magnitude exceeds that of all others by this factor are beyond the scale. */
 export const FAR = 10;
 /** Share of the steps that may be beyond the scale: more are not exceptions. */
@@ -36,13 +41,15 @@ export function farFrom(sizes) {
 /**
  * The steps without the ranges that are far beyond those of the others.
  * @param {ReturnType<typeof rows>} steps @param {number[][]} groups channels with one scale
- * @returns {{used: ReturnType<typeof rows>, beyond: Map<number, number>}} `beyond`: number of steps
- *   by channel
+ * @returns {{used: ReturnType<typeof rows>, beyond: Map<number, number>, marked: Map<number, number>}}
+ *   number of steps by channel; `marked`: of those that are in a film
  */
 function withoutFar(steps, groups) {
-  const used = steps.map(({ lo, hi }) => ({ lo: lo.slice(), hi: hi.slice() }));
+  const used = steps.map((each) => ({ ...each, lo: each.lo.slice(), hi: each.hi.slice() }));
   /** @type {Map<number, number>} */
   const beyond = new Map();
+  /** @type {Map<number, number>} */
+  const marked = new Map();
   for (const group of groups) {
     const sizes = steps.map(({ lo, hi }) =>
       group.reduce((most, c) => {
@@ -56,10 +63,11 @@ function withoutFar(steps, groups) {
       for (const c of group) {
         used[i].lo[c] = used[i].hi[c] = NaN;
         beyond.set(c, (beyond.get(c) ?? 0) + 1);
+        if (steps[i].isInFilm) marked.set(c, (marked.get(c) ?? 0) + 1);
       }
     });
   }
-  return { used, beyond };
+  return { used, beyond, marked };
 }
 
 /**
@@ -69,11 +77,13 @@ function withoutFar(steps, groups) {
  * few steps that are `FAR` beyond its others.
  * @param {(History|null)[]} histories of what the strips show @param {string} role
  * @param {number[]} chosen channels @param {ScaleChoice} how
- * @returns {{ranges: Ranges, leftOut: number, beyond: Map<number, number>}|null} `leftOut` is a
- *   number of steps, `beyond` that of further ones by channel
+ * @param {readonly (readonly number[])[]} [films] steps of each strip; a report may have fewer than
+ *   the history
+ * @returns {{ranges: Ranges, leftOut: number, beyond: Map<number, number>, inFilm: InFilm}|null}
+ *   `leftOut` is a number of steps, `beyond` that of further ones by channel
  */
-export function lockedRanges(histories, role, chosen, how) {
-  const every = histories.flatMap((history) => rows(history, role));
+export function lockedRanges(histories, role, chosen, how, films) {
+  const every = histories.flatMap((history, i) => rows(history, role, films?.[i]));
   if (!every.length) return null;
   const width = every.reduce((most, { lo }) => Math.max(most, lo.length), 0);
   const own = how.scale === "layer" ? Array.from({ length: width }, (_, c) => c) : chosen;
@@ -85,14 +95,19 @@ export function lockedRanges(histories, role, chosen, how) {
     ranges: ranges(width, robust.used, how),
     leftOut: every.length - used.length,
     beyond: robust.beyond,
+    inFilm: { leftOut: filmed(every) - filmed(used), beyond: robust.marked },
   };
 }
+
+/** Number of steps that are in a film. @param {ReturnType<typeof rows>} steps */
+const filmed = (steps) => steps.filter(({ isInFilm }) => isInFilm).length;
 
 /**
  * The extremes at each kept step, [drawn]; none if they are not known.
  * @param {History|null} history @param {string} role
+ * @param {readonly number[]} [film] steps of the strip, all by default
  */
-function rows(history, role) {
+function rows(history, role, film) {
   const lo = history?.arrays[`${role}.lo`];
   const hi = history?.arrays[`${role}.hi`];
   if (!lo || !hi || !lo.shape[1]) return [];
@@ -100,6 +115,7 @@ function rows(history, role) {
   return Array.from({ length: lo.values.length / width }, (_, i) => ({
     lo: lo.values.subarray(i * width, (i + 1) * width),
     hi: hi.values.subarray(i * width, (i + 1) * width),
+    isInFilm: !film || film.includes(history?.steps[i] ?? NaN),
   }));
 }
 
@@ -117,13 +133,14 @@ export function isBeyond({ locked, beyond }, { lo, hi }, channel) {
  * The lines of text at the colour bar of a channel.
  * @param {import("./film_paint.js").Film} film @param {number} channel
  */
-export function scaleWords({ locked, isLocked, steps, sharing, leftOut, beyond, how }, channel) {
+export function scaleWords({ locked, isLocked, steps, sharing, inFilm, how }, channel) {
   if (!locked) {
     return ["each step its own", isLocked ? "(all steps: loading)" : "scale, not locked"];
   }
-  const far = beyond.get(channel) ?? 0;
-  const out = leftOut + far;
-  const kept = out ? `${steps.length - out} of ${steps.length}` : `${steps.length}`;
+  const { leftOut } = inFilm;
+  const far = inFilm.beyond.get(channel) ?? 0;
+  const kept = steps.length - leftOut - far;
+  const over = kept < steps.length ? `${kept} of ${steps.length}` : `${steps.length}`;
   const more = [
     how.scale === "layer" ? "whole layer" : "",
     leftOut ? "no large values" : "",
@@ -131,7 +148,11 @@ export function scaleWords({ locked, isLocked, steps, sharing, leftOut, beyond, 
   ].filter(Boolean);
   return [
     `${short(locked.lo[channel])} … ${short(locked.hi[channel])}`,
-    sharing ? `locked over steps of ${sharing}` : `locked over ${kept} steps`,
+    sharing
+      ? `locked over steps of ${sharing}`
+      : kept > 0
+        ? `locked over ${over} steps`
+        : "locked over other steps",
     ...(more.length ? [`(${more.join(", ")})`] : []),
   ];
 }
@@ -234,8 +255,34 @@ export function kernelStep(history, step, kept) {
   return i >= 0 && steps[i] <= step ? steps[i] : null;
 }
 
-/** Largest magnitude of the layer's drawn kernels over all kept steps. @param {History|null} history */
-export function kernelPeak(history) {
-  const peaks = (history?.kernels ?? []).map(({ peak }) => Number(peak ?? 0));
-  return peaks.reduce((most, peak) => (peak > most ? peak : most), 0);
+/** True if a map of the layer has large values at a step. @param {History} history @param {number} step */
+function hasLargeMaps({ steps, arrays }, step) {
+  const i = steps.indexOf(step);
+  return ["minimum", "maximum"].some((name) => {
+    const array = arrays[`feature_maps.${name}`];
+    const width = array?.shape[1] ?? 0;
+    return array?.values
+      .subarray(i * width, (i + 1) * width)
+      .some((value) => Math.abs(value) >= LARGE);
+  });
+}
+
+/**
+ * Largest magnitude of the layers' drawn kernels over all kept steps, without those at which the
+ * layer's maps have large values, unless all have them: others would all be grey.
+ * @param {(History|null)[]} histories
+ * @returns {{peak: number, isPart: boolean}} `isPart`: steps are left out
+ */
+export function kernelPeak(histories) {
+  const every = histories.flatMap((history) =>
+    (history?.kernels ?? []).map(({ step, peak }) => ({
+      peak: Number(peak ?? 0),
+      isLarge: Boolean(history && hasLargeMaps(history, step)),
+    })),
+  );
+  const usual = every.filter(({ peak, isLarge }) => peak > 0 && !isLarge);
+  const used = usual.length ? usual : every;
+  const most = (/** @type {typeof every} */ of) =>
+    of.reduce((found, { peak }) => (peak > found ? peak : found), 0);
+  return { peak: most(used), isPart: most(used) < most(every) };
 }

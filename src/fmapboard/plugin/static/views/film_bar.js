@@ -7,6 +7,7 @@ import { TILES } from "../state/state.js";
 import { FAR, onsets } from "../draw/film_scale.js";
 import { counted, short, stepText } from "../draw/number_text.js";
 import { choice, h, say, segments, show } from "./dom.js";
+import { keptFrom } from "./view_first_fault.js";
 
 /** @typedef {import("../data/answers.js").Role} Role */
 /** @typedef {import("../data/film.js").Strip} Strip */
@@ -142,10 +143,15 @@ export function createFilmBar(app) {
   /** @param {Strip[]} strips */
   function onsetButtons(strips) {
     const known = strips.filter(({ history, role }) => history && role !== "kernels");
-    const found = known.flatMap(({ of, history, role, channels: chosen }) =>
-      onsets(history, role, chosen).map((each) => ({ ...each, of, kept: stepsOf(history) })),
+    const found = known.flatMap((strip) =>
+      onsets(strip.history, strip.role, strip.channels).map((each) => ({
+        of: strip.of,
+        to: keptFrom(strip.steps, each.step),
+        text: onsetText(each, strip),
+        step: each.step,
+      })),
     );
-    const kept = known.map(({ history }) => stepsOf(history));
+    const kept = known.map((strip) => `${stepsOf(strip.history)} ${kindOfSteps(strip)}`);
     const key = JSON.stringify([found.map(({ of, ...each }) => [of.letter, each]), kept]);
     if (key === shown) return;
     shown = key;
@@ -155,16 +161,16 @@ export function createFilmBar(app) {
       .map((each) =>
         h("button", {
           type: "button",
-          text: (each.of.letter ? `${each.of.letter} · ` : "") + onsetText(each, each.kept),
-          title: `Go to step ${stepText(each.step)}`,
-          on: { click: () => app.update({ step: each.step }) },
+          text: (each.of.letter ? `${each.of.letter} · ` : "") + each.text,
+          title: goText(each),
+          on: { click: () => app.update({ step: each.to }) },
         }),
       );
     const more = found.length - items.length;
     faults.replaceChildren(
       ...(items.length
         ? items
-        : [`Never non-finite, large, dead or constant at the ${kept.join(" and ")} kept steps.`]),
+        : [`Never non-finite, large, dead or constant at the ${kept.join(" and ")} steps.`]),
       ...(more > 0 ? [`and ${more} more`] : []),
     );
   }
@@ -174,18 +180,43 @@ export function createFilmBar(app) {
 /** Number of steps of a history. @param {import("../draw/scene.js").History|null} history */
 const stepsOf = (history) => history?.steps.length ?? 0;
 
-/** @param {import("../draw/film_scale.js").Onset} of @param {number} kept number of kept steps */
-function onsetText({ channel, kind, word, step, after, count }, kept) {
+/**
+ * What the steps of a history are: a report knows the numbers of more steps than it has pictures of.
+ * @param {Pick<Strip, "history"|"steps">} strip
+ */
+const kindOfSteps = ({ history, steps }) => (stepsOf(history) > steps.length ? "logged" : "kept");
+
+/** Where the button of a fault leads. @param {{step: number, to: number}} of */
+function goText({ step, to }) {
+  if (to === step) return `Go to step ${stepText(step)}`;
+  return (
+    `Go to step ${stepText(to)}, the ${to > step ? "next" : "last"} kept one: ` +
+    `step ${stepText(step)} has no pictures`
+  );
+}
+
+/**
+ * Since when a channel has a fault, and which step shows it if that one has no pictures.
+ * @param {import("../draw/film_scale.js").Onset} of @param {Pick<Strip, "history"|"steps">} strip
+ */
+export function onsetText({ channel, kind, word, step, after, count }, strip) {
+  const kept = stepsOf(strip.history);
+  const steps = `${kindOfSteps(strip)} step`;
+  const to = keptFrom(strip.steps, step);
+  const shown =
+    to === step
+      ? ""
+      : ` · shown at step ${stepText(to)}, the ${to > step ? "next" : "last"} kept one`;
   const name = kind === "constant" ? "constant" : word;
   if (count === kept)
     return kept === 1
-      ? `channel ${channel}: ${name} at the one kept step`
-      : `channel ${channel}: ${name} at all ${kept} kept steps`;
+      ? `channel ${channel}: ${name} at the one ${steps}${shown}`
+      : `channel ${channel}: ${name} at all ${kept} ${steps}s${shown}`;
   const since =
     after === null
       ? `step ${stepText(step)}`
       : `step ${stepText(step)} (not at ${stepText(after)})`;
-  return `channel ${channel}: ${name} first at ${since}, at ${count} of ${kept} kept steps`;
+  return `channel ${channel}: ${name} first at ${since}, at ${count} of ${kept} ${steps}s${shown}`;
 }
 
 /** What is known about the inputs of the steps of a strip, in words. @param {Strip} strip */
@@ -214,12 +245,12 @@ export function scaleNote(strip) {
   const { hasMaps, locked, leftOut, sharing, isLocked, how, channels, history, beyond } = strip;
   if (!hasMaps) {
     return isLocked
-      ? "Kernels: one scale, locked over all kept steps."
+      ? `Kernels: one scale, locked over ${strip.kernelsBeyond ? "the" : "all"} ${kindOfSteps(strip)} steps.${kernelsText(strip)}`
       : "Each kernel has the scale of its step: colours do not compare between steps.";
   }
   if (!locked) {
     return isLocked
-      ? "The scale of all kept steps is not known: each step has its own."
+      ? "The scale of all steps is not known: each step has its own."
       : "Each step has its own scale: colours do not compare between steps.";
   }
   const each = channels.map(
@@ -228,23 +259,31 @@ export function scaleNote(strip) {
   const said =
     how.scale === "layer" ? [`whole layer ${each[0].replace(/^channel \d+ /, "")}`] : each;
   const kept = stepsOf(history) - leftOut;
+  const steps = `${kindOfSteps(strip)} step`;
   const over = sharing
-    ? `all kept steps of ${sharing}`
+    ? `all ${steps}s of ${sharing}`
     : beyond.size
-      ? "the kept steps"
+      ? `the ${steps}s`
       : leftOut
-        ? `${kept} of ${stepsOf(history)} kept steps`
+        ? `${kept} of ${stepsOf(history)} ${steps}s`
         : kept === 1
-          ? "the one kept step"
-          : `all ${kept} kept steps`;
+          ? `the one ${steps}`
+          : `all ${kept} ${steps}s`;
   const rest = leftOut
     ? ` The ${leftOut === 1 ? "step" : `${leftOut} steps`} with large values ${leftOut === 1 ? "is" : "are"} left out: there, colours stop at both ends.`
     : "";
-  return `Scale locked over ${over}: ${said.join("; ")}.${rest}${beyondText(strip)}`;
+  return `Scale locked over ${over}: ${said.join("; ")}.${rest}${beyondText(strip)}${strip.hasKernels ? kernelsText(strip) : ""}`;
+}
+
+/** That the scale of the kernels leaves steps out; "" if it does not. @param {Strip} strip */
+function kernelsText({ kernelsBeyond }) {
+  return kernelsBeyond
+    ? " The scale of kernels leaves out steps at which maps of the layer have large values: there, their colours stop at both ends."
+    : "";
 }
 
 /** Frames whose values the locked scale does not reach, in words; "" for none. @param {Strip} strip */
-function beyondText({ beyond, channels, how }) {
+function beyondText({ inFilm: { beyond }, channels, how }) {
   const far = channels.filter((channel) => beyond.get(channel));
   if (!far.length) return "";
   const each = far.map(

@@ -127,7 +127,7 @@ function titles(context, strip, width, top, look) {
   context.font = look.font;
   context.fillStyle = look.muted;
   const scale = strip.locked
-    ? `one scale per ${strip.how.scale === "layer" ? "layer" : "channel"}, locked over the kept steps`
+    ? `one scale per ${strip.how.scale === "layer" ? "layer" : "channel"}, locked over the ${(strip.history?.steps.length ?? 0) > strip.steps.length ? "logged" : "kept"} steps`
     : "each step has its own scale: colours do not compare between steps";
   context.fillText(
     `${ROLE_NAMES[strip.role]} of sample ${sample} at ${counted(strip.steps.length, "kept step")}, ` +

@@ -68,7 +68,9 @@ export function createOverview(app) {
     const { layers, steps, written, source } = health;
     say(title, `All layers of ${health.run || "."} over the steps`);
     const size = scope({ layers: layers.length, steps: steps.length, written });
-    const said = [size, "a column per kept step", unreadText(model.unread), originText(source)];
+    const isMore = health.run === state.run && steps.length > model.steps.length;
+    const column = `a column per ${isMore ? "logged" : "kept"} step`;
+    const said = [size, column, unreadText(model.unread), originText(source)];
     said.push(lost(health));
     say(facts, said.filter(Boolean).join(" · "));
     key.draw(health, state.shade);

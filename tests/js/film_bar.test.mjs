@@ -1,0 +1,51 @@
+// @ts-check
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { onsetText, scaleNote } from "../../src/fmapboard/plugin/static/views/film_bar.js";
+
+const HISTORY = { steps: [0, 10, 20, 30], arrays: {} };
+const ONSET = /** @type {const} */ ({ channel: 2, kind: "large", word: "large", count: 3 });
+/** A report with pictures of two of four steps. */
+const REPORT = { history: HISTORY, steps: [0, 20] };
+
+test("a fault at a step without pictures leads to the next one, or the last, and names it", () => {
+  const of = (/** @type {number} */ step, /** @type {number} */ after) =>
+    onsetText({ ...ONSET, step, after }, REPORT);
+  const first = "channel 2: large first at step";
+  assert.equal(
+    of(10, 0),
+    `${first} 10 (not at 0), at 3 of 4 logged steps · shown at step 20, the next kept one`,
+  );
+  assert.equal(
+    of(30, 20),
+    `${first} 30 (not at 20), at 3 of 4 logged steps · shown at step 20, the last kept one`,
+  );
+  assert.equal(of(20, 10), `${first} 20 (not at 10), at 3 of 4 logged steps`);
+  const all = { history: HISTORY, steps: HISTORY.steps };
+  assert.equal(
+    onsetText({ ...ONSET, step: 10, after: 0 }, all),
+    `${first} 10 (not at 0), at 3 of 4 kept steps`,
+  );
+});
+
+test("steps of the scale are logged ones where not all of them have pictures", () => {
+  const note = (/** @type {number[]} */ steps, leftOut = 0) => {
+    const film = {
+      history: HISTORY,
+      steps,
+      hasMaps: true,
+      isLocked: true,
+      locked: { lo: [0], hi: [1] },
+      leftOut,
+      beyond: new Map(),
+      inFilm: { leftOut, beyond: new Map() },
+      sharing: "",
+      how: { scale: "channel", zeroCentred: false },
+      channels: [0],
+    };
+    return scaleNote(/** @type {any} */ (film)).split(":")[0];
+  };
+  assert.equal(note([0, 20]), "Scale locked over all 4 logged steps");
+  assert.equal(note([0, 20], 3), "Scale locked over 1 of 4 logged steps");
+  assert.equal(note(HISTORY.steps), "Scale locked over all 4 kept steps");
+});
