@@ -17,7 +17,6 @@ import {
   farFrom,
   faultAt,
   isBeyond,
-  kernelPeak,
   kernelStep,
   lockedRanges,
   onsets,
@@ -156,32 +155,6 @@ test("the colour bar of a channel says which steps its scale leaves out", () => 
   assert.deepEqual(of(1), ["0 … 30", "locked over 4 of 5 steps", "(no large values)"]);
 });
 
-test("a report's colour bar counts the steps of the film, not all logged ones", () => {
-  const array = (/** @type {number[]} */ ...values) => ({
-    shape: [values.length, 1],
-    values: Float32Array.from(values),
-  });
-  const arrays = { "inputs.lo": array(0, 0, 0, 0, 0), "inputs.hi": array(1, 2e4, 3e4, 4e4, 5e4) };
-  const history = { steps: [0, 10, 20, 30, 40], arrays };
-  const words = (/** @type {number[]} */ steps) => {
-    const found = lockedRanges([history], "inputs", [0], CHANNEL, [steps]);
-    const film = {
-      ...found,
-      locked: found?.ranges,
-      isLocked: true,
-      steps,
-      sharing: "",
-      how: CHANNEL,
-    };
-    return scaleWords(/** @type {any} */ (film), 0);
-  };
-  assert.deepEqual(words([0, 20, 40]), ["0 … 1", "locked over 1 of 3 steps", "(no large values)"]);
-  assert.equal(words([20, 40])[1], "locked over other steps");
-  const far = { ...arrays, "inputs.hi": array(1, 50, 1, 1, 1) };
-  const found = lockedRanges([{ ...history, arrays: far }], "inputs", [0], CHANNEL, [[0, 20]]);
-  assert.deepEqual([found?.beyond.get(0), found?.inFilm.beyond.size], [1, 0]);
-});
-
 test("strips of other sizes are scrolled to the same channel", () => {
   const [small, large] = [
     { rowTop: 40, rowHeight: 100 },
@@ -226,20 +199,6 @@ test("a step shows the kernel drawn last before it, never a later one", () => {
   );
   assert.equal(kernelStep({ ...HISTORY, kernels: [{ step: 20, peak: 1 }] }, 10, [10, 20]), null);
   assert.equal(kernelStep(HISTORY, 20, [0, 10]), 0, "a report does not have all steps");
-});
-
-test("kernels of steps with large maps are left out of the locked scale, unless all have them", () => {
-  const maximum = (/** @type {number[]} */ ...values) => ({
-    steps: [0, 10, 20],
-    kernels: [0.5, 3e14, 2].map((peak, i) => ({ step: 10 * i, peak })),
-    arrays: { "feature_maps.maximum": { shape: [3, 2], values: Float32Array.from(values) } },
-  });
-  const usual = maximum(1, 2, 0, 1e5, 3, 4);
-  assert.deepEqual(kernelPeak([usual]), { peak: 2, isPart: true });
-  assert.deepEqual(kernelPeak([usual, null, HISTORY]), { peak: 2, isPart: true });
-  assert.deepEqual(kernelPeak([maximum(1e5, 0, 1e5, 0, 1e5, 0)]), { peak: 3e14, isPart: false });
-  assert.deepEqual(kernelPeak([HISTORY]), { peak: 0.5, isPart: true });
-  assert.deepEqual(kernelPeak([null]), { peak: 0, isPart: false });
 });
 
 const REQUEST = {
