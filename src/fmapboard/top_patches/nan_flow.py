@@ -35,6 +35,20 @@ _OVERWRITING = frozenset({"zero_", "fill_", "copy_"})
 """Operations whose result does not depend on the values of their first argument."""
 
 
+_SELECTING = frozenset(
+    {
+        *("index", "index_select", "gather", "take", "take_along_dim", "masked_select"),
+        *("embedding", "constant_pad_nd", "pad", "narrow_copy", "slice_copy", "select_copy"),
+        *("split_copy", "split_with_sizes_copy", "unbind_copy", "unsafe_split", "unsafe_chunk"),
+        *("unsafe_split_with_sizes", "index_put", "index_put_", "slice_scatter", "select_scatter"),
+        *("new_zeros", "new_ones", "new_full", "new_empty", "new_empty_strided"),
+    }
+)
+"""Operations that may leave out the values that are NaN, or read no values."""
+
+_NEW = ("_like",)
+"""Ends of the names of operations that take only the shape of a tensor."""
+
 _LEAVING = ("numpy", "tolist", "__array__", "__dlpack__")
 """Methods of tensors that read values without an operation of torch."""
 
@@ -47,7 +61,7 @@ class NanFlow(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch
     - turns NaN into a Python number, on which the model's control flow may depend, or gives it to
       another library;
     - uses an integer or bool tensor that was computed from NaN, such as ``mask`` in ``x * mask``;
-    - receives NaN and returns a tensor of the same shape without any;
+    - receives NaN and returns numbers without any, unless it only selects some of the values;
     - is in ``_UNSOUND``, or belongs to another library than torch.
 
     Attributes:
@@ -100,15 +114,16 @@ class NanFlow(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch
             return func(*args, **kwargs)
         given = list(tensors((args, kwargs)))
         read = given[func.overloadpacket.__name__ in _OVERWRITING :]
-        with_nan = [one.shape for one in read if _has_nan(one)]  # before: it may be in place
+        has_nan = any(map(_has_nan, read))  # before: the operation may be in place
         is_derived = any(id(tensor) in self._from_nan for tensor in given)
         returned = func(*args, **kwargs)
-        if is_derived or (with_nan and self._loses(func, with_nan, returned)):
+        if is_derived or (has_nan and self._loses(func, returned)):
             self.lost_at = func.overloadpacket.__name__
         return returned
 
-    def _loses(self, func: Any, with_nan: list[torch.Size], returned: Any) -> bool:
-        if func.namespace not in _NAMESPACES or func.overloadpacket.__name__ in _UNSOUND:
+    def _loses(self, func: Any, returned: Any) -> bool:
+        name = func.overloadpacket.__name__
+        if func.namespace not in _NAMESPACES or name in _UNSOUND:
             return True
         found = list(tensors(returned))
         if not found:
@@ -117,7 +132,15 @@ class NanFlow(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch
             if not _is_real(tensor):
                 self._from_nan[id(tensor)] = tensor
         real = [tensor for tensor in found if _is_real(tensor)]
-        return bool(real) and real[0].shape in with_nan and not any(map(_has_nan, real))
+        if not any(tensor.numel() for tensor in real) or any(map(_has_nan, real)):
+            return False
+        return name not in _SELECTING and not name.endswith(_NEW) and not _is_view(func)
+
+
+def _is_view(func: Any) -> bool:
+    """Whether an operation returns a part of its argument, and does not write to it."""
+    returns = (one.alias_info for one in func._schema.returns)
+    return any(alias is not None and not alias.is_write for alias in returns)
 
 
 def _is_real(tensor: Tensor) -> bool:

@@ -100,6 +100,11 @@ GLOBAL = {
     ],
     "array": [first(), Applied(lambda x: x * (1 + (np.asarray(x.sum(1)) > 0).sum())), conv()],
     "list": [first(), Applied(lambda x: x * sum(v > 0 for v in x.flatten().tolist())), conv()],
+    "sign of broadcast": [
+        first(),
+        Applied(lambda x: x * torch.copysign(torch.ones(8, 1, 1), x.mean((1, 2, 3), True))),
+    ],
+    "count": [first(), Applied(lambda x: x * torch.linalg.vector_norm(x, 0, (1, 2, 3), True))],
     "sign in place": [first(), Applied(lambda x: x * x.mean((1, 2, 3), True).sign_()), conv()],
 }
 
