@@ -164,7 +164,7 @@ class PatchFinder:
         shows patches beside the maps of a channel.
 
         Args:
-            found: What ``find`` returned; it is told where everything was written.
+            found: What ``find`` returned; its `log_dir`, `out` and `files` are set.
             log_dir: The run directory, or None.
             out: Folder for PNG files, or None.
             first: Yields the first image, before ``prepare``.

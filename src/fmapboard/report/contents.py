@@ -108,12 +108,13 @@ class Contents:
         while True:
             found = self._pictures(count)
             size = _size(found) + _PER_ANSWER * (len(numbers) + len(found))
-            if size <= room:
-                break
-            excess, sizes = (size - room) * 3 // 4, layer_sizes(found)  # base64 adds a third
+            sizes = layer_sizes(found)
             for key in [key for key in smaller if sizes[key].side >= sides[key]]:
                 stuck.add(key)
                 self._blocks[key] //= 2
+            if size <= room:
+                break
+            excess = (size - room) * 3 // 4  # base64 adds a third
             smaller = halved({k: v for k, v in sizes.items() if k not in stuck}, excess)
             sides = {key: sizes[key].side for key in smaller}
             for key in smaller:
