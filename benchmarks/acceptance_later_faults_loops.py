@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import torch
@@ -30,16 +31,18 @@ def classify(
     optimizer: optim.Optimizer,
     place: Path,
     seed: int,
-    steps: int = 60,
     zero: Callable[[], None] | None = None,
     between: Callable[[int], None] | None = None,
     step: bool = True,
+    counted: bool = False,
 ) -> Losses:
+    """60 steps, marked by default; ``counted`` passes the optimizer to the board instead."""
     random, losses = torch.Generator().manual_seed(seed), []
-    with fmapboard.watch(model, place, every=5) as board:
-        for number in range(steps):
+    options = {"optimizer": optimizer} if counted else {}
+    with fmapboard.watch(model, place, every=5, **options) as board:
+        for number in range(60):
             images, labels = photos(32)(random, 16)
-            with board.step(number):
+            with nullcontext() if counted else board.step(number):
                 (zero or optimizer.zero_grad)()
                 loss = functional.cross_entropy(model(images), labels)
                 loss.backward()
@@ -53,18 +56,10 @@ def classify(
 
 def new_head(place: Path, seed: int) -> Losses:
     """The optimizer is built before the head is replaced."""
-    model, random = small_resnet(), torch.Generator().manual_seed(seed)
-    optimizer, losses = optim.Adam(model.parameters(), lr=1e-3), []
+    model = small_resnet()
+    optimizer = optim.Adam(model.parameters(), lr=1e-3)
     model.fc = nn.Linear(128, 8)
-    with fmapboard.watch(model, place, optimizer=optimizer, every=5):
-        for _ in range(60):
-            images, labels = photos(32)(random, 16)
-            loss = functional.cross_entropy(model(images), labels)
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            losses.append(loss.item())
-    return losses
+    return classify(model, optimizer, place, seed, counted=True)
 
 
 class Branches(nn.Module):
@@ -94,17 +89,7 @@ def copied(place: Path, seed: int) -> Losses:
     """The optimizer has the parameters of the model before it was copied."""
     model = encoder(8)
     optimizer = optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
-    model, random = copy.deepcopy(model), torch.Generator().manual_seed(seed)
-    losses = []
-    with fmapboard.watch(model, place, optimizer=optimizer, every=5):
-        for _ in range(60):
-            images, labels = photos(32)(random, 16)
-            loss = functional.cross_entropy(model(images), labels)
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            losses.append(loss.item())
-    return losses
+    return classify(copy.deepcopy(model), optimizer, place, seed, counted=True)
 
 
 def never_cleared(place: Path, seed: int) -> Losses:

@@ -12,42 +12,39 @@ from torch.optim import Optimizer, lr_scheduler
 from torch.optim.lr_scheduler import LRScheduler
 
 
-class Lion(Optimizer):
+class ByParameter(Optimizer):
+    """Applies `update` to each parameter that has a gradient."""
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> None:
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is not None:
+                    mean = self.state[p].setdefault("mean", torch.zeros_like(p))
+                    self.update(p, mean, group["lr"], group["decay"])
+
+    def update(self, p: torch.Tensor, mean: torch.Tensor, lr: float, decay: float) -> None:
+        raise NotImplementedError
+
+
+class Lion(ByParameter):
     """The sign of an interpolated momentum."""
 
-    def __init__(self, params: object, lr: float, decay: float = 0.1) -> None:
-        super().__init__(params, {"lr": lr, "decay": decay})
-
-    @torch.no_grad()
-    def step(self, closure: Callable[[], float] | None = None) -> None:
-        for group in self.param_groups:
-            for p in group["params"]:
-                if p.grad is None:
-                    continue
-                mean = self.state[p].setdefault("mean", torch.zeros_like(p))
-                p.mul_(1 - group["lr"] * group["decay"])
-                p.add_(mean.lerp(p.grad, 0.1).sign(), alpha=-group["lr"])
-                mean.lerp_(p.grad, 0.01)
+    def update(self, p: torch.Tensor, mean: torch.Tensor, lr: float, decay: float) -> None:
+        p.mul_(1 - lr * decay)
+        p.add_(mean.lerp(p.grad, 0.1).sign(), alpha=-lr)
+        mean.lerp_(p.grad, 0.01)
 
 
-class Lars(Optimizer):
+class Lars(ByParameter):
     """SGD with momentum; the rate of each matrix is scaled by its norm over its gradient's."""
 
-    def __init__(self, params: object, lr: float, decay: float = 1e-4) -> None:
-        super().__init__(params, {"lr": lr, "decay": decay})
-
-    @torch.no_grad()
-    def step(self, closure: Callable[[], float] | None = None) -> None:
-        for group in self.param_groups:
-            for p in group["params"]:
-                if p.grad is None:
-                    continue
-                move = p.grad
-                if p.ndim > 1:
-                    move = move + group["decay"] * p
-                    move = move * (0.02 * p.norm() / (move.norm() + 1e-9))
-                mean = self.state[p].setdefault("mean", torch.zeros_like(p))
-                p.sub_(mean.mul_(0.9).add_(move), alpha=group["lr"])
+    def update(self, p: torch.Tensor, mean: torch.Tensor, lr: float, decay: float) -> None:
+        move = p.grad
+        if p.ndim > 1:
+            move = move + decay * p
+            move = move * (0.02 * p.norm() / (move.norm() + 1e-9))
+        p.sub_(mean.mul_(0.9).add_(move), alpha=lr)
 
 
 class Lookahead(Optimizer):
@@ -71,11 +68,11 @@ class Lookahead(Optimizer):
 
 
 def lion(model: nn.Module) -> Optimizer:
-    return Lion(model.parameters(), lr=2e-4)
+    return Lion(model.parameters(), {"lr": 2e-4, "decay": 0.1})
 
 
 def lars(model: nn.Module) -> Optimizer:
-    return Lars(model.parameters(), lr=0.3)
+    return Lars(model.parameters(), {"lr": 0.3, "decay": 1e-4})
 
 
 def lookahead(model: nn.Module) -> Optimizer:
