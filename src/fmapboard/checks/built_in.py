@@ -11,9 +11,9 @@ from fmapboard.checks.growth import ExplodingCheck, VanishingCheck
 from fmapboard.checks.layer_values import (
     CopiedChannelsCheck,
     DeadCheck,
-    NonfiniteCheck,
     UnevenUpsamplingCheck,
 )
+from fmapboard.checks.nonfinite import NonfiniteCheck
 from fmapboard.checks.run_record import Check, NotRecorded, RunRecord
 from fmapboard.checks.training_facts import (
     ConstantImagesCheck,
