@@ -85,7 +85,7 @@ function health(codes, columns = {}, layers = [CONV, RELU]) {
 function finding(of) {
   return {
     kind: "dead",
-    class: "fact",
+    class: "warning",
     severity: 1,
     name: "",
     label: "conv",

@@ -34,7 +34,8 @@ class LayerFinding:
 
     Attributes:
         kind: one of `overview_format.KINDS`.
-        severity: 3 for non-finite values, 2 for severe faults, 1 for minor ones.
+        severity: order of the findings: 3 for non-finite values, 2 for large values and for dead or
+            constant channels that are half of the layer or more, 1 for others.
         name: name of the model, as in ``watch(name=...)``; "" for none.
         label: the layer; "" if the fault is that of a parameter.
         key: tag of the layer's records, or None if it has no pictures.

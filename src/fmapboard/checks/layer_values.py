@@ -71,7 +71,7 @@ class DeadCheck:
         since = self._since(table, found)
         return Finding(
             kind=self.kind,
-            class_="figure",
+            class_="note",
             message=f"{100 * found.value:.0f} % of {count}channels dead in {where} "
             f"since step {since}{more}",
             since_step=since,
@@ -122,7 +122,7 @@ class CopiedChannelsCheck:
         return [
             Finding(
                 kind=self.kind,
-                class_="figure",
+                class_="note",
                 message=f"{100 * share:.0f} % of the pairs of channels in {where} are "
                 f"copies of each other at step {table.steps[0]}{more}",
                 since_step=table.steps[0],
@@ -160,7 +160,7 @@ class UnevenUpsamplingCheck:
         return [
             Finding(
                 kind=self.kind,
-                class_="figure",
+                class_="note",
                 message=f"the kernel of `{row.facts.layer}` ({row.facts.type}), {sides}, is no "
                 f"multiple of its stride, {steps}",
                 layer=row.facts.layer,

@@ -20,7 +20,12 @@ OUTPUT = "the activations of layer `{}` (Conv2d, call 1)"
 
 def test_the_first_layer_with_nonfinite_values_is_named() -> None:
     (found,) = NonfiniteCheck()(record(columns={"nonfinite": {1: from_step(3, 0.5, 0.0)}}))
-    assert (found.class_, found.layer, found.since_step, found.value) == ("fact", "conv1", 30, 0.5)
+    assert (found.class_, found.layer, found.since_step, found.value) == (
+        "warning",
+        "conv1",
+        30,
+        0.5,
+    )
     assert found.text.startswith("non-finite values since step 30, first in `conv1`. ")
     assert "Picture: `feature_maps_64x64x3x3/conv1`. See docs/checks.md#nonfinite" in found.text
     assert NonfiniteCheck()(record()) == []

@@ -53,6 +53,11 @@ export const GLOSSARY = Object.freeze({
     "no change",
     "The weights are the same as at an earlier step although the optimizer has taken a step.",
   ],
+  warning: ["warning", "A finding that is wrong for certain, whatever the network, such as a NaN."],
+  note: [
+    "note",
+    "A finding that is unusual, not certainly wrong: a number that healthy runs seldom have.",
+  ],
   flagged: [
     "flagged",
     "Layers with non-finite or large values, with at least 10 % dead or constant channels, or with weights that do not change.",
