@@ -148,8 +148,8 @@ export function createChannel(app) {
     });
     patches.draw(model.patches);
     profile.draw(scene, channel, width, ofColumns(scene, model.runs));
-    const [lo, hi] = drawnRange(scene, channel);
-    bar.draw(lo, hi, state.colours, drawnOf(scene, state));
+    show(bar.element, !scene.ownScale);
+    bar.draw(...drawnRange(scene, channel), state.colours, drawnOf(scene, state));
     show(overlay, model.hasInput && !scene.rows); // a sequence cannot be laid over an image
     over.setAttribute("aria-pressed", String(state.overlay > 0));
     show(opacity, state.overlay > 0);
