@@ -232,7 +232,7 @@ def test_a_state_with_interruptions_says_so() -> None:
     values = from_step(2, 1e5)
     values[5] = 1.0
     found = only(table(maximum={0: values}))
-    assert found.message.endswith("since step 20, at 88 % of the kept steps")
+    assert found.message.endswith("since step 20, at 88 % of the logged steps")
 
 
 def test_the_most_severe_comes_first_then_the_earliest() -> None:

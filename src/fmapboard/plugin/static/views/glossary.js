@@ -23,10 +23,7 @@ export const GLOSSARY = Object.freeze({
     "scale",
     "The values that get the first and the last colour: those of each channel, or of the whole layer.",
   ],
-  locked: [
-    "locked",
-    "One scale for all kept steps: the same colour is the same value at every step.",
-  ],
+  locked: ["locked", "One scale for all steps: the same colour is the same value at every step."],
   colours: [
     "colours",
     "The palette of the maps. Signed is centred on 0: blue below it, red above.",
@@ -47,7 +44,7 @@ export const GLOSSARY = Object.freeze({
   ],
   change: [
     "change",
-    "How much the maps, or else the weights, differ from the step before: 0 is no change.",
+    "How much the maps, or else the weights, differ from the logged step before: 0 is no change.",
   ],
   unchanged: [
     "no change",

@@ -100,7 +100,7 @@ export function createChannel(app) {
         { class: "row" },
         button({
           text: "Film strip",
-          label: "This channel at all kept steps in a row",
+          label: "This channel at all steps in a row",
           key: "m",
           press: () => app.toggleFilm(),
         }),
