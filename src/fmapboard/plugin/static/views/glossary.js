@@ -18,7 +18,10 @@ export const GLOSSARY = Object.freeze({
     "patches",
     "The parts of a folder of images that excite the channel most: the receptive fields of its largest values.",
   ],
-  sample: ["sample", "The image whose maps are drawn, counted from 0 in the batch or the probe."],
+  sample: [
+    "sample",
+    "The image whose maps are drawn, counted from 0 in the batch, or among the fixed images of probe=.",
+  ],
   scale: [
     "scale",
     "The values that get the first and the last colour: those of each channel, or of the whole layer.",
@@ -93,7 +96,7 @@ export const GLOSSARY = Object.freeze({
 export const termId = (term) => `term-${term}`;
 
 /**
- * A tooltip of one or more terms, and the same as description for screen readers.
+ * A tooltip of one or more terms, several with their names, and the same as description for screen readers.
  * @template {HTMLElement} T
  * @param {T} element @param {string} terms names of terms, separated by spaces
  * @param {string} more what else the tooltip says, before the explanation @returns {T}
@@ -103,7 +106,7 @@ export function explain(element, terms, more = "") {
   const texts = names.map((term) => {
     const found = GLOSSARY[term];
     if (!found) throw new Error(`no term ${term}; there are ${Object.keys(GLOSSARY).join(", ")}`);
-    return found[1];
+    return names.length > 1 ? `${found[0]}: ${found[1]}` : found[1];
   });
   element.title = [more, ...texts].filter(Boolean).join("\n");
   element.setAttribute("aria-describedby", names.map(termId).join(" "));

@@ -283,5 +283,6 @@ function numbersTable(table, scene, channel) {
     ),
   );
   table.replaceChildren(...rows);
-  table.title = "Over the whole batch and the whole plane, as measured in training";
+  table.title =
+    "Over all images of the batch and all positions of the map, as measured in training";
 }

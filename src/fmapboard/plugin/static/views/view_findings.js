@@ -90,7 +90,7 @@ export function createFindings(app) {
           .join(" · "),
       }),
     );
-    const of = `${layer ? callName(layer) : ""} at step ${stepText(step)}`;
+    const of = `layer ${layer ? callName(layer) : ""} at step ${stepText(step)}`;
     const tiles = scene ? channels.map((c) => createTile(scene, c, palette, of, () => go(c))) : [];
     return h("li", { class: "line" }, press, h("div", { class: "tiles" }, ...tiles));
   }

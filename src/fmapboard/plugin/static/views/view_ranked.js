@@ -40,7 +40,9 @@ const HEADINGS = Object.freeze({
 /** @param {App} app */
 export function createRanked(app) {
   const title = h("h2");
-  const which = choice("Ranked column", (value) => app.update({ rank: Number(value) }));
+  const which = choice("Column that is compared with A", (value) =>
+    app.update({ rank: Number(value) }),
+  );
   const progress = h("span", { class: "said", role: "status" });
   const list = h("ol", { class: "ranks" });
   const element = h(
