@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 DOCS = "docs/checks.md"
 """The page that describes every check; each kind is a heading in it."""
-Class = Literal["fact", "figure"]
+Class = Literal["warning", "note"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,8 +17,8 @@ class Finding:
 
     Attributes:
         kind: what was found, such as ``"dead"``; the built-in checks use their own kind.
-        class_: ``"fact"`` for what is wrong for certain, a warning; ``"figure"`` for a number that
-            healthy runs seldom have, a note.
+        class_: ``"warning"`` for what is wrong for certain, whatever the network; ``"note"`` for a
+            number that healthy runs seldom have.
         message: what was measured, where and since which step, as a sentence without its full stop;
             names are between backticks.
         since_step: first logged step with it; None if it does not begin at a step.
@@ -26,7 +26,7 @@ class Finding:
         parameter: name of the parameter, or None.
         parameters: names of all parameters that it is about, if it is about several.
         value: the number that was measured; None if there is none.
-        healthy: the values that healthy runs have, in words; "" for facts that need none.
+        healthy: the values that healthy runs have, in words; "" for warnings.
         meaning: what it may mean, as a sentence.
         advice: what to do, as a sentence.
         picture: tag of the series of pictures that shows it, or "".
@@ -79,8 +79,8 @@ class Finding:
 
 
 def order(finding: Finding) -> tuple[bool, int]:
-    """Sort key: facts first, then the earliest."""
-    return finding.class_ != "fact", -1 if finding.since_step is None else finding.since_step
+    """Sort key: warnings first, then the earliest."""
+    return finding.class_ != "warning", -1 if finding.since_step is None else finding.since_step
 
 
 def named(names: list[str] | tuple[str, ...], total: int | None = None, most: int = 3) -> str:

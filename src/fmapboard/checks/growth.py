@@ -43,9 +43,9 @@ class VanishingCheck:
         return [
             Finding(
                 kind=self.kind,
-                class_="figure",
-                message=f"gradients of the first layers are {value:.0e} times those of the last "
-                f"ones, per weight, in `{found.first}` since step {found.steps[0]}",
+                class_="note",
+                message=f"gradients per weight of the first layers, from `{found.first}` on, are "
+                f"{value:.0e} times those of the last ones since step {found.steps[0]}",
                 since_step=int(found.steps[0]),
                 layer=found.first,
                 value=value,
@@ -93,10 +93,10 @@ class ExplodingCheck:
         return [
             Finding(
                 kind=self.kind,
-                class_="figure",
+                class_="note",
                 message=f"{MAGNITUDES} {call_text(table, row)} grew {value:.2g}-fold since step "
-                f"{table.steps[0]}, to {float(np.nanmax(magnitude[:, at])):.2g}; "
-                f"{self.growth:.0f}-fold at step {table.steps[step]}",
+                f"{table.steps[0]}, to {float(np.nanmax(magnitude[:, at])):.2g} "
+                f"({self.growth:.0f}-fold or more from step {table.steps[step]} on)",
                 since_step=table.steps[step],
                 layer=row.facts.label,
                 value=value,
@@ -123,8 +123,8 @@ class ExplodingCheck:
         return [
             Finding(
                 kind=self.kind,
-                class_="figure",
-                message=f"the standard deviation grows {value:.2g}-fold from "
+                class_="note",
+                message=f"the standard deviation of the activations grows {value:.2g}-fold from "
                 f"{call_text(table, known[0][0])} to {call_text(table, row)} "
                 f"at step {table.steps[0]}",
                 since_step=table.steps[0],
@@ -152,9 +152,9 @@ class ExplodingCheck:
         return [
             Finding(
                 kind=self.kind,
-                class_="figure",
-                message=f"gradients of the first layers are {value:.0e} times those of the last "
-                f"ones, per weight, in `{found.first}` since step {found.steps[0]}",
+                class_="note",
+                message=f"gradients per weight of the first layers, from `{found.first}` on, are "
+                f"{value:.0e} times those of the last ones since step {found.steps[0]}",
                 since_step=int(found.steps[0]),
                 layer=found.first,
                 value=value,

@@ -1,4 +1,4 @@
-"""Faults that the numbers of the layers tell: non-finite, dead, exploding, copied, uneven."""
+"""Faults that the numbers of the layers tell: dead or copied channels, uneven kernels."""
 
 from __future__ import annotations
 
@@ -18,44 +18,6 @@ from fmapboard.tab_format import Floats
 
 _ROUNDING = 1e-6
 """Shares are stored as float32."""
-_PARAMETER = "gradient of parameter "
-
-
-@dataclass(frozen=True, slots=True)
-class NonfiniteCheck:
-    """NaN or infinite values in activations or gradients at any logged step."""
-
-    kind: ClassVar[str] = "nonfinite"
-
-    def __call__(self, record: RunRecord) -> Sequence[Finding]:
-        """See `Check`."""
-        table = record.layers()
-        for found in findings(table):
-            if found.kind == self.kind:
-                return [self._finding(record, table, found)]
-        return []
-
-    def _finding(self, record: RunRecord, table: HealthTable, found: LayerFinding) -> Finding:
-        told = table.first_nonfinite
-        parameter = None
-        if not found.label and told is not None and _PARAMETER in told["text"]:
-            parameter = told["text"].partition(_PARAMETER)[2]
-        row = _row(table, found.label)
-        return Finding(
-            kind=self.kind,
-            class_="fact",
-            message=found.message,
-            since_step=found.since,
-            layer=found.label or None,
-            parameter=parameter,
-            value=found.value,
-            meaning="The values have overflowed, or a division by zero, a logarithm or a square "
-            "root has left its range; all that is computed from them is lost",
-            advice="Look at what the layer received: the layer before it, or for the first one the "
-            "images of the batch. Lower the learning rate, clip the gradients, or compute that "
-            "layer in float32",
-            picture="" if row is None else record.picture(row),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +71,7 @@ class DeadCheck:
         since = self._since(table, found)
         return Finding(
             kind=self.kind,
-            class_="figure",
+            class_="note",
             message=f"{100 * found.value:.0f} % of {count}channels dead in {where} "
             f"since step {since}{more}",
             since_step=since,
@@ -160,7 +122,7 @@ class CopiedChannelsCheck:
         return [
             Finding(
                 kind=self.kind,
-                class_="figure",
+                class_="note",
                 message=f"{100 * share:.0f} % of the pairs of channels in {where} are "
                 f"copies of each other at step {table.steps[0]}{more}",
                 since_step=table.steps[0],
@@ -198,7 +160,7 @@ class UnevenUpsamplingCheck:
         return [
             Finding(
                 kind=self.kind,
-                class_="figure",
+                class_="note",
                 message=f"the kernel of `{row.facts.layer}` ({row.facts.type}), {sides}, is no "
                 f"multiple of its stride, {steps}",
                 layer=row.facts.layer,
@@ -210,10 +172,6 @@ class UnevenUpsamplingCheck:
                 picture=record.picture(row),
             )
         ]
-
-
-def _row(table: HealthTable, label: str) -> HealthRow | None:
-    return next((row for row in table.rows if row.facts.label == label), None)
 
 
 def _copied(statistics: Mapping[str, Floats], least: int) -> float:

@@ -83,5 +83,5 @@ def when(spell: Spell) -> str:
             else f"from {began} to {spell.until}"
         )
     return f"since {began}" + (
-        f", at {100 * spell.share:.0f} % of the kept steps" if spell.share < 1 else ""
+        f", at {100 * spell.share:.0f} % of the logged steps" if spell.share < 1 else ""
     )

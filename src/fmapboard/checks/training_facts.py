@@ -33,7 +33,7 @@ class NotInOptimizerCheck:
         return [
             Finding(
                 kind=self.kind,
-                class_="fact",
+                class_="warning",
                 message=f"{count} trainable {are} in no optimizer since step {since}: "
                 f"{named(names, count)}",
                 since_step=since,
@@ -67,7 +67,7 @@ class GradientsNotClearedCheck:
         return [
             Finding(
                 kind=self.kind,
-                class_="fact",
+                class_="warning",
                 message=f"gradients of {count} parameter{'s' * (count > 1)} were not cleared "
                 f"before the backward pass at {len(found)} of {len(later)} logged steps after the "
                 f"first, since step {since}: {named(names, count)}",
@@ -95,7 +95,7 @@ class EvalModeCheck:
         return [
             Finding(
                 kind=self.kind,
-                class_="fact",
+                class_="warning",
                 message=f"the model is in eval mode while it trains, since step {since}"
                 + (f": {named(modules)}" if modules else ""),
                 since_step=since,
@@ -124,8 +124,9 @@ class ConstantImagesCheck:
         return [
             Finding(
                 kind=self.kind,
-                class_="fact",
-                message=f"all {batch} images of the batch are constant {text}",
+                class_="warning",
+                message=f"all {batch} images of the batch are constant, each of one value only, "
+                f"{text}",
                 since_step=since,
                 value=batch,
                 meaning="The network is trained on images without content: they are not loaded, or "
@@ -158,7 +159,7 @@ class IdenticalImagesCheck:
         return [
             Finding(
                 kind=self.kind,
-                class_="fact",
+                class_="warning",
                 message=f"all {batch} images of the batch are the same {text}",
                 since_step=since,
                 value=batch,
@@ -206,7 +207,7 @@ class UnchangedWeightsCheck:
         return [
             Finding(
                 kind=self.kind,
-                class_="fact",
+                class_="warning",
                 message=f"{of} unchanged since step {since}, over {found[first].steps} logged "
                 f"steps that the optimizer applied{rate}: {named(names)}",
                 since_step=since,

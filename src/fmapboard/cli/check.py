@@ -13,8 +13,8 @@ from fmapboard.checks import BUILT_IN, Check, Finding, Report, chosen, run_check
 from fmapboard.cli.run_files import RunFiles, read_runs
 from fmapboard.errors import ConfigurationError
 
-FACT = 1
-"""Exit status if a fact was found."""
+WARNING = 1
+"""Exit status if a warning was found."""
 
 
 def check_runs(
@@ -47,7 +47,7 @@ def check_runs(
     else:
         for run, every in reports:
             _print(run, every)
-    return FACT if any(finding.class_ == "fact" for _, finding in found) else 0
+    return WARNING if any(finding.class_ == "warning" for _, finding in found) else 0
 
 
 def _checks(silenced: Sequence[str], further: Sequence[str]) -> tuple[Check, ...]:
@@ -76,8 +76,7 @@ def _print(run: RunFiles, reports: Sequence[Report]) -> None:
     print(run.path)
     for report in reports:
         for finding in report.findings:
-            label = "warning" if finding.class_ == "fact" else "note"
-            print(f"  {label}: {finding.kind}: {finding.text}")
+            print(f"  {finding.class_}: {finding.kind}: {finding.text}")
     for report in reports:
         of = f" of {report.record.name}" if report.record.name else ""
         if not report.findings:

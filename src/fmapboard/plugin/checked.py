@@ -18,7 +18,7 @@ from fmapboard.tab_format import PLUGIN_NAME, FormatError
 
 _FROM_TABLE = frozenset({"nonfinite", "dead"})
 """Kinds that follow from the table of all kept steps, which may be newer than the record."""
-_SEVERITY = {"fact": 2, "figure": 1}
+_SEVERITY = {"warning": 3, "note": 1}
 
 
 def checked(reader: Reader, run: str, table: HealthTable) -> list[dict[str, Any]]:

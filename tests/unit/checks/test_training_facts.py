@@ -34,7 +34,7 @@ def said(check: Check, *facts: Findings, **more: list[float]) -> list[Finding]:
 
 def only(check: Check, *facts: Findings) -> Finding:
     (found,) = said(check, *facts)
-    assert found.class_ == "fact"
+    assert found.class_ == "warning"
     assert found.kind == check.kind
     return found
 

@@ -47,7 +47,8 @@ def findings(reader: Reader, query: Query) -> Answer:
 
 
 def _class(kind: str) -> str:
-    return "fact" if kind in ("nonfinite", "unchanged") else "figure"
+    """The class of what follows from the table; unchanged weights may be frozen on purpose."""
+    return "warning" if kind == "nonfinite" else "note"
 
 
 def _number(value: float) -> float | None:

@@ -7,13 +7,12 @@ import { callName } from "../state/call_names.js";
 import { originText, scope, unreadText } from "../state/front.js";
 import { createTile } from "./evidence_tiles.js";
 import { h, say, show } from "./dom.js";
+import { explain } from "./glossary.js";
 
 /** @typedef {import("../app.js").Model} Model */
 /** @typedef {import("../data/health.js").Finding} Finding */
 /** @typedef {import("../state/evidence.js").Evidence} Evidence */
 /** @typedef {import("../state/front.js").Front} Front */
-
-const SEVERITIES = Object.freeze(["", "minor", "severe", "severe"]);
 
 /** @param {import("../app.js").App} app */
 export function createFindings(app) {
@@ -76,16 +75,13 @@ export function createFindings(app) {
     const { finding, layer, scene, channels, text, step } = line;
     const go = (/** @type {number|null} */ channel) =>
       app.overview.go({ ...finding, run: line.run, step: finding.since }, channel);
-    const severity = finding.kind === "nonfinite" ? "non-finite" : SEVERITIES[finding.severity];
     const press = h(
       "button",
       { type: "button", class: "finding", disabled: !layer, on: { click: () => go(null) } },
-      h("span", {
-        class: "severity",
-        "data-kind": finding.kind,
-        "data-severity": finding.severity,
-        text: severity ?? "",
-      }),
+      explain(
+        h("span", { class: "finding-class", "data-class": finding.class, text: finding.class }),
+        finding.class,
+      ),
       h("span", { class: "sentence" }, run, ...sentence(finding.message)),
       h("span", {
         class: "stems",
@@ -94,7 +90,7 @@ export function createFindings(app) {
           .join(" · "),
       }),
     );
-    const of = `${layer ? callName(layer) : ""} at step ${stepText(step)}`;
+    const of = `layer ${layer ? callName(layer) : ""} at step ${stepText(step)}`;
     const tiles = scene ? channels.map((c) => createTile(scene, c, palette, of, () => go(c))) : [];
     return h("li", { class: "line" }, press, h("div", { class: "tiles" }, ...tiles));
   }

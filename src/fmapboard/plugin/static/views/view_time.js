@@ -9,8 +9,8 @@ import { indexOf, keptText } from "../state/steps.js";
 import { paintStepMarks } from "./step_marks.js";
 
 const KEEPS_MORE =
-  "The newest step is the newest that TensorBoard has read. " +
-  "--samples_per_plugin images=…,feature_maps=… keeps more steps.";
+  "The last step is the newest one that TensorBoard has read. To keep more steps, start it with " +
+  "fmapboard serve, or with --samples_per_plugin images=500,feature_maps=500.";
 
 const HOLDS_MORE =
   "This report holds pictures of these steps; fmapboard report --steps N holds those of more.";
@@ -74,7 +74,8 @@ export function createTime(app) {
     const asked = steps[i];
     slider.setAttribute("aria-valuetext", asked === undefined ? "none" : `step ${asked}`);
     say(now, asked === undefined ? "–" : stepText(asked));
-    now.title = shown === undefined ? "" : clock(model.scene?.maps.wallTime ?? NaN);
+    const at = shown === undefined ? "" : clock(model.scene?.maps.wallTime ?? NaN);
+    now.title = at && `Logged at ${at}`;
     const listedAt = app.report ? null : model.listedAt;
     const time = asOf(listedAt, app.renewal.live, Date.now());
     const newest = model.state.step === null ? " · newest" : "";
