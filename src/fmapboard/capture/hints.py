@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fmapboard.capture.eval_mode import eval_modules
 from fmapboard.capture.gradients import GradientReader
 from fmapboard.capture.loss_scale import LossScale
 from fmapboard.capture.open_step import OpenStep
@@ -123,7 +124,11 @@ class Hints:
                 f"step {step}: the recorded forward pass contributed nothing to the gradients that "
                 "the optimizer used; run forward, backward and optimizer.step() in the same step",
             )
-        elif chosen.is_used and chosen.in_eval_mode:
+        elif (
+            chosen.is_used
+            and chosen.in_eval_mode
+            and (chosen.eval_modules or eval_modules(self._selection.model))
+        ):
             self._warn.warn(
                 "eval mode",
                 f"step {step}: the model was in eval mode during a training step; call "

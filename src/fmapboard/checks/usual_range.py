@@ -1,4 +1,4 @@
-"""Numbers out of their usual range: updates, BatchNorm's running variance, the input's scale."""
+"""Numbers out of their usual range: updates of the weights, and BatchNorm's running variance."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from fmapboard import tags
 from fmapboard.checks.finding import Finding
 from fmapboard.checks.record_builder import BATCHNORM_GAP, UPDATE_RATIO
 from fmapboard.checks.run_record import NotRecorded, RunRecord
@@ -28,7 +27,8 @@ class UpdateRatioCheck:
         low: reported if all ratios of all logged steps are below it; at least four steps. A ratio
             of 0 counts if the learning rate is known to be above 0.
         high: reported if the median over the weights is above it at two of the first four logged
-            steps, or ten times above it at one.
+            steps, or ten times above it at one. Not reported if the network has layers with kernels
+            and trains none of them: a fresh head on a frozen backbone has nothing to lose.
     """
 
     low: float = 1e-6
@@ -40,7 +40,8 @@ class UpdateRatioCheck:
         series = record.group(UPDATE_RATIO)
         weights = {n: s for n, s in series.items() if n.rpartition(".")[2] == "weight"}
         kernels = _kernels(record)
-        chosen = {n: s for n, s in weights.items() if n in kernels} or weights or series
+        trained = {n: s for n, s in weights.items() if n in kernels}
+        chosen = trained or weights or series
         every = np.unique(np.concatenate([one.steps for one in chosen.values()]))
         ratios = np.full((len(every), len(chosen)), np.nan)
         for column, one in enumerate(chosen.values()):
@@ -55,7 +56,7 @@ class UpdateRatioCheck:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             median = np.nanmedian(ratios, axis=1)  # [steps]
-        early = median[:4]
+        early = median[:4] if trained or not kernels else median[:0]
         if (early > self.high).sum() >= 2 or (early > 10 * self.high).any():
             at = int((early > self.high).argmax())
             worst = list(chosen)[int(np.nanargmax(ratios[at]))]
@@ -148,61 +149,6 @@ class BatchnormGapCheck:
                 advice="Use larger or better mixed batches, another momentum, or GroupNorm",
             )
         ]
-
-
-@dataclass(frozen=True, slots=True)
-class InputScaleCheck:
-    """Input images whose values are far from the usual range: not normalized, or twice.
-
-    Attributes:
-        largest: median over the logged steps of the largest magnitude from which it is reported.
-        spread: median over the logged steps of the standard deviation up to which it is reported.
-    """
-
-    largest: float = 30.0
-    spread: float = 0.03
-    kind: ClassVar[str] = "input_scale"
-
-    def __call__(self, record: RunRecord) -> Sequence[Finding]:
-        """See `Check`."""
-        needed = {"minimum", "maximum", "std"}
-        every = [numbers for numbers in record.network_input.values() if needed <= numbers.keys()]
-        if not every:
-            raise NotRecorded(f"the input's range (key input of {tags.OVERVIEW})")
-        magnitude = float(np.median([max(abs(n["minimum"]), abs(n["maximum"])) for n in every]))
-        varied = [n["std"] for n in every if n["maximum"] > n["minimum"]]
-        spread = float(np.median(varied)) if varied else math.inf
-        since = min(record.network_input)
-        if magnitude > self.largest:
-            text = (
-                f"the largest magnitude of the input images is {magnitude:.3g} (median of "
-                f"{len(every)} logged steps)"
-            )
-            return [self._finding(record, text, magnitude, since, is_large=True)]
-        if spread < self.spread:
-            text = (
-                f"input images have a standard deviation of {spread:.2g} (median of "
-                f"{len(every)} logged steps)"
-            )
-            return [self._finding(record, text, spread, since, is_large=False)]
-        return []
-
-    def _finding(
-        self, record: RunRecord, text: str, value: float, since: int, *, is_large: bool
-    ) -> Finding:
-        return Finding(
-            kind=self.kind,
-            class_="note",
-            message=f"{text} since step {since}",
-            since_step=since,
-            value=value,
-            healthy="magnitudes up to 5, standard deviation 0.2 to 1.5",
-            meaning="The images are not scaled: 0 to 255 instead of 0 to 1"
-            if is_large
-            else "The images were scaled twice, or have hardly any contrast",
-            advice="Normalize the images once, to a standard deviation near 1",
-            picture=f"{tags.prefix(record.name)}{tags.network_input(0)}",
-        )
 
 
 def _kernels(record: RunRecord) -> set[str]:
