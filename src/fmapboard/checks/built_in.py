@@ -22,8 +22,8 @@ from fmapboard.checks.training_facts import (
     GradientsNotClearedCheck,
     IdenticalImagesCheck,
     NotInOptimizerCheck,
-    UnchangedWeightsCheck,
 )
+from fmapboard.checks.unchanged_weights import UnchangedWeightsCheck
 from fmapboard.checks.usual_range import BatchnormGapCheck, UpdateRatioCheck
 from fmapboard.errors import ConfigurationError, closest, first_line
 

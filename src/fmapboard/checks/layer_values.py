@@ -94,11 +94,12 @@ class CopiedChannelsCheck:
     not count.
 
     Attributes:
-        share: share of all pairs of a layer's drawn channels, 0 to 1, from which it is reported.
+        share: share of a layer's drawn channels that have a copy, 0 to 1, from which it is
+            reported.
         least: number of channels that a layer must have.
     """
 
-    share: float = 0.2
+    share: float = 0.25
     least: int = 4
     kind: ClassVar[str] = "copied_channels"
 
@@ -123,14 +124,14 @@ class CopiedChannelsCheck:
             Finding(
                 kind=self.kind,
                 class_="note",
-                message=f"{100 * share:.0f} % of the pairs of channels in {where} are "
-                f"copies of each other at step {table.steps[0]}{more}",
+                message=f"{100 * share:.0f} % of the drawn channels in {where} have a "
+                f"copy in the layer at step {table.steps[0]}{more}",
                 since_step=table.steps[0],
                 layer=row.facts.label,
                 value=share,
                 healthy=f"below {100 * self.share:.0f} %",
-                meaning="Equal kernels get equal gradients and stay equal, so the layer computes "
-                "fewer features than it has channels",
+                meaning="Equal kernels compute the same feature. They get equal gradients and stay "
+                "equal as long as the weights behind them are equal too",
                 advice="Initialize the weights at random, not with a constant",
                 picture=record.picture(row),
             )
@@ -175,7 +176,7 @@ class UnevenUpsamplingCheck:
 
 
 def _copied(statistics: Mapping[str, Floats], least: int) -> float:
-    """Share of pairs of channels with equal statistics, 0 to 1."""
+    """Share of channels with the same statistics as another one, 0 to 1."""
     names = ("minimum", "maximum", "mean", "std")
     low, high, mean, std = (statistics[name].astype(np.float64) for name in names)
     if len(low) < least or not np.isfinite([low, high, mean, std]).all():
@@ -185,5 +186,5 @@ def _copied(statistics: Mapping[str, Floats], least: int) -> float:
     shape = np.stack([size, mean - low, std], axis=1)  # [C, 3]
     gaps = np.abs(shape[:, None] - shape[None]).max(2)  # [C, C]
     same = (gaps <= 1e-4 * size[:, None]) & varies[:, None] & varies
-    pairs = len(low) * (len(low) - 1) / 2
-    return float(np.triu(same, 1).sum() / pairs)
+    np.fill_diagonal(same, val=False)
+    return float(same.any(1).mean())

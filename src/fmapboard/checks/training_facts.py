@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fmapboard import tags
 from fmapboard.checks.finding import Finding, named
 from fmapboard.checks.run_record import RunRecord
 from fmapboard.findings_format import Findings
@@ -26,9 +25,9 @@ class NotInOptimizerCheck:
         since = _since(record, lambda facts: bool(facts.not_in_optimizer))
         if since is None:
             return []
-        newest = _newest(record)
-        names = newest.not_in_optimizer or ()
-        count = len(names) + newest.left_out.get("not_in_optimizer", 0)
+        last = newest(record)
+        names = last.not_in_optimizer or ()
+        count = len(names) + last.left_out.get("not_in_optimizer", 0)
         are = "parameters are" if count > 1 else "parameter is"
         return [
             Finding(
@@ -39,8 +38,8 @@ class NotInOptimizerCheck:
                 since_step=since,
                 parameter=names[0],
                 value=count,
-                meaning="The optimizer was created before these layers, or from another model, so "
-                "they keep their initial values",
+                meaning="The optimizer was created before these layers, or from another model, or "
+                "its parameter groups leave them out, so they keep their initial values",
                 advice="Pass them to the optimizer, or set requires_grad=False if that is intended",
             )
         ]
@@ -61,9 +60,9 @@ class GradientsNotClearedCheck:
         found = [(step, facts) for step, facts in later if facts.not_cleared]
         if not found or len(found) < min(_LASTING, len(later)):
             return []
-        (since, _), (_, newest) = found[0], found[-1]
-        names = newest.not_cleared or ()
-        count = len(names) + newest.left_out.get("not_cleared", 0)
+        (since, _), (_, last) = found[0], found[-1]
+        names = last.not_cleared or ()
+        count = len(names) + last.left_out.get("not_cleared", 0)
         return [
             Finding(
                 kind=self.kind,
@@ -91,7 +90,7 @@ class EvalModeCheck:
         since = _since(record, lambda facts: facts.eval_mode is True)
         if since is None:
             return []
-        modules = [name or "the model" for name in _newest(record).eval_modules]
+        modules = [name or "the model" for name in newest(record).eval_modules]
         return [
             Finding(
                 kind=self.kind,
@@ -171,57 +170,8 @@ class IdenticalImagesCheck:
         ]
 
 
-@dataclass(frozen=True, slots=True)
-class UnchangedWeightsCheck:
-    """Weights that are the same after several logged steps that an optimizer applied.
-
-    Its learning rate was above 0, and the gradient was not zero. Biases are left out: before a
-    BatchNorm their gradient is rounding noise, which may be too small to change them.
-
-    Attributes:
-        steps: number of logged steps without a change.
-    """
-
-    steps: int = 3
-    kind: ClassVar[str] = "unchanged_weights"
-
-    def __call__(self, record: RunRecord) -> Sequence[Finding]:
-        """See `Check`."""
-        steps = list(record.training_facts())
-        newest = _newest(record)
-        found = {
-            name: unchanged
-            for name, unchanged in newest.unchanged.items()
-            if unchanged.steps >= self.steps
-            and name.rpartition(".")[2] != "bias"
-            and not _has_no_gradient(record, name)
-        }
-        if not found:
-            return []
-        first = min(found, key=lambda name: found[name].since)
-        names = [first, *(name for name in found if name != first)]
-        same_as = found[first].since
-        since = next((step for step in steps if step > same_as), same_as)
-        rate = f" at a learning rate of {newest.rates[1]:.2g}" if newest.rates else ""
-        of = "weights" if len(found) == 1 else f"{len(found)} weights"
-        return [
-            Finding(
-                kind=self.kind,
-                class_="warning",
-                message=f"{of} unchanged since step {since}, over {found[first].steps} logged "
-                f"steps that the optimizer applied{rate}: {named(names)}",
-                since_step=since,
-                parameter=first,
-                parameters=tuple(names),
-                value=found[first].steps,
-                meaning="Updates are lost: they are smaller than the weights' rounding (a tiny "
-                "rate, or weights in half precision), or the weights are restored after it",
-                advice="Keep the weights in float32, or raise the learning rate",
-            )
-        ]
-
-
-def _newest(record: RunRecord) -> Findings:
+def newest(record: RunRecord) -> Findings:
+    """What was recorded at the last logged step."""
     return list(record.training_facts().values())[-1]
 
 
@@ -251,9 +201,3 @@ def _batches(
 def _count(facts: Findings, name: str) -> int:
     """Number of entries of a list of images, with those that were not stored."""
     return len(getattr(facts, name) or ()) + facts.left_out.get(name, 0)
-
-
-def _has_no_gradient(record: RunRecord, parameter: str) -> bool:
-    """True if the gradient is known to be zero at every logged step."""
-    norms = record.scalars.get(tags.GRADIENT_NORM, {}).get(parameter)
-    return norms is not None and bool((norms.values == 0).all())

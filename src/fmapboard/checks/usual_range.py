@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from fmapboard.checks.finding import Finding
+from fmapboard.checks.finding import Finding, named
 from fmapboard.checks.record_builder import BATCHNORM_GAP, UPDATE_RATIO
 from fmapboard.checks.run_record import NotRecorded, RunRecord
 
@@ -96,6 +96,9 @@ class UpdateRatioCheck:
 class BatchnormGapCheck:
     """BatchNorm's running variance far from that of the batches, and not about to get closer.
 
+    Or still mostly the initial one, which does not depend on the batches, at the last two logged
+    steps: the momentum is 0 or far too small.
+
     Attributes:
         gap: median over the layers of |log(batch variance / running variance)| from which it is
             reported; of each layer, the median of the last quarter of the logged steps.
@@ -114,6 +117,9 @@ class BatchnormGapCheck:
 
     def __call__(self, record: RunRecord) -> Sequence[Finding]:
         """See `Check`."""
+        initial = self._initial(record)
+        if initial:
+            return initial
         if not record.scalars.get(BATCHNORM_GAP):
             raise NotRecorded(f"the scalars {BATCHNORM_GAP}/…, which only BatchNorm layers have")
         late: dict[str, tuple[float, float]] = {}
@@ -149,6 +155,45 @@ class BatchnormGapCheck:
                 advice="Use larger or better mixed batches, another momentum, or GroupNorm",
             )
         ]
+
+    def _initial(self, record: RunRecord) -> list[Finding]:
+        """Layers whose running variance is still mostly the initial one."""
+        last = list(record.facts.items())[-2:]
+        if len(last) < 2:
+            return []
+        lasting = set(last[0][1].initial_norms)
+        names = [n for n in last[1][1].initial_norms if n in lasting and not _is_close(record, n)]
+        if not names:
+            return []
+        since = next(at for at, of in record.facts.items() if names[0] in of.initial_norms)
+        count = len(names) + last[-1][1].left_out.get("initial_norms", 0)
+        return [
+            Finding(
+                kind=self.kind,
+                class_="note",
+                message=f"the running variance of {count} BatchNorm layer{'s' * (count > 1)} is "
+                f"still 90 % or more the initial value of 1 after 50 batches or more, since step "
+                f"{since}: {named(names, count)}",
+                since_step=since,
+                layer=names[0],
+                value=count,
+                healthy="10 % or less after 50 batches, at the usual momentum of 0.1",
+                meaning="In eval mode the network computes something else than in training: the "
+                "momentum is 0 or far too small (in torch it is the weight of the new batch)",
+                advice="Use a momentum of 0.1 or 0.01; call eval() on layers that are to stay as "
+                "they are",
+            )
+        ]
+
+
+_CLOSE = 0.2
+"""Gap up to which a running variance fits the batches, whatever it is made of."""
+
+
+def _is_close(record: RunRecord, layer: str) -> bool:
+    series = record.scalars.get(BATCHNORM_GAP, {}).get(layer)
+    known = np.zeros(0) if series is None else series.values[np.isfinite(series.values)]
+    return bool(known.size and np.median(np.abs(known[-max(1, known.size // 4) :])) <= _CLOSE)
 
 
 def _kernels(record: RunRecord) -> set[str]:

@@ -14,8 +14,8 @@ from fmapboard.checks.training_facts import (
     GradientsNotClearedCheck,
     IdenticalImagesCheck,
     NotInOptimizerCheck,
-    UnchangedWeightsCheck,
 )
+from fmapboard.checks.unchanged_weights import UnchangedWeightsCheck
 from fmapboard.findings_format import Findings, Unchanged
 
 FINE = Findings(
@@ -148,5 +148,7 @@ def test_intended_cases_are_silent() -> None:
     accumulated = replace(FINE, accumulated=True)
     warm_up = replace(FINE, rates=(0.0, 0.0))
     no_training = Findings(batch=4, constant_images=(), identical_images=())
-    for facts in (frozen, accumulated, warm_up, no_training):
+    for facts in (frozen, accumulated, no_training):
         assert [said(check, *[facts] * 8) for check in CHECKS] == [[]] * len(CHECKS)
+    for steps in ([warm_up] * 7, [warm_up] * 7 + [FINE]):
+        assert [said(check, *steps) for check in CHECKS] == [[]] * len(CHECKS)

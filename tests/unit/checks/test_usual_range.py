@@ -101,3 +101,14 @@ def test_hostile_gaps_give_no_error() -> None:
     assert gap([float("inf")] * LAST) == []
     (found,) = gap([1e300] * LAST)
     assert found.value == 1e300
+
+
+def test_a_running_variance_that_is_still_the_initial_one_at_two_steps() -> None:
+    facts = [Findings()] * 6 + [Findings(initial_norms=("bn0", "bn1"))] * 2
+    (found,) = BatchnormGapCheck()(record(facts=facts))
+    assert (found.class_, found.layer, found.value, found.since_step) == ("note", "bn0", 2, 60)
+    fits = {"batchnorm_gap/bn0": [0.1] * LAST}
+    (found,) = BatchnormGapCheck()(record(facts=facts, scalars=fits))
+    assert (found.layer, found.value) == ("bn1", 1)
+    for one_only in ([*facts[:-1], Findings()], [*facts[:5], *facts[:2], facts[-1]]):
+        assert BatchnormGapCheck()(record(facts=one_only, scalars=fits)) == []
