@@ -168,8 +168,8 @@ def _of_later(of: Evidence, row: int) -> Cause:
         else f"{before}, called before it, returned finite values"
     )
     start = f"{finite}, so they arise " if known else "They arise "
-    where = f"in code between {before} and this layer"
-    where = where if of.place == "input" else f"in this layer or {where}"
+    where = f"in code between {before} and this layer, or in another input of the network"
+    where = where if of.place == "input" else f"in this layer, {where}"
     return f"{start}{where}; {_arithmetic(of)}", _advice(of)
 
 

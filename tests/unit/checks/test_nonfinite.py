@@ -105,15 +105,16 @@ def test_the_first_layer_points_to_the_images(inputs: dict[str, float], expected
 def test_a_layer_behind_finite_ones_is_where_they_arise() -> None:
     found = only(record(columns=lost(3), told=told("5 NaN", OUTPUT.format("conv3"))))
     assert found.meaning == (
-        "The 3 layers called before it returned finite values, so they arise in this layer or in "
-        "code between `conv2` and this layer; NaN without an infinity comes from 0 / 0, or a "
-        "logarithm or square root of a negative number: no finite value exceeds 1"
+        "The 3 layers called before it returned finite values, so they arise in this layer, in "
+        "code between `conv2` and this layer, or in another input of the network; NaN without an "
+        "infinity comes from 0 / 0, or a logarithm or square root of a negative number: no finite "
+        "value exceeds 1"
     )
     received = told("5 NaN", "the input of layer `conv1` (Conv2d, call 1)")
     found = only(record(columns=lost(1), told=received, facts=weights(["conv1.weight"])))
     assert found.meaning.startswith(
         "`conv0`, called before it, returned finite values, so they arise in code between `conv0` "
-        "and this layer; "
+        "and this layer, or in another input of the network; "
     )
 
 
