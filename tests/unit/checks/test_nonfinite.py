@@ -124,8 +124,16 @@ def test_only_large_magnitudes_are_called_an_overflow() -> None:
     assert "too large for the number format (65,504 in float16)" in found.meaning
     large = {**lost(2), "maximum": {1: [1.0, 1.0, 1.0, 6e4, 1.0, 1.0, 1.0, 1.0]}}
     found = only(record(columns=large, told=first))
-    assert "magnitudes reach 6e+04 in `conv1`, so this is an overflow" in found.meaning
+    assert found.meaning.startswith(
+        "The values have overflowed: finite magnitudes reach 6e+04 in `conv1`. The 2 layers called "
+    )
+    assert "0 / 0" not in found.meaning
     assert found.advice.startswith("Lower the learning rate or clip the gradients")
+    grown = {**lost(0), "maximum": {0: [6e4] * len(STEPS)}}
+    found = only(record(columns=grown, told=told("5 NaN", OUTPUT.format("conv0"))))
+    assert found.meaning.startswith("The values have overflowed, as in infinity − infinity: finite")
+    found = only(record(columns=grown, inputs={"nonfinite": 1.0}))
+    assert "overflow" not in found.text  # the images are the cause
 
 
 @pytest.mark.parametrize(
