@@ -98,6 +98,9 @@ def test_the_first_line_says_where_it_began_and_leads_there(
     assert f"since step {NAN_FROM}" in said
     assert "first in block.0" in said
     assert line.locator(".finding-class").text_content() == "warning"
+    meaning = line.locator(".explanation")
+    assert meaning.inner_text().startswith("The fault is in the weights: block.0.weight is not")
+    assert meaning.get_attribute("title") == meaning.inner_text()
     line.click()
     person.drawn(NAN_FROM, "block.0")
     assert f"p.feature_maps.step={NAN_FROM}" in person.page.url

@@ -175,7 +175,7 @@ def test_every_line_has_the_keys_that_the_front_end_reads(tmp_path: Path) -> Non
     every = lines(tmp_path, "run")
     keys = {
         "kind", "class", "severity", "name", "label", "key", "shown_at", "since", "after", "until",
-        "value", "more", "message",
+        "value", "more", "message", "explanation",
     }  # fmt: skip
     assert [set(line) for line in every] == [keys] * len(every)
     assert every == sorted(every, key=lambda line: (-line["severity"], line["since"]))

@@ -62,6 +62,11 @@ class Finding:
             parts.append(f"Picture: `{self.picture}`")
         return ". ".join([*parts, f"See {self.link}"])
 
+    @property
+    def explanation(self) -> str:
+        """Meaning and advice as sentences; "" if it has none."""
+        return " ".join(f"{part.rstrip('.')}." for part in (self.meaning, self.advice) if part)
+
     def as_json(self) -> dict[str, Any]:
         """An object for ``fmapboard check --json``; numbers that are not finite become null."""
         value = self.value

@@ -16,6 +16,11 @@ from fmapboard.checks.layer_findings import LayerFinding, findings
 from fmapboard.checks.run_record import NotRecorded, RunRecord
 from fmapboard.tab_format import Floats
 
+DEAD_MEANING = (
+    "These channels pass no gradient and do not recover: a step was too large, or the biases are "
+    "far below zero"
+)
+DEAD_ADVICE = "Lower the learning rate or warm it up; or use a leaky activation"
 _ROUNDING = 1e-6
 """Shares are stored as float32."""
 
@@ -78,9 +83,8 @@ class DeadCheck:
             layer=found.label,
             value=found.value,
             healthy=f"below {100 * self.share:.0f} %",
-            meaning="These channels pass no gradient and do not recover: a step was too large, or "
-            "the biases are far below zero",
-            advice="Lower the learning rate or warm it up; or use a leaky activation",
+            meaning=DEAD_MEANING,
+            advice=DEAD_ADVICE,
             picture=record.picture(row),
         )
 

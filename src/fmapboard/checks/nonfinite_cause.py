@@ -7,6 +7,7 @@ finite and the gradients of all, or of some, parameters are not.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -29,6 +30,11 @@ _LOSS = (
     "torch.autograd.set_detect_anomaly(True) names the operation"
 )
 _SMALLER = "lower the learning rate or clip the gradients"
+_AGAINST_OVERFLOW = f"{_SMALLER.capitalize()}; in half precision, compute that layer in float32"
+_ARGUMENTS = (
+    "Look for a division, logarithm, square root or exponential there, and keep its argument in "
+    f"its range with a clamp or a small constant; if the values grew before, {_SMALLER}"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,16 +91,20 @@ def cause(of: Evidence) -> Cause:
             "or behind this layer",
             _LOSS,
         )
+    if of.row is None and _is_overflow(of):
+        return _overflow(of), _AGAINST_OVERFLOW
     if of.row is None:
         return f"It is not recorded what computed them; {_arithmetic(of)}", _LOSS
     own = _own_weights(of, of.row)
     if own and of.place == "output":
         return _of_weights(of, own)
-    finite = (
+    weights = (
         "" if of.place == "input" or own is None else "The layer's recorded weights are finite. "
     )
     meaning, advice = _of_first(of) if of.row == 0 else _of_later(of, of.row)
-    return finite + meaning, advice
+    if _is_overflow(of) and not _images(of).get("nonfinite"):
+        return f"{_overflow(of)}. {weights}{meaning}", _AGAINST_OVERFLOW
+    return f"{weights}{meaning}", advice
 
 
 def _own_weights(of: Evidence, row: int) -> tuple[str, ...] | None:
@@ -136,7 +146,7 @@ def _of_weights(of: Evidence, own: tuple[str, ...]) -> Cause:
 
 def _of_first(of: Evidence) -> Cause:
     """The first layer that is called."""
-    images = of.record.network_input.get(of.step, {})
+    images = _images(of)
     count = int(images.get("nonfinite", 0))
     if count:
         return (
@@ -168,18 +178,31 @@ def _of_later(of: Evidence, row: int) -> Cause:
         else f"{before}, called before it, returned finite values"
     )
     start = f"{finite}, so they arise " if known else "They arise "
-    where = f"in code between {before} and this layer"
-    where = where if of.place == "input" else f"in this layer or {where}"
-    return f"{start}{where}; {_arithmetic(of)}", _advice(of)
+    where = f"in code between {before} and this layer, or in another input of the network"
+    where = where if of.place == "input" else f"in this layer, {where}"
+    end = "" if _is_overflow(of) else f"; {_arithmetic(of)}"
+    return f"{start}{where}{end}", _ARGUMENTS
+
+
+def _images(of: Evidence) -> Mapping[str, float]:
+    """Numbers of the drawn input images at the step; empty if they are not known."""
+    return of.record.network_input.get(of.step, {})
+
+
+def _is_overflow(of: Evidence) -> bool:
+    return _peak(of)[0] >= LARGE
+
+
+def _overflow(of: Evidence) -> str:
+    peak, layer = _peak(of)
+    how = ", as in infinity − infinity" * of.is_only_nan
+    return f"The values have overflowed{how}: finite magnitudes reach {peak:.2g} in {layer}"
 
 
 def _arithmetic(of: Evidence) -> str:
-    """Which kind of computation it was, from the kind of value and the other magnitudes."""
-    peak, layer = _peak(of)
-    if peak >= LARGE:
-        overflow = f"magnitudes reach {peak:.2g} in {layer}, so this is an overflow"
-        return overflow if not of.is_only_nan else f"{overflow}, such as infinity − infinity"
+    """Which kind of computation it was, from the kind of value, if it was no overflow."""
     if of.is_only_nan:
+        peak = _peak(of)[0]
         return (
             "NaN without an infinity comes from 0 / 0, or a logarithm or square root of a "
             "negative number" + (f": no finite value exceeds {peak:.2g}" if peak > 0 else "")
@@ -187,15 +210,6 @@ def _arithmetic(of: Evidence) -> str:
     return (
         "an infinity comes from a division by 0, a logarithm of 0, or values too large for the "
         "number format (65,504 in float16)"
-    )
-
-
-def _advice(of: Evidence) -> str:
-    if _peak(of)[0] >= LARGE:
-        return f"{_SMALLER.capitalize()}; in half precision, compute that layer in float32"
-    return (
-        "Look for a division, logarithm, square root or exponential there, and keep its argument "
-        f"in its range with a clamp or a small constant; if the values grew before, {_SMALLER}"
     )
 
 

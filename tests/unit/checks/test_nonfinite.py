@@ -105,15 +105,16 @@ def test_the_first_layer_points_to_the_images(inputs: dict[str, float], expected
 def test_a_layer_behind_finite_ones_is_where_they_arise() -> None:
     found = only(record(columns=lost(3), told=told("5 NaN", OUTPUT.format("conv3"))))
     assert found.meaning == (
-        "The 3 layers called before it returned finite values, so they arise in this layer or in "
-        "code between `conv2` and this layer; NaN without an infinity comes from 0 / 0, or a "
-        "logarithm or square root of a negative number: no finite value exceeds 1"
+        "The 3 layers called before it returned finite values, so they arise in this layer, in "
+        "code between `conv2` and this layer, or in another input of the network; NaN without an "
+        "infinity comes from 0 / 0, or a logarithm or square root of a negative number: no finite "
+        "value exceeds 1"
     )
     received = told("5 NaN", "the input of layer `conv1` (Conv2d, call 1)")
     found = only(record(columns=lost(1), told=received, facts=weights(["conv1.weight"])))
     assert found.meaning.startswith(
         "`conv0`, called before it, returned finite values, so they arise in code between `conv0` "
-        "and this layer; "
+        "and this layer, or in another input of the network; "
     )
 
 
@@ -123,8 +124,16 @@ def test_only_large_magnitudes_are_called_an_overflow() -> None:
     assert "too large for the number format (65,504 in float16)" in found.meaning
     large = {**lost(2), "maximum": {1: [1.0, 1.0, 1.0, 6e4, 1.0, 1.0, 1.0, 1.0]}}
     found = only(record(columns=large, told=first))
-    assert "magnitudes reach 6e+04 in `conv1`, so this is an overflow" in found.meaning
+    assert found.meaning.startswith(
+        "The values have overflowed: finite magnitudes reach 6e+04 in `conv1`. The 2 layers called "
+    )
+    assert "0 / 0" not in found.meaning
     assert found.advice.startswith("Lower the learning rate or clip the gradients")
+    grown = {**lost(0), "maximum": {0: [6e4] * len(STEPS)}}
+    found = only(record(columns=grown, told=told("5 NaN", OUTPUT.format("conv0"))))
+    assert found.meaning.startswith("The values have overflowed, as in infinity − infinity: finite")
+    found = only(record(columns=grown, inputs={"nonfinite": 1.0}))
+    assert "overflow" not in found.text  # the images are the cause
 
 
 @pytest.mark.parametrize(

@@ -76,6 +76,7 @@ import { withFeeders } from "./feeders.js";
  * @property {number|null} value
  * @property {number} more further layers that this line stands for
  * @property {string} message the sentence to show; layers are between backticks
+ * @property {string} [explanation] what it may mean and what to do, "" if nothing is known
  */
 
 /**

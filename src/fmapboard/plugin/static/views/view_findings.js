@@ -83,6 +83,7 @@ export function createFindings(app) {
         finding.class,
       ),
       h("span", { class: "sentence" }, run, ...sentence(finding.message)),
+      explained(finding.explanation ?? ""),
       h("span", {
         class: "stems",
         text: [further(finding), line.loading ? "loading its pictures…" : text]
@@ -144,6 +145,12 @@ function isQuiet({ findings, source, unread }) {
 function further({ more, message }) {
   if (!more || message.includes(`${more} further`)) return "";
   return `the same in ${more} further layer${more === 1 ? "" : "s"}`;
+}
+
+/** What a finding may mean, in one line that is cut where it ends; whole in its tooltip. @param {string} text */
+function explained(text) {
+  if (!text) return null;
+  return h("span", { class: "explanation", title: text.replaceAll("`", "") }, ...sentence(text));
 }
 
 /** Remembers which button of a list has the focus, to give it back. @param {HTMLElement} list */
