@@ -14,6 +14,7 @@ from fmapboard.checks.finding import Finding
 from fmapboard.checks.health_table import HealthRow, HealthTable
 from fmapboard.checks.layer_findings import LayerFinding, findings
 from fmapboard.checks.run_record import NotRecorded, RunRecord
+from fmapboard.checks.training_facts import ConstantImagesCheck
 from fmapboard.tab_format import Floats
 
 DEAD_MEANING = (
@@ -21,6 +22,11 @@ DEAD_MEANING = (
     "far below zero"
 )
 DEAD_ADVICE = "Lower the learning rate or warm it up; or use a leaky activation"
+_FROM_START = (
+    "These channels pass no gradient, since the first logged step, before training can have "
+    "done it: the biases start far below zero, or the input has hardly any content",
+    "Check the initial biases and weights, and look at the network's input",
+)
 _ROUNDING = 1e-6
 """Shares are stored as float32."""
 
@@ -46,6 +52,8 @@ class DeadCheck:
         table = record.layers()
         if "dead" not in table.columns or np.isnan(table.columns["dead"]).all():
             return []
+        if record.facts and ConstantImagesCheck()(record):
+            return []  # that is the cause
         return [
             self._finding(record, table, found)
             for found in findings(table)
@@ -74,6 +82,9 @@ class DeadCheck:
         where = call_text(table, row) + after_activation(table, row)
         more = f"; the same in {found.more} further layers" if found.more else ""
         since = self._since(table, found)
+        meaning, advice = DEAD_MEANING, DEAD_ADVICE
+        if since <= table.steps[0]:
+            meaning, advice = _FROM_START
         return Finding(
             kind=self.kind,
             class_="note",
@@ -83,8 +94,8 @@ class DeadCheck:
             layer=found.label,
             value=found.value,
             healthy=f"below {100 * self.share:.0f} %",
-            meaning=DEAD_MEANING,
-            advice=DEAD_ADVICE,
+            meaning=meaning,
+            advice=advice,
             picture=record.picture(row),
         )
 

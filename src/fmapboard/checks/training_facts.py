@@ -138,8 +138,15 @@ class ConstantImagesCheck:
 
 @dataclass(frozen=True, slots=True)
 class IdenticalImagesCheck:
-    """All images of the batch are the same, at most logged steps; two images at least."""
+    """All images of the batch are the same, at most logged steps; two images at least.
 
+    A note: some images that are not constant are the same, at the same places in each batch.
+
+    Attributes:
+        least: number of logged steps of which all must have the same places, for a note.
+    """
+
+    least: int = 4
     kind: ClassVar[str] = "identical_images"
 
     def __call__(self, record: RunRecord) -> Sequence[Finding]:
@@ -153,7 +160,7 @@ class IdenticalImagesCheck:
 
         found = _batches(record, all_identical)
         if found is None:
-            return []
+            return self._at_same_places(record)
         since, batch, text = found
         return [
             Finding(
@@ -165,6 +172,35 @@ class IdenticalImagesCheck:
                 meaning="The dataset returns one image for every index, or one image is repeated",
                 advice="Check the dataset and its sampler; if you overfit on one image on purpose, "
                 'silence this check with checks={"identical_images": False}',
+                picture="network_input/sample_0",
+            )
+        ]
+
+    def _at_same_places(self, record: RunRecord) -> list[Finding]:
+        """Images that are the same as another one of their batch, at the same places each time."""
+        batches = {at: of for at, of in record.training_facts().items() if (of.batch or 0) >= 2}
+        if len(batches) < self.least:
+            return []
+        constant = {index for of in batches.values() for index in of.constant_images or ()}
+        pairs = set.intersection(*(set(of.identical_images or ()) for of in batches.values()))
+        pairs = {pair for pair in pairs if not constant & set(pair)}
+        if not pairs:
+            return []
+        places = {index for pair in pairs for index in pair}
+        one, other = min(pairs)
+        return [
+            Finding(
+                kind=self.kind,
+                class_="note",
+                message=f"{len(places)} images of the batch are the same as another one, at the "
+                f"same places of the batch at each of {len(batches)} logged steps, such as images "
+                f"{one} and {other} (counted from 0)",
+                since_step=min(batches),
+                value=len(places),
+                healthy="no image twice at the same places",
+                meaning="Images are repeated when the batch is put together: a cache that returns "
+                "one image for several indices, or augmentation that is not applied",
+                advice="Check the dataset and its collate function, unless the copies are intended",
                 picture="network_input/sample_0",
             )
         ]

@@ -10,7 +10,7 @@ import numpy as np
 
 from fmapboard import tags
 from fmapboard.checks.finding import Finding, named
-from fmapboard.checks.run_record import RunRecord
+from fmapboard.checks.run_record import RunRecord, has_zero_gradient
 from fmapboard.checks.training_facts import newest
 
 
@@ -48,7 +48,7 @@ class UnchangedWeightsCheck:
             for name, unchanged in last.unchanged.items()
             if unchanged.steps >= self.steps
             and name.rpartition(".")[2] != "bias"
-            and not _has_no_gradient(record, name)
+            and not has_zero_gradient(record, name)
         }
         if not found:
             return self._idle(record) or self._at_zero(record) or self._without(record)
@@ -164,12 +164,6 @@ class UnchangedWeightsCheck:
             meaning=meaning,
             advice=advice,
         )
-
-
-def _has_no_gradient(record: RunRecord, parameter: str) -> bool:
-    """True if the gradient is known to be zero at every logged step."""
-    norms = record.scalars.get(tags.GRADIENT_NORM, {}).get(parameter)
-    return norms is not None and bool((norms.values == 0).all())
 
 
 def _is_used(record: RunRecord, parameter: str, steps: Iterable[int]) -> bool:

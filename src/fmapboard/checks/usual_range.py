@@ -12,7 +12,7 @@ import numpy as np
 
 from fmapboard.checks.finding import Finding, named
 from fmapboard.checks.record_builder import BATCHNORM_GAP, UPDATE_RATIO
-from fmapboard.checks.run_record import NotRecorded, RunRecord
+from fmapboard.checks.run_record import NotRecorded, RunRecord, has_zero_gradient
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class UpdateRatioCheck:
 
     The ratio is |Δw| / |w| of one optimizer step. Biases and the like, which may start at 0, are
     left out: only weights with kernels, and other parameters named ``weight`` of layers that are
-    no normalization, count.
+    no normalization, count, unless their gradient is 0 at every logged step.
 
     Attributes:
         low: reported if all ratios of all logged steps are below it; at least four steps. A ratio
@@ -42,6 +42,9 @@ class UpdateRatioCheck:
         kernels = _kernels(record)
         trained = {n: s for n, s in weights.items() if n in kernels}
         chosen = trained or weights or series
+        chosen = {n: s for n, s in chosen.items() if not has_zero_gradient(record, n)}
+        if not chosen:
+            return []
         every = np.unique(np.concatenate([one.steps for one in chosen.values()]))
         ratios = np.full((len(every), len(chosen)), np.nan)
         for column, one in enumerate(chosen.values()):
@@ -85,10 +88,11 @@ class UpdateRatioCheck:
             healthy="1e-4 to 4e-2 times their norm",
             meaning="At this rate training takes very long, or stands still"
             if is_low
-            else "Steps of this size destroy what the weights have learned",
+            else "Steps of this size destroy what the weights have learned: the learning rate, or "
+            "its product with the weight decay, is too large",
             advice="Raise the learning rate, unless a tiny rate is intended"
             if is_low
-            else "Lower the learning rate, or warm it up",
+            else "Lower the learning rate or the weight decay, or warm the rate up",
         )
 
 

@@ -13,6 +13,7 @@ from fmapboard.checks.layer_values import (
     DeadCheck,
     UnevenUpsamplingCheck,
 )
+from fmapboard.findings_format import Findings
 
 
 def test_dead_channels_from_half_of_a_layer_on() -> None:
@@ -33,6 +34,24 @@ def test_more_channels_may_be_dead_from_the_first_step_on() -> None:
     for share, count in ((0.89, 0), (0.9, 1)):
         columns = {"dead": {2: [share] * len(STEPS)}, "dead_lasting": {2: [share] * len(STEPS)}}
         assert len(DeadCheck()(record(columns=columns))) == count
+
+
+def test_channels_that_are_dead_from_the_start_are_not_blamed_on_the_learning_rate() -> None:
+    dead = {"dead": {2: [0.9] * len(STEPS)}, "dead_lasting": {2: [0.9] * len(STEPS)}}
+    (found,) = DeadCheck()(record(columns=dead))
+    assert "before training can have done it" in found.meaning
+    assert "learning rate" not in found.advice
+    later = {"dead": {2: from_step(2, 0.9, 0.0)}, "dead_lasting": {2: from_step(5, 0.9, 0.0)}}
+    (found,) = DeadCheck()(record(columns=later))
+    assert "Lower the learning rate" in found.advice
+
+
+def test_dead_channels_behind_constant_images_are_left_to_that_finding() -> None:
+    dead = {"dead": {2: [0.9] * len(STEPS)}, "dead_lasting": {2: [0.9] * len(STEPS)}}
+    black = Findings(batch=2, constant_images=(0, 1))
+    assert DeadCheck()(record(columns=dead, facts=[black] * len(STEPS))) == []
+    one = Findings(batch=2, constant_images=(0,))
+    assert len(DeadCheck()(record(columns=dead, facts=[one] * len(STEPS)))) == 1
 
 
 def test_dead_channels_must_last_and_be_of_large_maps() -> None:

@@ -39,6 +39,16 @@ def test_no_update_at_all_counts_if_the_rate_is_above_zero() -> None:
     assert UpdateRatioCheck()(record(scalars=none, facts=warm_up)) == []
 
 
+def test_weights_without_a_gradient_are_not_told_to_need_a_higher_rate() -> None:
+    facts = [Findings(rates=(0.1, 0.1))] * LAST
+    none = updates([0.0] * LAST)
+    zero = {f"gradient_norm/conv{i}.weight": [0.0] * LAST for i in range(6)}
+    assert UpdateRatioCheck()(record(scalars={**none, **zero}, facts=facts)) == []
+    one = {**zero, "gradient_norm/conv3.weight": [1.0] * LAST}
+    (found,) = UpdateRatioCheck()(record(scalars={**none, **one}, facts=facts))
+    assert found.parameter == "conv3.weight"
+
+
 def test_updates_that_are_too_large_at_two_of_the_first_steps_or_far_too_large_at_one() -> None:
     (found,) = UpdateRatioCheck()(record(scalars=updates([0.11, 0.12, *[1e-3] * 6])))
     assert (found.since_step, found.value) == (0, 0.12)
