@@ -6,10 +6,15 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from fmapboard.measure.spare_memory import SpareMemory
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.intp]
 
 _RAW_ROWS = 4096
 """Up to this many rows are sent as they are: at most 512 KiB, instead of two launches."""
@@ -53,27 +58,39 @@ class PendingUpdates:
 
         To be called once: the rows may be overwritten afterwards.
         """
-        sizes, changes = (norms.split_with_sizes(list(self.rows)) for norms in self._norms())
+        sizes, changes = self._norms()
         if self.memory is not None:
             self.memory.give_back(self.before, self.after)
-        found = {}
-        parts = zip(sizes, changes, strict=True)
-        for name, (size, changed) in zip(self.names, parts, strict=True):
-            if name in self.tables and len(changed) > _LEAST_CHANGED > int(changed.count_nonzero()):
-                continue
-            norm = float(torch.linalg.vector_norm(size))
-            ratio = float(torch.linalg.vector_norm(changed)) / norm if norm else math.nan
-            if math.isfinite(ratio):
-                found[name] = ratio
-        return found
+        ends: Ints = np.cumsum(self.rows)
+        starts: Ints = ends - np.asarray(self.rows)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            found = np.sqrt(_sums(changes, starts)) / np.sqrt(_sums(sizes, starts))
+        return {
+            name: float(ratio)
+            for name, ratio, start, end in zip(self.names, found, starts, ends, strict=True)
+            if math.isfinite(ratio) and not self._is_too_sparse(name, changes[start:end])
+        }
 
-    def _norms(self) -> tuple[Tensor, Tensor]:
+    def _is_too_sparse(self, name: str, changes: Floats) -> bool:
+        """True if too few of the rows that were read of an embedding have changed."""
+        if name not in self.tables or len(changes) <= _LEAST_CHANGED:
+            return False
+        return int(np.count_nonzero(changes)) < _LEAST_CHANGED
+
+    def _norms(self) -> tuple[Floats, Floats]:
         """2-norms [R] of the rows before the update and of their changes, f64."""
         before, after = self.before.cpu(), self.after.cpu()
         if before.dim() == 1:
-            return before.double(), after.double()
-        changes = _wide(after) - _wide(before)
-        return _norms_of_rows(before, torch.float64), _norms_of_rows(changes, torch.float64)
+            return before.double().numpy(), after.double().numpy()
+        sizes = _norms_of_rows(before, torch.float64)
+        changes = _norms_of_rows(_wide(after) - _wide(before), torch.float64)
+        return sizes.numpy(), changes.numpy()
+
+
+def _sums(norms: Floats, starts: Ints) -> Floats:
+    """Sum of the squares of each part of norms [R], which begin at ``starts``."""
+    sums: Floats = np.add.reduceat(norms**2, starts)
+    return sums
 
 
 def _wide(values: Tensor) -> Tensor:
