@@ -96,10 +96,12 @@ class UpdateReader:
                     if parameter.dim() == 2:
                         matrices.append((name, parameter))
         self._find_tables(matrices)
-        for (device, *_), own in groups.items():
+        for device in {device for device, *_ in groups}:
             with aside(device):
-                values = joined([rows for _, rows in own.values()], self._memory)
-            self._begun.append(_Begun(id(optimizer), own, values))
+                for kind, own in groups.items():
+                    if kind[0] == device:
+                        values = joined([rows for _, rows in own.values()], self._memory)
+                        self._begun.append(_Begun(id(optimizer), own, values))
 
     def _find_tables(self, matrices: Iterable[tuple[str, Tensor]]) -> None:
         """Remember which parameters are weights of embeddings; listing modules takes long."""
@@ -122,17 +124,23 @@ class UpdateReader:
                 return
         done = [one for one in self._begun if optimizer is None or one.optimizer == id(optimizer)]
         self._begun = [one for one in self._begun if one not in done]
-        for one in done:
-            with aside(one.values.device.type):
-                same = {name: _same_rows(*both) for name, both in one.parameters.items()}
-                rows = {name: found for name, found in same.items() if found is not None}
-                if len(rows) < len(same):
-                    continue
-                before, after = joined_after(one.values, list(rows.values()), self._memory)
-            counts = tuple(part.shape[0] for part in rows.values())
-            tables = self._tables & rows.keys()
-            memory = self._memory if before.is_cpu else None
-            self._ended.append(PendingUpdates(tuple(rows), counts, before, after, tables, memory))
+        for device in {one.values.device.type for one in done}:
+            with aside(device):
+                for one in done:
+                    if one.values.device.type == device:
+                        self._read_again(one)
+
+    def _read_again(self, begun: _Begun) -> None:
+        """Copy the rows after the update; none if one of the parameters cannot be read any more."""
+        same = {name: _same_rows(*both) for name, both in begun.parameters.items()}
+        rows = {name: found for name, found in same.items() if found is not None}
+        if len(rows) < len(same):
+            return
+        before, after = joined_after(begun.values, list(rows.values()), self._memory)
+        counts = tuple(part.shape[0] for part in rows.values())
+        tables = self._tables & rows.keys()
+        memory = self._memory if before.is_cpu else None
+        self._ended.append(PendingUpdates(tuple(rows), counts, before, after, tables, memory))
 
     def pending(self) -> tuple[PendingUpdates, ...]:
         """All updates that have ended."""
