@@ -9,6 +9,7 @@ import numpy as np
 
 from fmapboard.checks.health_table import FirstNonfinite, HealthTable, rows_of
 from fmapboard.overview_format import KINDS, LayerFacts, OverviewStep
+from fmapboard.overview_format.step_source import is_of_images
 
 COLUMNS = (
     "minimum", "maximum", "std", "nonfinite", "constant", "dead", "dead_lasting", "weights_change",
@@ -57,15 +58,17 @@ def health_of(
             row = place.get(newest.layers[index].label)
             if row is not None:
                 since[kind][row] = step
+    shown = {step: of.source for step, of in overviews}
     return HealthTable(
         run=run,
         source="overview",
-        steps=tuple(step for step, _ in overviews),
+        steps=tuple(shown),
         written=max(len(overviews), newest.steps_written),
         rows=tuple(rows_of(name, layers)),
         columns=columns,
-        since={kind: rows for kind, rows in since.items() if rows},
+        since={} if is_of_images(shown) else {kind: of for kind, of in since.items() if of},
         first_nonfinite=told,
+        sources={step: source for step, source in shown.items() if source is not None},
     )
 
 

@@ -46,7 +46,7 @@ _PATH = click.Path(path_type=Path)
 def report_command(**options: Any) -> None:
     """Write the Feature maps tab of each RUN directory into one HTML file.
 
-    The file opens in a browser without TensorBoard and network. It contains training images; maps
+    The file opens in a browser without TensorBoard and network. It contains the input images; maps
     may reveal them even with --no-input.
     """
     from fmapboard.cli.report import run_report

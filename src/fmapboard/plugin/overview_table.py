@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -14,6 +14,7 @@ from fmapboard.overview_format import (
     COLUMNS,
     LayerFacts,
     OverviewStep,
+    StepSource,
     overview_step,
     unpack_layers,
 )
@@ -48,6 +49,7 @@ class ModelOverview:
         newest: the newest record that can be read.
         listed: the lists of layers that the records refer to.
         errors: step -> why its record cannot be read.
+        sources: step -> what it shows, of ``visualize``.
     """
 
     name: str
@@ -58,6 +60,7 @@ class ModelOverview:
     newest: OverviewStep
     listed: Listed
     errors: Mapping[int, str]
+    sources: Mapping[int, StepSource] = field(default_factory=dict)
 
     def column(self, name: str) -> Floats:
         """A column of ``numbers``, [steps, layers]."""
@@ -105,7 +108,10 @@ def read_model(
     layers = _merged([*([before.layers] if before else []), *(s.layers for s in steps.values())])
     numbers = _table(points, layers, steps, before)
     layers = _with_values(layers, newest)
-    return ModelOverview(name, kept, points, layers, numbers, newest, listed, errors)
+    known = {**(before.sources if before is not None else {})}
+    known |= {step: found.source for step, found in steps.items() if found.source is not None}
+    sources = {point.step: known[point.step] for point in points if point.step in known}
+    return ModelOverview(name, kept, points, layers, numbers, newest, listed, errors, sources)
 
 
 def _records(

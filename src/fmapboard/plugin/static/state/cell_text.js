@@ -88,7 +88,7 @@ export function cellLines(of, codes, at, labelOf, numbers, shade = "range") {
   const step = of.steps[Math.floor(at / of.layers.length)];
   const { word, what } = STATES[codes[at]];
   return [
-    `${callName(layer)} · step ${stepText(step)}`,
+    `${callName(layer)} · ${of.step_words?.[step] ?? `step ${stepText(step)}`}`,
     codes[at] > 1 ? `${word}: ${what}` : word,
     sinceText(of, codes[at], row, step),
     ...(typeof numbers === "string" ? [numbers] : cellNumbers(numbers, layer.channels)),
