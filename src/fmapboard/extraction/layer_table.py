@@ -86,7 +86,7 @@ class LayerTable(Sequence[LayerRow]):
             return self._rows[index]
         by_name = {row.name: row for row in self._rows}
         if index not in by_name:
-            raise LayerNotFound(f"no layer {index!r}; closest: {closest(index, by_name)}")
+            raise LayerNotFound(f"no layer {index!r}{closest(index, by_name)}")
         return by_name[index]
 
     def __len__(self) -> int:

@@ -68,9 +68,7 @@ def _matching(known: Mapping[str, Role], glob: str) -> dict[str, Role]:
     matching = [name for name in known if fnmatchcase(name, glob)]
     if not matching:
         near = closest(glob, known)
-        raise LayerNotFound(
-            f"attribution={glob!r} matches none of {len(known)} modules; closest: {near}"
-        )
+        raise LayerNotFound(f"attribution={glob!r} matches none of {len(known)} modules{near}")
     active = [name for name in matching if known[name] == "activation"]
     linear: dict[str, Role] = {n: "linear" for n, role in known.items() if role == "linear"}
     return linear | dict.fromkeys(active or matching, "chosen")

@@ -273,9 +273,7 @@ def _matching(
     if not matching:
         pattern = choice.__name__ if isinstance(choice, type) else choice
         near = closest(str(getattr(pattern, "pattern", pattern)), named)
-        raise LayerNotFound(
-            f"no layer matches {pattern!r} among {len(named)}; closest: {near}{hint}"
-        )
+        raise LayerNotFound(f"no layer matches {pattern!r} among {len(named)}{near}{hint}")
     if isinstance(choice, type):
         return matching
     return {name for name in matching if isinstance(named[name], CONVOLUTIONS)} or matching
