@@ -43,6 +43,8 @@ def logged(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Patches]:
                 image.crop((left, 100, left + 40, 140)).save(parts / f"{name} <b>{number}.png")
     torch.manual_seed(0)
     net = nn.Sequential(nn.Conv2d(3, CHANNELS, 5, 2, 2), nn.ReLU(), nn.Conv2d(CHANNELS, 4, 3))
+    nn.init.constant_(net[0].weight[65:66].detach(), 0)  # no value of channel 65 is above 0
+    nn.init.constant_(net[0].bias[65:66].detach(), 0)
     place = root / "logs" / "run"
     with fmapboard.watch(net, place, every=1, max_channels=CHANNELS) as board:
         for step in range(2):
@@ -88,6 +90,13 @@ def test_the_tab_shows_the_patches_of_the_open_channel(
     layout, page = RowLayout.of(found["0"]), np.asarray(found.picture("0", page=1))
     row = page[layout.top + 2 * layout.down :, layout.left :]  # of channel 64 + 2
     assert np.array_equal(shown_pixels(person), row[: layout.cell[0], : layout.cell[1]])
+    heading = person.see("[data-part='patches'] h3 span").first
+    assert heading.text_content() == "Excited most by"
+    person.press("[")
+    person.wait("document.querySelector('.channel h2').textContent === 'Channel 65'")
+    person.settle()
+    assert heading.text_content() == "Largest values, none above 0"
+    person.press("]")
     person.press("]")
     person.wait("document.querySelector('.channel h2').textContent === 'Channel 67'")
     person.settle()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import re
 from pathlib import Path
 
 _CLOSE = 0.7
 """Least similarity of the names without their suffixes."""
+_NUMBER = re.compile(r"[\d.]+,?")
 _LISTED = 6
 """Number of files in a folder up to which all are listed."""
 
@@ -19,6 +21,8 @@ def nearby(path: Path) -> str:
         or an empty string if nothing helps.
     """
     folder = path.parent
+    if _NUMBER.fullmatch(str(path)):
+        return "; write several numbers for one option with commas: --mean 0.485,0.456,0.406"
     if not folder.is_dir():
         return f"; there is no folder {str(folder)!r}"
     try:

@@ -109,9 +109,7 @@ def test_a_failed_job_is_exit_code_1_unless_that_is_a_finding(
 
 
 @pytest.mark.parametrize("command", [*group.commands])
-def test_an_unknown_option_is_exit_code_2(
-    command: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_unknown_option_is_exit_code_2(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert status(capsys, command, ["--nonsense"]) == 2
 
 
@@ -129,3 +127,14 @@ def test_an_error_of_any_type_is_no_finding(
 
     monkeypatch.setattr("fmapboard.cli.check.read_runs", broken)
     assert status(capsys, "check", ["empty"]) == 2
+
+
+@pytest.mark.parametrize("command", ["visualize", "patches"])
+def test_numbers_of_an_option_with_spaces_between_are_explained(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run([command, "cat.png", *FINE, "--mean", "0.485", "0.456", "0.406"])
+    assert ended.value.code == 2
+    error = capsys.readouterr().err
+    assert "'0.456'; write several numbers for one option with commas: --mean 0.485,0.4" in error

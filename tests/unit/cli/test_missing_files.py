@@ -29,6 +29,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("few/rocket.jpg", "; 'few' holds: chelsea.jpg, coffee.jpg"),
         ("many/rocket.jpg", ""),
         ("none/rocket.jpg", "; there is no folder 'none'"),
+        ("0.456", "; write several numbers for one option with commas: --mean 0.485,0.456,0.406"),
         ("rocket.jpg", "; the current folder holds: few, many"),
     ],
 )
