@@ -137,7 +137,7 @@ def closest(name: str, known: Iterable[str], *, most: int = 3, listed: int = 6) 
 
     Example:
         >>> closest("covn1", ["conv1", "conv2", "head"]), closest("x", ["conv1", "head"])
-        ('; closest: conv1, conv2', '; there are: conv1, head')
+        ('; closest: conv1', '; there are: conv1, head')
         >>> closest("layr1.*", ["layer1.0.conv1", "layer2.0.conv1"]), closest("x", "abcdefgh")
         ('; closest: layer1.*, layer2.*', '')
     """

@@ -61,6 +61,7 @@ FAILING = {
     "visualize --out": (1, ["cat.png", *FINE, "--out", "cat.png/maps"]),
     "patches": (1, ["cat.png", *RAISING, "--out", "crops"]),
     "patches --out": (1, ["cat.png", *FINE, "--out", "cat.png/crops"]),
+    "diff --out": (2, ["mine.pt", "mine.pt", "cat.png", *FINE, "--out", "cat.png/maps"]),
     "diff": (2, ["raising.pt", "raising.pt", "cat.png", *RAISING]),
 }
 WITHOUT_INPUT = {"completion", "demo", "doctor"}
