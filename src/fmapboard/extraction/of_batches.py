@@ -154,8 +154,8 @@ def _refuse_existing(place: Path, files: Mapping[str, ArrayFile]) -> None:
     if there:
         more = f" and {len(there) - 1} more" if len(there) > 1 else ""
         raise ConfigurationError(
-            f"{place} holds {there[0]}{more} already, of an earlier call: choose another folder, or "
-            "pass overwrite=True to replace what this call writes"
+            f"{place} holds {there[0]}{more} already, of an earlier call: choose another folder, "
+            "or pass overwrite=True to replace what this call writes"
         )
 
 
