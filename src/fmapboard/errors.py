@@ -197,7 +197,7 @@ class WarnOnce:
         self._said: set[tuple[str, str]] = set()
         self._first: str | None = None
 
-    def error(self, about: str, error: Exception, consequence: str) -> None:
+    def error(self, about: str, error: BaseException, consequence: str) -> None:
         """Report one of fmapboard's errors.
 
         Only the text is kept: the traceback would keep tensors alive.
