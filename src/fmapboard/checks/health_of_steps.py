@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -37,7 +37,7 @@ def health_of(
     if not overviews:
         return None
     newest = overviews[-1][1]
-    layers = _with_values(_merged([of.layers for _, of in overviews]), newest)
+    layers = with_values(merged([of.layers for _, of in overviews]), newest)
     place = {layer.label: index for index, layer in enumerate(layers)}
     columns = {
         column: np.full((len(overviews), len(layers)), np.nan, np.float32) for column in COLUMNS
@@ -72,7 +72,7 @@ def health_of(
     )
 
 
-def _merged(lists: Sequence[tuple[LayerFacts, ...]]) -> tuple[LayerFacts, ...]:
+def merged(lists: Iterable[tuple[LayerFacts, ...]]) -> tuple[LayerFacts, ...]:
     """All layers, each as in the last list that has it, in the order of calls."""
     found: dict[str, LayerFacts] = {}
     last: tuple[LayerFacts, ...] = ()
@@ -84,7 +84,7 @@ def _merged(lists: Sequence[tuple[LayerFacts, ...]]) -> tuple[LayerFacts, ...]:
     return tuple(ordered[:MAX_LAYERS])
 
 
-def _with_values(layers: tuple[LayerFacts, ...], newest: OverviewStep) -> tuple[LayerFacts, ...]:
+def with_values(layers: tuple[LayerFacts, ...], newest: OverviewStep) -> tuple[LayerFacts, ...]:
     """The layers with their number of values per channel at the newest step."""
     if "values" not in newest.numbers:
         return layers
