@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from watched_training import batch, sgd
 
 import fmapboard
+from fmapboard.capture.model_graph import MAX_COPIED_BYTES
 from fmapboard.writers.memory import MemoryWriter
 
 
@@ -174,6 +175,22 @@ def test_no_graph_is_recorded_in_one_of_several_processes(
         assert not both(OwnDict)
     assert [r.getMessage() for r in caplog.records if "Graphs" in r.getMessage()] == [
         "fmapboard: training runs in 2 processes: the Graphs tab is not written; training continues"
+    ]
+
+
+def test_a_model_that_is_too_large_is_not_copied(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    size = sum(t.nbytes for t in (*OwnDict().parameters(), *OwnDict().buffers()))
+    assert MAX_COPIED_BYTES == 4 * 2**30
+    monkeypatch.setattr("fmapboard.capture.model_graph.MAX_COPIED_BYTES", size)
+    assert both(OwnDict)
+    monkeypatch.setattr("fmapboard.capture.model_graph.MAX_COPIED_BYTES", size - 1)
+    with caplog.at_level(logging.WARNING):
+        assert not both(OwnDict)
+    assert caplog.messages == [
+        "fmapboard: the model has 0.0 GiB, too much for a copy: the Graphs tab is not "
+        "written; training continues"
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -133,20 +134,47 @@ def shown_pixels(person: Person) -> Any:
     return np.array(data, np.uint8).reshape(height, width, 4)[..., :3]
 
 
+LAYOUT = {
+    "tag": "patches_x/a", "cell": [9, 5], "rows": 64, "left": 0, "top": 0, "across": 9, "down": 9,
+}  # fmt: skip
+WRONG = {
+    "none": {"cell": None}, "negative": {"left": -1}, "huge": {"across": 2**31},
+    "fraction": {"top": 0.5}, "bool": {"down": True}, "text": {"rows": "64"},
+    "one side": {"cell": [9]}, "three sides": {"cell": [9, 5, 3]}, "no height": {"cell": [0, 5]},
+    "no width": {"cell": [9, 0]}, "no rows": {"rows": 0}, "no distance": {"down": 0},
+}  # fmt: skip
+
+
+def answer_of(folder: Path, header: bytes) -> Any:
+    """The answer about the patches of a record with this header."""
+    record = TabRecord("fmapboard_patches/a", (header, b""))
+    with closing(TensorBoardWriter(folder / "run")) as board:
+        board.write(LoggedStep(0, 0.0, records=(record,)))
+    query = {"run": "run", "key": "fmapboard/a", "step": 0}
+    return open_tab(folder).get("data/layer_patches", **query)
+
+
+@pytest.mark.parametrize("wrong", [None, *WRONG])
+def test_a_layout_that_crops_cannot_be_cut_by_is_an_error_in_words(
+    tmp_path: Path, wrong: str | None
+) -> None:
+    picture = {**LAYOUT, **WRONG.get(wrong or "", {})}
+    header = {"format": 1, "arrays": [], "picture": picture}
+    answer = answer_of(tmp_path, json.dumps(header).encode())
+    assert answer.status_code == (200 if wrong is None else 404)
+    if wrong is not None:
+        assert "the patches of 'fmapboard/a' cannot be read" in answer.json["error"]
+
+
 @pytest.mark.parametrize(
     ("header", "text"),
     [
         (b"{}", "not in fmapboard's format"),
         (b'{"format": 99, "arrays": []}', "upgrade fmapboard"),
         (b'{"format": 1, "arrays": []}', "cannot be read: 'picture'"),
-        (b'{"format": 1, "arrays": [], "picture": {"cell": [-1, 5]}}', "cannot be read"),
     ],
 )
 def test_a_damaged_record_is_an_error_in_words(tmp_path: Path, header: bytes, text: str) -> None:
-    record = TabRecord("fmapboard_patches/a", (header, b""))
-    with closing(TensorBoardWriter(tmp_path / "run")) as board:
-        board.write(LoggedStep(0, 0.0, records=(record,)))
-    query = {"run": "run", "key": "fmapboard/a", "step": 0}
-    answer = open_tab(tmp_path).get("data/layer_patches", **query)
+    answer = answer_of(tmp_path, header)
     assert answer.status_code == 404
     assert text in answer.json["error"]
