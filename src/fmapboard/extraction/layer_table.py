@@ -19,7 +19,8 @@ from fmapboard.capture.side_pass import untouched
 from fmapboard.errors import LayerNotFound, closest
 from fmapboard.extraction.forward_pass import positional
 from fmapboard.model.given import check_model
-from fmapboard.model.layers import Layers, kernel_shape, named_layers, select, unwrap
+from fmapboard.model.kernel_shapes import kernel_shape
+from fmapboard.model.layers import Layers, named_layers, select, unwrap
 from fmapboard.model.tensors import tensors
 from fmapboard.records import KernelShape, LayerCall
 

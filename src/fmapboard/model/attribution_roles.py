@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from fmapboard.errors import LayerNotFound, closest
-from fmapboard.model.layers import CONVOLUTIONS, named_layers, unwrap
+from fmapboard.model.kernel_shapes import CONVOLUTIONS
+from fmapboard.model.layers import named_layers, unwrap
 
 Role = Literal["activation", "norm", "block", "convolution", "linear", "chosen"]
 """``"chosen"``: by a glob, and shown whatever it is; ``"linear"``: not shown, tells the layout."""
