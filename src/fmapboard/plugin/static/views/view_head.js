@@ -8,6 +8,7 @@ import { counted, stepText } from "../draw/number_text.js";
 import { ROW_SHARE } from "../draw/tile_layout.js";
 import { selected } from "../state/palette.js";
 import { callName } from "../state/call_names.js";
+import { wordOf } from "../state/step_words.js";
 import { indexOf } from "../state/steps.js";
 import { TILES } from "../state/state.js";
 import { createGroup, createToolbar, labelled } from "./toolbar.js";
@@ -179,7 +180,7 @@ function described(layer, scene, asked, words) {
   }
   if (scene) {
     const { step } = scene.question;
-    const text = words[step] ?? `step ${stepText(step)}`;
+    const text = wordOf(words, step);
     said.push(
       asked !== undefined && asked !== step
         ? `${text}, the last before ${stepText(asked)} that was kept`
