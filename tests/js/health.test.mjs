@@ -22,7 +22,6 @@ import {
 } from "../../src/fmapboard/plugin/static/state/chosen_runs.js";
 import { scope, targetOf } from "../../src/fmapboard/plugin/static/state/front.js";
 import { CODE, tableOf } from "../../src/fmapboard/plugin/static/state/health_states.js";
-import { kindOf } from "../../src/fmapboard/plugin/static/state/step_words.js";
 import { LAYER } from "./fixtures.mjs";
 
 /** @typedef {import("../../src/fmapboard/plugin/static/data/health.js").Finding} Finding */
@@ -198,14 +197,6 @@ test("a cell is described by layer, step, state and the numbers that are known",
     "of 8 channels: 25 % non-finite",
     "no pictures of its own; nearest drawn layer: conv",
   ]);
-});
-
-test("columns are images only if each step is another one", () => {
-  assert.equal(kindOf({ 0: "image 0 (a.jpg)", 1: "image 1 (b.jpg)" }), "image");
-  assert.equal(kindOf({ 0: "image 0 (a.jpg)", 1: "step 1 (b.pt)" }), "step");
-  assert.equal(kindOf({}), "step");
-  assert.equal(kindOf(undefined), "step");
-  assert.equal(scope({ layers: 2, steps: 3, written: 3 }, "image"), "2 layers × 3 images");
 });
 
 test("a cell of a run of images names the image", () => {
