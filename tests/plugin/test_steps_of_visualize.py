@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
+from browser_visitor import Person
 from PIL import Image
 from tab_client import Tab, open_tab
 from torch import nn
@@ -60,6 +62,21 @@ def test_a_step_of_images_is_named_after_the_file(tab: Tab) -> None:
     words = {str(step): f"image {step} ({name})" for step, name in enumerate(NAMES)}
     assert tab.ask("data/layers", run="images")["step_words"] == words
     assert tab.open("data/health", run="images")[0]["step_words"] == words
+
+
+def test_the_tab_says_which_image_is_shown(
+    serve: Callable[[Path], str], visit: Callable[..., Person], logs: Path
+) -> None:
+    person = visit(serve(logs), run="images", layer="fmapboard/0", view="maps", step=2)
+    person.settle()
+    assert person.see(".time .step").inner_text() == "image 2 (cow.png)"
+    assert not person.see(".time .label").is_visible()
+    assert person.see(".title .facts").inner_text().endswith(" · image 2 (cow.png)")
+    person.press("v")
+    person.settle()
+    about = person.see(".overview .about").text_content()
+    assert about.startswith("3 layers × 4 images · a column per kept image")
+    assert "at image 0 (ant.png)" in person.see(".stems").first.inner_text()
 
 
 def test_nothing_lasts_from_one_image_to_the_next(tab: Tab, logs: Path) -> None:
