@@ -199,6 +199,14 @@ test("a cell is described by layer, step, state and the numbers that are known",
   ]);
 });
 
+test("a cell of a run of images names the image", () => {
+  const of = health([[CODE.FINE], [CODE.FINE]], {}, [CONV]);
+  of.step_words = { 10: "image 10 (cat.jpg)" };
+  const { codes } = tableOf(of);
+  assert.equal(cellLines(of, codes, 0, String, "")[0], "conv · step 0");
+  assert.equal(cellLines(of, codes, 1, String, "")[0], "conv · image 10 (cat.jpg)");
+});
+
 test("a cell says since when its state has lasted, if it has lasted to the newest step", () => {
   const of = health([[CODE.FINE], [CODE.NONFINITE], [CODE.FINE], [CODE.NONFINITE]], {}, [CONV]);
   of.since = { nonfinite: { 0: 25 } };

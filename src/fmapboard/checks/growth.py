@@ -80,6 +80,8 @@ class ExplodingCheck:
 
     def _over_steps(self, record: RunRecord) -> list[Finding]:
         table = record.layers()
+        if table.is_of_images:
+            return []
         magnitude = np.fmax(np.abs(table.columns["minimum"]), np.abs(table.columns["maximum"]))
         with np.errstate(all="ignore"):
             grown = magnitude.astype(np.float64) / magnitude[:1]  # [steps, layers]
@@ -126,7 +128,7 @@ class ExplodingCheck:
                 class_="figure",
                 message=f"the standard deviation grows {value:.2g}-fold from "
                 f"{call_text(table, known[0][0])} to {call_text(table, row)} "
-                f"at step {table.steps[0]}",
+                f"at {table.step_text(table.steps[0])}",
                 since_step=table.steps[0],
                 layer=row.facts.label,
                 value=value,

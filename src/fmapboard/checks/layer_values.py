@@ -111,7 +111,7 @@ class DeadCheck:
             kind=self.kind,
             class_="figure",
             message=f"{100 * found.value:.0f} % of {count}channels dead in {where} "
-            f"since step {since}{more}",
+            f"{table.since_text(since)}{more}",
             since_step=since,
             layer=found.label,
             value=found.value,
@@ -162,7 +162,7 @@ class CopiedChannelsCheck:
                 kind=self.kind,
                 class_="figure",
                 message=f"{100 * share:.0f} % of the pairs of channels in {where} are "
-                f"copies of each other at step {table.steps[0]}{more}",
+                f"copies of each other at {table.step_text(table.steps[0])}{more}",
                 since_step=table.steps[0],
                 layer=row.facts.label,
                 value=share,

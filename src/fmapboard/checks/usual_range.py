@@ -187,10 +187,11 @@ class InputScaleCheck:
     def _finding(
         self, record: RunRecord, text: str, value: float, since: int, *, is_large: bool
     ) -> Finding:
+        when = f"since step {since}" if record.health is None else record.health.since_text(since)
         return Finding(
             kind=self.kind,
             class_="figure",
-            message=f"{text} since step {since}",
+            message=f"{text} {when}",
             since_step=since,
             value=value,
             healthy="magnitudes up to 5, standard deviation 0.2 to 1.5",
