@@ -77,7 +77,10 @@ export function createOverview(app) {
     say(facts, said.filter(Boolean).join(" · "));
     key.draw(health, state.shade);
     const height = Math.max(LEAST, element.clientHeight - room.offsetTop - MARGIN);
-    map.draw(health, state.shade, room.clientWidth, height);
+    const width = room.clientWidth;
+    map.draw(health, state.shade, width, height);
+    // A scroll bar that the earlier map needed may be gone, or one may have come.
+    if (room.clientWidth !== width) map.draw(health, state.shade, room.clientWidth, height);
   }
   return { element, draw, move: map.move, enter: map.enter, search: runs.focus, close: runs.close };
 }
