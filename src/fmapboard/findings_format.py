@@ -64,6 +64,8 @@ class Findings:
             its kind; None if the input is no batch of images.
         unchanged: parameter -> for how long it has not changed, although it has a gradient and its
             learning rate is above 0.
+        nonfinite_weights: parameters of which one of the values kept for the histogram (all, up to
+            16,384) was NaN or infinite before the optimizer's step; None if no weights were read.
         frozen: parameters with ``requires_grad=False``.
         rates: lowest and highest learning rate of the parameter groups; None if it is not known.
         accumulated: the gradients of two or more forward passes were applied.
@@ -78,6 +80,7 @@ class Findings:
     constant_images: tuple[int, ...] | None = None
     identical_images: tuple[tuple[int, int], ...] | None = None
     unchanged: Mapping[str, Unchanged] = field(default_factory=dict)
+    nonfinite_weights: tuple[str, ...] | None = None
     frozen: tuple[str, ...] = ()
     rates: tuple[float, float] | None = None
     accumulated: bool = False
@@ -140,6 +143,7 @@ _LISTS = {
     "eval_modules": MAX_EVAL_MODULES,
     "constant_images": MAX_NAMES,
     "identical_images": MAX_NAMES,
+    "nonfinite_weights": MAX_NAMES,
     "frozen": MAX_NAMES,
 }
 """Field -> maximum number of entries that are stored."""
@@ -169,6 +173,7 @@ def _parsed(raw: Mapping[str, Any]) -> Findings:
         constant_images=None if constant is None else tuple(map(_whole, _listed(constant))),
         identical_images=None if identical is None else tuple(map(_pair, _listed(identical))),
         unchanged={_text(name): _unchanged(of) for name, of in _items(raw.get("unchanged"))},
+        nonfinite_weights=_names(raw.get("nonfinite_weights")),
         frozen=_names(raw.get("frozen")) or (),
         rates=None if rates is None else (_rate(rates["lo"]), _rate(rates["hi"])),
         accumulated=bool(_flag(raw.get("accumulated"))),

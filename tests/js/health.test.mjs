@@ -85,7 +85,7 @@ function health(codes, columns = {}, layers = [CONV, RELU]) {
 function finding(of) {
   return {
     kind: "dead",
-    class: "fact",
+    class: "warning",
     severity: 1,
     name: "",
     label: "conv",
@@ -197,6 +197,12 @@ test("a cell is described by layer, step, state and the numbers that are known",
     "of 8 channels: 25 % non-finite",
     "no pictures of its own; nearest drawn layer: conv",
   ]);
+  const unknown = (/** @type {number} */ at) =>
+    cellLines(of, codes, at, label, numbers.of(of, at), "change").filter((line) =>
+      line.startsWith("change"),
+    );
+  assert.deepEqual(unknown(1), ["change not known: values are not finite"]);
+  assert.deepEqual(unknown(0), ["change not recorded"]);
 });
 
 test("a cell of a run of images names the image", () => {

@@ -26,6 +26,7 @@ FULL = Findings(
     constant_images=(3,),
     identical_images=((0, 4), (0, 5)),
     unchanged={"conv1.weight": Unchanged(3, 120)},
+    nonfinite_weights=("conv2.weight",),
     frozen=("stem.weight",),
     rates=(1e-4, 0.1),
     accumulated=True,
@@ -55,6 +56,7 @@ def test_the_record_is_the_documented_json() -> None:
         "constant_images": [3],
         "identical_images": [[0, 4], [0, 5]],
         "unchanged": {"conv1.weight": {"steps": 3, "since": 120}},
+        "nonfinite_weights": ["conv2.weight"],
         "frozen": ["stem.weight"],
         "rates": {"lo": 1e-4, "hi": 0.1},
         "accumulated": True,
@@ -67,7 +69,7 @@ def test_what_is_not_known_is_null_and_what_is_missing_has_its_default() -> None
     unknown = {name for name, value in raw.items() if value is None}
     assert unknown == {
         *("not_in_optimizer", "not_cleared", "eval_mode", "batch"),
-        *("constant_images", "identical_images", "rates"),
+        *("constant_images", "identical_images", "rates", "nonfinite_weights"),
     }
     assert unpack_findings(record()) == Findings()
     assert unpack_findings(record(of_a_later_version=[{}])) == Findings()

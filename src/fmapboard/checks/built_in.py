@@ -11,9 +11,9 @@ from fmapboard.checks.growth import ExplodingCheck, VanishingCheck
 from fmapboard.checks.layer_values import (
     CopiedChannelsCheck,
     DeadCheck,
-    NonfiniteCheck,
     UnevenUpsamplingCheck,
 )
+from fmapboard.checks.nonfinite import NonfiniteCheck
 from fmapboard.checks.run_record import Check, NotRecorded, RunRecord
 from fmapboard.checks.training_facts import (
     ConstantImagesCheck,
@@ -45,7 +45,7 @@ BUILT_IN: tuple[Check, ...] = (
     InputScaleCheck(),
     UnevenUpsamplingCheck(),
 )
-"""Every built-in check: those of facts first."""
+"""Every built-in check: those of warnings first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Report:
 
     Attributes:
         record: what they read.
-        findings: facts first; of each class, the earliest first.
+        findings: warnings first; of each class, the earliest first.
         not_recorded: kind of a check -> what the run lacks for it.
         failed: kind of a check -> the error that it raised.
     """

@@ -44,8 +44,8 @@ class VanishingCheck:
             Finding(
                 kind=self.kind,
                 class_="figure",
-                message=f"gradients of the first layers are {value:.0e} times those of the last "
-                f"ones, per weight, in `{found.first}` since step {found.steps[0]}",
+                message=f"gradients per weight of the first layers, from `{found.first}` on, are "
+                f"{value:.0e} times those of the last ones since step {found.steps[0]}",
                 since_step=int(found.steps[0]),
                 layer=found.first,
                 value=value,
@@ -97,8 +97,8 @@ class ExplodingCheck:
                 kind=self.kind,
                 class_="figure",
                 message=f"{MAGNITUDES} {call_text(table, row)} grew {value:.2g}-fold since step "
-                f"{table.steps[0]}, to {float(np.nanmax(magnitude[:, at])):.2g}; "
-                f"{self.growth:.0f}-fold at step {table.steps[step]}",
+                f"{table.steps[0]}, to {float(np.nanmax(magnitude[:, at])):.2g} "
+                f"({self.growth:.0f}-fold or more from step {table.steps[step]} on)",
                 since_step=table.steps[step],
                 layer=row.facts.label,
                 value=value,
@@ -126,7 +126,7 @@ class ExplodingCheck:
             Finding(
                 kind=self.kind,
                 class_="figure",
-                message=f"the standard deviation grows {value:.2g}-fold from "
+                message=f"the standard deviation of the activations grows {value:.2g}-fold from "
                 f"{call_text(table, known[0][0])} to {call_text(table, row)} "
                 f"at {table.step_text(table.steps[0])}",
                 since_step=table.steps[0],
@@ -155,8 +155,8 @@ class ExplodingCheck:
             Finding(
                 kind=self.kind,
                 class_="figure",
-                message=f"gradients of the first layers are {value:.0e} times those of the last "
-                f"ones, per weight, in `{found.first}` since step {found.steps[0]}",
+                message=f"gradients per weight of the first layers, from `{found.first}` on, are "
+                f"{value:.0e} times those of the last ones since step {found.steps[0]}",
                 since_step=int(found.steps[0]),
                 layer=found.first,
                 value=value,

@@ -23,6 +23,8 @@ _LEAST_VALUES = 500
 _UNCHANGED_STEPS = 3
 """Kept steps over which a layer's weights must be unchanged to be reported."""
 _TOLD = re.compile(r"first non-finite values: (.*?) (?:of [\d,]+ )?in the (.*)")
+PARAMETER = "gradient of parameter "
+"""Start of the place in the stored text about a parameter, before its name."""
 _KIND = re.compile(r"NaN|\+Inf|-Inf")
 
 
@@ -32,7 +34,8 @@ class LayerFinding:
 
     Attributes:
         kind: one of `overview_format.KINDS`.
-        severity: 3 for non-finite values, 2 for severe faults, 1 for minor ones.
+        severity: order of the findings: 3 for non-finite values, 2 for large values and for dead or
+            constant channels that are half of the layer or more, 1 for others.
         name: name of the model, as in ``watch(name=...)``; "" for none.
         label: the layer; "" if the fault is that of a parameter.
         key: tag of the layer's records, or None if it has no pictures.
@@ -126,7 +129,7 @@ def _first_told(table: HealthTable, told: FirstNonfinite, spells: list[Spell]) -
     )
     own = next((spell for spell in spells if spell.row == row), None)
     more = len(spells) - (own is not None)
-    where = f"the {match[2]}" if match else told["text"]
+    where = _quoted(f"the {match[2]}") if match else told["text"]
     if row is not None:
         is_output = match is None or match[2].startswith("activations of ")
         of_tensor = (
@@ -152,6 +155,12 @@ def _first_told(table: HealthTable, told: FirstNonfinite, spells: list[Spell]) -
         more,
         f"{kinds} {when}, first in {where}{_further(more)}",
     )
+
+
+def _quoted(place: str) -> str:
+    """A place with the name of its parameter between backticks."""
+    before, of, name = place.partition(PARAMETER)
+    return f"{before}{of}`{name}`" if of else place
 
 
 def _percent(share: float) -> str:

@@ -1,4 +1,4 @@
-"""Faults that the numbers of the layers tell: non-finite, dead, exploding, copied, uneven."""
+"""Faults that the numbers of the layers tell: dead or copied channels, uneven kernels."""
 
 from __future__ import annotations
 
@@ -16,46 +16,13 @@ from fmapboard.checks.layer_findings import LayerFinding, findings
 from fmapboard.checks.run_record import NotRecorded, RunRecord
 from fmapboard.tab_format import Floats
 
+DEAD_MEANING = (
+    "These channels pass no gradient and do not recover: a step was too large, or the biases are "
+    "far below zero"
+)
+DEAD_ADVICE = "Lower the learning rate or warm it up; or use a leaky activation"
 _ROUNDING = 1e-6
 """Shares are stored as float32."""
-_PARAMETER = "gradient of parameter "
-
-
-@dataclass(frozen=True, slots=True)
-class NonfiniteCheck:
-    """NaN or infinite values in activations or gradients at any logged step."""
-
-    kind: ClassVar[str] = "nonfinite"
-
-    def __call__(self, record: RunRecord) -> Sequence[Finding]:
-        """See `Check`."""
-        table = record.layers()
-        for found in findings(table):
-            if found.kind == self.kind:
-                return [self._finding(record, table, found)]
-        return []
-
-    def _finding(self, record: RunRecord, table: HealthTable, found: LayerFinding) -> Finding:
-        told = table.first_nonfinite
-        parameter = None
-        if not found.label and told is not None and _PARAMETER in told["text"]:
-            parameter = told["text"].partition(_PARAMETER)[2]
-        row = _row(table, found.label)
-        return Finding(
-            kind=self.kind,
-            class_="fact",
-            message=found.message,
-            since_step=found.since,
-            layer=found.label or None,
-            parameter=parameter,
-            value=found.value,
-            meaning="The values have overflowed, or a division by zero, a logarithm or a square "
-            "root has left its range; all that is computed from them is lost",
-            advice="Look at what the layer received: the layer before it, or for the first one the "
-            "images of the batch. Lower the learning rate, clip the gradients, or compute that "
-            "layer in float32",
-            picture="" if row is None else record.picture(row),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +83,8 @@ class DeadCheck:
             layer=found.label,
             value=found.value,
             healthy=f"below {100 * self.share:.0f} %",
-            meaning="These channels pass no gradient and do not recover: a step was too large, or "
-            "the biases are far below zero",
-            advice="Lower the learning rate or warm it up; or use a leaky activation",
+            meaning=DEAD_MEANING,
+            advice=DEAD_ADVICE,
             picture=record.picture(row),
         )
 
@@ -210,10 +176,6 @@ class UnevenUpsamplingCheck:
                 picture=record.picture(row),
             )
         ]
-
-
-def _row(table: HealthTable, label: str) -> HealthRow | None:
-    return next((row for row in table.rows if row.facts.label == label), None)
 
 
 def _copied(statistics: Mapping[str, Floats], least: int) -> float:

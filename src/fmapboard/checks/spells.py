@@ -90,7 +90,7 @@ def when(table: HealthTable, spell: Spell) -> str:
             if spell.until == spell.since
             else f"from {began} to {spell.until}"
         )
-    return f"since {began}" + _partly(spell, "of the kept steps")
+    return f"since {began}" + _partly(spell, "of the logged steps")
 
 
 def _partly(spell: Spell, of: str) -> str:

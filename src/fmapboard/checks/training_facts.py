@@ -125,7 +125,8 @@ class ConstantImagesCheck:
             Finding(
                 kind=self.kind,
                 class_="fact",
-                message=f"all {batch} images of the batch are constant {text}",
+                message=f"all {batch} images of the batch are constant, each of one value only, "
+                f"{text}",
                 since_step=since,
                 value=batch,
                 meaning="The network is trained on images without content: they are not loaded, or "

@@ -1,4 +1,4 @@
-"""Figures out of their usual range: updates, BatchNorm's running variance, the input's scale."""
+"""Numbers out of their usual range: updates, BatchNorm's running variance, the input's scale."""
 
 from __future__ import annotations
 
@@ -68,11 +68,11 @@ class UpdateRatioCheck:
 
     def _finding(self, value: float, since: int, parameter: str, *, is_low: bool) -> Finding:
         text = (
-            f"no weight changes by more than {value:.1e} of itself per step, since step {since}; "
-            f"the most in `{parameter}`"
-            if is_low
-            else f"weights change by {value:.2g} of themselves per step (median) since step "
+            f"no optimizer step changes a weight by more than {value:.1e} of its norm, since step "
             f"{since}; the most in `{parameter}`"
+            if is_low
+            else f"an optimizer step changes the weights by {value:.2g} times their norm (median "
+            f"over the weights) since step {since}; the most in `{parameter}`"
         )
         return Finding(
             kind=self.kind,
@@ -81,7 +81,7 @@ class UpdateRatioCheck:
             since_step=since,
             parameter=parameter,
             value=value,
-            healthy="1e-4 to 4e-2 per step",
+            healthy="1e-4 to 4e-2 times their norm",
             meaning="At this rate training takes very long, or stands still"
             if is_low
             else "Steps of this size destroy what the weights have learned",
@@ -142,7 +142,7 @@ class BatchnormGapCheck:
                 since_step=since,
                 layer=worst,
                 value=value,
-                healthy="a log ratio of 0.2 or less",
+                healthy="a factor of 1.2 or less",
                 meaning="In eval mode the network computes something else than in training: the "
                 "batches are too small or differ from each other, or the momentum is too small",
                 advice="Use larger or better mixed batches, another momentum, or GroupNorm",
@@ -174,7 +174,10 @@ class InputScaleCheck:
         spread = float(np.median(varied)) if varied else math.inf
         since = min(record.network_input)
         if magnitude > self.largest:
-            text = f"input images reach {magnitude:.3g} (median of {len(every)} logged steps)"
+            text = (
+                f"the largest magnitude of the input images is {magnitude:.3g} (median of "
+                f"{len(every)} logged steps)"
+            )
             return [self._finding(record, text, magnitude, since, is_large=True)]
         if spread < self.spread:
             text = (

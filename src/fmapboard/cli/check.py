@@ -79,8 +79,7 @@ def _print(run: RunFiles, reports: Sequence[Report]) -> None:
     print(run.path)
     for report in reports:
         for finding in report.findings:
-            label = "warning" if finding.class_ == "fact" else "note"
-            print(f"  {label}: {finding.kind}: {finding.text}")
+            print(f"  {finding.word}: {finding.kind}: {finding.text}")
     for report in reports:
         of = f" of {report.record.name}" if report.record.name else ""
         if not report.findings:

@@ -121,7 +121,7 @@ def serve(logdir: Path | RemoteDirectory, port: int, no_open: bool) -> None:
 )
 @click.pass_context
 def check(context: click.Context, /, runs: tuple[Path, ...], **options: Any) -> None:
-    """Say what is wrong in each RUN directory: warnings for facts, notes for unusual figures.
+    """Say what is wrong in each RUN directory: warnings, and notes on unusual numbers.
 
     Exits with 0 for nothing or only notes, 1 for a warning, 2 for bad usage or an unreadable run.
     """

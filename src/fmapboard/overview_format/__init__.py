@@ -70,8 +70,9 @@ MINOR, MAJOR = 0.1, 0.5
 """Shares of dead or constant channels from which a layer is in that state, and severely so."""
 LASTING = 4
 """Number of logged steps after which a dead channel is lastingly dead."""
-INPUT_NUMBERS = ("minimum", "maximum", "mean", "std")
-"""Numbers of the drawn images that the network received, of their finite values."""
+INPUT_NUMBERS = ("minimum", "maximum", "mean", "std", "nonfinite")
+"""Numbers of the drawn images that the network received: four of their finite values, and how many
+values are NaN or infinite."""
 ROUNDING = 1e-6
 """Maximum error of a share that is stored as float32, and of the difference of two."""
 Flags = npt.NDArray[np.bool_]

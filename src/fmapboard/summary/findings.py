@@ -1,4 +1,4 @@
-"""The record of what only the training process knows, with the weights that do not change.
+"""The record of what only the training process knows; which weights are unchanged or not finite.
 
 A weight is *unchanged* since an earlier logged step if all of its values that are kept for the
 histogram are the same: of up to 16,384 values these are all, of larger weights they are at the same
@@ -15,7 +15,7 @@ is unchanged.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -24,6 +24,7 @@ import numpy as np
 from fmapboard import tags
 from fmapboard.findings_format import Unchanged, pack_findings
 from fmapboard.records import Parameter, StepData, TabRecord
+from fmapboard.render.extremes import finite_extremes
 
 MARGIN = 8
 """How many float32 values an update must span at least to be called a step."""
@@ -74,7 +75,11 @@ class FindingsBuilder:
             if weight.steps:
                 unchanged[parameter.name] = Unchanged(weight.steps, weight.since)
         self._weights = now
-        findings = replace(data.facts.findings, unchanged=unchanged)
+        findings = replace(
+            data.facts.findings,
+            unchanged=unchanged,
+            nonfinite_weights=_nonfinite(data.parameters),
+        )
         return [TabRecord(self._tag, pack_findings(findings))]
 
     def undo(self) -> None:
@@ -94,6 +99,14 @@ def _followed(
     if before is None or before.digest != digest:
         return _Weight(digest, step, 0, moves)
     return _Weight(digest, before.since, before.steps + before.moves, moves)
+
+
+def _nonfinite(parameters: Sequence[Parameter]) -> tuple[str, ...] | None:
+    """Parameters of which a kept value is NaN or infinite; None if no weight was kept."""
+    known = [(one.name, one.weight.values) for one in parameters if one.weight is not None]
+    if not known:
+        return None
+    return tuple(name for name, values in known if not finite_extremes(values)[2])
 
 
 def _has_to_move(parameter: Parameter, rate: float) -> bool:

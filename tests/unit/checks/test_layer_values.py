@@ -12,17 +12,8 @@ from fmapboard.checks import NotRecorded, RunRecord
 from fmapboard.checks.layer_values import (
     CopiedChannelsCheck,
     DeadCheck,
-    NonfiniteCheck,
     UnevenUpsamplingCheck,
 )
-
-
-def test_the_first_layer_with_nonfinite_values_is_named() -> None:
-    (found,) = NonfiniteCheck()(record(columns={"nonfinite": {1: from_step(3, 0.5, 0.0)}}))
-    assert (found.class_, found.layer, found.since_step, found.value) == ("fact", "conv1", 30, 0.5)
-    assert found.text.startswith("non-finite values since step 30, first in `conv1`. ")
-    assert "Picture: `feature_maps_64x64x3x3/conv1`. See docs/checks.md#nonfinite" in found.text
-    assert NonfiniteCheck()(record()) == []
 
 
 def test_dead_channels_from_half_of_a_layer_on() -> None:
@@ -148,6 +139,6 @@ def test_a_kernel_that_is_no_multiple_of_its_stride(
 
 
 def test_a_record_without_overview_is_not_recorded() -> None:
-    for check in (NonfiniteCheck(), DeadCheck(), UnevenUpsamplingCheck()):
+    for check in (DeadCheck(), UnevenUpsamplingCheck()):
         with pytest.raises(NotRecorded, match="fmapboard_overview"):
             check(RunRecord())

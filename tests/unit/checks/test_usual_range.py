@@ -19,7 +19,7 @@ def updates(values: list[float]) -> dict[str, list[float]]:
 def test_updates_that_are_too_small_at_every_step() -> None:
     (found,) = UpdateRatioCheck()(record(scalars=updates([9e-7] * LAST)))
     assert (found.class_, found.parameter, found.value) == ("figure", "conv0.weight", 9e-7)
-    assert found.healthy == "1e-4 to 4e-2 per step"
+    assert found.healthy == "1e-4 to 4e-2 times their norm"
     assert UpdateRatioCheck()(record(scalars=updates([1.1e-6] * LAST))) == []
     assert UpdateRatioCheck()(record(scalars=updates([9e-7] * 3))) == []
 

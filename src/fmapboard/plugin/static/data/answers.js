@@ -156,6 +156,8 @@
  * @property {"maps"|"statistics"|null} measure what was compared
  * @property {JsonFloat|null} value relative root mean square of the difference, 0…2
  * @property {JsonFloat|null} rounding the part of it that may be rounding; null for statistics
+ * @property {JsonFloat|null} [ratio] root mean square of the other side ÷ that of the main one; null
+ *   if both are 0
  * @property {number|null} nonfinite share of values (channels) left out: not finite on a side
  * @property {string} why there is no value, in words
  */

@@ -33,7 +33,7 @@ function cellNumbers(value, channels) {
   return [
     known.length ? `of ${counted(channels, "channel")}: ${known.join(", ")}` : "",
     Number.isNaN(least) ? "" : `values ${short(least)} … ${short(most)}`,
-    value("change") >= 0 ? `maps changed by ${short(value("change"))} std` : "",
+    value("change") >= 0 ? `maps changed by ${short(value("change"))} standard deviations` : "",
     value("weights_change") >= 0
       ? `weights changed by ${short(100 * value("weights_change"))} %`
       : "",
@@ -47,6 +47,7 @@ function cellNumbers(value, channels) {
 function unknownChange(numbers, { key, kernel_shape: kernels }) {
   if (typeof numbers === "string") return "";
   if (numbers("change") >= 0 || numbers("weights_change") >= 0) return "";
+  if (numbers("nonfinite") > 0) return "change not known: values are not finite";
   const why = key === null && kernels === null ? ": it has no pictures and no kernels" : "";
   return `change not recorded${why}`;
 }

@@ -121,10 +121,10 @@ function bars(context, scene, { state, sides }, look) {
     const { lo, hi } = scene.ranges;
     const several = scene.columns.filter(({ side }) => side).length;
     const own =
-      several > 1
+      several > 1 && !scene.ownScale
         ? `each channel between the extremes of ${several > 2 ? "all" : "both"} maps`
         : OWN;
-    const range = scene.wholeLayer ? `${short(lo[0])} … ${short(hi[0])}` : own;
+    const range = scene.wholeLayer && !scene.ownScale ? `${short(lo[0])} … ${short(hi[0])}` : own;
     left += bar(context, left, state.colours, `${range}${locked}`, look);
   }
   if (!scene.parts.some(isDifference)) return;

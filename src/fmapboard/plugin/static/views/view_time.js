@@ -9,8 +9,8 @@ import { indexOf, keptText } from "../state/steps.js";
 import { paintStepMarks } from "./step_marks.js";
 
 const KEEPS_MORE =
-  "The newest step is the newest that TensorBoard has read. " +
-  "--samples_per_plugin images=…,feature_maps=… keeps more steps.";
+  "The last step is the newest one that TensorBoard has read. To keep more steps, start it with " +
+  "fmapboard serve, or with --samples_per_plugin images=500,feature_maps=500.";
 
 const HOLDS_MORE =
   "This report holds pictures of these steps; fmapboard report --steps N holds those of more.";
@@ -77,8 +77,8 @@ export function createTime(app) {
     slider.setAttribute("aria-valuetext", asked === undefined ? "none" : (word ?? `step ${asked}`));
     label.hidden = Boolean(word);
     say(now, asked === undefined ? "–" : (word ?? stepText(asked)));
-    const time = shown === undefined ? "" : clock(model.scene?.maps.wallTime ?? NaN);
-    now.title = [word, time].filter(Boolean).join("\n");
+    const at = shown === undefined ? "" : clock(model.scene?.maps.wallTime ?? NaN);
+    now.title = [word, at && `Logged at ${at}`].filter(Boolean).join("\n");
     const listedAt = app.report ? null : model.listedAt;
     const age = asOf(listedAt, app.renewal.live, Date.now());
     const newest = model.state.step === null ? " · newest" : "";
