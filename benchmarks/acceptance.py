@@ -171,16 +171,16 @@ def summarize(rows: list[Row]) -> None:
             if row["class"]:
                 kinds.setdefault(f"{row['class']} {row['kind']}", set()).add(key)
 
-    def having(*wanted: str) -> int:
-        return sum(any(row["class"] in wanted for row in found) for found in runs.values())
+    def having(wanted: str) -> int:
+        return sum(any(row["class"] == wanted for row in found) for found in runs.values())
 
     lines = {
         "runs": len(runs),
         "architectures": len({row["architecture"] for row in rows}),
         "not healthy by their loss": sum(found[0]["healthy"] == "NO" for found in runs.values()),
         "errors": having("error"),
-        "runs with a warning": having("warning", "fact"),  # "fact", "figure": in older tables
-        "runs with a note": having("note", "figure"),
+        "runs with a warning": having("fact"),
+        "runs with a note": having("figure"),
     }
     seconds = [float(found[0]["seconds"]) for found in runs.values() if found[0]["seconds"]]
     if seconds:

@@ -113,8 +113,8 @@ def _mapped(changes: Mapping[Any, Any]) -> tuple[Check, ...]:
     by_kind: dict[str, Check] = {check.kind: check for check in BUILT_IN}
     for kind, change in changes.items():
         if kind not in by_kind and (isinstance(change, bool) or not isinstance(kind, str)):
-            known = closest(str(kind), by_kind)
-            raise ConfigurationError(f"checks: no check {kind!r}; closest: {known}")
+            near = closest(str(kind), by_kind)
+            raise ConfigurationError(f"checks: no check {kind!r}{near}")
         if change is False:
             del by_kind[kind]
         elif change is not True:

@@ -44,7 +44,7 @@ class VanishingCheck:
         return [
             Finding(
                 kind=self.kind,
-                class_="note",
+                class_="figure",
                 message=f"gradients per weight of the first layers, from `{found.first}` on, are "
                 f"{value:.0e} times those of the last ones since step {found.steps[0]}",
                 since_step=int(found.steps[0]),
@@ -83,6 +83,8 @@ class ExplodingCheck:
 
     def _over_steps(self, record: RunRecord) -> list[Finding]:
         table = record.layers()
+        if table.is_of_images:
+            return []
         magnitude = np.fmax(np.abs(table.columns["minimum"]), np.abs(table.columns["maximum"]))
         with np.errstate(all="ignore"):
             grown = magnitude.astype(np.float64) / _usual(magnitude[0])  # [steps, layers]
@@ -96,7 +98,7 @@ class ExplodingCheck:
         return [
             Finding(
                 kind=self.kind,
-                class_="note",
+                class_="figure",
                 message=f"{MAGNITUDES} {call_text(table, row)} grew {value:.2g}-fold since step "
                 f"{table.steps[0]}, to {float(np.nanmax(magnitude[:, at])):.2g} "
                 f"({self.growth:.0f}-fold or more from step {table.steps[step]} on)",
@@ -126,10 +128,10 @@ class ExplodingCheck:
         return [
             Finding(
                 kind=self.kind,
-                class_="note",
+                class_="figure",
                 message=f"the standard deviation of the activations grows {value:.2g}-fold from "
                 f"{call_text(table, known[0][0])} to {call_text(table, row)} "
-                f"at step {table.steps[0]}",
+                f"at {table.step_text(table.steps[0])}",
                 since_step=table.steps[0],
                 layer=row.facts.label,
                 value=value,
@@ -155,7 +157,7 @@ class ExplodingCheck:
         return [
             Finding(
                 kind=self.kind,
-                class_="note",
+                class_="figure",
                 message=f"gradients per weight of the first layers, from `{found.first}` on, are "
                 f"{value:.0e} times those of the last ones since step {found.steps[0]}",
                 since_step=int(found.steps[0]),

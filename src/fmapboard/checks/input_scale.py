@@ -62,10 +62,11 @@ class InputScaleCheck:
 
     def _finding(self, record: RunRecord, text: str, value: float, meaning: str) -> Finding:
         since = min(record.network_input)
+        when = f"since step {since}" if record.health is None else record.health.since_text(since)
         return Finding(
             kind=self.kind,
-            class_="note",
-            message=f"{text} since step {since}",
+            class_="figure",
+            message=f"{text} {when}",
             since_step=since,
             value=value,
             healthy="magnitudes up to 5, standard deviation 0.2 to 1.5",

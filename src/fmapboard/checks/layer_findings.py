@@ -73,7 +73,7 @@ def findings(table: HealthTable) -> list[LayerFinding]:
       steps, in maps of at least 500 values per channel. Where only the share at each step is known,
       it must have been that high at four kept steps in a row.
     - Constant channels of drawn layers, at four kept steps in a row.
-    - Weights that did not change over the last three kept steps or more.
+    - Weights that did not change over the last three kept steps or more, except in a run of images.
     """
     if not table.steps or not table.rows:
         return []
@@ -105,7 +105,8 @@ def _nonfinite(table: HealthTable, flags: Flags) -> list[LayerFinding]:
     if not spells:
         return []
     first, more = spells[0], len(spells) - 1
-    text = f"non-finite values {when(first)}, first in {_named(table, first.row)}{_further(more)}"
+    where = f"first in {_named(table, first.row)}{_further(more)}"
+    text = f"non-finite values {when(table, first)}, {where}"
     return [_finding(table, "nonfinite", 3, first, share[first.last, first.row], text, more)]
 
 
@@ -136,7 +137,8 @@ def _first_told(table: HealthTable, told: FirstNonfinite, spells: list[Spell]) -
         )
         where = of_tensor + _named(table, row)
     is_lasting = own is not None and own.until is None and own.share == 1
-    when = f"since step {step}" if is_lasting else f"at step {step}"
+    is_lasting &= not table.is_of_images
+    when = f"since step {step}" if is_lasting else f"at {table.step_text(step)}"
     last, until = (own.last, own.until) if own is not None else (-1, None)
     shares = _column(table, "nonfinite")
     return LayerFinding(
@@ -182,7 +184,7 @@ def _large(table: HealthTable, flags: Flags) -> Iterator[LayerFinding]:
     spells.sort(key=lambda spell: (spell.since, spell.row))
     for spell, more in _limited(spells):
         value = float(magnitude[spell.last, spell.row])
-        text = f"magnitudes up to {value:.2g} in {_named(table, spell.row)} {when(spell)}"
+        text = f"magnitudes up to {value:.2g} in {_named(table, spell.row)} {when(table, spell)}"
         yield _finding(table, "large", 2, spell, value, text, more)
 
 
@@ -231,15 +233,18 @@ def _channels(table: HealthTable, kind: str, flags: Flags) -> Iterator[LayerFind
         where = _named(table, spell.row)
         if kind == "dead":
             where += after_activation(table, row)
-        text = f"{now} of {count}channels {kind} in {where} {when(spell)}"
+        text = f"{now} of {count}channels {kind} in {where} {when(table, spell)}"
         if began != now:
             of = f" of {count.strip()}" if count else ""
-            text = f"channels {kind} in {where} {when(spell)}: {began}{of} at step "
-            text += f"{table.steps[first]}, {now} at step {table.steps[spell.last]}"
+            ends = (table.step_text(table.steps[at]) for at in (first, spell.last))
+            text = f"channels {kind} in {where} {when(table, spell)}: {began}{of} at "
+            text += f", {now} at ".join(ends)
         yield _finding(table, kind, 2 if value >= MAJOR else 1, spell, value, text, more)
 
 
 def _unchanged(table: HealthTable, unchanged: Flags) -> list[LayerFinding]:
+    if table.is_of_images:
+        return []
     flags = in_a_row(unchanged, _UNCHANGED_STEPS)
     # ``since`` is the step before the first at which they are unchanged, which has no mark.
     flagged = replace(table, since={})
@@ -252,7 +257,7 @@ def _unchanged(table: HealthTable, unchanged: Flags) -> list[LayerFinding]:
     before = same_as.get(first.row)
     if before is not None and first.after is not None:
         first = replace(first, after=max(first.after, before))
-    text = f"weights of {_named(table, first.row)} unchanged {when(first)}"
+    text = f"weights of {_named(table, first.row)} unchanged {when(table, first)}"
     if before is not None:
         text += f" (the same as at step {before})"
     if more:

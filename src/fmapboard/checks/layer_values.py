@@ -23,9 +23,9 @@ DEAD_MEANING = (
 )
 DEAD_ADVICE = "Lower the learning rate or warm it up; or use a leaky activation"
 _FROM_START = (
-    "These channels pass no gradient, since the first logged step, before training can have "
-    "done it: the biases start far below zero, or the input has hardly any content",
-    "Check the initial biases and weights, and look at the network's input",
+    "These channels pass no gradient, since the first logged step, before this run can have done "
+    "it: its biases start far below zero, or the input has hardly any content",
+    "Check the initial or loaded biases and weights, and look at the network's input",
 )
 _ROUNDING = 1e-6
 """Shares are stored as float32."""
@@ -83,13 +83,13 @@ class DeadCheck:
         more = f"; the same in {found.more} further layers" if found.more else ""
         since = self._since(table, found)
         meaning, advice = DEAD_MEANING, DEAD_ADVICE
-        if since <= table.steps[0]:
+        if since <= table.steps[0] and not table.is_of_images:
             meaning, advice = _FROM_START
         return Finding(
             kind=self.kind,
-            class_="note",
+            class_="figure",
             message=f"{100 * found.value:.0f} % of {count}channels dead in {where} "
-            f"since step {since}{more}",
+            f"{table.since_text(since)}{more}",
             since_step=since,
             layer=found.label,
             value=found.value,
@@ -138,9 +138,9 @@ class CopiedChannelsCheck:
         return [
             Finding(
                 kind=self.kind,
-                class_="note",
+                class_="figure",
                 message=f"{100 * share:.0f} % of the drawn channels in {where} have a "
-                f"copy in the layer at step {table.steps[0]}{more}",
+                f"copy in the layer at {table.step_text(table.steps[0])}{more}",
                 since_step=table.steps[0],
                 layer=row.facts.label,
                 value=share,
@@ -176,7 +176,7 @@ class UnevenUpsamplingCheck:
         return [
             Finding(
                 kind=self.kind,
-                class_="note",
+                class_="figure",
                 message=f"the kernel of `{row.facts.layer}` ({row.facts.type}), {sides}, is no "
                 f"multiple of its stride, {steps}",
                 layer=row.facts.layer,

@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from fmapboard.checks.finding import Class, Finding
+from fmapboard.checks.finding import WORDS, Finding
 from fmapboard.findings_format import MAX_NAMES
 from fmapboard.tab_format import FormatError
 
@@ -20,10 +20,6 @@ _MAX_BYTES = 2**20
 """Maximum size in bytes of a record that is read."""
 _MAX_FINDINGS = 256
 _TEXTS = ("kind", "message", "healthy", "meaning", "advice")
-_CLASSES: dict[str, Class] = {
-    **{"warning": "warning", "note": "note"},
-    **{"fact": "warning", "figure": "note"},  # names in runs logged before version 0.1
-}
 _INVALID = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
 
 
@@ -66,7 +62,7 @@ def unpack_stored(blob: bytes | None, model: str) -> list[Finding]:
 
 
 def _finding(raw: dict[str, Any], model: str) -> Finding:
-    if raw["class"] not in _CLASSES:
+    if raw["class"] not in WORDS:
         raise ValueError(f"{raw['class']!r:.80} is no class of findings")
     since, value = raw["since"], raw["value"]
     if since is not None and (type(since) is not int or not 0 <= since < 2**53):
@@ -77,7 +73,7 @@ def _finding(raw: dict[str, Any], model: str) -> Finding:
     if not isinstance(names, (list, tuple)) or len(names) > MAX_NAMES:
         raise TypeError(f"{names!r:.80} is no list of at most {MAX_NAMES} names")
     return Finding(
-        class_=_CLASSES[raw["class"]],
+        class_=raw["class"],
         layer=None if raw["layer"] is None else _text(raw["layer"]),
         parameter=None if raw["parameter"] is None else _text(raw["parameter"]),
         parameters=tuple(map(_text, names)),

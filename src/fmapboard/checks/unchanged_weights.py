@@ -61,7 +61,7 @@ class UnchangedWeightsCheck:
         return [
             Finding(
                 kind=self.kind,
-                class_="warning",
+                class_="fact",
                 message=f"{of} unchanged since step {since}, over {found[first].steps} logged "
                 f"steps that the optimizer applied{rate}: {named(names)}",
                 since_step=since,
@@ -154,7 +154,7 @@ class UnchangedWeightsCheck:
     ) -> Finding:
         return Finding(
             kind=self.kind,
-            class_="note",
+            class_="figure",
             message=message,
             since_step=since,
             parameter=names[0] if names else None,

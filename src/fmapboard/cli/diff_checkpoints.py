@@ -13,12 +13,12 @@ from rich.table import Table
 from fmapboard.cli.forward_inputs import ForwardInputs
 from fmapboard.cli.images import find_images, read_fitted
 from fmapboard.cli.input_files import inputs_from
+from fmapboard.cli.judging import judged
 from fmapboard.cli.model_request import ModelRequest
 from fmapboard.cli.models.load import LoadedModel
 from fmapboard.cli.table import console
 from fmapboard.cli.visualize import device_named
 from fmapboard.demo.bundled import bundled
-from fmapboard.errors import CaptureError, FmapboardError
 from fmapboard.model_comparison.arguments import Arguments
 from fmapboard.model_comparison.comparison import compared
 from fmapboard.model_comparison.result import ModelDifference, shown
@@ -29,12 +29,6 @@ _LEGEND = """\
 Relative errors: norm of the difference / the larger of both norms. 0: equal; about 1.4: unrelated;
 inf: not comparable; –: not compared. error in, error out: of what the layer receives and returns
 when both models run on their own; added: of what it returns when B's layer receives A's input."""
-
-DIFFERENT = 1
-"""Exit status if a layer differs."""
-
-UNREADABLE = 2
-"""Exit status for bad usage, and if the models could not be compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,18 +50,9 @@ def diff_checkpoints(request: Request) -> int:
     """Compare two checkpoints, print the result, and return the exit status.
 
     Raises:
-        FmapboardError: The request is invalid, or a file cannot be read; its exit code is 2,
-            because 1 says that the checkpoints differ.
+        FmapboardError: As ``judged`` does.
     """
-    try:
-        return DIFFERENT if _compared(request) else 0
-    except FmapboardError as error:
-        error.exit_code = UNREADABLE
-        raise
-    except Exception as error:  # of any type: Python would exit with 1, as for a difference
-        unreadable = CaptureError(f"{type(error).__name__}: {error}")
-        unreadable.exit_code = UNREADABLE
-        raise unreadable from error
+    return judged(lambda: bool(_compared(request)))
 
 
 def _compared(request: Request) -> ModelDifference:

@@ -21,7 +21,7 @@ def test_dead_channels_from_half_of_a_layer_on() -> None:
     lasting = from_step(5, 0.5, 0.0)
     (found,) = DeadCheck()(record(columns={"dead": {2: dead}, "dead_lasting": {2: lasting}}))
     assert (found.class_, found.layer, found.since_step, found.value) == (
-        "note",
+        "figure",
         "conv2",
         20,
         0.5,
@@ -39,7 +39,7 @@ def test_more_channels_may_be_dead_from_the_first_step_on() -> None:
 def test_channels_that_are_dead_from_the_start_are_not_blamed_on_the_learning_rate() -> None:
     dead = {"dead": {2: [0.9] * len(STEPS)}, "dead_lasting": {2: [0.9] * len(STEPS)}}
     (found,) = DeadCheck()(record(columns=dead))
-    assert "before training can have done it" in found.meaning
+    assert "before this run can have done it" in found.meaning
     assert "learning rate" not in found.advice
     later = {"dead": {2: from_step(2, 0.9, 0.0)}, "dead_lasting": {2: from_step(5, 0.9, 0.0)}}
     (found,) = DeadCheck()(record(columns=later))

@@ -33,10 +33,10 @@ class Says:
         return self.findings
 
 
-WARNING = Finding(kind="mine", class_="warning", message="a `fault`", since_step=0, layer="conv0")
+WARNING = Finding(kind="mine", class_="fact", message="a `fault`", since_step=0, layer="conv0")
 NOTE = Finding(
     kind="mine",
-    class_="note",
+    class_="figure",
     message="a note",
     parameter="w",
     parameters=("w", "v"),

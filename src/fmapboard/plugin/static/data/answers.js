@@ -35,6 +35,8 @@
  * @property {InputSeries[]} inputs
  * @property {number[]} steps kept steps of all layers, ascending
  * @property {number[]} wall_times s, one per step
+ * @property {Record<string, string>} [step_words] step -> what it shows, such as "image 3 (cat.jpg)",
+ *   in a run of `visualize`
  * @property {number} steps_written number of logged steps
  * @property {number|null} unread newest logged step if TensorBoard has not read it yet
  */

@@ -43,6 +43,7 @@ import { withFeeders } from "./feeders.js";
  * @property {number[]} wall_times s, one per step
  * @property {number} written number of logged steps
  * @property {HealthLayer[]} layers in network order
+ * @property {Record<string, string>} [step_words] as in `data/layers`
  * @property {Record<string, string>} [errors] step -> why its record cannot be read
  * @property {Record<string, Record<string, number>>} since state -> row -> first logged step
  * @property {import("./answers.js").ArrayEntry[]} arrays none if the run has very many cells:

@@ -4,6 +4,7 @@
 import { counted, percent, short, stepText } from "../draw/number_text.js";
 import { callName } from "./call_names.js";
 import { CODE, STATES } from "./health_states.js";
+import { wordOf } from "./step_words.js";
 
 /** @typedef {import("../data/health.js").Health} Health */
 /** @typedef {import("../data/health.js").HealthLayer} HealthLayer */
@@ -89,7 +90,7 @@ export function cellLines(of, codes, at, labelOf, numbers, shade = "range") {
   const step = of.steps[Math.floor(at / of.layers.length)];
   const { word, what } = STATES[codes[at]];
   return [
-    `${callName(layer)} · step ${stepText(step)}`,
+    `${callName(layer)} · ${wordOf(of.step_words, step)}`,
     codes[at] > 1 ? `${word}: ${what}` : word,
     sinceText(of, codes[at], row, step),
     ...(typeof numbers === "string" ? [numbers] : cellNumbers(numbers, layer.channels)),

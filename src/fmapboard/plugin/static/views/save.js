@@ -2,7 +2,7 @@
 /** Saves the view as a PNG file: all channels, with a title and their scale. */
 
 import { layerText, origin } from "../state/compare.js";
-import { h } from "./dom.js";
+import { download } from "../host.js";
 import { paintGrid } from "../draw/grid_paint.js";
 import { stepsText } from "../draw/locked_scale.js";
 import { isDifference } from "../draw/scene_columns.js";
@@ -54,7 +54,7 @@ export async function offer(canvas, name) {
   const blob = await new Promise((done) => canvas.toBlob(done, "image/png"));
   if (!blob) return "The picture is too large to save";
   const url = URL.createObjectURL(/** @type {Blob} */ (blob));
-  h("a", { href: url, download: `${name.replace(/[^\w.-]+/g, "_")}.png` }).click();
+  download(url, `${name.replace(/[^\w.-]+/g, "_")}.png`);
   window.setTimeout(() => URL.revokeObjectURL(url), 60000);
   return "Saved";
 }
