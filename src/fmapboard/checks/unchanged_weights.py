@@ -23,8 +23,8 @@ class UnchangedWeightsCheck:
     gradient is rounding noise, which may be too small to change them.
 
     A note, if there is no warning, the first of these that applies: no optimizer steps although
-    backward passes run; the learning rate is 0 at every logged step; a layer that runs never gets a
-    gradient for its weight.
+    backward passes run; the learning rate is 0 at every logged step; a layer that is used never
+    gets a gradient for its weight.
 
     Attributes:
         steps: number of logged steps without a change, for a warning.
@@ -131,12 +131,12 @@ class UnchangedWeightsCheck:
         return [
             self._note(
                 f"{len(names)} trainable {are} without a gradient at each of {len(facts)} logged "
-                f"steps, in layers that run: {named(names)}",
+                f"steps, in layers that are used: {named(names)}",
                 min(facts),
                 len(names),
                 names,
-                meaning="They keep their values: the layer runs under torch.no_grad(), its weight "
-                "or its output is detached, or the loss does not depend on it",
+                meaning="They keep their values: the layer runs under torch.no_grad(), or its "
+                "weight or its output is detached",
                 advice="Remove the torch.no_grad() or detach(), or set requires_grad=False if the "
                 "layer is to stay as it is",
             )
@@ -167,18 +167,24 @@ class UnchangedWeightsCheck:
 
 
 def _is_used(record: RunRecord, parameter: str, steps: Iterable[int]) -> bool:
-    """True for a weight whose layer ran at these steps, or another parameter of it had a gradient.
+    """True for a weight of a layer that is used, so that a gradient would be expected.
 
-    Biases and the like do not count: some are unused on purpose, such as the token of a mask.
+    Another parameter of the layer has a gradient, or the layer ran at these steps before every
+    layer that has one: something cuts off the start of the network. Layers behind others with
+    gradients may compute what the loss ignores. Biases and the like do not count: some are unused
+    on purpose, such as the token of a mask.
     """
     layer, _, own = parameter.rpartition(".")
     if "weight" not in own or not layer:
         return False
-    norms = record.scalars.get(tags.GRADIENT_NORM, {})
-    if any(name.rpartition(".")[0] == layer for name in norms):
+    trained = {name.rpartition(".")[0] for name in record.scalars.get(tags.GRADIENT_NORM, {})}
+    if layer in trained:
         return True
-    if record.health is None:
+    table = record.health
+    if table is None:
         return False
-    at = np.isin(record.health.steps, list(steps))
-    rows = [n for n, row in enumerate(record.health.rows) if row.facts.layer == layer]
-    return bool(np.isfinite(record.health.columns["minimum"][at][:, rows]).any(1).all() and rows)
+    layers = [row.facts.layer for row in table.rows]
+    first = next((n for n, name in enumerate(layers) if name in trained), 0)
+    rows = [n for n, name in enumerate(layers[:first]) if name == layer]
+    at = np.isin(table.steps, list(steps))
+    return bool(np.isfinite(table.columns["minimum"][at][:, rows]).any(1).all() and rows)

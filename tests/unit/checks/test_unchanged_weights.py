@@ -14,6 +14,7 @@ from fmapboard.findings_format import Findings, Idle, Unchanged
 LAST = len(STEPS)
 STEPPED = Findings(batch=4, rates=(0.1, 0.1), no_gradient=())
 ALONE = replace(STEPPED, no_gradient=("conv1.weight",))
+LATER = {f"gradient_norm/conv{i}.weight": [1.0] * LAST for i in range(2, 6)}
 
 
 def said(*facts: Findings, **more: list[float]) -> list[Finding]:
@@ -57,22 +58,26 @@ def test_a_rate_of_zero_at_every_logged_step() -> None:
     assert said(*[zero] * 7, STEPPED) == []
 
 
-def test_a_layer_that_runs_and_never_gets_a_gradient_for_its_weight() -> None:
-    (found,) = said(*[ALONE] * 4)
+def test_a_first_layer_that_runs_and_never_gets_a_gradient_for_its_weight() -> None:
+    (found,) = said(*[ALONE] * 4, **LATER)
     assert (found.class_, found.parameter, found.value) == ("figure", "conv1.weight", 1)
     assert "1 trainable weight is without a gradient at each of 4 logged steps" in found.message
-    assert said(*[ALONE] * 3) == []
-    assert said(*[ALONE] * 7, STEPPED) == []
+    assert said(*[ALONE] * 3, **LATER) == []
+    assert said(*[ALONE] * 7, STEPPED, **LATER) == []
 
 
 @pytest.mark.parametrize("name", ["aside.weight", "conv1.bias", "mask_weight"])
 def test_parameters_of_layers_that_do_not_run_and_biases_are_silent(name: str) -> None:
-    assert said(*[replace(STEPPED, no_gradient=(name,))] * LAST) == []
+    assert said(*[replace(STEPPED, no_gradient=(name,))] * LAST, **LATER) == []
+
+
+def test_a_layer_behind_others_with_gradients_may_be_ignored_by_the_loss() -> None:
+    assert said(*[ALONE] * LAST, **LATER, **{"gradient_norm/conv0.weight": [1.0] * LAST}) == []
 
 
 def test_a_layer_that_runs_at_some_of_the_steps_only_is_silent() -> None:
     nan = {"minimum": {1: [0.0] * 7 + [float("nan")]}}
-    assert not UnchangedWeightsCheck()(record(facts=[ALONE] * LAST, columns=nan))
+    assert not UnchangedWeightsCheck()(record(facts=[ALONE] * LAST, columns=nan, scalars=LATER))
 
 
 def test_a_sibling_with_a_gradient_shows_that_the_layer_is_used() -> None:
