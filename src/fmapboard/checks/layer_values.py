@@ -52,7 +52,7 @@ class DeadCheck:
         table = record.layers()
         if "dead" not in table.columns or np.isnan(table.columns["dead"]).all():
             return []
-        if record.facts and ConstantImagesCheck()(record):
+        if _has_constant_images(record):
             return []  # that is the cause
         return [
             self._finding(record, table, found)
@@ -188,6 +188,13 @@ class UnevenUpsamplingCheck:
                 picture=record.picture(row),
             )
         ]
+
+
+def _has_constant_images(record: RunRecord) -> bool:
+    try:
+        return bool(ConstantImagesCheck()(record))
+    except NotRecorded:
+        return False
 
 
 def _copied(statistics: Mapping[str, Floats], least: int) -> float:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fmapboard.checks.finding import Finding, named
-from fmapboard.checks.run_record import RunRecord
+from fmapboard.checks.run_record import NotRecorded, RunRecord
 from fmapboard.findings_format import Findings
 
 _LASTING = 2
@@ -225,8 +225,17 @@ def _since(record: RunRecord, is_faulty: Callable[[Findings], bool]) -> int | No
 def _batches(
     record: RunRecord, is_faulty: Callable[[Findings], bool]
 ) -> tuple[int, int, str] | None:
-    """Since when most batches have a fault, the newest one's size, and how many, in words."""
-    batches = [(at, of) for at, of in record.training_facts().items() if (of.batch or 0) >= 2]
+    """Since when most batches have a fault, the newest one's size, and how many, in words.
+
+    Raises:
+        NotRecorded: at no step the network received a batch of images.
+    """
+    every = record.training_facts()
+    if all(of.batch is None for of in every.values()):
+        raise NotRecorded(
+            "a batch of images with 1 or 3 channels as an argument of the model that is watched"
+        )
+    batches = [(at, of) for at, of in every.items() if (of.batch or 0) >= 2]
     faulty = [(at, of) for at, of in batches if is_faulty(of)]
     if not faulty or len(faulty) < max(min(_LASTING, len(batches)), len(batches) / 2):
         return None

@@ -46,7 +46,14 @@ def test_a_healthy_loop_has_no_finding(check: Check) -> None:
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.kind)
 def test_what_is_not_known_is_no_finding(check: Check) -> None:
-    assert said(check, *[Findings()] * 8) == []
+    assert said(check, *[Findings(batch=1)] * 8) == []
+
+
+@pytest.mark.parametrize("check", [ConstantImagesCheck(), IdenticalImagesCheck()])
+def test_without_a_batch_of_images_it_is_not_recorded(check: Check) -> None:
+    with pytest.raises(NotRecorded, match="images with 1 or 3 channels as an argument of the mo"):
+        check(record(facts=[replace(FINE, batch=None)] * 8))
+    assert said(check, replace(FINE, batch=None), *[FINE] * 7) == []
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.kind)
