@@ -32,11 +32,13 @@ class _Begun:
         optimizer: the ``id`` of the optimizer.
         parameters: name -> the parameter, and the view of its rows before the update; referenced
             only until the update has ended.
+        counts: how many rows each has.
         values: a copy of the rows.
     """
 
     optimizer: int
     parameters: dict[str, tuple[Tensor, Tensor]]
+    counts: tuple[int, ...]
     values: Tensor
 
 
@@ -100,8 +102,10 @@ class UpdateReader:
             with aside(device):
                 for kind, own in groups.items():
                     if kind[0] == device:
-                        values = joined([rows for _, rows in own.values()], self._memory)
-                        self._begun.append(_Begun(id(optimizer), own, values))
+                        every = [rows for _, rows in own.values()]
+                        counts = tuple(rows.shape[0] for rows in every)
+                        values = joined(every, sum(counts), self._memory)
+                        self._begun.append(_Begun(id(optimizer), own, counts, values))
 
     def _find_tables(self, matrices: Iterable[tuple[str, Tensor]]) -> None:
         """Remember which parameters are weights of embeddings; listing modules takes long."""
@@ -132,15 +136,17 @@ class UpdateReader:
 
     def _read_again(self, begun: _Begun) -> None:
         """Copy the rows after the update; none if one of the parameters cannot be read any more."""
-        same = {name: _same_rows(*both) for name, both in begun.parameters.items()}
-        rows = {name: found for name, found in same.items() if found is not None}
-        if len(rows) < len(same):
-            return
-        before, after = joined_after(begun.values, list(rows.values()), self._memory)
-        counts = tuple(part.shape[0] for part in rows.values())
-        tables = self._tables & rows.keys()
-        memory = self._memory if before.is_cpu else None
-        self._ended.append(PendingUpdates(tuple(rows), counts, before, after, tables, memory))
+        rows = []
+        for parameter, before in begun.parameters.values():
+            again = _same_rows(parameter, before)
+            if again is None:
+                return
+            rows.append(again)
+        both = joined_after(begun.values, rows, self._memory)
+        tables = self._tables & begun.parameters.keys()
+        memory = self._memory if both[0].is_cpu else None
+        names = tuple(begun.parameters)
+        self._ended.append(PendingUpdates(names, begun.counts, *both, tables, memory))
 
     def pending(self) -> tuple[PendingUpdates, ...]:
         """All updates that have ended."""

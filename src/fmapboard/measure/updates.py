@@ -98,7 +98,7 @@ def _wide(values: Tensor) -> Tensor:
     return values.float() if values.dtype in (torch.float16, torch.bfloat16) else values
 
 
-def joined(rows: Sequence[Tensor], memory: SpareMemory) -> Tensor:
+def joined(rows: Sequence[Tensor], count: int, memory: SpareMemory) -> Tensor:
     """A copy [R, n] of rows of one dtype, device and length, one below the other.
 
     On an accelerator it is the first half of a tensor whose second half `joined_after` fills; on
@@ -106,9 +106,9 @@ def joined(rows: Sequence[Tensor], memory: SpareMemory) -> Tensor:
 
     Args:
         rows: [R, n] each, or all of them vectors [R] on the CPU, which give [R, 1].
+        count: how many rows these are.
         memory: memory on the CPU.
     """
-    count = sum(part.shape[0] for part in rows)  # len() of a tensor runs Python code
     if rows[0].is_cpu:
         is_flat = rows[0].dim() == 1
         copied = memory.take((count, 1 if is_flat else rows[0].shape[1]), rows[0].dtype)
@@ -130,7 +130,7 @@ def joined_after(
         memory: see `joined`.
     """
     if before.is_cpu:
-        return before, joined(rows, memory)
+        return before, joined(rows, before.shape[0], memory)
     count = len(before) // 2
     first, second = before[:count], before[count:]
     torch.cat(list(rows), out=second)
