@@ -25,7 +25,7 @@ from fmapboard.cli.serve import server_command
 from fmapboard.demo.photographs import Photographs
 
 PORT, HEIGHT = 6118, 780
-STEPS, EVERY, WRONG_FROM, FACTOR = 160, 8, 120, 12
+STEPS, EVERY, WRONG_FROM, FACTOR = 240, 8, 120, 12
 VIEWS = {
     "tab": ("demo", {"layer": "fmapboard/conv2", "channel": 5}),
     "tab_overview": ("goes_wrong", {"view": "overview"}),

@@ -1,12 +1,13 @@
-"""What ``fmapboard check`` says about healthy trainings that its authors had not seen.
+"""What ``fmapboard check`` says about trainings that its authors had not seen.
 
-python benchmarks/acceptance.py [--only GLOB] [--seeds 1] [--out FILE.tsv] [--jobs 2]
+python benchmarks/acceptance.py [--networks first] [--only GLOB] [--seeds 1] [--out FILE.tsv]
 
-Each training of `acceptance_networks.ACCEPTANCE` runs on one thread and logs into a temporary
-directory; then ``fmapboard check --json`` reads it in a process of its own. One row per finding,
-and one with an empty kind for a run about which nothing was said. Rows of trainings that FILE
-already has are kept, and those trainings are not repeated. ``--losses`` trains only. ``--runs DIR``
-keeps what was logged; a training that DIR has is only read again, with the checks of today.
+``--networks`` chooses the set: "first" and "later" are healthy trainings, "faults" are trainings
+with a planted fault each. Each training runs on one thread and logs into a temporary directory;
+then ``fmapboard check --json`` reads it in a process of its own. One row per finding, and one with
+an empty kind for a run about which nothing was said. Rows of trainings that FILE already has are
+kept, and those trainings are not repeated. ``--losses`` trains only. ``--runs DIR`` keeps what was
+logged; a training that DIR has is only read again, with the checks of today.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import argparse
 import csv
 import fnmatch
+import importlib
 import json
 import multiprocessing
 import shutil
@@ -28,24 +30,34 @@ from typing import Any
 
 import torch
 from acceptance_case import HealthyCase
-from acceptance_networks import ACCEPTANCE
 
 COLUMNS = (
     *("name", "architecture", "recipe", "seed", "steps", "logged", "loss_start", "loss_end"),
     *("healthy", "seconds", "class", "kind", "where", "since_step", "value", "message"),
+    "expected",
 )
+SETS = {
+    "first": ("acceptance_networks", "ACCEPTANCE"),
+    "later": ("acceptance_later", "LATER"),
+    "faults": ("acceptance_later_faults", "FAULTS"),
+}
 Row = dict[str, Any]
 
 
-def measure(job: tuple[str, int, bool, Path | None]) -> list[Row]:
+def cases(networks: str) -> dict[str, HealthyCase]:
+    module, name = SETS[networks]
+    return getattr(importlib.import_module(module), name)
+
+
+def measure(job: tuple[str, str, int, bool, Path | None]) -> list[Row]:
     """Train one case and read it; the rows of the table."""
-    name, seed, check, kept = job
+    networks, name, seed, check, kept = job
     torch.set_num_threads(1)
-    case = ACCEPTANCE[name]
+    case = cases(networks)[name]
     row: Row = dict.fromkeys(COLUMNS, "")
     logged = -(-case.steps // case.every)
     row |= {"name": name, "architecture": case.architecture, "recipe": case.recipe, "seed": seed}
-    row |= {"steps": case.steps, "logged": logged}
+    row |= {"steps": case.steps, "logged": logged, "expected": case.expected}
     with tempfile.TemporaryDirectory() as folder:
         run = (kept or Path(folder)) / str(seed) / name
         known = run.with_suffix(".json")
@@ -68,6 +80,8 @@ def measure(job: tuple[str, int, bool, Path | None]) -> list[Row]:
 
 
 def health(case: HealthyCase, healthy: bool) -> str:
+    if case.expected:
+        return "planted"
     if not healthy:
         return "NO"
     return "falls" if case.falls else "moderate"
@@ -90,23 +104,27 @@ def findings(run: Path) -> list[Row]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=Raw)
+    parser.add_argument("--networks", default="first", choices=SETS, help="set of trainings")
     parser.add_argument("--only", default="*", help="glob on the names")
     parser.add_argument("--seeds", default=1, type=int, help="trainings of each case")
     parser.add_argument("--out", type=Path, help="the table, which is continued if it exists")
     parser.add_argument("--jobs", default=1, type=int, help="trainings at a time")
+    parser.add_argument("--minutes", default=1e9, type=float, help="end then, to be continued")
     parser.add_argument("--losses", action="store_true", help="train only, do not check")
     parser.add_argument("--runs", type=Path, help="keep the runs below this directory")
     parser.add_argument("--list", action="store_true", help="print the names and end")
     args = parser.parse_args()
-    names = [name for name in ACCEPTANCE if fnmatch.fnmatch(name, args.only)]
+    chosen = cases(args.networks)
+    names = [name for name in chosen if fnmatch.fnmatch(name, args.only)]
     if args.list:
         for name in names:
-            print(name, ACCEPTANCE[name].architecture, ACCEPTANCE[name].recipe, sep="\t")
+            print(name, chosen[name].architecture, chosen[name].recipe, sep="\t")
         return
     rows = read(args.out)
     there = {(row["name"], int(row["seed"])) for row in rows}
     todo = [(name, seed) for seed in range(args.seeds) for name in names]
-    jobs = [(*one, not args.losses, args.runs) for one in todo if one not in there]
+    jobs = [(args.networks, *one, not args.losses, args.runs) for one in todo if one not in there]
+    end = time.monotonic() + 60 * args.minutes
     context = multiprocessing.get_context("spawn")
     with context.Pool(args.jobs, maxtasksperchild=20) as pool:
         for found in pool.imap_unordered(measure, jobs):
@@ -118,6 +136,8 @@ def main() -> None:
             print(first["name"], losses, first["seconds"], said, sep="\t", flush=True)
             if first["class"] == "error":
                 print(first["message"])
+            if time.monotonic() > end:
+                break
     summarize(rows)
 
 

@@ -42,6 +42,8 @@ class HealthyCase:
     run: Callable[[Path, int], Losses]
     falls: bool = True
     """False for a discriminator's loss, which must neither vanish nor grow."""
+    expected: str = ""
+    """For a planted fault, the kinds of finding that name it, separated by commas."""
 
     def train(self, run: Path, seed: int) -> CaseResult:
         torch.manual_seed(seed)

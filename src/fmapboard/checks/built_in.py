@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from fmapboard.checks.finding import Finding, order
 from fmapboard.checks.growth import ExplodingCheck, VanishingCheck
+from fmapboard.checks.input_scale import InputScaleCheck
 from fmapboard.checks.layer_values import (
     CopiedChannelsCheck,
     DeadCheck,
@@ -21,9 +22,9 @@ from fmapboard.checks.training_facts import (
     GradientsNotClearedCheck,
     IdenticalImagesCheck,
     NotInOptimizerCheck,
-    UnchangedWeightsCheck,
 )
-from fmapboard.checks.usual_range import BatchnormGapCheck, InputScaleCheck, UpdateRatioCheck
+from fmapboard.checks.unchanged_weights import UnchangedWeightsCheck
+from fmapboard.checks.usual_range import BatchnormGapCheck, UpdateRatioCheck
 from fmapboard.errors import ConfigurationError, closest, first_line
 
 Checks: TypeAlias = bool | Mapping[str, bool | Check] | Sequence[Check]

@@ -13,6 +13,7 @@ from fmapboard.checks.call_names import call_text
 from fmapboard.checks.finding import Finding
 from fmapboard.checks.gradient_depth import gradient_ratios
 from fmapboard.checks.run_record import NotRecorded, RunRecord
+from fmapboard.tab_format import Floats
 
 MAGNITUDES = "magnitudes in"
 """Start of the message about a layer whose magnitudes grow over the steps."""
@@ -62,13 +63,15 @@ class ExplodingCheck:
     """Activations that grow through the layers or over the steps, or gradients towards the input.
 
     Attributes:
-        growth: factor by which a layer's largest magnitude exceeds that at the first logged step.
+        growth: factor by which a layer's largest magnitude exceeds that at the first logged step,
+            or the median layer's at that step if its own was smaller: a layer that is initialized
+            near zero may grow to the magnitudes of the others.
         depth: factor between the standard deviations of the last and the first drawn layer at the
             first logged step.
         gradients: ratio of the gradients of the first layers to those of the last ones.
     """
 
-    growth: float = 3000.0
+    growth: float = 1000.0
     depth: float = 15.0
     gradients: float = 1e4
     kind: ClassVar[str] = "exploding"
@@ -84,8 +87,8 @@ class ExplodingCheck:
             return []
         magnitude = np.fmax(np.abs(table.columns["minimum"]), np.abs(table.columns["maximum"]))
         with np.errstate(all="ignore"):
-            grown = magnitude.astype(np.float64) / magnitude[:1]  # [steps, layers]
-            grown[~np.isfinite(grown) | (magnitude[:1] <= 0)] = 0.0
+            grown = magnitude.astype(np.float64) / _usual(magnitude[0])  # [steps, layers]
+            grown[~np.isfinite(grown)] = 0.0
         is_large = (grown >= self.growth) & (magnitude >= 1.0)
         if not is_large.any():
             return []
@@ -165,3 +168,10 @@ class ExplodingCheck:
                 advice="Use another initialization or normalization layers, or clip the gradients",
             )
         ]
+
+
+def _usual(magnitudes: Floats) -> Floats:
+    """The larger of each layer's magnitude and the median layer's; NaN where it is 0 or unknown."""
+    known = magnitudes[np.isfinite(magnitudes) & (magnitudes > 0)]
+    median = float(np.median(known)) if known.size else math.nan
+    return np.where(magnitudes > 0, np.fmax(magnitudes, median), np.nan).astype(np.float64)

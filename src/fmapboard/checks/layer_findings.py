@@ -153,8 +153,15 @@ def _first_told(table: HealthTable, told: FirstNonfinite, spells: list[Spell]) -
         until,
         float("nan") if row is None else float(shares[last, row]),
         more,
-        f"{kinds} {when}, first in {where}{_further(more)}",
+        f"{kinds} {when}, {_placed(where)}{_further(more)}",
     )
+
+
+def _placed(where: str) -> str:
+    """Where it is first; of parameters, that is not the order in which they get gradients."""
+    if PARAMETER in where:
+        return f"in {where} (of such parameters the first in the model's order)"
+    return f"first in {where}"
 
 
 def _quoted(place: str) -> str:

@@ -12,7 +12,7 @@ from fmapboard.checks.growth import MAGNITUDES
 from fmapboard.checks.health_table import HealthRow, HealthTable
 from fmapboard.checks.layer_findings import LayerFinding
 from fmapboard.checks.stored_findings import unpack_stored
-from fmapboard.checks.training_facts import UnchangedWeightsCheck
+from fmapboard.checks.unchanged_weights import UnchangedWeightsCheck
 from fmapboard.plugin.data_source import Reader
 from fmapboard.tab_format import PLUGIN_NAME, FormatError
 

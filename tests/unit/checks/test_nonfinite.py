@@ -153,7 +153,10 @@ def test_gradients_of_a_finite_forward_pass(norms: list[float], expected: str) -
     }
     scalars |= {"gradient_norm/total": [math.nan] * len(STEPS)}
     found = only(record(told=place, scalars=scalars))
-    assert found.message == "NaN at step 30, first in the gradient of parameter `conv1.weight`"
+    assert found.message == (
+        "NaN at step 30, in the gradient of parameter `conv1.weight` (of such parameters the first "
+        "in the model's order)"
+    )
     assert (found.layer, found.parameter) == (None, "conv1.weight")
     assert found.meaning.startswith("All activations of the step are finite")
     assert expected in found.meaning
