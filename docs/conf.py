@@ -55,7 +55,7 @@ nitpicky = (
 nitpick_ignore_regex = [
     (
         "py:class",
-        r"fmapboard\.(findings_format|checks\.health_table|overview_format\.layers)\..*",
+        r"fmapboard\.(findings_format|checks\.health_table|overview_format\.(layers|step_source))\..*",
     ),
     (
         "py:.*",

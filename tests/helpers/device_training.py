@@ -121,7 +121,11 @@ def assert_same_records(step: LoggedStep, expected: LoggedStep) -> None:
             assert abs(difference).max() <= 1, own.tag  # 1 of 255 where float32 sums differ
     assert step.scalars.keys() == expected.scalars.keys()
     for tag in expected.scalars.keys() - {"fmapboard/logged_step_ms"}:
-        assert step.scalars[tag] == pytest.approx(expected.scalars[tag], rel=1e-4, nan_ok=True), tag
+        # Of large weights, a CPU reads other values to estimate the size of an update.
+        close = 0.02 if tag.startswith("update_ratio/") else 1e-4
+        assert step.scalars[tag] == pytest.approx(expected.scalars[tag], rel=close, nan_ok=True), (
+            tag
+        )
     assert len(step.statistics) == len(expected.statistics)
     for own, other in zip(step.statistics, expected.statistics, strict=True):
         assert own.statistics is not None
