@@ -14,8 +14,7 @@ from torch.nn import functional
 from torchvision.models import detection, segmentation
 from torchvision.models.efficientnet import EfficientNet, FusedMBConvConfig, MBConvConfig
 from torchvision.models.regnet import BlockParams, RegNet
-from torchvision.models.video.resnet import BasicBlock, BasicStem, Conv3DSimple, VideoResNet
-from torchvision.ops import FrozenBatchNorm2d, MultiScaleRoIAlign
+from torchvision.ops import MultiScaleRoIAlign
 
 
 def efficientnet_v2() -> nn.Module:
@@ -37,13 +36,6 @@ def regnet() -> nn.Module:
     return RegNet(parts, num_classes=8)
 
 
-def video() -> nn.Module:
-    model = VideoResNet(BasicBlock, [Conv3DSimple] * 4, [1, 1, 1, 1], BasicStem, num_classes=4)
-    model.layer3 = model.layer4 = nn.Identity()
-    model.fc = nn.Linear(128, 4)
-    return model
-
-
 ROI = {"min_size": 64, "max_size": 64}
 
 
@@ -51,9 +43,9 @@ def anchors() -> nn.Module:
     return detection.anchor_utils.AnchorGenerator(((12, 16), (24, 32)), ((1.0,),) * 2)
 
 
-def faster_rcnn(mask: bool = False, frozen: bool = False) -> nn.Module:
+def faster_rcnn(mask: bool = False) -> nn.Module:
     """Pictures of 0 to 1 are standardized inside, as torchvision does."""
-    back = Pyramid(FrozenBatchNorm2d if frozen else nn.BatchNorm2d)
+    back = Pyramid(nn.BatchNorm2d)
     pool = MultiScaleRoIAlign(["0", "1"], 5, 2)
     options = {"rpn_anchor_generator": anchors(), "box_roi_pool": pool, **ROI}
     options |= {"box_batch_size_per_image": 64, "rpn_batch_size_per_image": 64}
@@ -198,18 +190,3 @@ def hidden_patches(model: nn.Module, films: Tensor, *_: Tensor) -> Tensor:
     """Three quarters of the tubes are hidden, the same number in each film."""
     order = torch.rand(len(films), 64).argsort(1)
     return model(pixel_values=films, bool_masked_pos=order < 48).loss
-
-
-def mobilevit() -> nn.Module:
-    config = transformers.MobileViTConfig(
-        image_size=64,
-        hidden_sizes=[24, 32, 40],
-        neck_hidden_sizes=[16, 16, 24, 32, 40, 48, 96],
-        num_attention_heads=2,
-        num_labels=8,
-    )
-    return transformers.MobileViTForImageClassification(config)
-
-
-def logits(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
-    return model(pixel_values=images, labels=labels).loss

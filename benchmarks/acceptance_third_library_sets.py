@@ -8,7 +8,6 @@ import acceptance_third_data as data
 import acceptance_third_library as library
 import acceptance_third_selfsup as views
 import timm.optim
-import torch
 from acceptance_data import photos, scenes, spectrograms
 from acceptance_data import pictures as crops
 from acceptance_later_optimizers import poly
@@ -29,28 +28,8 @@ def smooth(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
     return functional.cross_entropy(model(images), labels, label_smoothing=0.1)
 
 
-def one_sigmoid(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
-    """A3 of "ResNet strikes back": a sigmoid per class, mixed pictures."""
-    share = float(torch.distributions.Beta(0.1, 0.1).sample())
-    order, goal = torch.randperm(len(images)), functional.one_hot(labels, 8).float()
-    mixed = share * images + (1 - share) * images[order]
-    goal = ((share * goal + (1 - share) * goal[order]) > 0.2).float()
-    return functional.binary_cross_entropy_with_logits(model(mixed), goal)
-
-
 def timm_defaults(model: nn.Module) -> optim.Optimizer:
     return timm.optim.create_optimizer_v2(model, "adamw", 2e-3, 0.05, filter_bias_and_bn=True)
-
-
-def lamb(model: nn.Module) -> optim.Optimizer:
-    return timm.optim.create_optimizer_v2(model, "lamb", 8e-3, 0.02)
-
-
-def own_statistics(model: nn.Module) -> None:
-    """Cumulative averages in BatchNorm."""
-    for module in model.modules():
-        if isinstance(module, nn.BatchNorm2d):
-            module.momentum = None
 
 
 Made = tuple[str, str, Plan]
@@ -104,14 +83,6 @@ LIBRARY: dict[str, Made] = {
             every=4,
         ),
     ),
-    "timm_mobilenetv4": (
-        *("timm MobileNet v4", "AdamW of timm"),
-        Plan(partial(NET, "mobilenetv4_conv_small_035"), photos(64), named, timm_defaults),
-    ),
-    "timm_lcnet": (
-        *("timm LCNet", "LAMB, one sigmoid per class, mixup"),
-        Plan(partial(NET, "lcnet_035"), photos(64), one_sigmoid, lamb),
-    ),
     "timm_starnet": (
         *("timm StarNet", "AdamW of timm, drop path"),
         Plan(partial(NET, "starnet_s050", drop_path_rate=0.05), photos(64), smooth, timm_defaults),
@@ -127,10 +98,6 @@ LIBRARY: dict[str, Made] = {
             schedule=partial(warm_up, first=10),
             **FEW,
         ),
-    ),
-    "timm_dla": (
-        *("timm DLA", "SGD, cumulative BatchNorm"),
-        Plan(partial(NET, "dla46x_c"), photos(64), named, MOMENTUM, begin=own_statistics, **FEW),
     ),
     "hf_clip": (
         *("transformers CLIP", "AdamW, contrast of pictures and captions"),
@@ -167,10 +134,6 @@ LIBRARY: dict[str, Made] = {
             batch=32,
             before=views.normalize_prototypes,
         ),
-    ),
-    "rot_net": (
-        *("residual CNN", "rotations"),
-        Plan(partial(views.classifier, classes=4), P, views.rotations, ADAM, batch=8),
     ),
     "sup_con": (
         *("residual CNN", "supervised contrast"),

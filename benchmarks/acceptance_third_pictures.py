@@ -234,3 +234,20 @@ class Pose(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         y = self.last(self.body(x))
         return functional.interpolate(y, x.shape[2:], mode="bilinear")
+
+
+def icnr(conv: nn.Conv2d, factor: int = 2) -> nn.Conv2d:
+    """fastai's initialization before PixelShuffle: neighbours in the picture begin alike."""
+    kept = torch.empty(conv.out_channels // factor**2, *conv.weight.shape[1:])
+    conv.weight.data.copy_(nn.init.kaiming_normal_(kept).repeat_interleave(factor**2, 0))
+    nn.init.zeros_(conv.bias)
+    return conv
+
+
+def dynamic_unet() -> nn.Module:
+    """fastai's way up: a 1 × 1 convolution with ICNR, PixelShuffle and a blur, twice."""
+    layers: list[nn.Module] = [unit(3, 24, stride=2), unit(24, 48, stride=2)]
+    for into, out in ((48, 24), (24, 12)):
+        layers += [icnr(nn.Conv2d(into, 4 * out, 1)), nn.ReLU(), nn.PixelShuffle(2)]
+        layers += [nn.ReplicationPad2d((1, 0, 1, 0)), nn.AvgPool2d(2, 1), unit(out, out)]
+    return nn.Sequential(*layers, nn.Conv2d(12, 3, 1))

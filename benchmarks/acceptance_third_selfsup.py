@@ -111,12 +111,6 @@ def swav(model: nn.Module, images: Tensor, *_: Tensor) -> Tensor:
     return (first + functional.cross_entropy(scores[1] / 0.1, goals[0])) / 2
 
 
-def rotations(model: nn.Module, images: Tensor, *_: Tensor) -> Tensor:
-    """RotNet: all four turns of each photograph are in the batch."""
-    turned = torch.cat([images.rot90(k, (2, 3)) for k in range(4)])
-    return functional.cross_entropy(model(turned), torch.arange(4).repeat_interleave(len(images)))
-
-
 def supervised_contrast(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
     code = functional.normalize(model(torch.cat(views(images))), dim=1)
     labels = labels.repeat(2)

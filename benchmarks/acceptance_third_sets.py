@@ -17,7 +17,7 @@ from acceptance_data import photos, scenes
 from acceptance_data import pictures as crops
 from acceptance_pictures import Denoiser
 from acceptance_recipes import by, warm_up
-from acceptance_tasks import heat, larger
+from acceptance_tasks import heat, larger, repaired
 from acceptance_third_library_sets import (
     ADAM,
     ADAMW,
@@ -86,6 +86,10 @@ PLANS: dict[str, Made] = {
     "raw_sensor": (
         *("demosaicing CNN", "Adam, raw values of 12 bits"),
         Plan(shown.Developed, data.sensor, shown.close, ADAM),
+    ),
+    "icnr": (
+        *("fastai's U-Net, PixelShuffle with ICNR", "Adam, denoising"),
+        Plan(shown.dynamic_unet, crops(), repaired, ADAM),
     ),
     "hed": (
         "HED",
@@ -169,10 +173,6 @@ PLANS: dict[str, Made] = {
         "attention over bags",
         "Adam",
         Plan(signals.Bag, data.bags, signals.positive, ADAM, batch=8),
-    ),
-    "recurrent": (
-        *("LRCN", "Adam, clipping"),
-        Plan(signals.Recurrent, data.films, named, ADAM, batch=8, clip=1.0, steps=120),
     ),
     "behaviour": (
         "DQN's network",

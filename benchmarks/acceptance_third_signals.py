@@ -153,20 +153,6 @@ def positive(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
     return functional.binary_cross_entropy_with_logits(model(images), labels)
 
 
-class Recurrent(nn.Module):
-    """LRCN: a network per frame, an LSTM over their codes."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        layers = [unit(3, 24, stride=2), unit(24, 48, stride=2), unit(48, 32)]
-        self.back = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(2), nn.Flatten())
-        self.memory, self.last = nn.LSTM(128, 48, batch_first=True), nn.Linear(48, 4)
-
-    def forward(self, x: Tensor) -> Tensor:
-        codes = self.back(x.flatten(0, 1)).view(*x.shape[:2], -1)
-        return self.last(self.memory(codes)[0][:, -1])
-
-
 def agent() -> nn.Module:
     """DQN's network, for frames of 20 px."""
     layers = [nn.Conv2d(2, 16, 4, 2), nn.ReLU(), nn.Conv2d(16, 32, 3), nn.ReLU(), nn.Flatten()]
