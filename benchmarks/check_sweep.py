@@ -98,9 +98,9 @@ def rows(group: str, name: str, seed: int, run: Path) -> list[Row]:
 def summary(table: list[Row]) -> Iterator[str]:
     """Lines that say how often the checks were right."""
     healthy = {(row.name, row.seed) for row in table if row.group == "healthy"}
-    facts = [row for row in table if row.group == "healthy" and row.class_ == "fact"]
+    warned = [row for row in table if row.group == "healthy" and row.class_ == "fact"]
     noted = {(row.name, row.seed) for row in table if row.group == "healthy" and row.class_}
-    yield f"healthy: {len(healthy)} runs, {len(facts)} facts, notes in {len(noted)}"
+    yield f"healthy: {len(healthy)} runs, {len(warned)} warnings, warnings or notes in {len(noted)}"
     tried = sorted({row.name for row in table if row.group == "faulty"})
     named = 0
     for name in tried:

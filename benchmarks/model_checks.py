@@ -23,7 +23,7 @@ from torch.nn import functional
 from torch.utils._pytree import tree_leaves
 
 import fmapboard
-from fmapboard.model.layers import CONVOLUTIONS
+from fmapboard.model.kernel_shapes import CONVOLUTIONS
 from fmapboard.records import LoggedStep
 from fmapboard.writers.memory import MemoryWriter
 

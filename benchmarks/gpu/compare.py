@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from fmapboard.model.activations import activations
-from fmapboard.model.layers import CONVOLUTIONS
+from fmapboard.model.kernel_shapes import CONVOLUTIONS
 from fmapboard.records import LayerMeasurement, LoggedStep, PixelMark, Planes, Statistics
 
 Clones = dict[tuple[str, str], Tensor]

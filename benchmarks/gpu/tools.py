@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.utils.tensorboard import SummaryWriter
 
 import fmapboard
-from fmapboard.model.layers import CONVOLUTIONS
+from fmapboard.model.kernel_shapes import CONVOLUTIONS
 from fmapboard.records import LoggedStep
 from fmapboard.writers.tensorboard import TensorBoardWriter
 from gpu.trainings import Training

@@ -32,12 +32,13 @@ if TYPE_CHECKING:
     from fmapboard.extraction.of_outputs import extract
     from fmapboard.interventions.channels import add, replace, scale, silence
     from fmapboard.interventions.context import intervene
-    from fmapboard.logger import FeatureMapLogger, watch
+    from fmapboard.logger import FeatureMapLogger
     from fmapboard.model.layers import kernel_groups
     from fmapboard.model_comparison.result import LayerDifference, ModelDifference
     from fmapboard.model_comparison.two_models import diff
     from fmapboard.notebook import draw
     from fmapboard.records import KernelShape
+    from fmapboard.watching import watch
 
 __version__ = "0.1.0"
 
@@ -56,7 +57,8 @@ _NAMES_IN = {
     "model_comparison.result": ("LayerDifference", "ModelDifference"),
     "interventions.channels": ("add", "replace", "scale", "silence"),
     "interventions.context": ("intervene",),
-    "logger": ("FeatureMapLogger", "watch"),
+    "logger": ("FeatureMapLogger",),
+    "watching": ("watch",),
     "records": ("KernelShape",),
     "cli.from_python": ("visualize",),
     "cli.patches_from_python": ("patches",),

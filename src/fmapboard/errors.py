@@ -6,6 +6,7 @@ import difflib
 import importlib
 import logging
 import os
+import re
 from collections.abc import Iterable
 from types import ModuleType
 
@@ -33,7 +34,7 @@ class FmapboardError(Exception):
     """Base class of fmapboard's errors; the message is one line that says how to fix it."""
 
     exit_code = 1
-    """The command line exits with 1 for a failed job and with 2 for bad usage."""
+    """The command line exits with 1 for a failed job, with 2 for bad usage or unreadable input."""
 
 
 class ConfigurationError(FmapboardError, ValueError):
@@ -57,9 +58,13 @@ class UnknownModel(ConfigurationError):
 class ImageError(FmapboardError):
     """A file that cannot be read as an image."""
 
+    exit_code = 2
+
 
 class CheckpointError(FmapboardError):
     """A checkpoint that cannot be read or does not fit the model."""
+
+    exit_code = 2
 
 
 class DownloadError(FmapboardError):
@@ -111,10 +116,52 @@ def first_line(error: BaseException) -> str:
     return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 
-def closest(name: str, known: Iterable[str], *, most: int = 5) -> str:
-    """The known names most similar to ``name``, as text for an error message."""
-    near = difflib.get_close_matches(name, list(known), n=most, cutoff=0.3)
-    return ", ".join(near) if near else "none"
+_CLOSE, _CLOSE_IF_SHORT = 0.7, 0.6
+"""Least similarity, as of `difflib.SequenceMatcher.ratio`, and that of names up to 4 characters."""
+
+
+def closest(name: str, known: Iterable[str], *, most: int = 3, listed: int = 6) -> str:
+    """The end of an error message about an unknown name: the names that were probably meant.
+
+    A name counts if it is similar, or if it ends in ``name`` as ``layer1.0.conv1`` does in
+    ``conv1``. For a glob such as ``layr1.*`` or ``*.covn1``, globs are suggested.
+
+    Args:
+        name: the unknown name, or a glob.
+        known: the names there are.
+        most: number of names to suggest.
+        listed: if no name is close, all of them are listed if there are at most so many.
+
+    Returns:
+        ``"; closest: layer1"``, ``"; there are: a, b"``, or an empty string.
+
+    Example:
+        >>> closest("covn1", ["conv1", "conv2", "head"]), closest("x", ["conv1", "head"])
+        ('; closest: conv1', '; there are: conv1, head')
+        >>> closest("layr1.*", ["layer1.0.conv1", "layer2.0.conv1"]), closest("x", "abcdefgh")
+        ('; closest: layer1.*, layer2.*', '')
+    """
+    names = list(dict.fromkeys(known))
+    cutoff = _CLOSE_IF_SHORT if len(name) <= 4 else _CLOSE
+    near = difflib.get_close_matches(name, [*names, *_globs(name, names)], n=most, cutoff=cutoff)
+    ends = [each for each in names if re.search(rf"[._:/-]{re.escape(name)}$", each)]
+    near = list(dict.fromkeys([*near, *ends]))[:most]
+    if near:
+        return f"; closest: {', '.join(near)}"
+    return f"; there are: {', '.join(names)}" if 0 < len(names) <= listed else ""
+
+
+def _globs(glob: str, names: Iterable[str]) -> list[str]:
+    """Globs of the same form that match something: ``layer1.*`` or ``*.conv1``."""
+    parts = [name.split(".") for name in names]
+    found: list[str] = []
+    if glob.endswith(".*"):
+        count = glob.count(".")
+        found += [".".join(each[:count]) + ".*" for each in parts if len(each) > count]
+    if glob.startswith("*."):
+        count = glob.count(".")
+        found += ["*." + ".".join(each[-count:]) for each in parts if len(each) > count]
+    return list(dict.fromkeys(found))
 
 
 _DISTRIBUTIONS = {"ignite": "pytorch-ignite", "transformers": "transformers accelerate"}
@@ -150,7 +197,7 @@ class WarnOnce:
         self._said: set[tuple[str, str]] = set()
         self._first: str | None = None
 
-    def error(self, about: str, error: Exception, consequence: str) -> None:
+    def error(self, about: str, error: BaseException, consequence: str) -> None:
         """Report one of fmapboard's errors.
 
         Only the text is kept: the traceback would keep tensors alive.

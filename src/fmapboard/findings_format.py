@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from fmapboard.tab_format import FormatError
@@ -45,6 +45,25 @@ class Unchanged:
 
 
 @dataclass(frozen=True, slots=True)
+class Idle:
+    """Backward passes whose gradients no optimizer uses, at a logged step without optimizer step.
+
+    Attributes:
+        steps: number of such steps in a row before this one, over which the weights are the same.
+        since: the first of these steps; this one if ``steps`` is 0.
+        is_held: some optimizer of the process holds a trainable parameter of the model; None if
+            that is not known.
+        is_cleared: no parameter had a gradient when the first backward pass of the step began: the
+            gradients are not being accumulated.
+    """
+
+    steps: int
+    since: int
+    is_held: bool | None
+    is_cleared: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Findings:
     """What only the training process knows about a logged step.
 
@@ -64,9 +83,17 @@ class Findings:
             its kind; None if the input is no batch of images.
         unchanged: parameter -> for how long it has not changed, although it has a gradient and its
             learning rate is above 0.
+        nonfinite_weights: parameters of which one of the values kept for the histogram (all, up to
+            16,384) was NaN or infinite before the optimizer's step; None if no weights were read.
         frozen: parameters with ``requires_grad=False``.
         rates: lowest and highest learning rate of the parameter groups; None if it is not known.
         accumulated: the gradients of two or more forward passes were applied.
+        no_gradient: trainable parameters that an optimizer holds which stepped, without a gradient;
+            None if no optimizer stepped.
+        idle: what a step without an optimizer step tells; None of others, and if the weights have
+            changed since the last such step.
+        initial_norms: BatchNorm layers whose running variance is still mostly the initial one (see
+            `measure.batch_norms.PendingGaps.initial`).
         left_out: name of a field -> how many entries of it were not stored.
     """
 
@@ -78,9 +105,13 @@ class Findings:
     constant_images: tuple[int, ...] | None = None
     identical_images: tuple[tuple[int, int], ...] | None = None
     unchanged: Mapping[str, Unchanged] = field(default_factory=dict)
+    nonfinite_weights: tuple[str, ...] | None = None
     frozen: tuple[str, ...] = ()
     rates: tuple[float, float] | None = None
     accumulated: bool = False
+    no_gradient: tuple[str, ...] | None = None
+    idle: Idle | None = None
+    initial_norms: tuple[str, ...] = ()
     left_out: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -105,6 +136,8 @@ def pack_findings(found: Findings) -> tuple[bytes, ...]:
     rates = found.rates
     raw["rates"] = None if rates is None else {"lo": rates[0], "hi": rates[1]}
     raw |= {name: getattr(found, name) for name in ("eval_mode", "batch", "accumulated")}
+    if found.idle is not None:
+        raw["idle"] = asdict(found.idle)
     if left_out:
         raw["left_out"] = left_out
     text = json.dumps(raw, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
@@ -140,7 +173,10 @@ _LISTS = {
     "eval_modules": MAX_EVAL_MODULES,
     "constant_images": MAX_NAMES,
     "identical_images": MAX_NAMES,
+    "nonfinite_weights": MAX_NAMES,
     "frozen": MAX_NAMES,
+    "no_gradient": MAX_NAMES,
+    "initial_norms": MAX_NAMES,
 }
 """Field -> maximum number of entries that are stored."""
 
@@ -169,9 +205,13 @@ def _parsed(raw: Mapping[str, Any]) -> Findings:
         constant_images=None if constant is None else tuple(map(_whole, _listed(constant))),
         identical_images=None if identical is None else tuple(map(_pair, _listed(identical))),
         unchanged={_text(name): _unchanged(of) for name, of in _items(raw.get("unchanged"))},
+        nonfinite_weights=_names(raw.get("nonfinite_weights")),
         frozen=_names(raw.get("frozen")) or (),
         rates=None if rates is None else (_rate(rates["lo"]), _rate(rates["hi"])),
         accumulated=bool(_flag(raw.get("accumulated"))),
+        no_gradient=_names(raw.get("no_gradient")),
+        idle=_idle(raw.get("idle")),
+        initial_norms=_names(raw.get("initial_norms")) or (),
         left_out={_text(name): _whole(more) for name, more in _items(raw.get("left_out"))},
     )
 
@@ -200,6 +240,13 @@ def _pair(value: Any) -> tuple[int, int]:
 
 def _unchanged(raw: Mapping[str, Any]) -> Unchanged:
     return Unchanged(_whole(raw["steps"]), _whole(raw["since"]))
+
+
+def _idle(raw: Mapping[str, Any] | None) -> Idle | None:
+    if raw is None:
+        return None
+    steps, since = _whole(raw["steps"]), _whole(raw["since"])
+    return Idle(steps, since, _flag(raw["is_held"]), bool(_flag(raw["is_cleared"])))
 
 
 def _flag(value: Any) -> bool | None:

@@ -105,7 +105,7 @@ class Options:
         known = [field.name for field in fields(cls)]
         for name in given:
             if name not in known:
-                raise ConfigurationError(f"no option {name!r}; closest: {closest(name, known)}")
+                raise ConfigurationError(f"no option {name!r}{closest(name, known)}")
         pair = given.get("normalization")
         checked = None if pair is None else _normalization(pair)
         return cls(**{**given, "normalization": checked})  # type: ignore[arg-type]  # cls() validates it
@@ -239,7 +239,7 @@ def checked_colormap(name: str) -> str:
     name = "grey" if name == "gray" else name
     if name not in PALETTES:
         raise ConfigurationError(
-            f"no palette {name!r} (closest: {closest(str(name), PALETTES)}); "
+            f"no palette {name!r}{closest(str(name), PALETTES, listed=0)}; "
             f"available: {', '.join(PALETTES)}"
         )
     return name

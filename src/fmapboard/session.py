@@ -10,6 +10,7 @@ from torch import nn
 from torch.optim.optimizer import Optimizer
 
 from fmapboard.capture.attribution_layers import AttributionLayers
+from fmapboard.capture.before_update import BeforeUpdate
 from fmapboard.capture.collector import collector_for
 from fmapboard.capture.fact_recorder import FactRecorder
 from fmapboard.capture.gradients import GradientReader
@@ -29,7 +30,6 @@ from fmapboard.capture.sending import sent
 from fmapboard.capture.step_parts import PendingStep, StepHeader, StepParts
 from fmapboard.capture.tile_coder import TileCoder
 from fmapboard.capture.transfer import Transfer
-from fmapboard.capture.weights import read_kernels
 from fmapboard.errors import WarnOnce
 from fmapboard.measure.fused.choice import reader_for
 from fmapboard.measure.merge_ranks import RankExchange
@@ -88,16 +88,19 @@ class StepSession:
         self._graph = GraphDrawer(self.registry, options, self._guard, warn)
         own = own_parameters(model, self.registry.layers)
         self.probe_pass = ProbePass(model, options, self._reducer, self._guard)
-        self._probe_cam = ProbeAttribution.of(model, self.probe_pass.probe, options, self._guard)
+        probe_cam = ProbeAttribution.of(model, self.probe_pass.probe, options, self._guard)
         self._gradients = GradientReader(model, own, self._guard, options.update_ratios)
         self._loss_scale = LossScale(scaler, self._gradients.holds)
         self._selection = PassSelection(model, self._guard)
         self._hints = Hints(warn, self._gradients, self._loss_scale, self._selection)
         self.facts = FactRecorder(self._gradients, self._selection, options.records_findings)
         self._sides: tuple[Side, ...] = ("output", "input") if options.inputs else ("output",)
+        self._before_update = BeforeUpdate(
+            self.registry, options, self.probe_pass, probe_cam, self._guard, self._sides
+        )
         self._open: OpenStep | None = None
         self.open_step: int | None = None
-        self._closed_steps, self._is_sharded = 0, is_sharded(model)
+        self._is_sharded = is_sharded(model)
         self.exchange = RankExchange.among_all(warn) if options.reduce_statistics else None
         if not self._is_sharded and self.exchange is None:  # no other rank waits for this one
             self._guard.out_of_memory = self._out_of_memory
@@ -122,7 +125,7 @@ class StepSession:
         with self._guard("replaced layers"):
             self._hints.layers_gone(step, self.registry.follow_replacements(self._attribution.also))
         if probe_now:
-            self._draw_probe(opened)
+            self._before_update.draw_probe(opened)
         if self._open is None:  # out of memory
             return
         follows = passes != "evaluation"
@@ -153,7 +156,7 @@ class StepSession:
             self.registry.disarm()
             self._gradients.disarm()
         # Collective if parameters are sharded, so outside of what can fail on one rank alone.
-        self._read_kernels(opened)
+        self._before_update.read_kernels(opened)
         parameters = self._gradients.pending()
         with self._guard("logged step"):
             self._choose_pass()
@@ -161,7 +164,7 @@ class StepSession:
                 self._hints.explain(opened, has_failed=self._guard.has_failed)
                 pending = self._assembled(opened, parameters)
         self.abandon()
-        self._closed_steps += pending is not None or self._is_sharded
+        self._before_update.steps += pending is not None or self._is_sharded
         if pending is not None:
             self._memory.succeeded()
         return pending
@@ -256,28 +259,9 @@ class StepSession:
 
     def _read_weights(self) -> None:
         """Record the probe and the kernels right before the optimizer updates the weights."""
-        for read in (self._draw_probe, self._read_kernels):
+        for read in (self._before_update.draw_probe, self._before_update.read_kernels):
             if self._open is not None:
                 read(self._open)
-
-    def _draw_probe(self, opened: OpenStep) -> None:
-        """Record the feature maps of the probe images in a separate forward pass."""
-        has_maps = opened.probed is not None and opened.probed.pending
-        if opened.is_probed if self._is_sharded else has_maps:
-            return
-        opened.is_probed = True
-        opened.probed = self.probe_pass.record(self.registry, self._sides)
-        if self._probe_cam:
-            opened.attributions = self._probe_cam.record(self.registry)
-
-    def _read_kernels(self, opened: OpenStep) -> None:
-        every = self._options.kernels_every
-        if not every or self._closed_steps % every or opened.kernels is not None:
-            return
-        opened.kernels = ()
-        with self._guard("kernels"):
-            most = self._options.max_channels
-            opened.kernels = read_kernels(self.registry.layers, most, self._guard)
 
     def _assembled(self, opened: OpenStep, parameters: PendingParameters) -> PendingStep | None:
         probed, live, has_probe = opened.probed, opened.live, self._options.probe is not None

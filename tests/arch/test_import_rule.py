@@ -15,7 +15,7 @@ PACKAGE = ROOT / "src" / "fmapboard"
 
 ORDER = [
     *("__main__", "cli", "demo", "integrations"),
-    *("logger", "lifetime", "run", "model_comparison", "top_patches", "image_passes"),
+    *("watching", "logger", "lifetime", "run", "model_comparison", "top_patches", "image_passes"),
     "interventions",
     *("extraction", "notebook", "report"),
     *("session", "capture", "writers", "measure", "summary", "render", "model", "options"),
@@ -30,7 +30,7 @@ PLUGIN_MAY_IMPORT = {
 WITHOUT_TORCH = {
     *("cli.main", "cli.serve", "cli.tab_server", "cli.doctor", "cli.doctor_probe", "cli.run_dirs"),
     *("cli.visualize_options", "cli.diff_options", "cli.patches_options", "cli.report_options"),
-    *("cli.click_types", "cli.shared_options", "cli.report"),
+    *("cli.click_types", "cli.shared_options", "cli.report", "cli.missing_files", "cli.judging"),
     *("cli.images", "cli.prefetch", "cli.check", "cli.run_files", "writers", "summary", "render"),
     *("options", "checks", "schedule", "records", "findings_format", "overview_format"),
     *("tab_format", "tags", "errors", "plugin", "report"),

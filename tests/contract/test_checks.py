@@ -51,6 +51,7 @@ def faulty() -> RunRecord:
             "dead": {2: from_step(2, 0.9, 0.0)},
             "dead_lasting": {2: from_step(5, 0.9, 0.0)},
             "maximum": {3: from_step(4, 1e5, 1.0)},
+            "std": {0: [2.5] * LAST},
         },
         scalars={
             "gradient_norm/total": [1e3] * LAST,

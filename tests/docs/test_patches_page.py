@@ -47,7 +47,7 @@ def test_the_command_writes_pictures_and_a_run_below_runs_patches(
 def test_a_failure_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as done:
         run(["patches", str(tmp_path), "--model", "demo"])
-    assert done.value.code == 1
+    assert done.value.code == 2
     error = capsys.readouterr().err
     assert error.startswith("fmapboard: no image in the folder")
     assert error.count("\n") == 1

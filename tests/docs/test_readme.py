@@ -12,7 +12,7 @@ import pytest
 
 import fmapboard
 from fmapboard.cli import main
-from fmapboard.logger import watch
+from fmapboard.watching import watch
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()

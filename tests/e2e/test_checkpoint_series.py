@@ -123,6 +123,6 @@ def test_a_damaged_checkpoint_is_named_and_earlier_steps_are_kept(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     Path("ckpt_50.pt").write_bytes(b"nothing")
-    assert visualize("dog.png", "--checkpoint", "ckpt_*.pt", "--logdir", "run") == 1
+    assert visualize("dog.png", "--checkpoint", "ckpt_*.pt", "--logdir", "run") == 2
     assert "'ckpt_50.pt' is not a checkpoint" in capsys.readouterr().err
     assert steps(Path("run"), "/2") == [3, 20]

@@ -116,20 +116,20 @@ def test_gray_is_a_colormap(tmp_path: Path, photograph: Path) -> None:
 
 
 CASES = [
-    (["missing.jpg"], 1, "missing.jpg"),
-    (["broken.jpg"], 1, "broken.jpg"),
-    (["empty.png"], 1, "empty.png"),
+    (["missing.jpg"], 2, "missing.jpg"),
+    (["broken.jpg"], 2, "broken.jpg"),
+    (["empty.png"], 2, "empty.png"),
     (["photo.jpg", "--model", "resnet43"], 2, "no model 'resnet43'; closest:"),
     (["photo.jpg", "--model", "timm:convnext_tony"], 2, "closest:"),
     (["photo.jpg", "--model", "nothing.here:net"], 2, "nothing"),
     (["photo.jpg", "--layers", "comv1"], 2, "no layer matches 'comv1'"),
-    (["photo.jpg", "--checkpoint", "other.pt"], 1, "other.pt"),
-    (["photo.jpg", "--checkpoint", "evil.pt"], 1, "evil.pt"),
+    (["photo.jpg", "--checkpoint", "other.pt"], 2, "other.pt"),
+    (["photo.jpg", "--checkpoint", "evil.pt"], 2, "evil.pt"),
     (["photo.jpg", "--model", "resnet18"], 1, "--weights FILE"),
     (["photo.jpg", "--logdir", "photo.jpg/run"], 1, "cannot write to"),
     (["photo.jpg", "--out", "photo.jpg/maps"], 1, "cannot write to"),
     (["photo.jpg", "--device", "cuda:99"], 2, "--device 'cuda:99'"),
-    (["pipe.png"], 1, "'pipe.png' is a pipe or a device"),
+    (["pipe.png"], 2, "'pipe.png' is a pipe or a device"),
     (["photo.jpg", "--checkpoint-key", "ema"], 2, "give --checkpoint FILE"),
     (["photo.jpg", "--model-arg", "width"], 2, "expected NAME=VALUE"),
     (["photo.jpg", "--samples", "0"], 2, "--samples"),
@@ -168,7 +168,7 @@ def test_every_error_is_one_line_and_an_exit_code(
 
 def test_an_error_of_the_installed_command_is_one_line_on_stderr(tmp_path: Path) -> None:
     done = run("visualize", "missing.jpg", cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("visualize: no such file or folder: 'missing.jpg'")
     assert done.stderr.count("\n") == 1
 
@@ -230,7 +230,7 @@ def test_serve_starts_tensorboard_and_leaves_no_process(tmp_path: Path) -> None:
 
 def test_serve_of_a_missing_directory_is_one_line(tmp_path: Path) -> None:
     done = run("fmapboard", "serve", "nowhere", cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (1, "fmapboard: no such directory: nowhere\n")
+    assert (done.returncode, done.stderr) == (2, "fmapboard: no such directory: nowhere\n")
 
 
 def test_images_of_the_same_name_get_separate_folders(tmp_path: Path, photograph: Path) -> None:

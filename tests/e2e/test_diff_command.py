@@ -79,10 +79,24 @@ def test_a_buffer_that_differs_exits_with_1_and_is_named(
     changed("1.running_mean")
     status, out, _ = diff(capsys, "a.pt", "b.pt", *MODEL, "photo1.png", "photo2.png")
     assert status == 1
-    assert out.splitlines()[-1].startswith("first difference: `1` (running_mean differs by ")
+    assert out.splitlines()[-1].startswith("first difference: `1` (relative error of running_mean ")
     table = [line.split() for line in out.splitlines()]
     assert table[0] == ["layer", "type", "error", "in", "error", "out", "added"]
     assert table[1] == ["0", "Conv2d", "0", "0", "0"]
+
+
+def test_the_table_says_what_its_numbers_are_and_what_was_compared(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    _, out, _ = diff(capsys, "a.pt", "a.pt", *MODEL, "photo1.png", "photo2.png")
+    assert "Relative errors: norm of the difference / the larger of both norms." in out
+    assert out.splitlines()[-2] == "compared on 2 images"
+    default = "compared on the bundled photograph chelsea.jpg, as no image was given"
+    _, out, _ = diff(capsys, "a.pt", "a.pt", *MODEL)
+    assert out.splitlines()[-2] == default
+    _, out, err = diff(capsys, "a.pt", "a.pt", *MODEL, "--json")
+    assert err.splitlines()[-1] == default
+    assert json.loads(out)["first"] is None
 
 
 def test_json_has_the_first_difference_and_all_layers(capsys: pytest.CaptureFixture[str]) -> None:
@@ -112,7 +126,7 @@ def test_tensors_that_are_in_neither_checkpoint_are_equal(
     assert diff(capsys, "b.pt", "b.pt", *MODEL, "photo1.png")[0] == 0
     status, out, err = diff(capsys, "a.pt", "b.pt", *MODEL, "photo1.png")
     assert (status, "1 missing: 3.weight" in err) == (1, True)
-    assert out.splitlines()[-1].startswith("first difference: `3` (weight differs by ")
+    assert out.splitlines()[-1].startswith("first difference: `3` (relative error of weight ")
 
 
 def test_a_tolerance_is_applied(capsys: pytest.CaptureFixture[str]) -> None:

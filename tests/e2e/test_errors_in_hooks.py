@@ -10,16 +10,17 @@ from networks import NestedNet
 from watched_training import train_step
 
 import fmapboard
-from fmapboard.capture import hooks, layer_hook
+from fmapboard.capture import call_records, layer_hook
+from fmapboard.capture.call_records import CallRecords
 from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.passes import PassTracker
 from fmapboard.session import StepSession
 from fmapboard.writers.memory import MemoryWriter
 
 FAULTS: dict[str, tuple[Any, str]] = {
-    "a layer's kernel shape": (hooks, "kernel_shape"),
-    "an activation's floor": (hooks, "floor_of"),
-    "layer call": (HookRegistry, "_layer_call"),
+    "a layer's kernel shape": (call_records, "kernel_shape"),
+    "an activation's floor": (call_records, "floor_of"),
+    "layer call": (CallRecords, "of"),
     "numbering of calls": (PassTracker, "call"),
     "begin of a pass": (PassTracker, "root_begins"),
     "end of a pass": (PassTracker, "root_ends"),
@@ -73,14 +74,14 @@ def test_the_other_layers_are_logged_without_the_one_that_failed(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     model, writer = NestedNet(), MemoryWriter()
-    layer_call = HookRegistry._layer_call
+    layer_call = CallRecords.of
 
-    def fail_for_one(self: HookRegistry, name: str, *args: Any) -> Any:
+    def fail_for_one(self: CallRecords, name: str, *args: Any) -> Any:
         if name == "stem":
             raise LookupError("a fault of ours")
         return layer_call(self, name, *args)
 
-    monkeypatch.setattr(HookRegistry, "_layer_call", fail_for_one)
+    monkeypatch.setattr(CallRecords, "of", fail_for_one)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with fmapboard.watch(model, writer=writer, optimizer=optimizer, every=1):
         train_step(model, optimizer)

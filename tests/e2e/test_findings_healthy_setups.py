@@ -60,13 +60,27 @@ def test_layers_frozen_on_purpose_are_named_as_frozen_alone(way: Way) -> None:
     assert {one.frozen for one in found.values()} == {frozen}
 
 
-def test_a_linear_probe_of_a_backbone_in_eval_mode_is_healthy() -> None:
+def test_layers_frozen_after_watching_began_are_not_missing_in_the_optimizer() -> None:
+    model, kept = Net(), MemoryWriter()
+    rest = [p for name, p in model.named_parameters() if not name.startswith("stem")]
+    optimizer = torch.optim.SGD(rest, lr=0.1)
+    with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=STEPS):
+        model.stem.requires_grad_(requires_grad=False)
+        plain(model, optimizer, lambda step: nullcontext())
+    (found,) = findings(kept.steps).values()
+    assert (found.not_in_optimizer, found.frozen) == ((), ("stem.weight", "stem.bias"))
+
+
+def test_a_linear_probe_of_a_backbone_in_eval_mode_is_healthy(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     model = Net()
     model.requires_grad_(requires_grad=False)
     model.head.requires_grad_(requires_grad=True)
     model.eval()
     found = trained(plain, Way(1), model, torch.optim.SGD(model.head.parameters(), lr=0.1))
     assert [faults(one) for one in found.values()] == [set()] * STEPS
+    assert [record.message for record in caplog.records if "eval" in record.message] == []
 
 
 @pytest.mark.parametrize("way", WAYS, ids=str)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import signal
 import weakref
 from collections.abc import Callable, Iterator
 
@@ -13,6 +14,7 @@ from torch import Tensor, nn
 from watched_training import batch, sgd
 
 import fmapboard
+from fmapboard.capture.model_graph import MAX_COPIED_BYTES
 from fmapboard.writers.memory import MemoryWriter
 
 
@@ -59,6 +61,30 @@ class OwnDict(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.conv(x) * self.my_hooks["scale"]
+
+
+class RaisesInCopies(nn.Conv2d):
+    """Calls ``raising`` the first time that it runs, which is in the copy."""
+
+    raising: Callable[[], object]
+    calls = 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        type(self).calls += 1
+        if type(self).calls == 1:
+            type(self).raising()
+        return super().forward(x)
+
+
+def _raise(error: type[BaseException]) -> None:
+    raise error("only in the copy")
+
+
+class OnSignal:
+    """A signal handler that is an object."""
+
+    def __call__(self, number: int, frame: object) -> None:
+        raise SystemExit(number)
 
 
 def _called(reference: Callable[[], nn.Module | None], x: Tensor) -> Tensor:
@@ -150,3 +176,62 @@ def test_no_graph_is_recorded_in_one_of_several_processes(
     assert [r.getMessage() for r in caplog.records if "Graphs" in r.getMessage()] == [
         "fmapboard: training runs in 2 processes: the Graphs tab is not written; training continues"
     ]
+
+
+def test_a_model_that_is_too_large_is_not_copied(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    size = sum(t.nbytes for t in (*OwnDict().parameters(), *OwnDict().buffers()))
+    assert MAX_COPIED_BYTES == 4 * 2**30
+    monkeypatch.setattr("fmapboard.capture.model_graph.MAX_COPIED_BYTES", size)
+    assert both(OwnDict)
+    monkeypatch.setattr("fmapboard.capture.model_graph.MAX_COPIED_BYTES", size - 1)
+    with caplog.at_level(logging.WARNING):
+        assert not both(OwnDict)
+    assert caplog.messages == [
+        "fmapboard: the model has 0.0 GiB, too much for a copy: the Graphs tab is not "
+        "written; training continues"
+    ]
+
+
+@pytest.fixture
+def raising(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], nn.Module]:
+    """Make a model whose copy calls a function."""
+
+    def make(function: Callable[[], object]) -> nn.Module:
+        monkeypatch.setattr(RaisesInCopies, "calls", 0)
+        monkeypatch.setattr(RaisesInCopies, "raising", staticmethod(function), raising=False)
+        return nn.Sequential(RaisesInCopies(3, 4, 3))
+
+    return make
+
+
+@pytest.mark.usefixtures("errors_are_only_logged")
+def test_a_system_exit_in_the_copy_is_said_and_training_goes_on(
+    raising: Callable[..., nn.Module], caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        assert not trained(raising(lambda: _raise(SystemExit)), graph=True)[0]
+    assert caplog.messages == [
+        "fmapboard: graph: SystemExit: only in the copy; the Graphs tab is not written; training "
+        "continues"
+    ]
+
+
+def test_an_interrupt_in_the_copy_stops_the_training(raising: Callable[..., nn.Module]) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        trained(raising(lambda: _raise(KeyboardInterrupt)), graph=True)
+
+
+@pytest.mark.parametrize(
+    "handler", [OnSignal(), OnSignal().__call__, lambda *_: _raise(SystemExit)]
+)
+def test_the_system_exit_of_a_signal_stops_the_training(
+    raising: Callable[..., nn.Module], handler: Callable[..., None]
+) -> None:
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        with pytest.raises(SystemExit):
+            trained(raising(lambda: signal.raise_signal(signal.SIGUSR1)), graph=True)
+    finally:
+        signal.signal(signal.SIGUSR1, before)

@@ -15,8 +15,8 @@ from torch.nn import functional
 from watched_training import batch, numbers
 
 import fmapboard
+import fmapboard.capture.before_update
 import fmapboard.capture.collector
-import fmapboard.session
 from fmapboard.capture.memory_pressure import MemoryPressure, is_out_of_memory
 from fmapboard.capture.transfer import Transfer
 from fmapboard.errors import WarnOnce
@@ -37,7 +37,7 @@ PLACES: dict[str, tuple[Any, str, Fails]] = {
     "backward pass": (Reducer, "__call__", lambda _, __, kind, *___, **____: "gradients" in kind),
     "optimizer step": (GradientNorms, "read", lambda *_: True),
     "packing": (Transfer, "__call__", lambda *_: True),
-    "kernels": (fmapboard.session, "read_kernels", lambda *_: True),
+    "kernels": (fmapboard.capture.before_update, "read_kernels", lambda *_: True),
     "probe": (Reducer, "__call__", lambda *_, numbers=True, **__: not numbers),
     "network input": (fmapboard.capture.collector, "input_images", lambda *_, **__: True),
 }

@@ -244,12 +244,13 @@ def test_a_training_pass_in_eval_mode_is_shown_and_reported(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     def loop(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+        model.add_module("norm", nn.BatchNorm2d(1))
         model.eval()
         zero_grad_first(model, optimizer)
 
     with caplog.at_level(logging.WARNING, "fmapboard"):
         assert shown(loop) == [float(step) for step in range(STEPS)]
-    (said,) = [record.message for record in caplog.records]
+    (said,) = [one.message for one in caplog.records if "during a training" in one.message]
     assert "step 0: the model was in eval mode during a training step" in said
 
 

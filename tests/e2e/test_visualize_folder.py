@@ -83,7 +83,7 @@ def test_a_broken_image_is_an_error_and_the_images_before_it_are_written(
 ) -> None:
     broken = folder / "photo4.png"
     broken.write_bytes(broken.read_bytes()[:900])
-    assert visualize("photos", "--logdir", "run", "--out", "maps", "--batch-size", "3") == 1
+    assert visualize("photos", "--logdir", "run", "--out", "maps", "--batch-size", "3") == 2
     assert "photo4.png" in capsys.readouterr().err
     assert [step for step, *_ in series("run")["feature_maps_16x3x7x7/conv1"]] == [0, 1, 2, 3]
     assert sorted(path.name for path in Path("maps").iterdir()) == [

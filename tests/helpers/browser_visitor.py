@@ -47,14 +47,18 @@ class Person:
 
     def settle(self) -> None:
         """Wait until everything requested is drawn."""
-        self.frame.evaluate(
-            "() => new Promise((d) => requestAnimationFrame(() => requestAnimationFrame(d)))"
-        )
         self.wait("document.documentElement.dataset.busy === 'false'")
         self.frame.evaluate("() => new Promise((d) => requestAnimationFrame(d))")
 
     def wait(self, expression: str) -> None:
-        """Wait until a JavaScript expression is true in the frame."""
+        """Wait until a JavaScript expression is true in the frame.
+
+        What was done before is drawn first: otherwise, an expression about what is drawn could be
+        true of the picture before.
+        """
+        self.frame.evaluate(
+            "() => new Promise((d) => requestAnimationFrame(() => requestAnimationFrame(d)))"
+        )
         self.frame.wait_for_function(f"() => {expression}", timeout=PATIENCE_MS)
 
     def drawn(self, step: int, layer: str | None = None) -> None:

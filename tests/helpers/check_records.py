@@ -10,6 +10,7 @@ import numpy as np
 
 from fmapboard.checks import RunRecord, Series
 from fmapboard.checks.health_of_steps import COLUMNS, health_of
+from fmapboard.checks.health_table import FirstNonfinite
 from fmapboard.findings_format import Findings
 from fmapboard.overview_format import LayerFacts, OverviewStep
 
@@ -38,6 +39,7 @@ def record(
     facts: Sequence[Findings] = (),
     first: Mapping[str, Mapping[str, Any]] | None = None,
     inputs: Mapping[str, float] | None = None,
+    told: FirstNonfinite | None = None,
 ) -> RunRecord:
     """The record of a run of six healthy layers, with some columns of some layers replaced.
 
@@ -49,6 +51,7 @@ def record(
         facts: what the training process knew, one per step.
         first: statistics of the channels at the first step.
         inputs: numbers of the input images, the same at each step.
+        told: where the first non-finite value was found.
     """
     listed = tuple(map(layer, range(6))) if layers is None else tuple(layers)
     overviews = []
@@ -64,7 +67,7 @@ def record(
         at = np.array(steps[: len(values)], np.int64)
         groups.setdefault(group, {})[name] = Series(at, np.array(values, np.float64))
     return RunRecord(
-        health=health_of("", "", overviews, None),
+        health=health_of("", "", overviews, told),
         scalars=groups,
         facts=dict(zip(steps, facts, strict=False)),
         first={

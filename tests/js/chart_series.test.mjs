@@ -9,12 +9,14 @@ import {
   ticks,
 } from "../../src/fmapboard/plugin/static/draw/number_text.js";
 import {
+  axisOf,
   column,
   extent,
   heat,
   shareOf,
   tagsOf,
 } from "../../src/fmapboard/plugin/static/draw/chart_series.js";
+import { drawZeros } from "../../src/fmapboard/plugin/static/draw/plot.js";
 
 test("one channel is extracted from a history", () => {
   assert.deepEqual([...column([1, 2, 3, 4, 5, 6], 3, 1)], [2, 5]);
@@ -115,4 +117,27 @@ test("ticks are round values, few, and inside the range", () => {
   assert.deepEqual(ticks(0, 1, 4), [0, 0.25, 0.5, 0.75, 1]);
   assert.deepEqual(ticks(3, 3), [3]);
   assert.deepEqual(ticks(NaN, 1), []);
+});
+
+test("an axis is logarithmic if the positive values span more than 20-fold, without the zeros", () => {
+  assert.deepEqual(axisOf([[0, 1e-3, NaN], [5]]), { values: [1e-3, 5], log: true });
+  assert.deepEqual(axisOf([[0, 1], [20]]), { values: [0, 20], log: false });
+  assert.deepEqual(axisOf([[0, 0]], [1e-4, 4e-2]), { values: [1e-4, 4e-2], log: true });
+  assert.deepEqual(axisOf([[NaN]]), { values: [0, 1], log: false });
+});
+
+test("zeros are marked below the lower edge of a logarithmic axis, at their steps", () => {
+  /** @type {number[]} */
+  const tips = [];
+  const context = /** @type {CanvasRenderingContext2D} */ (
+    /** @type {unknown} */ ({
+      beginPath() {},
+      moveTo() {},
+      fill() {},
+      lineTo: (/** @type {number} */ x, /** @type {number} */ y) => y > 80 && tips.push(x),
+    })
+  );
+  const plot = { context, x: (/** @type {number} */ step) => 10 * step, height: 96 };
+  drawZeros(plot, [1, 2, 3, 4], [0, 0.5, NaN, 0], "red");
+  assert.deepEqual(tips, [10, 40]);
 });

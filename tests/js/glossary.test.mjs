@@ -19,8 +19,12 @@ const element = () => {
 
 test("a term is explained in the tooltip, and for screen readers by the help", () => {
   const made = explain(element(), "dead large", "Marks");
-  assert.equal(made.title, ["Marks", GLOSSARY.dead[1], GLOSSARY.large[1]].join("\n"));
+  assert.equal(
+    made.title,
+    ["Marks", `dead: ${GLOSSARY.dead[1]}`, `large: ${GLOSSARY.large[1]}`].join("\n"),
+  );
   assert.equal(made.set["aria-describedby"], "term-dead term-large");
+  assert.equal(explain(element(), "dead").title, GLOSSARY.dead[1]);
   assert.throws(() => explain(element(), "alive"), /no term alive; there are maps, inputs/);
 });
 

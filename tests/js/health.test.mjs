@@ -17,7 +17,6 @@ import { cellLines } from "../../src/fmapboard/plugin/static/state/cell_text.js"
 import {
   choosing,
   chosenRuns,
-  opening,
   ranked,
 } from "../../src/fmapboard/plugin/static/state/chosen_runs.js";
 import { scope, targetOf } from "../../src/fmapboard/plugin/static/state/front.js";
@@ -85,7 +84,7 @@ function health(codes, columns = {}, layers = [CONV, RELU]) {
 function finding(of) {
   return {
     kind: "dead",
-    class: "fact",
+    class: "warning",
     severity: 1,
     name: "",
     label: "conv",
@@ -197,6 +196,20 @@ test("a cell is described by layer, step, state and the numbers that are known",
     "of 8 channels: 25 % non-finite",
     "no pictures of its own; nearest drawn layer: conv",
   ]);
+  const unknown = (/** @type {number} */ at) =>
+    cellLines(of, codes, at, label, numbers.of(of, at), "change").filter((line) =>
+      line.startsWith("change"),
+    );
+  assert.deepEqual(unknown(1), ["change not known: values are not finite"]);
+  assert.deepEqual(unknown(0), ["change not recorded"]);
+});
+
+test("a cell of a run of images names the image", () => {
+  const of = health([[CODE.FINE], [CODE.FINE]], {}, [CONV]);
+  of.step_words = { 10: "image 10 (cat.jpg)" };
+  const { codes } = tableOf(of);
+  assert.equal(cellLines(of, codes, 0, String, "")[0], "conv · step 0");
+  assert.equal(cellLines(of, codes, 1, String, "")[0], "conv · image 10 (cat.jpg)");
 });
 
 test("a cell says since when its state has lasted, if it has lasted to the newest step", () => {
@@ -237,15 +250,6 @@ test("chosen runs are those that exist, otherwise the newest and the current one
   const many = Array.from({ length: 20 }, (_, i) => ({ run: `r${i}`, layers: 1, started: i }));
   const newest = ["r13", "r14", "r15", "r16", "r17", "r18", "r19"];
   assert.deepEqual(chosenRuns({ run: "r2", chosen: "" }, many), ["r2", ...newest]);
-});
-
-test("choosing runs keeps the current one among them", () => {
-  assert.deepEqual(choosing({ run: "b" }, ["c"]), { run: "c", chosen: "c" });
-  assert.deepEqual(choosing({ run: "b" }, ["b", "c"]), { run: "b", chosen: "b\nc" });
-  assert.deepEqual(choosing({ run: "b" }, []), { run: "b", chosen: "b" });
-  assert.deepEqual(opening({ run: "b", chosen: "" }, "c"), { run: "c", chosen: "" });
-  assert.deepEqual(opening({ run: "b", chosen: "b" }, "c"), { run: "c", chosen: "c" });
-  assert.deepEqual(opening({ run: "b", chosen: "a\nb" }, "c"), { run: "c", chosen: "a\nb\nc" });
 });
 
 test("no more than 100 runs are chosen, and a run not shown is asked again every minute at most", () => {

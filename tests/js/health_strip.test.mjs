@@ -72,6 +72,14 @@ test("a layer without statistics at a step is not said to be finite", () => {
   });
 });
 
+test("a layer without finite values has no range, and dead channels may not be known", () => {
+  assert.match(
+    health({ ...HEALTHY, minimum: NaN, maximum: NaN, nan: 9 }).text,
+    /^no finite value$/m,
+  );
+  assert.match(health({ ...HEALTHY, dead_known: false }).text, /^dead channels not known: no /m);
+});
+
 test("counts that are lower bounds are said to be", () => {
   assert.match(health({ ...HEALTHY, nan: 3 }).text, /^3 NaN/m);
   assert.match(health({ ...HEALTHY, nan: 3, counted: false }).text, /^at least 3 NaN/m);

@@ -47,8 +47,12 @@ test("a column whose kept steps are not known counts with its step, and that is 
   assert.deepEqual([...sceneRanges(HOW, [a, b], 1).hi], [9]);
   const said = (/** @type {SceneColumn[]} */ ...columns) =>
     drawnOf({ columns }, { locked: true, sample: 0 });
-  assert.equal(said(a, a), "both maps, all kept steps");
-  assert.equal(said(a, b), "both maps, all kept steps (of B only this one)");
+  assert.equal(said(a, a), "both maps, over 2 logged steps");
+  assert.equal(said(a, b), "both maps, over 2 logged steps (of B only this one)");
+  const longer = column("B", [0], [1], history(1, [0, 0, 0], [1, 1, 1]));
+  assert.equal(said(a, longer), "both maps, over 2 and 3 logged steps");
+  const once = column("B", [0], [1], history(1, [0], [1]));
+  assert.equal(said(once), "sample 0, over 1 logged step");
   assert.equal(said(b), "sample 0, only this step (the others are not known)");
   assert.equal(drawnOf({ columns: [a, b] }, { locked: false, sample: 0 }), "both maps");
 });

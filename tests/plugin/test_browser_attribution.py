@@ -79,12 +79,17 @@ def test_attribution_follows_the_slider_beside_the_first_step(
     assert person.canvas(canvases[0]) != person.canvas(canvases[1])
 
 
-def test_the_heat_has_the_aspect_of_the_input(place: str, visit: Callable[..., Person]) -> None:
+def test_the_heat_has_the_aspect_of_the_input_and_fits_the_window(
+    place: str, visit: Callable[..., Person]
+) -> None:
     person = visit(place, run="attributed", view="attribution")
     person.drawn(3)
-    for canvas in person.see(f"{ROWS} canvas").all():
-        box = canvas.bounding_box()
-        assert (box["width"], box["height"]) == (150, 200)
+    for window, sides in {(1400, 800): (240, 320), (700, 500): (150, 200)}.items():
+        person.page.set_viewport_size({"width": window[0], "height": window[1]})
+        person.settle()
+        for canvas in person.see(f"{ROWS} canvas").all():
+            box = canvas.bounding_box()
+            assert (box["width"], box["height"]) == sides
 
 
 def test_the_page_says_lowers_the_loss_here_and_never_explains(

@@ -282,7 +282,7 @@ def test_layers_are_ranked_by_how_much_a_column_differs(
     assert all(0.5 < value < 2 for value in values)
     person.see(".ranks button:has-text('first')").click()
     person.drawn(20, "first")
-    which = person.see("select[aria-label='Ranked column']")
+    which = person.see("select[aria-label='Column that is compared with A']")
     which.select_option("C")
     person.settle()
     person.see(".rank-group:has-text('statistics')").wait_for()

@@ -82,7 +82,7 @@ def test_captions_and_colour_bars_of_a_difference_are_its_own(
     assert len(captions) == 6
     assert number(captions[2].removeprefix("Δ ±")) == expected
     assert not [text for text in texts if "…" in text]  # the range of a map
-    ends = person.see("figure:visible .bar .ramp-scale span").all_text_contents()
+    ends = person.see("figure:visible .bar:visible .ramp-scale span").all_text_contents()
     assert -number(ends[0]) == number(ends[-1]) == expected
     person.see("button:text-is('Both')").click()
     texts = written(person, lambda: person.press("c"))
@@ -158,3 +158,13 @@ def test_a_picture_of_an_earlier_step_than_the_slider_says_so(
     assert person.see(".step").text_content() == "10"
     assert headings(person) == ["batches · step 0 · Kernels"]
     assert notes(person) == ["The slider is at step 10; this picture is of step 0."]
+
+
+def test_update_ratios_of_0_are_marked_on_their_logarithmic_axis(
+    compared: str, visit: Callable[..., Person]
+) -> None:
+    person = open_compared(visit, compared, run="probed")  # trained at a rate of 0
+    key = person.see(".charts :text('healthy 1e−4')").last.inner_text()
+    assert "weight 0" in key
+    assert "▾ at the lower edge: 0" in key
+    assert "▾" not in person.see(".charts :text('bias')").first.inner_text()  # gradient norms

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from io import BytesIO
 from typing import Any
 
 import pytest
@@ -163,16 +164,44 @@ def test_a_link_survives_a_reload_and_another_tab(
     person.see("h2:text-is('Channel 4')").wait_for()
 
 
-def test_the_view_is_saved_as_a_png(address: str, visit: Callable[..., Person]) -> None:
+NOTE_LINKS_OF_THE_PAGE = """() => {
+  const { click } = HTMLAnchorElement.prototype;
+  HTMLAnchorElement.prototype.click = function () {
+    window.offered = this.download;
+    click.call(this);
+  };
+}"""
+
+
+def test_the_view_is_saved_as_a_png_by_a_link_of_the_page(
+    address: str, visit: Callable[..., Person]
+) -> None:
     from PIL import Image
 
-    person = visit(address, run="good", layer="fmapboard/block.2", step=10)
+    person = visit(address, inside=True, run="good", layer="fmapboard/block.2", step=10)
+    person.page.evaluate(NOTE_LINKS_OF_THE_PAGE)  # Firefox blocks those of the tab's frame
     with person.page.expect_download() as waiting:
         person.press("p")
     assert waiting.value.suggested_filename == "good_block.2_step10.png"
+    assert person.page.evaluate("window.offered") == "good_block.2_step10.png"
     with Image.open(waiting.value.path()) as saved:
         assert saved.width == 1200
         assert len(saved.convert("RGB").getcolors(1 << 20)) > 20
+
+
+def test_the_range_of_a_layer_has_a_line_at_zero(
+    address: str, visit: Callable[..., Person]
+) -> None:
+    from PIL import Image
+
+    person = visit(address, run="good")
+    person.settle()
+    strip = person.see(".strip.known .span:visible").first
+    with Image.open(BytesIO(strip.screenshot())) as drawn:
+        above = [drawn.convert("L").getpixel((x, 1)) for x in range(drawn.width)]
+    middle = len(above) // 2
+    darkest = [x for x, grey in enumerate(above) if grey == min(above)]
+    assert darkest == [middle], above
 
 
 def test_markup_in_names_is_text(address: str, visit: Callable[..., Person]) -> None:

@@ -154,7 +154,7 @@ def test_dead_says_after_which_activation_and_of_how_many_channels(
     person.wait("[...document.querySelectorAll('.badge')].some((b) => b.textContent)")
     row = person.see(".layer:has(.name:text-is('many'))")
     assert row.locator(".badge").text_content() == "75 % dead"
-    assert "60 of 80 channels dead after last" in row.get_attribute("title")
+    assert "60 of 80 channels dead after its activation last" in row.get_attribute("title")
     assert person.see(".numbers tr").last.text_content() == "Statedead after its ReLU"
     assert "dead after its ReLU: 0 there" in person.see(".marks").text_content()
     share = person.see(".charts section:has(h3:has-text('channels')) .value").text_content()

@@ -63,19 +63,54 @@ def test_steps_channels_and_the_pointer_leave_no_entries_and_back_keeps_the_last
     assert "p.feature_maps.channel=1" in person.page.url
 
 
-@pytest.mark.sweep  # timed out once in three whole runs, on a busy machine; not understood
-def test_layers_passed_with_the_keys_share_one_entry(person: Person) -> None:
+PRESS_IN_ONE_FRAME = """(keys) => {
+  for (const key of keys) {
+    document.body.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+  }
+}"""
+
+
+@pytest.fixture
+def at_maps(person: Person) -> Person:
+    """The same user at the maps of the first layer."""
     person.press("v")
     views(person, "maps")
-    person.settle()
-    person.page.wait_for_function("location.href.includes('view=maps')")
     person.wait("document.documentElement.dataset.layer")
-    first = person.frame.evaluate("document.documentElement.dataset.layer")
-    before = entries(person)
-    person.press("ArrowDown", "ArrowUp", "ArrowDown", "ArrowUp", "ArrowDown")
-    person.wait(f"document.documentElement.dataset.layer !== '{first}'")
-    person.page.wait_for_function("(least) => history.length >= least", arg=before + 1)
     person.settle()
+    assert "view=maps" in person.page.url
+    return person
+
+
+def layer_of(person: Person) -> str:
+    return str(person.frame.evaluate("document.documentElement.dataset.layer"))
+
+
+ALONE = pytest.mark.parametrize("person", ["alone"], indirect=True)
+
+
+@ALONE
+@pytest.mark.parametrize("frames", [5 * [1], [2, 3]], ids=["each drawn", "there and back at once"])
+def test_layers_passed_with_the_keys_share_one_entry(at_maps: Person, frames: list[int]) -> None:
+    person = at_maps
+    first, before = layer_of(person), entries(person)
+    keys = ["ArrowDown", "ArrowUp", "ArrowDown", "ArrowUp", "ArrowDown"]
+    for count in frames:  # a busy browser handles several keys before it draws
+        person.frame.evaluate(PRESS_IN_ONE_FRAME, keys[:count])
+        person.settle()
+        keys = keys[count:]
     assert entries(person) == before + 1
     person.page.go_back()
     person.wait(f"document.documentElement.dataset.layer === '{first}'")
+
+
+@ALONE
+def test_layers_passed_after_going_back_get_an_entry_again(at_maps: Person) -> None:
+    person = at_maps
+    first = layer_of(person)
+    for _ in range(2):
+        person.press("ArrowDown")
+        person.wait(f"document.documentElement.dataset.layer !== '{first}'")
+        person.settle()
+        person.page.go_back()
+        person.wait(f"document.documentElement.dataset.layer === '{first}'")
+        person.settle()

@@ -97,7 +97,10 @@ def test_the_first_line_says_where_it_began_and_leads_there(
     said = line.locator(".sentence").inner_text()
     assert f"since step {NAN_FROM}" in said
     assert "first in block.0" in said
-    assert line.locator(".severity").text_content() == "non-finite"
+    assert line.locator(".finding-class").text_content() == "warning"
+    meaning = line.locator(".explanation")
+    assert meaning.inner_text().startswith("The fault is in the weights: block.0.weight is not")
+    assert meaning.get_attribute("title") == meaning.inner_text()
     line.click()
     person.drawn(NAN_FROM, "block.0")
     assert f"p.feature_maps.step={NAN_FROM}" in person.page.url
@@ -237,7 +240,7 @@ def test_a_run_of_an_earlier_version_says_what_it_was_read_from(
 def test_findings_of_unknown_kinds_are_shown_too(runs: str, visit: Callable[..., Person]) -> None:
     person = visit(runs, view="overview", run="healthy", chosen="healthy")
     found = {
-        "kind": "stalled", "class": "figure", "severity": 2, "name": "", "label": "0", "since": 6,
+        "kind": "stalled", "class": "note", "severity": 2, "name": "", "label": "0", "since": 6,
         "key": "fmapboard/0", "shown_at": "fmapboard/0", "after": 3, "until": None, "value": 1.0,
         "more": 0, "message": "the optimizer of `0` stands <b>still</b>",
     }  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -43,6 +44,8 @@ def logged(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Patches]:
                 image.crop((left, 100, left + 40, 140)).save(parts / f"{name} <b>{number}.png")
     torch.manual_seed(0)
     net = nn.Sequential(nn.Conv2d(3, CHANNELS, 5, 2, 2), nn.ReLU(), nn.Conv2d(CHANNELS, 4, 3))
+    nn.init.constant_(net[0].weight[65:66].detach(), 0)  # no value of channel 65 is above 0
+    nn.init.constant_(net[0].bias[65:66].detach(), 0)
     place = root / "logs" / "run"
     with fmapboard.watch(net, place, every=1, max_channels=CHANNELS) as board:
         for step in range(2):
@@ -88,6 +91,13 @@ def test_the_tab_shows_the_patches_of_the_open_channel(
     layout, page = RowLayout.of(found["0"]), np.asarray(found.picture("0", page=1))
     row = page[layout.top + 2 * layout.down :, layout.left :]  # of channel 64 + 2
     assert np.array_equal(shown_pixels(person), row[: layout.cell[0], : layout.cell[1]])
+    heading = person.see("[data-part='patches'] h3 span").first
+    assert heading.text_content() == "Excited most by"
+    person.press("[")
+    person.wait("document.querySelector('.channel h2').textContent === 'Channel 65'")
+    person.settle()
+    assert heading.text_content() == "Largest values, none above 0"
+    person.press("]")
     person.press("]")
     person.wait("document.querySelector('.channel h2').textContent === 'Channel 67'")
     person.settle()
@@ -124,20 +134,47 @@ def shown_pixels(person: Person) -> Any:
     return np.array(data, np.uint8).reshape(height, width, 4)[..., :3]
 
 
+LAYOUT = {
+    "tag": "patches_x/a", "cell": [9, 5], "rows": 64, "left": 0, "top": 0, "across": 9, "down": 9,
+}  # fmt: skip
+WRONG = {
+    "none": {"cell": None}, "negative": {"left": -1}, "huge": {"across": 2**31},
+    "fraction": {"top": 0.5}, "bool": {"down": True}, "text": {"rows": "64"},
+    "one side": {"cell": [9]}, "three sides": {"cell": [9, 5, 3]}, "no height": {"cell": [0, 5]},
+    "no width": {"cell": [9, 0]}, "no rows": {"rows": 0}, "no distance": {"down": 0},
+}  # fmt: skip
+
+
+def answer_of(folder: Path, header: bytes) -> Any:
+    """The answer about the patches of a record with this header."""
+    record = TabRecord("fmapboard_patches/a", (header, b""))
+    with closing(TensorBoardWriter(folder / "run")) as board:
+        board.write(LoggedStep(0, 0.0, records=(record,)))
+    query = {"run": "run", "key": "fmapboard/a", "step": 0}
+    return open_tab(folder).get("data/layer_patches", **query)
+
+
+@pytest.mark.parametrize("wrong", [None, *WRONG])
+def test_a_layout_that_crops_cannot_be_cut_by_is_an_error_in_words(
+    tmp_path: Path, wrong: str | None
+) -> None:
+    picture = {**LAYOUT, **WRONG.get(wrong or "", {})}
+    header = {"format": 1, "arrays": [], "picture": picture}
+    answer = answer_of(tmp_path, json.dumps(header).encode())
+    assert answer.status_code == (200 if wrong is None else 404)
+    if wrong is not None:
+        assert "the patches of 'fmapboard/a' cannot be read" in answer.json["error"]
+
+
 @pytest.mark.parametrize(
     ("header", "text"),
     [
         (b"{}", "not in fmapboard's format"),
         (b'{"format": 99, "arrays": []}', "upgrade fmapboard"),
         (b'{"format": 1, "arrays": []}', "cannot be read: 'picture'"),
-        (b'{"format": 1, "arrays": [], "picture": {"cell": [-1, 5]}}', "cannot be read"),
     ],
 )
 def test_a_damaged_record_is_an_error_in_words(tmp_path: Path, header: bytes, text: str) -> None:
-    record = TabRecord("fmapboard_patches/a", (header, b""))
-    with closing(TensorBoardWriter(tmp_path / "run")) as board:
-        board.write(LoggedStep(0, 0.0, records=(record,)))
-    query = {"run": "run", "key": "fmapboard/a", "step": 0}
-    answer = open_tab(tmp_path).get("data/layer_patches", **query)
+    answer = answer_of(tmp_path, header)
     assert answer.status_code == 404
     assert text in answer.json["error"]

@@ -131,4 +131,7 @@ def test_a_report_with_hostile_names_opens_at_its_steps_and_says_what_it_leaves_
     ]  # fmt: skip
     assert person.see(".kept").inner_text().startswith("· 3 of 6 logged steps kept")
     assert person.see("button:has-text('Live'):visible").count() == 0
+    shown(person, {"run": HOSTILE_RUN[1], "view": "overview"})
+    about = person.see(".overview .about").text_content()
+    assert "× 6 steps · a column per logged step" in about  # of which 3 have pictures
     assert person.frame.evaluate("top['hacked'] === undefined")

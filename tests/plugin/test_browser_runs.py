@@ -23,15 +23,18 @@ def test_the_overview_opens_on_the_worst_of_a_few_runs_and_names_each_finding_s_
     person.settle()
     assert person.see(".run-chooser summary").text_content() == "Runs: 3 of 3"
     lines = person.see(".findings > li").all_inner_texts()
-    assert lines[0].startswith("non-finite\nill · ")
+    assert lines[0].startswith("warning\nill · ")
     assert any(line.startswith("healthy · nothing found in 2 layers") for line in lines)
     assert person.see(".overview h2").text_content() == "All layers of ill over the steps"
     assert "p.feature_maps.run=ill" in person.page.url
     assert person.see(".findings + button + [role=status]").text_content().endswith(" in 3 runs")
+    listed = person.see(".top .choice option").all_text_contents()
+    assert sorted(listed) == sorted(["healthy", "ill · 1 warning", f"{OLD} · 1 warning"])
     of_other = person.see(f".finding:has(.of-run:has-text('{OLD}'))").first
     of_other.click()
     person.wait("document.documentElement.dataset.view === 'maps'")
     assert f"p.feature_maps.run={OLD}" in person.page.url
+    assert "ill · 1 warning" in person.see(".top .choice option").all_text_contents()
 
 
 def test_a_run_that_the_address_names_is_shown_whatever_is_wrong_with_others(
@@ -39,7 +42,7 @@ def test_a_run_that_the_address_names_is_shown_whatever_is_wrong_with_others(
 ) -> None:
     person = visit(runs, view=None, run="healthy")
     person.settle()
-    assert person.see(".findings > li").first.inner_text().startswith("non-finite\nill · ")
+    assert person.see(".findings > li").first.inner_text().startswith("warning\nill · ")
     assert person.see(".overview h2").text_content() == "All layers of healthy over the steps"
 
 
@@ -58,7 +61,7 @@ def test_findings_of_several_runs_are_ranked_and_name_their_run(
     person.reopen()
     person.settle()
     lines = person.see(".findings > li").all_inner_texts()
-    assert lines[0].startswith("non-finite\nill · ")
+    assert lines[0].startswith("warning\nill · ")
     assert lines[-1].startswith("healthy · nothing found in 2 layers")
     assert person.see(".overview h2").text_content() == "All layers of healthy over the steps"
     person.see(".finding").first.click()

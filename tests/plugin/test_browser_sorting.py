@@ -116,7 +116,7 @@ def test_change_is_the_mean_relative_movement_of_the_weights(
     )
     meaning = person.see(".order").text_content()
     assert "in percent of their norm" in meaning
-    assert "mean over 3 kept steps, 5 to 15" in meaning
+    assert "mean over 3 logged steps, 5 to 15" in meaning
 
 
 @pytest.mark.parametrize("sample", [0, 1])

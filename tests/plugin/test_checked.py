@@ -24,13 +24,15 @@ TAG = "fmapboard_checks"
 
 @dataclass(frozen=True)
 class Parameter:
-    """A fact about a parameter, and a figure about the network."""
+    """A warning about a parameter, and a note about the network."""
 
     kind: str = "mine"
 
     def __call__(self, record: RunRecord) -> list[Finding]:
         return [
-            Finding(kind="mine", class_="fact", message="a fact", parameter="2.bias", since_step=1),
+            Finding(
+                kind="mine", class_="fact", message="a fault", parameter="2.bias", since_step=1
+            ),
             Finding(kind="mine", class_="figure", message="a note", healthy="none"),
         ]
 
@@ -52,11 +54,11 @@ def lines(root: Path, run: str) -> list[dict[str, Any]]:
     return listed
 
 
-def test_a_built_in_figure_names_its_layer_and_its_pictures(tmp_path: Path) -> None:
+def test_a_built_in_note_names_its_layer_and_its_pictures(tmp_path: Path) -> None:
     log(tmp_path / "run")
     (line,) = [one for one in lines(tmp_path, "run") if one["kind"] == "copied_channels"]
     assert line["message"].endswith("are copies of each other at step 0 (healthy: below 20 %)")
-    assert (line["class"], line["severity"], line["label"]) == ("figure", 1, "2")
+    assert (line["class"], line["severity"], line["label"]) == ("note", 1, "2")
     assert (line["key"], line["shown_at"], line["since"], line["value"]) == (
         "fmapboard/2", "fmapboard/2", 0, 1.0,
     )  # fmt: skip
@@ -64,11 +66,11 @@ def test_a_built_in_figure_names_its_layer_and_its_pictures(tmp_path: Path) -> N
 
 def test_a_check_of_ones_own_appears_with_the_parameters_layer(tmp_path: Path) -> None:
     log(tmp_path / "run", checks=[Parameter()], name="gen")
-    fact, figure = [one for one in lines(tmp_path, "run") if one["kind"] == "mine"]
-    assert (fact["class"], fact["severity"], fact["since"]) == ("fact", 2, 1)
-    assert (fact["label"], fact["key"], fact["shown_at"]) == ("", None, "gen.fmapboard/2")
-    assert (figure["message"], figure["since"]) == ("a note (healthy: none)", 0)
-    assert (figure["name"], figure["shown_at"]) == ("gen", None)
+    warning, note = [one for one in lines(tmp_path, "run") if one["kind"] == "mine"]
+    assert (warning["class"], warning["severity"], warning["since"]) == ("warning", 3, 1)
+    assert (warning["label"], warning["key"], warning["shown_at"]) == ("", None, "gen.fmapboard/2")
+    assert (note["message"], note["since"]) == ("a note (healthy: none)", 0)
+    assert (note["name"], note["shown_at"]) == ("gen", None)
 
 
 def log_growing(run: Path, factor: float) -> None:
@@ -173,7 +175,7 @@ def test_every_line_has_the_keys_that_the_front_end_reads(tmp_path: Path) -> Non
     every = lines(tmp_path, "run")
     keys = {
         "kind", "class", "severity", "name", "label", "key", "shown_at", "since", "after", "until",
-        "value", "more", "message",
+        "value", "more", "message", "explanation",
     }  # fmt: skip
     assert [set(line) for line in every] == [keys] * len(every)
     assert every == sorted(every, key=lambda line: (-line["severity"], line["since"]))

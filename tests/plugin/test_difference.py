@@ -45,6 +45,32 @@ def test_maps_of_one_input_image_are_compared(tab: Tab) -> None:
     assert (found["step"], found["other_step"], found["nonfinite"]) == (0, 10, 0)
 
 
+def test_the_ratio_of_the_magnitudes_is_given_for_both_measures(tab: Tab) -> None:
+    found = compare(tab, FIRST, FIRST, other_step=10)
+    assert found["ratio"] == pytest.approx(1.1, rel=1e-2)  # 10 % larger, rounded to 8 bits
+    back = compare(tab, FIRST, FIRST, step=10)
+    assert back["ratio"] == pytest.approx(1 / found["ratio"])
+    statistics = compare(tab, FIRST, "fmapboard/conv1", other_run=RENAMED, other_step=10)
+    assert statistics["ratio"] == pytest.approx(1.1, rel=1e-3)
+
+
+def test_the_ratio_to_maps_of_zeros_is_infinite(tmp_path: Path) -> None:
+    for run in ("a", "b"):
+        model = two_layers()
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.fill_(0.0 if run == "a" else 0.5)
+        with fmapboard.watch(model, tmp_path / run, every=1) as board, board.step(0):
+            model(torch.ones(1, 1, 8, 8))
+    tab = open_tab(tmp_path)
+
+    def ratio(run: str, other: str) -> Any:
+        sides = {"run": run, "step": 0, "other_run": other, "other_step": 0}
+        return compare(tab, "fmapboard/0", "fmapboard/0", **sides)["ratio"]
+
+    assert (ratio("a", "b"), ratio("b", "a"), ratio("a", "a")) == ("Infinity", 0, None)
+
+
 def test_a_difference_is_that_of_the_true_maps(tab: Tab) -> None:
     with torch.no_grad():
         a, b = (network(("first", "second"), seed)[0](IMAGES[1:2]).double() for seed in (0, 1))

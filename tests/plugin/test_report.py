@@ -123,6 +123,20 @@ def test_the_steps_at_which_faults_began_and_those_before_them_are_shown() -> No
     assert spread(steps, 3, [55]) == [0, 60, 120]
 
 
+def test_a_report_has_the_steps_at_which_faults_began(tmp_path: Path) -> None:
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Conv2d(4, 4, 3))
+    with fmapboard.watch(model, tmp_path / "run", every=1) as board, torch.no_grad():
+        for step in range(STEPS):
+            if step == 8:
+                model[2].bias[0] = torch.nan
+            with board.step(step):
+                model(torch.rand(1, 3, 12, 12))
+    even = write_report([tmp_path / "run"], tmp_path / "0.html", steps=4, layers=["0"])
+    chosen = write_report([tmp_path / "run"], tmp_path / "2.html", steps=4, layers=["2"])
+    assert even.steps == ((0, 4, 7, 11),)
+    assert chosen.steps == ((0, 7, 8, 11),)
+
+
 def test_layers_are_chosen_by_globs_and_a_glob_without_match_is_an_error() -> None:
     names = ["layer1.conv", "layer1.down", "head"]
     assert matching(["layer1.*", "!*.down"], names) == {"layer1.conv"}

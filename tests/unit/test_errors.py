@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from fmapboard.errors import WarnOnce, log
+from fmapboard.errors import WarnOnce, closest, log
 
 
 def test_every_message_begins_with_the_name_of_the_library_once(
@@ -43,3 +43,27 @@ def test_a_problem_is_reported_once(caplog: pytest.LogCaptureFixture) -> None:
         "fmapboard: first",
         "fmapboard: third",
     ]
+
+
+RESNET = [f"layer{i}.{j}.conv{k}" for i in (1, 2) for j in (0, 1) for k in (1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("layer1.0.conv3", "; closest: layer1.0.conv2, layer1.0.conv1, layer2.0.conv2"),
+        ("conv2", "; closest: layer1.0.conv2, layer1.1.conv2, layer2.0.conv2"),
+        ("layr1.*", "; closest: layer1.*, layer2.*"),
+        ("*.covn1", "; closest: *.conv1, *.conv2"),
+        ("encoder.blocks.7.attention", ""),
+        ("head", ""),
+    ],
+)
+def test_only_names_that_are_really_close_are_suggested(name: str, said: str) -> None:
+    assert closest(name, RESNET) == said
+
+
+def test_a_few_names_are_listed_if_none_is_close() -> None:
+    assert closest("layer9", ["stem", "head"]) == "; there are: stem, head"
+    assert closest("layer9", ["stem", "head"], listed=1) == ""
+    assert closest("layer9", []) == ""

@@ -124,6 +124,28 @@ def test_the_files_are_complete_after_each_batch(tmp_path: Path) -> None:
     assert np.load(tmp_path / "0.npy").shape == (4, 4, 6, 6)
 
 
+def test_a_second_call_into_the_same_folder_leaves_the_arrays_of_the_first(tmp_path: Path) -> None:
+    first, second = random_images(8, batch=3), random_images(8, batch=2)
+    files = extract_to_folder(_net(), [first], tmp_path, layers="0")
+    with pytest.raises(ConfigurationError, match=r"holds 0\.npy already, .* overwrite=True"):
+        extract_to_folder(_net(), [second], tmp_path, layers=["0", "2"])
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["0.npy"]
+    assert len(np.load(files["0"])) == 3
+    extract_to_folder(_net(), [second], tmp_path, layers="2")
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["0.npy", "2.npy"]
+
+
+def test_overwriting_leaves_an_array_that_was_opened_before(tmp_path: Path) -> None:
+    first, second = random_images(8, batch=9), random_images(8, batch=2)
+    files = extract_to_folder(_net(), [first], tmp_path, layers="0")
+    opened = np.load(files["0"], mmap_mode="r")
+    before = opened.copy()
+    model = _net()
+    extract_to_folder(model, [second], tmp_path, layers="0", overwrite=True)
+    assert np.array_equal(opened, before)
+    np.testing.assert_allclose(np.load(files["0"]), extract(model, second)["0"], atol=1e-6)
+
+
 def test_the_header_does_not_move_when_the_number_of_rows_gets_longer(tmp_path: Path) -> None:
     file, row = ArrayFile(tmp_path / "a.npy", "a"), torch.arange(3.0)
     for number in range(12):

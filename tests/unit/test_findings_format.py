@@ -11,6 +11,7 @@ from fmapboard.findings_format import (
     MAX_EVAL_MODULES,
     MAX_NAMES,
     Findings,
+    Idle,
     Unchanged,
     pack_findings,
     unpack_findings,
@@ -26,9 +27,13 @@ FULL = Findings(
     constant_images=(3,),
     identical_images=((0, 4), (0, 5)),
     unchanged={"conv1.weight": Unchanged(3, 120)},
+    nonfinite_weights=("conv2.weight",),
     frozen=("stem.weight",),
     rates=(1e-4, 0.1),
     accumulated=True,
+    no_gradient=("unused.weight",),
+    idle=Idle(4, 80, is_held=None, is_cleared=True),
+    initial_norms=("bn1",),
     left_out={"frozen": 7},
 )
 
@@ -55,9 +60,13 @@ def test_the_record_is_the_documented_json() -> None:
         "constant_images": [3],
         "identical_images": [[0, 4], [0, 5]],
         "unchanged": {"conv1.weight": {"steps": 3, "since": 120}},
+        "nonfinite_weights": ["conv2.weight"],
         "frozen": ["stem.weight"],
         "rates": {"lo": 1e-4, "hi": 0.1},
         "accumulated": True,
+        "no_gradient": ["unused.weight"],
+        "idle": {"steps": 4, "since": 80, "is_held": None, "is_cleared": True},
+        "initial_norms": ["bn1"],
         "left_out": {"frozen": 7},
     }
 
@@ -67,7 +76,7 @@ def test_what_is_not_known_is_null_and_what_is_missing_has_its_default() -> None
     unknown = {name for name, value in raw.items() if value is None}
     assert unknown == {
         *("not_in_optimizer", "not_cleared", "eval_mode", "batch"),
-        *("constant_images", "identical_images", "rates"),
+        *("constant_images", "identical_images", "rates", "nonfinite_weights", "no_gradient"),
     }
     assert unpack_findings(record()) == Findings()
     assert unpack_findings(record(of_a_later_version=[{}])) == Findings()

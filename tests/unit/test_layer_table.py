@@ -72,7 +72,7 @@ def test_a_part_of_the_layers_can_be_listed() -> None:
     assert (
         repr(table[1:]).splitlines()[1] == "2      Conv2d  8x8x1x1               72  [2, 8, 6, 6]"
     )
-    with pytest.raises(LayerNotFound, match="no layer '3'; closest: "):
+    with pytest.raises(LayerNotFound, match="no layer '3'; there are: "):
         table["3"]
     with pytest.raises(LayerNotFound, match="no layer matches 'x'"):
         fmapboard.layers(model, only="x")

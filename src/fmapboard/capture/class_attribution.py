@@ -98,7 +98,7 @@ def class_attributions(
 class _Raises(WarnOnce):
     """Raises errors at once: they are the caller's."""
 
-    def error(self, about: str, error: Exception, consequence: str) -> None:
+    def error(self, about: str, error: BaseException, consequence: str) -> None:
         raise error
 
 

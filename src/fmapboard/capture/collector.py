@@ -22,7 +22,7 @@ from fmapboard.capture.taps import Tap
 from fmapboard.measure.batch_norms import PendingGaps
 from fmapboard.measure.pending import PendingMeasurement
 from fmapboard.measure.reducer import Reducer
-from fmapboard.model.tensors import first_tensor, is_observable
+from fmapboard.model.tensors import first_tensor, is_observable, tensors
 from fmapboard.options import Options
 from fmapboard.records import LayerCall, Normalization, TensorKind
 
@@ -48,6 +48,7 @@ class ActivationCollector:
         pending: the measurements so far, still on their devices.
         inputs: copies of the network's input images, still on their device.
         compares_images: compare the images of the batch with each other.
+        input_trains: a tensor that the network receives requires a gradient; None if not known.
         batch: the result.
         batch_norms: what the pass has changed in BatchNorm layers.
     """
@@ -65,6 +66,7 @@ class ActivationCollector:
     inputs: list[PendingInputImage] = field(default_factory=list)
     compares_images: bool = False
     batch: PendingBatch | None = None
+    input_trains: bool | None = None
     batch_norms: BatchNormReader | None = None
     _generation: int = 0  # increased by `discard`; gradient hooks of older generations do nothing
 
@@ -100,6 +102,7 @@ class ActivationCollector:
             with self.guard("findings"):
                 images = image_batch((args, kwargs), sequences=self.reduce.has_sequences)
                 self.batch = None if images is None else compared(images)
+                self.input_trains = any(one.requires_grad for one in tensors((args, kwargs)))
 
     def ended(self) -> None:
         """Called when the forward pass has returned."""

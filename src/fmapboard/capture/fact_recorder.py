@@ -14,6 +14,7 @@ from torch.optim.optimizer import Optimizer
 from fmapboard.capture.batch_images import PendingBatch
 from fmapboard.capture.eval_mode import eval_modules
 from fmapboard.capture.gradients import GradientReader
+from fmapboard.capture.idle_weights import IdleWeights, PendingIdle
 from fmapboard.capture.isolation import aside
 from fmapboard.capture.open_step import OpenStep
 from fmapboard.capture.optimizer_membership import OptimizerMembership
@@ -21,7 +22,7 @@ from fmapboard.capture.optimizers import parameters_of
 from fmapboard.capture.pass_observer import PassObserver
 from fmapboard.capture.pass_selection import Candidate, PassSelection
 from fmapboard.capture.uncleared import UnclearedGradients
-from fmapboard.findings_format import Findings
+from fmapboard.findings_format import Findings, Idle
 from fmapboard.model.distributed import is_sharded
 from fmapboard.records import TrainingFacts
 
@@ -46,17 +47,21 @@ class PendingFacts:
         findings: without what depends on ``groups`` and ``batch``.
         groups: the parameter groups that were updated.
         batch: the batch of images; None if the input is none.
+        idle: what a step without an optimizer step tells; None of other steps.
     """
 
     findings: Findings
     groups: tuple[_Group, ...] = ()
     batch: PendingBatch | None = None
+    idle: PendingIdle | None = None
 
     def tensors(self) -> Iterator[Tensor]:
         """All tensors held."""
         yield from (group.rate for group in self.groups if isinstance(group.rate, Tensor))
         if self.batch is not None:
             yield from self.batch.tensors()
+        if self.idle is not None:
+            yield from self.idle.values
 
     def to_host(self) -> TrainingFacts:
         """Wait for the device and copy to the host."""
@@ -72,7 +77,11 @@ class PendingFacts:
                 identical_images=identical,
             )
         by_name = {n: rate for rate, names in rates if math.isfinite(rate) for n in names}
-        return TrainingFacts(findings, by_name)
+        digest = None
+        if self.idle is not None:
+            digest = self.idle.digest()
+            findings = replace(findings, idle=Idle(0, 0, self.idle.is_held, self.idle.is_cleared))
+        return TrainingFacts(findings, by_name, digest)
 
 
 class FactRecorder(PassObserver):
@@ -89,6 +98,7 @@ class FactRecorder(PassObserver):
     ) -> None:
         self._gradients, self._selection, self._is_enabled = gradients, selection, enabled
         self._uncleared, self._membership = UnclearedGradients(), OptimizerMembership()
+        self._idle, self._gradient_is_none = IdleWeights(), dict[str, bool]()
         self._groups: dict[int, list[_Group]] = {}
         self._just_used: frozenset[int] = frozenset()
         self._accumulated = False
@@ -106,8 +116,9 @@ class FactRecorder(PassObserver):
         """Called when a logged step opens."""
         just_used, self._just_used = self._just_used, frozenset()
         self._groups, self._accumulated = {}, False
-        self._modules = None
+        self._modules, self._gradient_is_none = None, {}
         trainable = self._trainable()
+        self._idle.opens()
         self._membership.opens(trainable)
         self._uncleared.opens({} if is_sharded(self._selection.model) else trainable, just_used)
 
@@ -119,12 +130,14 @@ class FactRecorder(PassObserver):
     def backward_begins(self) -> None:
         """Called when a backward pass begins."""
         self._uncleared.backward_begins()
+        self._idle.backward_begins(self._trainable())
         if self._modules is None:
             self._modules = eval_modules(self._selection.model)
 
     def backward_ends(self) -> None:
         """Called when a backward pass has ended."""
         self._uncleared.backward_ends()
+        self._idle.backward_ends(self._trainable())
 
     def pending(self, opened: OpenStep) -> PendingFacts | None:
         """What was recorded in a logged step that closes; None if it was no training step."""
@@ -151,19 +164,38 @@ class FactRecorder(PassObserver):
             eval_modules=modules or (),
             frozen=tuple(name for name in reader.names.values() if name not in trainable),
             accumulated=self._accumulated and chosen is not None,  # children are no passes
+            no_gradient=tuple(n for n, is_none in self._gradient_is_none.items() if is_none)
+            if has_stepped
+            else None,
         )
         groups = [group for groups in self._groups.values() for group in groups]
-        return PendingFacts(found, tuple(groups) if has_stepped else (), opened.live.batch)
+        idle = self._idle_weights(opened, trainable)
+        return PendingFacts(found, tuple(groups) if has_stepped else (), opened.live.batch, idle)
+
+    def _idle_weights(
+        self, opened: OpenStep, trainable: Mapping[str, Tensor]
+    ) -> PendingIdle | None:
+        """None if an optimizer stepped, or the gradients may serve something before the model."""
+        stepped = self._gradients.stepped or self._gradients.skipped
+        names = self._idle.closes(trainable, has_stepped=stepped)
+        is_fixed = opened.live.input_trains is False
+        if not names or not is_fixed or is_sharded(self._selection.model):
+            return None
+        is_held = self._membership.holds_any(trainable)
+        return self._idle.pending([trainable[name] for name in names], is_held)
 
     def _trainable(self) -> dict[str, Tensor]:
         names = self._gradients.names
-        return {names[id(p)]: p for p in self._gradients.trainable}
+        return {names[id(p)]: p for p in self._gradients.trainable if p.requires_grad}
 
     def _stepping(self, optimizer: Optimizer, own: Mapping[str, Tensor]) -> None:
         """Called before an optimizer updates parameters of the model, given by name."""
         self._membership.stepping(optimizer)
         self._uncleared.stepping(own)
         self._accumulated |= self._selection.fed > 1
+        for name, parameter in own.items():
+            is_none = parameter.requires_grad and parameter.grad is None
+            self._gradient_is_none[name] = is_none and self._gradient_is_none.get(name, True)
         names = {id(parameter): name for name, parameter in own.items()}
         self._groups[id(optimizer)] = [
             _Group(rate, tuple(names[id(p)] for p in group["params"] if id(p) in names))

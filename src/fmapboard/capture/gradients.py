@@ -157,7 +157,7 @@ class GradientReader:
         """True if the optimizer updates a parameter of the model."""
         return any(id(parameter) in self.names for parameter in parameters_of(optimizer))
 
-    def about_to_step(self, optimizer: Optimizer) -> bool:
+    def about_to_step(self, optimizer: Optimizer, has_closure: bool) -> bool:
         """Called before an optimizer steps; False if it is known that the GradScaler skips it."""
         if self.holds(optimizer):
             with self._guard("gradients"):
@@ -173,7 +173,7 @@ class GradientReader:
                     self._notify_step()
             with self._guard("update ratios"):
                 own = (p for p in parameters_of(optimizer) if id(p) in self.names)
-                self._updates.announce(optimizer, own)
+                self._updates.announce(optimizer, own if has_closure else ())
         return True
 
     def gradients_complete(self, optimizer: Optimizer) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fmapboard.capture.eval_mode import eval_modules
 from fmapboard.capture.gradients import GradientReader
 from fmapboard.capture.loss_scale import LossScale
 from fmapboard.capture.open_step import OpenStep
@@ -47,7 +48,7 @@ class Hints:
                 self.nothing_ran(opened.step)
         elif opened.passes != "evaluation":
             if not self._gradients.stepped:
-                self.no_optimizer_step(opened.step)
+                self.no_optimizer_step(opened.step, is_counted=opened.passes == "training")
                 return
             self.check_optimizers(opened.step)
             if self._selection.chosen is not None:
@@ -77,14 +78,25 @@ class Hints:
             "scripted or traced copy), with gradients enabled, in the training thread",
         )
 
-    def no_optimizer_step(self, step: int) -> None:
-        """Warn that no optimizer stepped, unless the GradScaler skipped the step."""
+    def no_optimizer_step(self, step: int, *, is_counted: bool) -> None:
+        """Warn that no optimizer stepped, unless the GradScaler skipped the step.
+
+        Args:
+            step: its number.
+            is_counted: an optimizer's step has ended the logged one.
+        """
         if self._loss_scale.was_skipped() or self._gradients.skipped:
             return
+        why = (
+            "the one passed as optimizer= holds none of them. Pass the one that trains the model, "
+            "created from model.parameters() after the model was copied or its layers replaced"
+            if is_counted
+            else "put optimizer.step() inside the board.step() block"
+        )
         self._warn.warn(
             "no optimizer step",
             f"step {step}: no optimizer stepped on the model's parameters, so there are no "
-            "gradient norms; put optimizer.step() inside the board.step() block",
+            f"gradient norms; {why}",
         )
 
     def stepped_too_early(self, step: int) -> None:
@@ -123,7 +135,11 @@ class Hints:
                 f"step {step}: the recorded forward pass contributed nothing to the gradients that "
                 "the optimizer used; run forward, backward and optimizer.step() in the same step",
             )
-        elif chosen.is_used and chosen.in_eval_mode:
+        elif (
+            chosen.is_used
+            and chosen.in_eval_mode
+            and (chosen.eval_modules or eval_modules(self._selection.model))
+        ):
             self._warn.warn(
                 "eval mode",
                 f"step {step}: the model was in eval mode during a training step; call "

@@ -13,18 +13,19 @@ import torch
 from torch import nn
 from torch.utils.hooks import RemovableHandle
 
+from fmapboard.capture.call_records import CallRecords
 from fmapboard.capture.compiled import force_eager
-from fmapboard.capture.hook_order import installed, is_recorded_last
+from fmapboard.capture.hook_order import installed
 from fmapboard.capture.layer_hook import LayerHook, is_replica
 from fmapboard.capture.listener import CaptureListener
 from fmapboard.capture.passes import PassTracker, Side
-from fmapboard.capture.taps import Tap, is_left_out, receiving_taps, tap_module
+from fmapboard.capture.taps import is_left_out, receiving_taps, tap_module
 from fmapboard.errors import ConfigurationError
-from fmapboard.model.activations import floor_of
-from fmapboard.model.layers import TRANSPOSED, Layers, by_kernel_shape, kernel_shape, select, unwrap
+from fmapboard.model.kernel_shapes import by_kernel_shape
+from fmapboard.model.layers import Layers, select, unwrap
 from fmapboard.model.membership import Membership
 from fmapboard.model.tensors import tensors
-from fmapboard.records import KernelShape, LayerCall
+from fmapboard.records import KernelShape
 
 
 class HookRegistry:
@@ -72,7 +73,7 @@ class HookRegistry:
     def _watch(self, layers: dict[str, nn.Module], also: dict[str, nn.Module]) -> None:
         self.layers = layers
         self._numbers_only = {name: m for name, m in also.items() if name not in layers}
-        self._layer_calls: dict[tuple[str, int, Side], LayerCall] = {}
+        self._calls = CallRecords(layers, self._numbers_only, effective=self.effective)
         self._membership = Membership(self.model, [*layers.values(), *also.values()])
 
     def follow_replacements(
@@ -263,28 +264,8 @@ class HookRegistry:
             return
         counted = self._passes.call(name, side)
         if counted is not None:
-            layer_call = self._layer_call(name, *counted, side, module)
+            layer_call = self._calls.of(name, *counted, side, module)
             self._listener.captured(layer_call, side, value, module)
-
-    def _layer_call(
-        self, name: str, call: int, position: int, side: Side, module: nn.Module
-    ) -> LayerCall:
-        known = self._layer_calls.get((name, call, side))
-        own = self.layers.get(name, self._numbers_only.get(name, module))  # not a replica
-        received = side == "output" and (self.effective or is_recorded_last(own))
-        if known is None or (known.position, known.received) != (position, received):
-            known = self._layer_calls[name, call, side] = LayerCall(
-                layer=name,
-                type=type(module).__name__.removeprefix("FSDP"),
-                kernel_shape=kernel_shape(module),
-                call=call,
-                position=position,
-                pictures=name in self.layers or isinstance(module, Tap),
-                floor=floor_of(module) if side == "output" else None,
-                transposed_stride=tuple(module.stride) if isinstance(module, TRANSPOSED) else None,
-                received=received,
-            )
-        return known
 
 
 def _always() -> bool:

@@ -13,6 +13,7 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 from torch.utils._python_dispatch import _disable_current_modes
 
+from fmapboard.capture.exits import is_of_signal
 from fmapboard.capture.graph_nodes import GraphNodes
 from fmapboard.capture.guard import Guard
 from fmapboard.capture.hooks import HookRegistry
@@ -46,7 +47,8 @@ class GraphDrawer:
     The copy runs a copy of the batch without gradients, right before the model runs it: the
     activations of training do not take memory yet. Fake tensors would take none, but a cache of the
     user's, outside the model, could keep one of them and break training. Hooks of the model, and
-    those on all modules, are not called. Errors are reported, not raised. There is no graph if the
+    those on all modules, are not called. Errors and SystemExit are reported, not raised;
+    KeyboardInterrupt and the SystemExit of a signal handler are. There is no graph if the
     copy calls the original, or with several processes: only one would run collectives in
     ``forward``.
 
@@ -80,6 +82,11 @@ class GraphDrawer:
         with self._guard("graph"), self._registry.paused():
             try:
                 self._graph = self._recorded(args, kwargs)
+            except SystemExit as error:
+                # Only the copy may have raised it. That of a signal is meant for the training.
+                if is_of_signal(error):
+                    raise
+                self._warn.error("graph", error, _CONSEQUENCE)
             except Exception as error:
                 self._warn.error("graph", error, _CONSEQUENCE)
 

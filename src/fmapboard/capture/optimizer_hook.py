@@ -20,7 +20,7 @@ from fmapboard.capture.global_hooks import (
 class StepListener(Protocol):
     """Receives every optimizer step of the process, on the thread that takes it; must not raise."""
 
-    def about_to_step(self, optimizer: Optimizer) -> bool:
+    def about_to_step(self, optimizer: Optimizer, has_closure: bool) -> bool:
         """Called before an optimizer steps; return False to ignore this step."""
 
     def gradients_complete(self, optimizer: Optimizer) -> None:
@@ -73,9 +73,11 @@ class OptimizerHook:
         self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[Any, Any] | None:
         listener = self._listener()
-        if listener is None or is_capturing() or not listener.about_to_step(optimizer):
+        if listener is None or is_capturing():
             return None
         closure = args[1] if len(args) > 1 else kwargs.get("closure")
+        if not listener.about_to_step(optimizer, callable(closure)):
+            return None
         if not callable(closure):
             listener.gradients_complete(optimizer)
             return None

@@ -53,6 +53,12 @@ class OptimizerMembership:
             if self._versions.get(one) == trainable[name]._version
         )
 
+    def holds_any(self, trainable: Mapping[str, Tensor]) -> bool:
+        """True if an optimizer of this process holds one of these parameters."""
+        if not self._held() & set(map(id, trainable.values())):
+            self._search(frozenset(map(id, trainable.values())))
+        return bool(self._held() & set(map(id, trainable.values())))
+
     def _search(self, missing: frozenset[int]) -> None:
         is_new = not missing <= self._missing
         self._searches = 1 if is_new else self._searches + 1

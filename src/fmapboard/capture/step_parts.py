@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from torch import Tensor
 
@@ -17,7 +17,7 @@ from fmapboard.capture.weights import PendingKernels
 from fmapboard.measure.batch_norms import PendingGaps
 from fmapboard.measure.norms import NO_NORMS, PendingNorms
 from fmapboard.measure.pending import PendingMeasurement, joined
-from fmapboard.records import LayerMeasurement, ModelGraph, StepData
+from fmapboard.records import LayerMeasurement, ModelGraph, StepData, TrainingFacts
 from fmapboard.tags import BATCHNORM_GAP, UPDATE_RATIO, of
 
 Failed = Callable[[str, Exception], None]
@@ -92,10 +92,17 @@ class StepParts:
             inputs=inputs,
             scalars=self._scalars(skipped),
             training_thread_ms=header.milliseconds(),
-            facts=None if self.facts is None else self.facts.to_host(),
+            facts=self._facts(),
             attributions=self.attributions.to_host(inputs),
             graph=self.graph,
         )
+
+    def _facts(self) -> TrainingFacts | None:
+        if self.facts is None:
+            return None
+        found = self.facts.to_host()
+        norms = tuple(name for norms in self.batch_norms for name in norms.initial())
+        return replace(found, findings=replace(found.findings, initial_norms=norms))
 
     def _scalars(self, skipped: frozenset[str]) -> dict[str, float]:
         """Scalars that are not gradient norms, by tag."""

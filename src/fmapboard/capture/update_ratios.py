@@ -12,8 +12,9 @@ from torch import Tensor, nn
 from torch.optim.optimizer import Optimizer
 
 from fmapboard.capture.isolation import aside
+from fmapboard.measure.parameter_rows import rows_of
 from fmapboard.measure.spare_memory import SpareMemory
-from fmapboard.measure.updates import PendingUpdates, joined, joined_after, rows_of
+from fmapboard.measure.updates import PendingUpdates, joined, joined_after
 from fmapboard.model.distributed import local
 
 _DTYPES = frozenset(
@@ -31,11 +32,13 @@ class _Begun:
         optimizer: the ``id`` of the optimizer.
         parameters: name -> the parameter, and the view of its rows before the update; referenced
             only until the update has ended.
+        counts: how many rows each has.
         values: a copy of the rows.
     """
 
     optimizer: int
     parameters: dict[str, tuple[Tensor, Tensor]]
+    counts: tuple[int, ...]
     values: Tensor
 
 
@@ -50,7 +53,8 @@ class UpdateReader:
     """
 
     def __init__(self, model: nn.Module, *, enabled: bool = True) -> None:
-        self._model, self._tables, self._is_enabled = model, frozenset[str](), enabled
+        self._model, self._is_enabled = model, enabled
+        self._known, self._tables = set[int](), frozenset[str]()
         self._versions: dict[int, int] = {}
         self._depths = Counter[int]()
         self._memory = SpareMemory()
@@ -81,23 +85,36 @@ class UpdateReader:
         if not self._is_enabled:
             return
         groups: defaultdict[tuple[Any, ...], dict[str, tuple[Tensor, Tensor]]] = defaultdict(dict)
+        matrices = []
         with torch.no_grad():
             for name, parameter in parameters.items():
                 if parameter.grad is None:
                     continue
-                if self._versions.get(id(parameter)) != parameter._version:
+                if self._versions.get(id(parameter), parameter._version) != parameter._version:
                     continue
                 rows = _rows(parameter)
                 if rows is not None:
-                    # On the CPU, contiguous tensors are joined faster among themselves.
-                    is_fast = rows.is_cpu and rows.is_contiguous()
-                    groups[rows.device, rows.dtype, rows.shape[1], is_fast][name] = parameter, rows
+                    groups[_kind(rows)][name] = parameter, rows
+                    if parameter.dim() == 2:
+                        matrices.append((name, parameter))
+        self._find_tables(matrices)
+        for device in {device for device, *_ in groups}:
+            with aside(device):
+                for kind, own in groups.items():
+                    if kind[0] == device:
+                        every = [rows for _, rows in own.values()]
+                        counts = tuple(rows.shape[0] for rows in every)
+                        values = joined(every, sum(counts), self._memory)
+                        self._begun.append(_Begun(id(optimizer), own, counts, values))
+
+    def _find_tables(self, matrices: Iterable[tuple[str, Tensor]]) -> None:
+        """Remember which parameters are weights of embeddings; listing modules takes long."""
+        fresh = {id(parameter): name for name, parameter in matrices} if matrices else {}
+        if fresh.keys() <= self._known:
+            return
+        self._known |= fresh.keys()
         tables = {id(m.weight) for m in self._model.modules() if isinstance(m, _EMBEDDINGS)}
-        self._tables |= {name for name, p in parameters.items() if id(p) in tables}
-        for (device, *_), own in groups.items():
-            with aside(device.type):
-                values = joined([rows for _, rows in own.values()], self._memory)
-            self._begun.append(_Begun(id(optimizer), own, values))
+        self._tables |= {name for found, name in fresh.items() if found in tables}
 
     def after(self, optimizer: Optimizer | None = None) -> None:
         """Called when an optimizer has updated its parameters: read them again.
@@ -111,17 +128,25 @@ class UpdateReader:
                 return
         done = [one for one in self._begun if optimizer is None or one.optimizer == id(optimizer)]
         self._begun = [one for one in self._begun if one not in done]
-        for one in done:
-            with aside(one.values.device.type):
-                same = {name: _same_rows(*both) for name, both in one.parameters.items()}
-                rows = {name: found for name, found in same.items() if found is not None}
-                if len(rows) < len(same):
-                    continue
-                before, after = joined_after(one.values, list(rows.values()), self._memory)
-            counts = tuple(part.shape[0] for part in rows.values())
-            tables = self._tables & rows.keys()
-            memory = self._memory if before.is_cpu else None
-            self._ended.append(PendingUpdates(tuple(rows), counts, before, after, tables, memory))
+        for device in {one.values.device.type for one in done}:
+            with aside(device):
+                for one in done:
+                    if one.values.device.type == device:
+                        self._read_again(one)
+
+    def _read_again(self, begun: _Begun) -> None:
+        """Copy the rows after the update; none if one of the parameters cannot be read any more."""
+        rows = []
+        for parameter, before in begun.parameters.values():
+            again = _same_rows(parameter, before)
+            if again is None:
+                return
+            rows.append(again)
+        both = joined_after(begun.values, rows, self._memory)
+        tables = self._tables & begun.parameters.keys()
+        memory = self._memory if both[0].is_cpu else None
+        names = tuple(begun.parameters)
+        self._ended.append(PendingUpdates(names, begun.counts, *both, tables, memory))
 
     def pending(self) -> tuple[PendingUpdates, ...]:
         """All updates that have ended."""
@@ -139,8 +164,17 @@ def _rows(parameter: Tensor) -> Tensor | None:
 def _same_rows(parameter: Tensor, rows: Tensor) -> Tensor | None:
     """The rows again, also if the optimizer has given the parameter other memory."""
     part = local(parameter)
+    if part is rows:
+        return rows
     if part.untyped_storage()._cdata == rows.untyped_storage()._cdata:
         return rows
     found = _rows(parameter)
     alike = found is not None and (found.shape, found.device) == (rows.shape, rows.device)
     return found if alike else None
+
+
+def _kind(rows: Tensor) -> tuple[Any, ...]:
+    """Type of device first; rows with the same result are joined."""
+    if rows.is_cpu:  # contiguous tensors are joined faster among themselves
+        return "cpu", rows.dtype, 0 if rows.dim() == 1 else rows.shape[1], rows.is_contiguous()
+    return rows.device.type, rows.device, rows.dtype, rows.shape[1]

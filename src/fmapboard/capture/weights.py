@@ -14,7 +14,7 @@ from torch.nn.parameter import is_lazy
 
 from fmapboard.capture.side_pass import untouched
 from fmapboard.model.distributed import is_dtensor, whole
-from fmapboard.model.layers import CONVOLUTIONS, TRANSPOSED, kernel_shape
+from fmapboard.model.kernel_shapes import CONVOLUTIONS, TRANSPOSED, kernel_shape
 from fmapboard.records import COLOURS, Kernels, LayerCall, Layout
 
 

@@ -8,12 +8,13 @@ from typing import Any, TypeAlias
 
 from fmapboard.checks.finding import Finding, order
 from fmapboard.checks.growth import ExplodingCheck, VanishingCheck
+from fmapboard.checks.input_scale import InputScaleCheck
 from fmapboard.checks.layer_values import (
     CopiedChannelsCheck,
     DeadCheck,
-    NonfiniteCheck,
     UnevenUpsamplingCheck,
 )
+from fmapboard.checks.nonfinite import NonfiniteCheck
 from fmapboard.checks.run_record import Check, NotRecorded, RunRecord
 from fmapboard.checks.training_facts import (
     ConstantImagesCheck,
@@ -21,9 +22,9 @@ from fmapboard.checks.training_facts import (
     GradientsNotClearedCheck,
     IdenticalImagesCheck,
     NotInOptimizerCheck,
-    UnchangedWeightsCheck,
 )
-from fmapboard.checks.usual_range import BatchnormGapCheck, InputScaleCheck, UpdateRatioCheck
+from fmapboard.checks.unchanged_weights import UnchangedWeightsCheck
+from fmapboard.checks.usual_range import BatchnormGapCheck, UpdateRatioCheck
 from fmapboard.errors import ConfigurationError, closest, first_line
 
 Checks: TypeAlias = bool | Mapping[str, bool | Check] | Sequence[Check]
@@ -45,7 +46,7 @@ BUILT_IN: tuple[Check, ...] = (
     InputScaleCheck(),
     UnevenUpsamplingCheck(),
 )
-"""Every built-in check: those of facts first."""
+"""Every built-in check: those of warnings first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ class Report:
 
     Attributes:
         record: what they read.
-        findings: facts first; of each class, the earliest first.
+        findings: warnings first; of each class, the earliest first.
         not_recorded: kind of a check -> what the run lacks for it.
         failed: kind of a check -> the error that it raised.
     """
@@ -112,8 +113,8 @@ def _mapped(changes: Mapping[Any, Any]) -> tuple[Check, ...]:
     by_kind: dict[str, Check] = {check.kind: check for check in BUILT_IN}
     for kind, change in changes.items():
         if kind not in by_kind and (isinstance(change, bool) or not isinstance(kind, str)):
-            known = closest(str(kind), by_kind)
-            raise ConfigurationError(f"checks: no check {kind!r}; closest: {known}")
+            near = closest(str(kind), by_kind)
+            raise ConfigurationError(f"checks: no check {kind!r}{near}")
         if change is False:
             del by_kind[kind]
         elif change is not True:

@@ -9,6 +9,8 @@ from typing import Any, Literal
 DOCS = "docs/checks.md"
 """The page that describes every check; each kind is a heading in it."""
 Class = Literal["fact", "figure"]
+WORDS: dict[Class, str] = {"fact": "warning", "figure": "note"}
+"""What users read instead of the class."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,8 +19,8 @@ class Finding:
 
     Attributes:
         kind: what was found, such as ``"dead"``; the built-in checks use their own kind.
-        class_: ``"fact"`` for what is wrong for certain, a warning; ``"figure"`` for a number that
-            healthy runs seldom have, a note.
+        class_: ``"fact"`` for what is wrong for certain, whatever the network: a warning;
+            ``"figure"`` for a number that healthy runs seldom have: a note.
         message: what was measured, where and since which step, as a sentence without its full stop;
             names are between backticks.
         since_step: first logged step with it; None if it does not begin at a step.
@@ -26,7 +28,7 @@ class Finding:
         parameter: name of the parameter, or None.
         parameters: names of all parameters that it is about, if it is about several.
         value: the number that was measured; None if there is none.
-        healthy: the values that healthy runs have, in words; "" for facts that need none.
+        healthy: the values that healthy runs have, in words; "" for warnings.
         meaning: what it may mean, as a sentence.
         advice: what to do, as a sentence.
         picture: tag of the series of pictures that shows it, or "".
@@ -62,6 +64,16 @@ class Finding:
             parts.append(f"Picture: `{self.picture}`")
         return ". ".join([*parts, f"See {self.link}"])
 
+    @property
+    def word(self) -> str:
+        """What users read instead of the class."""
+        return WORDS[self.class_]
+
+    @property
+    def explanation(self) -> str:
+        """Meaning and advice as sentences; "" if it has none."""
+        return " ".join(f"{part.rstrip('.')}." for part in (self.meaning, self.advice) if part)
+
     def as_json(self) -> dict[str, Any]:
         """An object for ``fmapboard check --json``; numbers that are not finite become null."""
         value = self.value
@@ -79,7 +91,7 @@ class Finding:
 
 
 def order(finding: Finding) -> tuple[bool, int]:
-    """Sort key: facts first, then the earliest."""
+    """Sort key: warnings first, then the earliest."""
     return finding.class_ != "fact", -1 if finding.since_step is None else finding.since_step
 
 

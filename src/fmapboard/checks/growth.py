@@ -13,6 +13,7 @@ from fmapboard.checks.call_names import call_text
 from fmapboard.checks.finding import Finding
 from fmapboard.checks.gradient_depth import gradient_ratios
 from fmapboard.checks.run_record import NotRecorded, RunRecord
+from fmapboard.tab_format import Floats
 
 MAGNITUDES = "magnitudes in"
 """Start of the message about a layer whose magnitudes grow over the steps."""
@@ -44,8 +45,8 @@ class VanishingCheck:
             Finding(
                 kind=self.kind,
                 class_="figure",
-                message=f"gradients of the first layers are {value:.0e} times those of the last "
-                f"ones, per weight, in `{found.first}` since step {found.steps[0]}",
+                message=f"gradients per weight of the first layers, from `{found.first}` on, are "
+                f"{value:.0e} times those of the last ones since step {found.steps[0]}",
                 since_step=int(found.steps[0]),
                 layer=found.first,
                 value=value,
@@ -62,13 +63,15 @@ class ExplodingCheck:
     """Activations that grow through the layers or over the steps, or gradients towards the input.
 
     Attributes:
-        growth: factor by which a layer's largest magnitude exceeds that at the first logged step.
+        growth: factor by which a layer's largest magnitude exceeds that at the first logged step,
+            or the median layer's at that step if its own was smaller: a layer that is initialized
+            near zero may grow to the magnitudes of the others.
         depth: factor between the standard deviations of the last and the first drawn layer at the
             first logged step.
         gradients: ratio of the gradients of the first layers to those of the last ones.
     """
 
-    growth: float = 3000.0
+    growth: float = 1000.0
     depth: float = 15.0
     gradients: float = 1e4
     kind: ClassVar[str] = "exploding"
@@ -80,10 +83,12 @@ class ExplodingCheck:
 
     def _over_steps(self, record: RunRecord) -> list[Finding]:
         table = record.layers()
+        if table.is_of_images:
+            return []
         magnitude = np.fmax(np.abs(table.columns["minimum"]), np.abs(table.columns["maximum"]))
         with np.errstate(all="ignore"):
-            grown = magnitude.astype(np.float64) / magnitude[:1]  # [steps, layers]
-            grown[~np.isfinite(grown) | (magnitude[:1] <= 0)] = 0.0
+            grown = magnitude.astype(np.float64) / _usual(magnitude[0])  # [steps, layers]
+            grown[~np.isfinite(grown)] = 0.0
         is_large = (grown >= self.growth) & (magnitude >= 1.0)
         if not is_large.any():
             return []
@@ -95,8 +100,8 @@ class ExplodingCheck:
                 kind=self.kind,
                 class_="figure",
                 message=f"{MAGNITUDES} {call_text(table, row)} grew {value:.2g}-fold since step "
-                f"{table.steps[0]}, to {float(np.nanmax(magnitude[:, at])):.2g}; "
-                f"{self.growth:.0f}-fold at step {table.steps[step]}",
+                f"{table.steps[0]}, to {float(np.nanmax(magnitude[:, at])):.2g} "
+                f"({self.growth:.0f}-fold or more from step {table.steps[step]} on)",
                 since_step=table.steps[step],
                 layer=row.facts.label,
                 value=value,
@@ -124,9 +129,9 @@ class ExplodingCheck:
             Finding(
                 kind=self.kind,
                 class_="figure",
-                message=f"the standard deviation grows {value:.2g}-fold from "
+                message=f"the standard deviation of the activations grows {value:.2g}-fold from "
                 f"{call_text(table, known[0][0])} to {call_text(table, row)} "
-                f"at step {table.steps[0]}",
+                f"at {table.step_text(table.steps[0])}",
                 since_step=table.steps[0],
                 layer=row.facts.label,
                 value=value,
@@ -153,8 +158,8 @@ class ExplodingCheck:
             Finding(
                 kind=self.kind,
                 class_="figure",
-                message=f"gradients of the first layers are {value:.0e} times those of the last "
-                f"ones, per weight, in `{found.first}` since step {found.steps[0]}",
+                message=f"gradients per weight of the first layers, from `{found.first}` on, are "
+                f"{value:.0e} times those of the last ones since step {found.steps[0]}",
                 since_step=int(found.steps[0]),
                 layer=found.first,
                 value=value,
@@ -163,3 +168,10 @@ class ExplodingCheck:
                 advice="Use another initialization or normalization layers, or clip the gradients",
             )
         ]
+
+
+def _usual(magnitudes: Floats) -> Floats:
+    """The larger of each layer's magnitude and the median layer's; NaN where it is 0 or unknown."""
+    known = magnitudes[np.isfinite(magnitudes) & (magnitudes > 0)]
+    median = float(np.median(known)) if known.size else math.nan
+    return np.where(magnitudes > 0, np.fmax(magnitudes, median), np.nan).astype(np.float64)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from fmapboard.checks.health_table import FirstNonfinite, HealthTable, rows_of
 from fmapboard.overview_format import KINDS, LayerFacts, OverviewStep
+from fmapboard.overview_format.step_source import is_of_images
 
 COLUMNS = (
     "minimum", "maximum", "std", "nonfinite", "constant", "dead", "dead_lasting", "weights_change",
@@ -36,7 +37,7 @@ def health_of(
     if not overviews:
         return None
     newest = overviews[-1][1]
-    layers = _with_values(_merged([of.layers for _, of in overviews]), newest)
+    layers = with_values(merged([of.layers for _, of in overviews]), newest)
     place = {layer.label: index for index, layer in enumerate(layers)}
     columns = {
         column: np.full((len(overviews), len(layers)), np.nan, np.float32) for column in COLUMNS
@@ -57,19 +58,21 @@ def health_of(
             row = place.get(newest.layers[index].label)
             if row is not None:
                 since[kind][row] = step
+    shown = {step: of.source for step, of in overviews}
     return HealthTable(
         run=run,
         source="overview",
-        steps=tuple(step for step, _ in overviews),
+        steps=tuple(shown),
         written=max(len(overviews), newest.steps_written),
         rows=tuple(rows_of(name, layers)),
         columns=columns,
-        since={kind: rows for kind, rows in since.items() if rows},
+        since={} if is_of_images(shown) else {kind: of for kind, of in since.items() if of},
         first_nonfinite=told,
+        sources={step: source for step, source in shown.items() if source is not None},
     )
 
 
-def _merged(lists: Sequence[tuple[LayerFacts, ...]]) -> tuple[LayerFacts, ...]:
+def merged(lists: Iterable[tuple[LayerFacts, ...]]) -> tuple[LayerFacts, ...]:
     """All layers, each as in the last list that has it, in the order of calls."""
     found: dict[str, LayerFacts] = {}
     last: tuple[LayerFacts, ...] = ()
@@ -81,7 +84,7 @@ def _merged(lists: Sequence[tuple[LayerFacts, ...]]) -> tuple[LayerFacts, ...]:
     return tuple(ordered[:MAX_LAYERS])
 
 
-def _with_values(layers: tuple[LayerFacts, ...], newest: OverviewStep) -> tuple[LayerFacts, ...]:
+def with_values(layers: tuple[LayerFacts, ...], newest: OverviewStep) -> tuple[LayerFacts, ...]:
     """The layers with their number of values per channel at the newest step."""
     if "values" not in newest.numbers:
         return layers

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Literal, TypedDict
 
 from fmapboard import tags
-from fmapboard.overview_format import LayerFacts
+from fmapboard.overview_format import LayerFacts, StepSource
+from fmapboard.overview_format.step_source import is_of_images, source_text
 from fmapboard.tab_format import Floats
 
 
@@ -64,6 +65,8 @@ class HealthTable:
         first_nonfinite: where the first non-finite value was found; None if none was.
         wall_times: time of each step, s.
         errors: step -> why its record cannot be read; its numbers are NaN.
+        sources: step -> what it shows, of ``visualize``; empty for a training. If each step is
+            another image, ``since`` is empty: nothing lasts from one image to the next.
     """
 
     run: str
@@ -76,6 +79,23 @@ class HealthTable:
     first_nonfinite: FirstNonfinite | None = None
     wall_times: tuple[float, ...] = ()
     errors: Mapping[int, str] = field(default_factory=dict)
+    sources: Mapping[int, StepSource] = field(default_factory=dict)
+
+    @property
+    def is_of_images(self) -> bool:
+        """True if each step is another image."""
+        return is_of_images({step: self.sources.get(step) for step in self.steps})
+
+    def step_text(self, step: int) -> str:
+        """A step in words: "step 3", "image 3 (cat.jpg)"."""
+        return source_text(self.sources.get(step), step)
+
+    def since_text(self, step: int) -> str:
+        """From a step to the newest one, in words: "since step 3", "for images 3 to 7"."""
+        if not self.is_of_images:
+            return f"since step {step}"
+        last = self.steps[-1]
+        return f"for {self.step_text(step)}" if step == last else f"for images {step} to {last}"
 
 
 def rows_of(name: str, layers: Sequence[LayerFacts]) -> list[HealthRow]:

@@ -23,6 +23,8 @@ _LEAST_VALUES = 500
 _UNCHANGED_STEPS = 3
 """Kept steps over which a layer's weights must be unchanged to be reported."""
 _TOLD = re.compile(r"first non-finite values: (.*?) (?:of [\d,]+ )?in the (.*)")
+PARAMETER = "gradient of parameter "
+"""Start of the place in the stored text about a parameter, before its name."""
 _KIND = re.compile(r"NaN|\+Inf|-Inf")
 
 
@@ -32,7 +34,8 @@ class LayerFinding:
 
     Attributes:
         kind: one of `overview_format.KINDS`.
-        severity: 3 for non-finite values, 2 for severe faults, 1 for minor ones.
+        severity: order of the findings: 3 for non-finite values, 2 for large values and for dead or
+            constant channels that are half of the layer or more, 1 for others.
         name: name of the model, as in ``watch(name=...)``; "" for none.
         label: the layer; "" if the fault is that of a parameter.
         key: tag of the layer's records, or None if it has no pictures.
@@ -70,7 +73,7 @@ def findings(table: HealthTable) -> list[LayerFinding]:
       steps, in maps of at least 500 values per channel. Where only the share at each step is known,
       it must have been that high at four kept steps in a row.
     - Constant channels of drawn layers, at four kept steps in a row.
-    - Weights that did not change over the last three kept steps or more.
+    - Weights that did not change over the last three kept steps or more, except in a run of images.
     """
     if not table.steps or not table.rows:
         return []
@@ -102,7 +105,8 @@ def _nonfinite(table: HealthTable, flags: Flags) -> list[LayerFinding]:
     if not spells:
         return []
     first, more = spells[0], len(spells) - 1
-    text = f"non-finite values {when(first)}, first in {_named(table, first.row)}{_further(more)}"
+    where = f"first in {_named(table, first.row)}{_further(more)}"
+    text = f"non-finite values {when(table, first)}, {where}"
     return [_finding(table, "nonfinite", 3, first, share[first.last, first.row], text, more)]
 
 
@@ -125,7 +129,7 @@ def _first_told(table: HealthTable, told: FirstNonfinite, spells: list[Spell]) -
     )
     own = next((spell for spell in spells if spell.row == row), None)
     more = len(spells) - (own is not None)
-    where = f"the {match[2]}" if match else told["text"]
+    where = _quoted(f"the {match[2]}") if match else told["text"]
     if row is not None:
         is_output = match is None or match[2].startswith("activations of ")
         of_tensor = (
@@ -133,7 +137,8 @@ def _first_told(table: HealthTable, told: FirstNonfinite, spells: list[Spell]) -
         )
         where = of_tensor + _named(table, row)
     is_lasting = own is not None and own.until is None and own.share == 1
-    when = f"since step {step}" if is_lasting else f"at step {step}"
+    is_lasting &= not table.is_of_images
+    when = f"since step {step}" if is_lasting else f"at {table.step_text(step)}"
     last, until = (own.last, own.until) if own is not None else (-1, None)
     shares = _column(table, "nonfinite")
     return LayerFinding(
@@ -148,8 +153,21 @@ def _first_told(table: HealthTable, told: FirstNonfinite, spells: list[Spell]) -
         until,
         float("nan") if row is None else float(shares[last, row]),
         more,
-        f"{kinds} {when}, first in {where}{_further(more)}",
+        f"{kinds} {when}, {_placed(where)}{_further(more)}",
     )
+
+
+def _placed(where: str) -> str:
+    """Where it is first; of parameters, that is not the order in which they get gradients."""
+    if PARAMETER in where:
+        return f"in {where} (of such parameters the first in the model's order)"
+    return f"first in {where}"
+
+
+def _quoted(place: str) -> str:
+    """A place with the name of its parameter between backticks."""
+    before, of, name = place.partition(PARAMETER)
+    return f"{before}{of}`{name}`" if of else place
 
 
 def _percent(share: float) -> str:
@@ -166,7 +184,7 @@ def _large(table: HealthTable, flags: Flags) -> Iterator[LayerFinding]:
     spells.sort(key=lambda spell: (spell.since, spell.row))
     for spell, more in _limited(spells):
         value = float(magnitude[spell.last, spell.row])
-        text = f"magnitudes up to {value:.2g} in {_named(table, spell.row)} {when(spell)}"
+        text = f"magnitudes up to {value:.2g} in {_named(table, spell.row)} {when(table, spell)}"
         yield _finding(table, "large", 2, spell, value, text, more)
 
 
@@ -215,15 +233,18 @@ def _channels(table: HealthTable, kind: str, flags: Flags) -> Iterator[LayerFind
         where = _named(table, spell.row)
         if kind == "dead":
             where += after_activation(table, row)
-        text = f"{now} of {count}channels {kind} in {where} {when(spell)}"
+        text = f"{now} of {count}channels {kind} in {where} {when(table, spell)}"
         if began != now:
             of = f" of {count.strip()}" if count else ""
-            text = f"channels {kind} in {where} {when(spell)}: {began}{of} at step "
-            text += f"{table.steps[first]}, {now} at step {table.steps[spell.last]}"
+            ends = (table.step_text(table.steps[at]) for at in (first, spell.last))
+            text = f"channels {kind} in {where} {when(table, spell)}: {began}{of} at "
+            text += f", {now} at ".join(ends)
         yield _finding(table, kind, 2 if value >= MAJOR else 1, spell, value, text, more)
 
 
 def _unchanged(table: HealthTable, unchanged: Flags) -> list[LayerFinding]:
+    if table.is_of_images:
+        return []
     flags = in_a_row(unchanged, _UNCHANGED_STEPS)
     # ``since`` is the step before the first at which they are unchanged, which has no mark.
     flagged = replace(table, since={})
@@ -236,7 +257,7 @@ def _unchanged(table: HealthTable, unchanged: Flags) -> list[LayerFinding]:
     before = same_as.get(first.row)
     if before is not None and first.after is not None:
         first = replace(first, after=max(first.after, before))
-    text = f"weights of {_named(table, first.row)} unchanged {when(first)}"
+    text = f"weights of {_named(table, first.row)} unchanged {when(table, first)}"
     if before is not None:
         text += f" (the same as at step {before})"
     if more:

@@ -1,4 +1,4 @@
-"""Faults that the numbers of the layers tell: non-finite, dead, exploding, copied, uneven."""
+"""Faults that the numbers of the layers tell: dead or copied channels, uneven kernels."""
 
 from __future__ import annotations
 
@@ -14,48 +14,21 @@ from fmapboard.checks.finding import Finding
 from fmapboard.checks.health_table import HealthRow, HealthTable
 from fmapboard.checks.layer_findings import LayerFinding, findings
 from fmapboard.checks.run_record import NotRecorded, RunRecord
+from fmapboard.checks.training_facts import ConstantImagesCheck
 from fmapboard.tab_format import Floats
 
+DEAD_MEANING = (
+    "These channels pass no gradient and do not recover: a step was too large, or the biases are "
+    "far below zero"
+)
+DEAD_ADVICE = "Lower the learning rate or warm it up; or use a leaky activation"
+_FROM_START = (
+    "These channels pass no gradient, since the first logged step, before this run can have done "
+    "it: its biases start far below zero, or the input has hardly any content",
+    "Check the initial or loaded biases and weights, and look at the network's input",
+)
 _ROUNDING = 1e-6
 """Shares are stored as float32."""
-_PARAMETER = "gradient of parameter "
-
-
-@dataclass(frozen=True, slots=True)
-class NonfiniteCheck:
-    """NaN or infinite values in activations or gradients at any logged step."""
-
-    kind: ClassVar[str] = "nonfinite"
-
-    def __call__(self, record: RunRecord) -> Sequence[Finding]:
-        """See `Check`."""
-        table = record.layers()
-        for found in findings(table):
-            if found.kind == self.kind:
-                return [self._finding(record, table, found)]
-        return []
-
-    def _finding(self, record: RunRecord, table: HealthTable, found: LayerFinding) -> Finding:
-        told = table.first_nonfinite
-        parameter = None
-        if not found.label and told is not None and _PARAMETER in told["text"]:
-            parameter = told["text"].partition(_PARAMETER)[2]
-        row = _row(table, found.label)
-        return Finding(
-            kind=self.kind,
-            class_="fact",
-            message=found.message,
-            since_step=found.since,
-            layer=found.label or None,
-            parameter=parameter,
-            value=found.value,
-            meaning="The values have overflowed, or a division by zero, a logarithm or a square "
-            "root has left its range; all that is computed from them is lost",
-            advice="Look at what the layer received: the layer before it, or for the first one the "
-            "images of the batch. Lower the learning rate, clip the gradients, or compute that "
-            "layer in float32",
-            picture="" if row is None else record.picture(row),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +52,8 @@ class DeadCheck:
         table = record.layers()
         if "dead" not in table.columns or np.isnan(table.columns["dead"]).all():
             return []
+        if _has_constant_images(record):
+            return []  # that is the cause
         return [
             self._finding(record, table, found)
             for found in findings(table)
@@ -107,18 +82,20 @@ class DeadCheck:
         where = call_text(table, row) + after_activation(table, row)
         more = f"; the same in {found.more} further layers" if found.more else ""
         since = self._since(table, found)
+        meaning, advice = DEAD_MEANING, DEAD_ADVICE
+        if since <= table.steps[0] and not table.is_of_images:
+            meaning, advice = _FROM_START
         return Finding(
             kind=self.kind,
             class_="figure",
             message=f"{100 * found.value:.0f} % of {count}channels dead in {where} "
-            f"since step {since}{more}",
+            f"{table.since_text(since)}{more}",
             since_step=since,
             layer=found.label,
             value=found.value,
             healthy=f"below {100 * self.share:.0f} %",
-            meaning="These channels pass no gradient and do not recover: a step was too large, or "
-            "the biases are far below zero",
-            advice="Lower the learning rate or warm it up; or use a leaky activation",
+            meaning=meaning,
+            advice=advice,
             picture=record.picture(row),
         )
 
@@ -132,11 +109,12 @@ class CopiedChannelsCheck:
     not count.
 
     Attributes:
-        share: share of all pairs of a layer's drawn channels, 0 to 1, from which it is reported.
+        share: share of a layer's drawn channels that have a copy, 0 to 1, from which it is
+            reported.
         least: number of channels that a layer must have.
     """
 
-    share: float = 0.2
+    share: float = 0.25
     least: int = 4
     kind: ClassVar[str] = "copied_channels"
 
@@ -161,14 +139,14 @@ class CopiedChannelsCheck:
             Finding(
                 kind=self.kind,
                 class_="figure",
-                message=f"{100 * share:.0f} % of the pairs of channels in {where} are "
-                f"copies of each other at step {table.steps[0]}{more}",
+                message=f"{100 * share:.0f} % of the drawn channels in {where} have a "
+                f"copy in the layer at {table.step_text(table.steps[0])}{more}",
                 since_step=table.steps[0],
                 layer=row.facts.label,
                 value=share,
                 healthy=f"below {100 * self.share:.0f} %",
-                meaning="Equal kernels get equal gradients and stay equal, so the layer computes "
-                "fewer features than it has channels",
+                meaning="Equal kernels compute the same feature. They get equal gradients and stay "
+                "equal as long as the weights behind them are equal too",
                 advice="Initialize the weights at random, not with a constant",
                 picture=record.picture(row),
             )
@@ -212,12 +190,15 @@ class UnevenUpsamplingCheck:
         ]
 
 
-def _row(table: HealthTable, label: str) -> HealthRow | None:
-    return next((row for row in table.rows if row.facts.label == label), None)
+def _has_constant_images(record: RunRecord) -> bool:
+    try:
+        return bool(ConstantImagesCheck()(record))
+    except NotRecorded:
+        return False
 
 
 def _copied(statistics: Mapping[str, Floats], least: int) -> float:
-    """Share of pairs of channels with equal statistics, 0 to 1."""
+    """Share of channels with the same statistics as another one, 0 to 1."""
     names = ("minimum", "maximum", "mean", "std")
     low, high, mean, std = (statistics[name].astype(np.float64) for name in names)
     if len(low) < least or not np.isfinite([low, high, mean, std]).all():
@@ -227,5 +208,5 @@ def _copied(statistics: Mapping[str, Floats], least: int) -> float:
     shape = np.stack([size, mean - low, std], axis=1)  # [C, 3]
     gaps = np.abs(shape[:, None] - shape[None]).max(2)  # [C, C]
     same = (gaps <= 1e-4 * size[:, None]) & varies[:, None] & varies
-    pairs = len(low) * (len(low) - 1) / 2
-    return float(np.triu(same, 1).sum() / pairs)
+    np.fill_diagonal(same, val=False)
+    return float(same.any(1).mean())

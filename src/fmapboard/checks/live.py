@@ -18,8 +18,10 @@ _FIRST, _LAST = 4, 12
 """Logged steps whose numbers are kept: those at the start, and the newest."""
 _OFTEN, _EVERY = 8, 4
 """The checks run at each of the first logged steps, and then at every fourth one."""
+_NONFINITE = "nonfinite"
+"""Kind of which the log has a warning at the step with the first non-finite value."""
 _MOST = 3
-"""Maximum number of notes of one kind that are reported; of facts it is one."""
+"""Maximum number of notes of one kind that are reported; of warnings it is one."""
 
 Failed = Callable[[str, str], None]
 """Reports a check that failed, given its kind and the error."""
@@ -28,8 +30,8 @@ Failed = Callable[[str, str], None]
 class LiveChecks:
     """Runs checks over the steps of one logger; used by one thread at a time.
 
-    Each finding is reported once: facts as warnings of the logger ``fmapboard``, figures as
-    messages of level INFO, both as text in TensorBoard. A record of the tab holds all findings of
+    Each finding is reported once: warnings at level WARNING of the logger ``fmapboard``, notes
+    at level INFO, both as text in TensorBoard. A record of the tab holds all findings of
     the newest step at which the checks ran, and replaces the one before.
 
     Args:
@@ -76,7 +78,9 @@ class LiveChecks:
     def stored(self) -> None:
         """Log what is new in the last step; call it when the step has been written."""
         for finding in self._new:
-            if self._is_logged(finding.kind):
+            if self._is_logged(finding.kind) or (
+                finding.kind == _NONFINITE and self._told_nonfinite
+            ):
                 continue
             say = log.warning if finding.class_ == "fact" else log.info
             say("step %d: %s: %s", self._step, finding.kind, finding.text)
@@ -109,15 +113,14 @@ class LiveChecks:
 
     def _with(self, step: LoggedStep, report: Report) -> LoggedStep:
         found = report.findings
-        told = {"nonfinite"} if self._told_nonfinite else set()  # there is a text about it
-        self._new = [one for one in found if self._is_new(one) and one.kind not in told]
+        self._new = [one for one in found if self._is_new(one)]
         if not found and not self._stores:
             return step
         self._stores = True
         record = TabRecord(self._prefix + tags.CHECKS, pack_stored(found))
         texts = dict(step.texts)
         if self._new:
-            lines = [f"- **{_LABEL[each.class_]}: {each.kind}**: {each.text}" for each in self._new]
+            lines = [f"- **{each.word}: {each.kind}**: {each.text}" for each in self._new]
             texts[self._prefix + tags.CHECKS_TEXT] = "\n".join(lines)
         return replace(step, records=(*step.records, record), texts=texts)
 
@@ -129,9 +132,6 @@ class LiveChecks:
             return False
         known.add(_place(finding))
         return True
-
-
-_LABEL = {"fact": "warning", "figure": "note"}
 
 
 def _place(finding: Finding) -> tuple[str | None, str | None]:

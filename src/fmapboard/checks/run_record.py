@@ -111,6 +111,12 @@ class RunRecord:
         return [row for row in rows if row.facts.kernel_shape and row.facts.call == 1]
 
 
+def has_zero_gradient(record: RunRecord, parameter: str) -> bool:
+    """True if the gradient of a parameter is known to be zero at every logged step."""
+    norms = record.scalars.get(tags.GRADIENT_NORM, {}).get(parameter)
+    return norms is not None and bool((norms.values == 0).all())
+
+
 class Check(Protocol):
     """Looks for one kind of fault in a run.
 

@@ -71,8 +71,16 @@ def spells(table: HealthTable, kind: str, flags: Flags) -> Iterator[Spell]:
         yield Spell(row, last, since, after, None if is_last else table.steps[last], share)
 
 
-def when(spell: Spell) -> str:
-    """When, in words: "since step 12", "from step 3 to 9", "since a step between 80 and 100"."""
+def when(table: HealthTable, spell: Spell) -> str:
+    """When, in words: "since step 12", "from step 3 to 9", "since a step between 80 and 100".
+
+    If each step is another image: "for image 3 (cat.jpg)", "for images 3 to 9".
+    """
+    if table.is_of_images:
+        last = table.steps[spell.last]
+        if last == spell.since:
+            return f"for {table.step_text(last)}"
+        return f"for images {spell.since} to {last}" + _partly(spell, "of them")
     began = f"step {spell.since}"
     if spell.after is not None:
         began = f"a step between {spell.after} and {spell.since}"
@@ -82,6 +90,8 @@ def when(spell: Spell) -> str:
             if spell.until == spell.since
             else f"from {began} to {spell.until}"
         )
-    return f"since {began}" + (
-        f", at {100 * spell.share:.0f} % of the kept steps" if spell.share < 1 else ""
-    )
+    return f"since {began}" + _partly(spell, "of the logged steps")
+
+
+def _partly(spell: Spell, of: str) -> str:
+    return f", at {100 * spell.share:.0f} % {of}" if spell.share < 1 else ""

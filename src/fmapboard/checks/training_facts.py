@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fmapboard import tags
 from fmapboard.checks.finding import Finding, named
-from fmapboard.checks.run_record import RunRecord
+from fmapboard.checks.run_record import NotRecorded, RunRecord
 from fmapboard.findings_format import Findings
 
 _LASTING = 2
@@ -26,9 +25,9 @@ class NotInOptimizerCheck:
         since = _since(record, lambda facts: bool(facts.not_in_optimizer))
         if since is None:
             return []
-        newest = _newest(record)
-        names = newest.not_in_optimizer or ()
-        count = len(names) + newest.left_out.get("not_in_optimizer", 0)
+        last = newest(record)
+        names = last.not_in_optimizer or ()
+        count = len(names) + last.left_out.get("not_in_optimizer", 0)
         are = "parameters are" if count > 1 else "parameter is"
         return [
             Finding(
@@ -39,8 +38,8 @@ class NotInOptimizerCheck:
                 since_step=since,
                 parameter=names[0],
                 value=count,
-                meaning="The optimizer was created before these layers, or from another model, so "
-                "they keep their initial values",
+                meaning="The optimizer was created before these layers, or from another model, or "
+                "its parameter groups leave them out, so they keep their initial values",
                 advice="Pass them to the optimizer, or set requires_grad=False if that is intended",
             )
         ]
@@ -61,9 +60,9 @@ class GradientsNotClearedCheck:
         found = [(step, facts) for step, facts in later if facts.not_cleared]
         if not found or len(found) < min(_LASTING, len(later)):
             return []
-        (since, _), (_, newest) = found[0], found[-1]
-        names = newest.not_cleared or ()
-        count = len(names) + newest.left_out.get("not_cleared", 0)
+        (since, _), (_, last) = found[0], found[-1]
+        names = last.not_cleared or ()
+        count = len(names) + last.left_out.get("not_cleared", 0)
         return [
             Finding(
                 kind=self.kind,
@@ -91,7 +90,7 @@ class EvalModeCheck:
         since = _since(record, lambda facts: facts.eval_mode is True)
         if since is None:
             return []
-        modules = [name or "the model" for name in _newest(record).eval_modules]
+        modules = [name or "the model" for name in newest(record).eval_modules]
         return [
             Finding(
                 kind=self.kind,
@@ -125,7 +124,8 @@ class ConstantImagesCheck:
             Finding(
                 kind=self.kind,
                 class_="fact",
-                message=f"all {batch} images of the batch are constant {text}",
+                message=f"all {batch} images of the batch are constant, each of one value only, "
+                f"{text}",
                 since_step=since,
                 value=batch,
                 meaning="The network is trained on images without content: they are not loaded, or "
@@ -138,8 +138,15 @@ class ConstantImagesCheck:
 
 @dataclass(frozen=True, slots=True)
 class IdenticalImagesCheck:
-    """All images of the batch are the same, at most logged steps; two images at least."""
+    """All images of the batch are the same, at most logged steps; two images at least.
 
+    A note: some images that are not constant are the same, at the same places in each batch.
+
+    Attributes:
+        least: number of logged steps of which all must have the same places, for a note.
+    """
+
+    least: int = 4
     kind: ClassVar[str] = "identical_images"
 
     def __call__(self, record: RunRecord) -> Sequence[Finding]:
@@ -153,7 +160,7 @@ class IdenticalImagesCheck:
 
         found = _batches(record, all_identical)
         if found is None:
-            return []
+            return self._at_same_places(record)
         since, batch, text = found
         return [
             Finding(
@@ -169,58 +176,38 @@ class IdenticalImagesCheck:
             )
         ]
 
-
-@dataclass(frozen=True, slots=True)
-class UnchangedWeightsCheck:
-    """Weights that are the same after several logged steps that an optimizer applied.
-
-    Its learning rate was above 0, and the gradient was not zero. Biases are left out: before a
-    BatchNorm their gradient is rounding noise, which may be too small to change them.
-
-    Attributes:
-        steps: number of logged steps without a change.
-    """
-
-    steps: int = 3
-    kind: ClassVar[str] = "unchanged_weights"
-
-    def __call__(self, record: RunRecord) -> Sequence[Finding]:
-        """See `Check`."""
-        steps = list(record.training_facts())
-        newest = _newest(record)
-        found = {
-            name: unchanged
-            for name, unchanged in newest.unchanged.items()
-            if unchanged.steps >= self.steps
-            and name.rpartition(".")[2] != "bias"
-            and not _has_no_gradient(record, name)
-        }
-        if not found:
+    def _at_same_places(self, record: RunRecord) -> list[Finding]:
+        """Images that are the same as another one of their batch, at the same places each time."""
+        batches = {at: of for at, of in record.training_facts().items() if (of.batch or 0) >= 2}
+        if len(batches) < self.least:
             return []
-        first = min(found, key=lambda name: found[name].since)
-        names = [first, *(name for name in found if name != first)]
-        same_as = found[first].since
-        since = next((step for step in steps if step > same_as), same_as)
-        rate = f" at a learning rate of {newest.rates[1]:.2g}" if newest.rates else ""
-        of = "weights" if len(found) == 1 else f"{len(found)} weights"
+        constant = {index for of in batches.values() for index in of.constant_images or ()}
+        pairs = set.intersection(*(set(of.identical_images or ()) for of in batches.values()))
+        pairs = {pair for pair in pairs if not constant & set(pair)}
+        if not pairs:
+            return []
+        places = {index for pair in pairs for index in pair}
+        one, other = min(pairs)
         return [
             Finding(
                 kind=self.kind,
-                class_="fact",
-                message=f"{of} unchanged since step {since}, over {found[first].steps} logged "
-                f"steps that the optimizer applied{rate}: {named(names)}",
-                since_step=since,
-                parameter=first,
-                parameters=tuple(names),
-                value=found[first].steps,
-                meaning="Updates are lost: they are smaller than the weights' rounding (a tiny "
-                "rate, or weights in half precision), or the weights are restored after it",
-                advice="Keep the weights in float32, or raise the learning rate",
+                class_="figure",
+                message=f"{len(places)} images of the batch are the same as another one, at the "
+                f"same places of the batch at each of {len(batches)} logged steps, such as images "
+                f"{one} and {other} (counted from 0)",
+                since_step=min(batches),
+                value=len(places),
+                healthy="no image twice at the same places",
+                meaning="Images are repeated when the batch is put together: a cache that returns "
+                "one image for several indices, or augmentation that is not applied",
+                advice="Check the dataset and its collate function, unless the copies are intended",
+                picture="network_input/sample_0",
             )
         ]
 
 
-def _newest(record: RunRecord) -> Findings:
+def newest(record: RunRecord) -> Findings:
+    """What was recorded at the last logged step."""
     return list(record.training_facts().values())[-1]
 
 
@@ -238,8 +225,17 @@ def _since(record: RunRecord, is_faulty: Callable[[Findings], bool]) -> int | No
 def _batches(
     record: RunRecord, is_faulty: Callable[[Findings], bool]
 ) -> tuple[int, int, str] | None:
-    """Since when most batches have a fault, the newest one's size, and how many, in words."""
-    batches = [(at, of) for at, of in record.training_facts().items() if (of.batch or 0) >= 2]
+    """Since when most batches have a fault, the newest one's size, and how many, in words.
+
+    Raises:
+        NotRecorded: at no step the network received a batch of images.
+    """
+    every = record.training_facts()
+    if all(of.batch is None for of in every.values()):
+        raise NotRecorded(
+            "a batch of images with 1 or 3 channels as an argument of the model that is watched"
+        )
+    batches = [(at, of) for at, of in every.items() if (of.batch or 0) >= 2]
     faulty = [(at, of) for at, of in batches if is_faulty(of)]
     if not faulty or len(faulty) < max(min(_LASTING, len(batches)), len(batches) / 2):
         return None
@@ -250,9 +246,3 @@ def _batches(
 def _count(facts: Findings, name: str) -> int:
     """Number of entries of a list of images, with those that were not stored."""
     return len(getattr(facts, name) or ()) + facts.left_out.get(name, 0)
-
-
-def _has_no_gradient(record: RunRecord, parameter: str) -> bool:
-    """True if the gradient is known to be zero at every logged step."""
-    norms = record.scalars.get(tags.GRADIENT_NORM, {}).get(parameter)
-    return norms is not None and bool((norms.values == 0).all())

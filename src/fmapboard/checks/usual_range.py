@@ -1,4 +1,4 @@
-"""Figures out of their usual range: updates, BatchNorm's running variance, the input's scale."""
+"""Numbers out of their usual range: updates of the weights, and BatchNorm's running variance."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from fmapboard import tags
-from fmapboard.checks.finding import Finding
+from fmapboard.checks.finding import Finding, named
 from fmapboard.checks.record_builder import BATCHNORM_GAP, UPDATE_RATIO
-from fmapboard.checks.run_record import NotRecorded, RunRecord
+from fmapboard.checks.run_record import NotRecorded, RunRecord, has_zero_gradient
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,13 +21,14 @@ class UpdateRatioCheck:
 
     The ratio is |Δw| / |w| of one optimizer step. Biases and the like, which may start at 0, are
     left out: only weights with kernels, and other parameters named ``weight`` of layers that are
-    no normalization, count.
+    no normalization, count, unless their gradient is 0 at every logged step.
 
     Attributes:
         low: reported if all ratios of all logged steps are below it; at least four steps. A ratio
             of 0 counts if the learning rate is known to be above 0.
         high: reported if the median over the weights is above it at two of the first four logged
-            steps, or ten times above it at one.
+            steps, or ten times above it at one. Not reported if the network has layers with kernels
+            and trains none of them: a fresh head on a frozen backbone has nothing to lose.
     """
 
     low: float = 1e-6
@@ -40,7 +40,11 @@ class UpdateRatioCheck:
         series = record.group(UPDATE_RATIO)
         weights = {n: s for n, s in series.items() if n.rpartition(".")[2] == "weight"}
         kernels = _kernels(record)
-        chosen = {n: s for n, s in weights.items() if n in kernels} or weights or series
+        trained = {n: s for n, s in weights.items() if n in kernels}
+        chosen = trained or weights or series
+        chosen = {n: s for n, s in chosen.items() if not has_zero_gradient(record, n)}
+        if not chosen:
+            return []
         every = np.unique(np.concatenate([one.steps for one in chosen.values()]))
         ratios = np.full((len(every), len(chosen)), np.nan)
         for column, one in enumerate(chosen.values()):
@@ -55,7 +59,7 @@ class UpdateRatioCheck:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             median = np.nanmedian(ratios, axis=1)  # [steps]
-        early = median[:4]
+        early = median[:4] if trained or not kernels else median[:0]
         if (early > self.high).sum() >= 2 or (early > 10 * self.high).any():
             at = int((early > self.high).argmax())
             worst = list(chosen)[int(np.nanargmax(ratios[at]))]
@@ -68,11 +72,11 @@ class UpdateRatioCheck:
 
     def _finding(self, value: float, since: int, parameter: str, *, is_low: bool) -> Finding:
         text = (
-            f"no weight changes by more than {value:.1e} of itself per step, since step {since}; "
-            f"the most in `{parameter}`"
-            if is_low
-            else f"weights change by {value:.2g} of themselves per step (median) since step "
+            f"no optimizer step changes a weight by more than {value:.1e} of its norm, since step "
             f"{since}; the most in `{parameter}`"
+            if is_low
+            else f"an optimizer step changes the weights by {value:.2g} times their norm (median "
+            f"over the weights) since step {since}; the most in `{parameter}`"
         )
         return Finding(
             kind=self.kind,
@@ -81,19 +85,23 @@ class UpdateRatioCheck:
             since_step=since,
             parameter=parameter,
             value=value,
-            healthy="1e-4 to 4e-2 per step",
+            healthy="1e-4 to 4e-2 times their norm",
             meaning="At this rate training takes very long, or stands still"
             if is_low
-            else "Steps of this size destroy what the weights have learned",
+            else "Steps of this size destroy what the weights have learned: the learning rate, or "
+            "its product with the weight decay, is too large",
             advice="Raise the learning rate, unless a tiny rate is intended"
             if is_low
-            else "Lower the learning rate, or warm it up",
+            else "Lower the learning rate or the weight decay, or warm the rate up",
         )
 
 
 @dataclass(frozen=True, slots=True)
 class BatchnormGapCheck:
     """BatchNorm's running variance far from that of the batches, and not about to get closer.
+
+    Or still mostly the initial one, which does not depend on the batches, at the last two logged
+    steps: the momentum is 0 or far too small.
 
     Attributes:
         gap: median over the layers of |log(batch variance / running variance)| from which it is
@@ -113,6 +121,9 @@ class BatchnormGapCheck:
 
     def __call__(self, record: RunRecord) -> Sequence[Finding]:
         """See `Check`."""
+        initial = self._initial(record)
+        if initial:
+            return initial
         if not record.scalars.get(BATCHNORM_GAP):
             raise NotRecorded(f"the scalars {BATCHNORM_GAP}/…, which only BatchNorm layers have")
         late: dict[str, tuple[float, float]] = {}
@@ -142,64 +153,51 @@ class BatchnormGapCheck:
                 since_step=since,
                 layer=worst,
                 value=value,
-                healthy="a log ratio of 0.2 or less",
+                healthy="a factor of 1.2 or less",
                 meaning="In eval mode the network computes something else than in training: the "
                 "batches are too small or differ from each other, or the momentum is too small",
                 advice="Use larger or better mixed batches, another momentum, or GroupNorm",
             )
         ]
 
-
-@dataclass(frozen=True, slots=True)
-class InputScaleCheck:
-    """Input images whose values are far from the usual range: not normalized, or twice.
-
-    Attributes:
-        largest: median over the logged steps of the largest magnitude from which it is reported.
-        spread: median over the logged steps of the standard deviation up to which it is reported.
-    """
-
-    largest: float = 30.0
-    spread: float = 0.03
-    kind: ClassVar[str] = "input_scale"
-
-    def __call__(self, record: RunRecord) -> Sequence[Finding]:
-        """See `Check`."""
-        needed = {"minimum", "maximum", "std"}
-        every = [numbers for numbers in record.network_input.values() if needed <= numbers.keys()]
-        if not every:
-            raise NotRecorded(f"the input's range (key input of {tags.OVERVIEW})")
-        magnitude = float(np.median([max(abs(n["minimum"]), abs(n["maximum"])) for n in every]))
-        varied = [n["std"] for n in every if n["maximum"] > n["minimum"]]
-        spread = float(np.median(varied)) if varied else math.inf
-        since = min(record.network_input)
-        if magnitude > self.largest:
-            text = f"input images reach {magnitude:.3g} (median of {len(every)} logged steps)"
-            return [self._finding(record, text, magnitude, since, is_large=True)]
-        if spread < self.spread:
-            text = (
-                f"input images have a standard deviation of {spread:.2g} (median of "
-                f"{len(every)} logged steps)"
+    def _initial(self, record: RunRecord) -> list[Finding]:
+        """Layers whose running variance is still mostly the initial one."""
+        last = list(record.facts.items())[-2:]
+        if len(last) < 2:
+            return []
+        lasting = set(last[0][1].initial_norms)
+        names = [n for n in last[1][1].initial_norms if n in lasting and not _is_close(record, n)]
+        if not names:
+            return []
+        since = next(at for at, of in record.facts.items() if names[0] in of.initial_norms)
+        count = len(names) + last[-1][1].left_out.get("initial_norms", 0)
+        return [
+            Finding(
+                kind=self.kind,
+                class_="figure",
+                message=f"the running variance of {count} BatchNorm layer{'s' * (count > 1)} is "
+                f"still 90 % or more the initial value of 1 after 50 batches or more, since step "
+                f"{since}: {named(names, count)}",
+                since_step=since,
+                layer=names[0],
+                value=count,
+                healthy="10 % or less after 50 batches, at the usual momentum of 0.1",
+                meaning="In eval mode the network computes something else than in training: the "
+                "momentum is 0 or far too small (in torch it is the weight of the new batch)",
+                advice="Use a momentum of 0.1 or 0.01; call eval() on layers that are to stay as "
+                "they are",
             )
-            return [self._finding(record, text, spread, since, is_large=False)]
-        return []
+        ]
 
-    def _finding(
-        self, record: RunRecord, text: str, value: float, since: int, *, is_large: bool
-    ) -> Finding:
-        return Finding(
-            kind=self.kind,
-            class_="figure",
-            message=f"{text} since step {since}",
-            since_step=since,
-            value=value,
-            healthy="magnitudes up to 5, standard deviation 0.2 to 1.5",
-            meaning="The images are not scaled: 0 to 255 instead of 0 to 1"
-            if is_large
-            else "The images were scaled twice, or have hardly any contrast",
-            advice="Normalize the images once, to a standard deviation near 1",
-            picture=f"{tags.prefix(record.name)}{tags.network_input(0)}",
-        )
+
+_CLOSE = 0.2
+"""Gap up to which a running variance fits the batches, whatever it is made of."""
+
+
+def _is_close(record: RunRecord, layer: str) -> bool:
+    series = record.scalars.get(BATCHNORM_GAP, {}).get(layer)
+    known = np.zeros(0) if series is None else series.values[np.isfinite(series.values)]
+    return bool(known.size and np.median(np.abs(known[-max(1, known.size // 4) :])) <= _CLOSE)
 
 
 def _kernels(record: RunRecord) -> set[str]:

@@ -10,11 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from fmapboard.checks import BUILT_IN, Check, Finding, Report, chosen, run_checks
+from fmapboard.cli.judging import judged
 from fmapboard.cli.run_files import RunFiles, read_runs
 from fmapboard.errors import ConfigurationError
-
-FACT = 1
-"""Exit status if a fact was found."""
 
 
 def check_runs(
@@ -29,9 +27,14 @@ def check_runs(
         further: checks to add, each as ``package.module:NAME`` of a check or its class.
 
     Raises:
-        ConfigurationError: there is no such check.
-        UnreadableRun: a path holds no run of fmapboard.
+        FmapboardError: as ``judged`` does.
     """
+    return judged(lambda: _has_facts(paths, as_json=as_json, silenced=silenced, further=further))
+
+
+def _has_facts(
+    paths: Sequence[Path], *, as_json: bool, silenced: Sequence[str], further: Sequence[str]
+) -> bool:
     checks = _checks(silenced, further)
     runs = list({run.path: run for path in paths for run in read_runs(path)}.values())
     reports = [(run, [run_checks(record, checks) for record in run.records]) for run in runs]
@@ -47,7 +50,7 @@ def check_runs(
     else:
         for run, every in reports:
             _print(run, every)
-    return FACT if any(finding.class_ == "fact" for _, finding in found) else 0
+    return any(finding.class_ == "fact" for _, finding in found)
 
 
 def _checks(silenced: Sequence[str], further: Sequence[str]) -> tuple[Check, ...]:
@@ -76,8 +79,7 @@ def _print(run: RunFiles, reports: Sequence[Report]) -> None:
     print(run.path)
     for report in reports:
         for finding in report.findings:
-            label = "warning" if finding.class_ == "fact" else "note"
-            print(f"  {label}: {finding.kind}: {finding.text}")
+            print(f"  {finding.word}: {finding.kind}: {finding.text}")
     for report in reports:
         of = f" of {report.record.name}" if report.record.name else ""
         if not report.findings:

@@ -24,6 +24,7 @@ from fmapboard.errors import CheckpointError
 from fmapboard.image_passes import ImagePasses
 from fmapboard.measure.reducer import Reducer
 from fmapboard.model.layers import select
+from fmapboard.overview_format import StepSource
 from fmapboard.records import StepData
 from fmapboard.summary.build import SummaryBuilder
 from fmapboard.writers import Writer
@@ -177,10 +178,12 @@ def _recorded(
     if options.drawing.attribution:
         steps = with_attributions(steps, loaded.model, batch, options.drawing.class_number)
     (step,) = (pending.to_host() for pending in steps)
+    source = StepSource("checkpoint", checkpoint.path.name)
     if not options.drawing.kernels:
-        return step
+        return replace(step, source=source)
     kernels = read_kernels(select(loaded.model, options.drawing.layers), None)
-    return replace(step, kernels=tuple(pending.to_host() for pending in kernels))
+    drawn = tuple(pending.to_host() for pending in kernels)
+    return replace(step, kernels=drawn, source=source)
 
 
 class _Run:

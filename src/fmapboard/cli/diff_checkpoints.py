@@ -13,22 +13,22 @@ from rich.table import Table
 from fmapboard.cli.forward_inputs import ForwardInputs
 from fmapboard.cli.images import find_images, read_fitted
 from fmapboard.cli.input_files import inputs_from
+from fmapboard.cli.judging import judged
 from fmapboard.cli.model_request import ModelRequest
 from fmapboard.cli.models.load import LoadedModel
 from fmapboard.cli.table import console
 from fmapboard.cli.visualize import device_named
 from fmapboard.demo.bundled import bundled
-from fmapboard.errors import CaptureError, FmapboardError
 from fmapboard.model_comparison.arguments import Arguments
 from fmapboard.model_comparison.comparison import compared
 from fmapboard.model_comparison.result import ModelDifference, shown
 from fmapboard.model_comparison.two_models import check_tolerance, draw_maps_of
 
-DIFFERENT = 1
-"""Exit status if a layer differs."""
-
-UNREADABLE = 2
-"""Exit status for bad usage, and if the models could not be compared."""
+_DEFAULT_IMAGE = bundled("photographs") / "chelsea.jpg"
+_LEGEND = """\
+Relative errors: norm of the difference / the larger of both norms. 0: equal; about 1.4: unrelated;
+inf: not comparable; –: not compared. error in, error out: of what the layer receives and returns
+when both models run on their own; added: of what it returns when B's layer receives A's input."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,22 +50,13 @@ def diff_checkpoints(request: Request) -> int:
     """Compare two checkpoints, print the result, and return the exit status.
 
     Raises:
-        FmapboardError: The request is invalid, or a file cannot be read; its exit code is 2,
-            because 1 says that the checkpoints differ.
+        FmapboardError: As ``judged`` does.
     """
-    try:
-        return DIFFERENT if _compared(request) else 0
-    except FmapboardError as error:
-        error.exit_code = UNREADABLE
-        raise
-    except Exception as error:  # of any type: Python would exit with 1, as for a difference
-        unreadable = CaptureError(f"{type(error).__name__}: {error}")
-        unreadable.exit_code = UNREADABLE
-        raise unreadable from error
+    return judged(lambda: bool(_compared(request)))
 
 
 def _compared(request: Request) -> ModelDifference:
-    paths = find_images(request.images or [bundled("photographs") / "chelsea.jpg"])
+    paths = find_images(request.images or [_DEFAULT_IMAGE])
     device = device_named(request.device)
     inputs = inputs_from(request.inputs, len(paths))
     first = _load(request, request.spec, request.first, request.checkpoint_key)
@@ -74,8 +65,9 @@ def _compared(request: Request) -> ModelDifference:
     inputs.check(first.model)
     first.model.to(device)
     second.model.to(device)
-    prepared = f"preprocessing: {first.preprocessing}"
-    console(stderr=True).print(prepared, markup=False, soft_wrap=True)
+    images = _images_text(request, paths)
+    for said in (f"preprocessing: {first.preprocessing}", images):
+        console(stderr=True).print(said, markup=False, soft_wrap=True)
     batches = Images(first, paths, inputs)
     check_tolerance(request.tolerance)
     comparison = compared(first.model, second.model, batches)
@@ -89,8 +81,15 @@ def _compared(request: Request) -> ModelDifference:
     if request.as_json:
         print(json.dumps(found.as_json(), indent=1))
     else:
-        _print(found)
+        _print(found, images)
     return found
+
+
+def _images_text(request: Request, paths: list[Path]) -> str:
+    """What the models were compared on."""
+    if not request.images:
+        return f"compared on the bundled photograph {paths[0].name}, as no image was given"
+    return f"compared on {paths[0].name}" if len(paths) == 1 else f"compared on {len(paths)} images"
 
 
 def _load(request: Request, spec: str, checkpoint: Path, key: str | None) -> LoadedModel:
@@ -128,7 +127,7 @@ class Images:
             yield self.inputs.arguments(self.loaded.model, image, number)
 
 
-def _print(found: ModelDifference) -> None:
+def _print(found: ModelDifference, images: str) -> None:
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("layer", overflow="fold")
     table.add_column("type", no_wrap=True)
@@ -142,4 +141,4 @@ def _print(found: ModelDifference) -> None:
         table.add_row(row.name, row.type, *numbers, row.note, style=style)
     out = console()
     out.print(table)
-    out.print(f"\n{found.summary}", markup=False, soft_wrap=True)
+    out.print(f"\n{_LEGEND}\n{images}\n{found.summary}", markup=False, soft_wrap=True)

@@ -11,7 +11,16 @@ from fmapboard.cli.click_types import HELP, command_with
 from fmapboard.cli.completion import ModelName
 from fmapboard.cli.preprocessing_options import preprocessing_options
 from fmapboard.cli.run_dirs import Directory
-from fmapboard.cli.shared_options import checkpoint_key, forward_arg, input_option, model_arg
+from fmapboard.cli.shared_options import (
+    checkpoint_key,
+    device,
+    forward_arg,
+    input_option,
+    input_size,
+    layers,
+    model_arg,
+    png_folder,
+)
 
 _EXISTING = click.Path(path_type=Path)
 
@@ -45,7 +54,7 @@ _EXISTING = click.Path(path_type=Path)
     "float32, 5e-4 in float16, 4e-3 in bfloat16]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object with all layers.")
-@click.option("--out", type=Directory(remote=False), help="Write PNG files into this folder.")
+@png_folder
 @click.option(
     "--log-dir",
     "--logdir",
@@ -53,15 +62,10 @@ _EXISTING = click.Path(path_type=Path)
     type=Directory(remote=False),
     help="Write the runs a, b and difference for TensorBoard into this directory.",
 )
-@click.option(
-    "--layers",
-    multiple=True,
-    metavar="GLOB",
-    help="Layers to draw; always with the first difference.  [default: convolutions] Repeatable.",
-)
-@click.option("--input-size", type=click.IntRange(min=1), help="Side of the square input in px.")
+@layers("Layers to draw; always with the first difference.  [default: convolutions]")
+@input_size
 @preprocessing_options
-@click.option("--device", default="cpu", show_default=True, help="Torch device, such as cuda:0.")
+@device
 @click.pass_context
 def diff_command(context: click.Context, /, **options: Any) -> None:
     """Find the first layer in which checkpoints A and B differ on IMAGES.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +33,7 @@ class Drawing:
 
     Attributes:
         first_step: Number of the first image's step; the others follow.
+        names: Name of each image, which the tab shows; empty if they have none.
         effective: As in ``extract``.
         inputs: What the model takes in addition to images; None passes images alone.
         around: Called with a batch of prepared images and the number of its first image, from 0;
@@ -48,6 +49,7 @@ class Drawing:
     attribution: bool = False
     class_number: int | None = None
     first_step: int = 0
+    names: Sequence[str] = ()
     effective: bool = False
     inputs: ForwardInputs | None = None
     around: Callable[[Tensor, int], AbstractContextManager[object]] = _alone
@@ -79,7 +81,7 @@ class Drawing:
                 is kept.
         """
         compose = SummaryBuilder(colormap=self.colormap, scale=self.scale, attribution_side=SIDE)
-        writer = ImageWriter(compose, board, folders, first_step=self.first_step)
+        writer = ImageWriter(compose, board, folders, first_step=self.first_step, names=self.names)
         reducer = Reducer.for_model(
             model,
             max_channels=None,

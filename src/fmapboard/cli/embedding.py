@@ -102,7 +102,7 @@ def check_embedding(
     known = named_layers(model)
     if _module_of(layer, known) not in known:
         near = closest(layer, known)
-        raise LayerNotFound(f"no layer {layer!r} among {len(known)}; closest: {near}")
+        raise LayerNotFound(f"no layer {layer!r} among {len(known)}{near}")
     return directory
 
 

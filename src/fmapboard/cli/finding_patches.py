@@ -157,6 +157,7 @@ class PatchFinder:
         log_dir: Path | RemoteDirectory | None,
         out: Path | None,
         first: Generator[Tensor, None, None],
+        name: str,
     ) -> None:
         """Write the pictures, and for TensorBoard also the records of the tab.
 
@@ -168,6 +169,7 @@ class PatchFinder:
             log_dir: The run directory, or None.
             out: Folder for PNG files, or None.
             first: Yields the first image, before ``prepare``.
+            name: Of that image.
 
         Raises:
             WriteError: Something cannot be written.
@@ -183,7 +185,7 @@ class PatchFinder:
                 label: folder.files.get(patches_tag(one), []) for label, one in found.items()
             }
         if log_dir is not None:
-            self._log(written, log_dir, first)
+            self._log(written, log_dir, first, name)
         first.close()
 
     def _log(
@@ -191,11 +193,12 @@ class PatchFinder:
         written: LoggedStep,
         log_dir: Path | RemoteDirectory,
         first: Generator[Tensor, None, None],
+        name: str,
     ) -> None:
         place = log_dir / "fmapboard" if has_foreign_events(log_dir) else log_dir
         if not has_own_events(place):
             board = TensorBoardWriter(log_dir, start_step=self.step)
-            drawing = Drawing(layers=self.layers, first_step=self.step)
+            drawing = Drawing(layers=self.layers, first_step=self.step, names=(name,))
             drawn = drawing.written(
                 self.model, first, board, [None], prepare=self.prepare,
                 normalization=self.normalization, say=self.say,

@@ -100,8 +100,8 @@ class ForwardInputs:
         for given in self.named if not takes_any else ():
             if given not in [p.name for p in known]:
                 raise ConfigurationError(
-                    f"{self._place(given)}: {name} has no such argument; "
-                    f"closest: {closest(given, [p.name for p in known])}"
+                    f"{self._place(given)}: {name} has no such argument"
+                    f"{closest(given, [p.name for p in known])}"
                 )
         if self.function is None:
             self._check_complete(model, name, {*bound, *self.named})

@@ -165,7 +165,7 @@ def visualize(
         folder = place / "png"
     check_embedding(embedding, model, place)
     report = None if html is None else Path(html)
-    drawing = replace(drawing, inputs=own)
+    drawing = replace(drawing, inputs=own, names=given.names)
     with logged_for(report, place, len(given.names), _say_report) as logdir:
         drawn = _drawn(drawing, model, given, logdir, folder, embedding)
     return Visualized(place, folder, *drawn, report)

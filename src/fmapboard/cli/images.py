@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
-from fmapboard.errors import ImageError, closest
+from fmapboard.cli.missing_files import nearby
+from fmapboard.errors import ImageError
 
 T = TypeVar("T")
 
@@ -213,8 +214,7 @@ def natural_order(path: Path) -> tuple[list[tuple[int, int, str]], str]:
 def _check_exists(path: Path) -> None:
     if path.exists():
         return
-    names = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
-    raise ImageError(f"no such file or folder: {str(path)!r}; closest: {closest(path.name, names)}")
+    raise ImageError(f"no such file or folder: {str(path)!r}{nearby(path)}")
 
 
 def _check_file(path: Path) -> None:

@@ -12,9 +12,10 @@ from torch import Tensor
 
 from fmapboard.cli.forward_inputs import ForwardInputs
 from fmapboard.cli.images import IMAGE_SUFFIXES
+from fmapboard.cli.missing_files import nearby
 from fmapboard.cli.models.factory import imported
 from fmapboard.cli.models.messages import one_line
-from fmapboard.errors import CheckpointError, ConfigurationError, closest
+from fmapboard.errors import CheckpointError, ConfigurationError
 from fmapboard.model.tensors import tensors
 
 _EXPECTED = "expected NAME=FILE, such as depth=depth.pt, or package.module:function"
@@ -66,9 +67,7 @@ def _function(text: str) -> Callable[[Tensor], Any]:
 
 def _read(path: Path, text: str) -> Any:
     if not path.is_file():
-        folder = path.parent
-        near = closest(path.name, [p.name for p in folder.iterdir()] if folder.is_dir() else [])
-        raise CheckpointError(f"--input {text!r}: no such file: {str(path)!r}; closest: {near}")
+        raise CheckpointError(f"--input {text!r}: no such file: {str(path)!r}{nearby(path)}")
     if path.suffix.lower() in IMAGE_SUFFIXES:
         raise ConfigurationError(
             f"--input {text!r} is an image: expected the tensor that forward takes, saved with "

@@ -47,7 +47,11 @@ _no_open = click.option(
 @click.version_option(__version__, prog_name="fmapboard")
 @click.pass_context
 def fmapboard(context: click.Context) -> None:
-    """Feature maps, histograms and gradient norms of a PyTorch model in TensorBoard."""
+    """Feature maps, histograms and gradient norms of a PyTorch model in TensorBoard.
+
+    Every command exits with 0 if it is done, 1 if it failed (check and diff: if something was
+    found), 2 for bad usage or unreadable input, and 130 if it was interrupted.
+    """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 
@@ -117,7 +121,7 @@ def serve(logdir: Path | RemoteDirectory, port: int, no_open: bool) -> None:
 )
 @click.pass_context
 def check(context: click.Context, /, runs: tuple[Path, ...], **options: Any) -> None:
-    """Say what is wrong in each RUN directory: warnings for facts, notes for unusual figures.
+    """Say what is wrong in each RUN directory: warnings, and notes on unusual numbers.
 
     Exits with 0 for nothing or only notes, 1 for a warning, 2 for bad usage or an unreadable run.
     """

@@ -99,5 +99,5 @@ def patches(
     )  # fmt: skip
     make_directories(place, folder)
     found = finder.find(given.tensors(), given.names)
-    finder.write(found, place, folder, given.tensors())
+    finder.write(found, place, folder, given.tensors(), given.names[0])
     return found

@@ -11,7 +11,18 @@ from fmapboard.cli.click_types import HELP, command_with
 from fmapboard.cli.completion import ModelName
 from fmapboard.cli.preprocessing_options import preprocessing_options
 from fmapboard.cli.run_dirs import Directory
-from fmapboard.cli.shared_options import checkpoint_key, forward_arg, model_arg
+from fmapboard.cli.shared_options import (
+    batch_size,
+    checkpoint_key,
+    device,
+    forward_arg,
+    input_size,
+    layers,
+    model_arg,
+    png_folder,
+    step,
+    weights,
+)
 
 _EXISTING = click.Path(path_type=Path)
 
@@ -34,23 +45,12 @@ _EXISTING = click.Path(path_type=Path)
 )
 @model_arg
 @forward_arg
-@click.option(
-    "--weights",
-    default="DEFAULT",
-    show_default=True,
-    help="DEFAULT (pretrained, downloaded if needed), none (random), a weights file, or the "
-    "name of torchvision weights.",
-)
+@weights
 @click.option(
     "--checkpoint", type=_EXISTING, help="Load weights from this file, folder or index of shards."
 )
 @checkpoint_key
-@click.option(
-    "--layers",
-    multiple=True,
-    metavar="GLOB",
-    help="Layers to search, such as 'layer1.*'.  [default: all convolutions] Repeatable.",
-)
+@layers("Layers to search, such as 'layer1.*'.  [default: all convolutions]")
 @click.option(
     "-k", type=click.IntRange(min=1), default=9, show_default=True, help="Crops per channel."
 )
@@ -73,24 +73,12 @@ _EXISTING = click.Path(path_type=Path)
     type=Directory(remote=True),
     help="Add the patches to this run for TensorBoard, or begin a run there.",
 )
-@click.option("--out", type=Directory(remote=False), help="Write PNG files into this folder.")
-@click.option(
-    "--step",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    help="Number of the step for TensorBoard: how far the network was trained.",
-)
-@click.option("--input-size", type=click.IntRange(min=1), help="Side of the square input in px.")
+@png_folder
+@step("Number of the step for TensorBoard: how far the network was trained.")
+@input_size
 @preprocessing_options
-@click.option(
-    "--batch-size",
-    type=click.IntRange(min=1),
-    default=4,
-    show_default=True,
-    help="Maximum number of images per forward pass.",
-)
-@click.option("--device", default="cpu", show_default=True, help="Torch device, such as cuda:0.")
+@batch_size
+@device
 def patches_command(**options: Any) -> None:
     """Find the parts of IMAGES (files or folders) that excite each channel of a network most.
 

@@ -33,7 +33,11 @@ class _Numbers(click.ParamType):  # type: ignore[type-arg]  # not generic in old
         try:
             numbers = tuple(map(float, re.split(r"[\s,]+", value.strip("[]() "))))
         except ValueError:
-            self.fail(f"{value!r}: expected numbers, such as 0.5 or 0.485,0.456,0.406", param, ctx)
+            self.fail(
+                f"{value!r}: expected numbers with commas and no spaces: 0.5 or 0.485,0.456,0.406",
+                param,
+                ctx,
+            )
         if max(numbers) > 2:
             scaled = ",".join(f"{number / 255:.3g}" for number in numbers)
             self.fail(f"{value!r}: expected numbers for pixels from 0 to 1: {scaled}?", param, ctx)

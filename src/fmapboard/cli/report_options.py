@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from fmapboard.cli.click_types import HELP, command_with
+from fmapboard.cli.shared_options import layers
 
 _PATH = click.Path(path_type=Path)
 
@@ -29,12 +30,7 @@ _PATH = click.Path(path_type=Path)
     show_default=True,
     help="Pictures of at most N steps per run: first, last, where faults began, others between.",
 )
-@click.option(
-    "--layers",
-    multiple=True,
-    metavar="GLOB",
-    help="Layers to include, such as 'layer1.*'; '!*.downsample.*' excludes layers. Repeatable.",
-)
+@layers("Layers to include, such as 'layer1.*'; '!*.downsample.*' excludes layers.")
 @click.option(
     "--max-mb",
     type=click.FloatRange(min=0, min_open=True),
@@ -46,7 +42,7 @@ _PATH = click.Path(path_type=Path)
 def report_command(**options: Any) -> None:
     """Write the Feature maps tab of each RUN directory into one HTML file.
 
-    The file opens in a browser without TensorBoard and network. It contains training images; maps
+    The file opens in a browser without TensorBoard and network. It contains the input images; maps
     may reveal them even with --no-input.
     """
     from fmapboard.cli.report import run_report

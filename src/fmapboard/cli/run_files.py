@@ -17,6 +17,7 @@ from tensorboard.util import tensor_util
 from fmapboard import tags
 from fmapboard.checks.record_builder import GROUPS, RecordBuilder, is_read, split_tag
 from fmapboard.checks.run_record import RunRecord
+from fmapboard.cli.missing_files import nearby
 from fmapboard.errors import FmapboardError
 from fmapboard.writers.event_records import stored_events
 
@@ -64,7 +65,7 @@ def read_runs(path: Path) -> list[RunFiles]:
 def _run_directories(path: Path) -> list[Path]:
     """The run directories at or below a path: those that hold event files, sorted."""
     if not path.exists():
-        raise UnreadableRun(f"{path}: no such directory")
+        raise UnreadableRun(f"{path}: no such directory{nearby(path)}")
     if not path.is_dir():
         raise UnreadableRun(f"{path}: expected the directory that holds the event files")
     found = sorted({file.parent for file in path.rglob("*tfevents*") if file.is_file()})

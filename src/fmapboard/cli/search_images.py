@@ -78,7 +78,8 @@ def search_images(request: Request) -> None:
     images = _followed(fitted(prepare, paths, ahead=2 * request.batch_size), len(paths))
     with what_ran():
         found = finder.find(images, [path.name for path in paths])
-    finder.write(found, log_dir, out, fitted(prepare, paths[:1], ahead=1))
+    first = fitted(prepare, paths[:1], ahead=1)
+    finder.write(found, log_dir, out, first, paths[0].name)
     output.print(_table(found))
     if out is not None:
         output.print(f"\nPNG files: {out}", markup=False, soft_wrap=True)

@@ -12,7 +12,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from fmapboard.errors import FmapboardError
+from fmapboard.cli.missing_files import nearby
+from fmapboard.errors import ConfigurationError, FmapboardError
 from fmapboard.writers.remote import RemoteDirectory
 
 KEPT_STEPS = 200
@@ -23,7 +24,7 @@ OPEN_BROWSER = "--open"
 
 
 class ServerError(FmapboardError):
-    """The log directory does not exist, or TensorBoard ended with an error."""
+    """TensorBoard ended with an error."""
 
 
 def server_command(
@@ -59,10 +60,11 @@ def run_server(logdir: Path | RemoteDirectory, port: int, *, open_browser: bool 
         open_browser: open the Feature maps tab in the user's browser, if there is one.
 
     Raises:
-        ServerError: the directory does not exist, or TensorBoard failed.
+        ConfigurationError: the directory does not exist.
+        ServerError: TensorBoard failed.
     """
     if isinstance(logdir, Path) and not logdir.is_dir():
-        raise ServerError(f"no such directory: {logdir}")
+        raise ConfigurationError(f"no such directory: {logdir}{nearby(logdir)}")
     opens = open_browser and sys.stdout.isatty() and can_open_browser(os.environ, sys.platform)
     command = server_command(logdir, port, open_browser=opens)
     sys.stdout.flush()

@@ -170,12 +170,12 @@ def draw_images(
     check_embedding(request.embedding, loaded.model, logdir if stays else None)
     board = None if logdir is None else TensorBoardWriter(logdir, start_step=request.step)
     progress = _progress(len(paths))
-    drawing = replace(request.drawing, inputs=inputs)
+    labels, tell = [path.name for path in paths], partial(out.print, markup=False, soft_wrap=True)
+    drawing = replace(request.drawing, inputs=inputs, names=labels)
     say = partial(progress.console.print, markup=False, soft_wrap=True)
     if silenced is not None:
         out.print(str(silenced), markup=False, soft_wrap=True)
         drawing = replace(drawing, around=silenced.around)
-    labels, tell = [path.name for path in paths], partial(out.print, markup=False, soft_wrap=True)
     drawing, collected = with_embedding(
         request.embedding, drawing, loaded.model, labels, board, tell
     )

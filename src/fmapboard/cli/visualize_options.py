@@ -12,7 +12,19 @@ from fmapboard.cli.click_types import HELP, Palette, command_with
 from fmapboard.cli.completion import ModelName
 from fmapboard.cli.preprocessing_options import preprocessing_options
 from fmapboard.cli.run_dirs import Directory
-from fmapboard.cli.shared_options import checkpoint_key, forward_arg, input_option, model_arg
+from fmapboard.cli.shared_options import (
+    batch_size,
+    checkpoint_key,
+    device,
+    forward_arg,
+    input_option,
+    input_size,
+    layers,
+    model_arg,
+    png_folder,
+    step,
+    weights,
+)
 
 _EXISTING = click.Path(path_type=Path)
 
@@ -36,13 +48,7 @@ _EXISTING = click.Path(path_type=Path)
 @model_arg
 @forward_arg
 @input_option
-@click.option(
-    "--weights",
-    default="DEFAULT",
-    show_default=True,
-    help="DEFAULT (pretrained, downloaded if needed), none (random), a weights file, or the "
-    "name of torchvision weights.",
-)
+@weights
 @click.option(
     "--checkpoint",
     type=_EXISTING,
@@ -55,39 +61,22 @@ _EXISTING = click.Path(path_type=Path)
     type=Directory(remote=True),
     help="Write TensorBoard event files into this run directory.",
 )
-@click.option("--out", type=Directory(remote=False), help="Write PNG files into this folder.")
+@png_folder
 @click.option(
     "--html", type=_EXISTING, help="Write one HTML file that opens without TensorBoard, a report."
 )
-@click.option(
-    "--step",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    help="Number of the first image's step; the others follow.",
-)
-@click.option(
-    "--layers",
-    multiple=True,
-    metavar="GLOB",
-    help="Layers to draw, such as 'layer1.*'; '!*.downsample.*' excludes layers. Repeatable.",
-)
+@step("Number of the first image's step; the others follow.")
+@layers("Layers to draw, such as 'layer1.*'; '!*.downsample.*' excludes layers.")
 @click.option(
     "--list",
     "only_list",
     is_flag=True,
     help="List the layers and draw nothing; with IMAGES, also the shapes that they return.",
 )
-@click.option("--input-size", type=click.IntRange(min=1), help="Side of the square input in px.")
+@input_size
 @preprocessing_options
 @click.option("--samples", type=click.IntRange(min=1), help="Draw only the first N images.")
-@click.option(
-    "--batch-size",
-    type=click.IntRange(min=1),
-    default=4,
-    show_default=True,
-    help="Maximum number of images per forward pass; it does not change the result.",
-)
+@batch_size
 @click.option(
     "--colormap",
     type=Palette(["grey", "viridis", "magma", "signed"]),
@@ -135,7 +124,7 @@ _EXISTING = click.Path(path_type=Path)
     help="Also write this layer's output for each image, averaged over space, with thumbnails "
     "for TensorBoard's Projector.",
 )
-@click.option("--device", default="cpu", show_default=True, help="Torch device, such as cuda:0.")
+@device
 @click.version_option(__version__, prog_name="visualize (fmapboard)")
 def visualize(**options: Any) -> None:
     """Draw the feature maps of a network for each of IMAGES (files or folders).

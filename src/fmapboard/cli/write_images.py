@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import atexit
 import os
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,6 +16,7 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from fmapboard.capture.step_parts import PendingStep
+from fmapboard.overview_format import StepSource
 from fmapboard.records import LoggedStep, Picture, TaggedPictures
 from fmapboard.render import png
 from fmapboard.render.grid import enlargement
@@ -48,6 +49,7 @@ class ImageWriter:
         board: writes the steps for TensorBoard, or None; the caller closes it.
         folders: step -> the folder for that image's PNG files, or None to write none.
         first_step: number of the first image's step; the images themselves are numbered from 0.
+        names: name of each image, which the tab shows; empty if they have none.
         max_bytes: limit for the recorded images in the queue; a single image may exceed it.
     """
 
@@ -58,10 +60,11 @@ class ImageWriter:
         folders: list[Path | None],
         *,
         first_step: int = 0,
+        names: Sequence[str] = (),
         max_bytes: int = MAX_WAITING_BYTES,
     ) -> None:
         self._compose, self._board, self._folders = compose, board, folders
-        self._first_step = first_step
+        self._first_step, self._names = first_step, names
         self._worker = Worker(self._work, self._failed, max_bytes=max_bytes, low_priority=False)
         self._encoders = ThreadPoolExecutor(THREADS, thread_name_prefix="fmapboard-png")
         self._results: SimpleQueue[WrittenImage | Exception] = SimpleQueue()
@@ -124,7 +127,9 @@ class ImageWriter:
     def _work(self, image: PendingStep) -> None:
         if not self._given_up:
             data = image.to_host()
-            step = self._compose(replace(data, step=self._first_step + data.step))
+            source = StepSource("image", self._names[data.step]) if self._names else None
+            data = replace(data, step=self._first_step + data.step, source=source)
+            step = self._compose(data)
             self._results.put(WrittenImage(step, self._store(step)))
 
     def _failed(self, error: Exception) -> None:

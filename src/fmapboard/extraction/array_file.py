@@ -66,6 +66,8 @@ class ArrayFile:
         header = _header((rows, *values.shape[1:]), values.dtype)
         if self._dtype is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
+            # A file of its own: whoever has opened an earlier one as a memory map keeps that.
+            self.path.unlink(missing_ok=True)
             self.path.write_bytes(header + values.tobytes())
         else:
             with self.path.open("r+b") as file:

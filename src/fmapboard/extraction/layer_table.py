@@ -19,7 +19,8 @@ from fmapboard.capture.side_pass import untouched
 from fmapboard.errors import LayerNotFound, closest
 from fmapboard.extraction.forward_pass import positional
 from fmapboard.model.given import check_model
-from fmapboard.model.layers import Layers, kernel_shape, named_layers, select, unwrap
+from fmapboard.model.kernel_shapes import kernel_shape
+from fmapboard.model.layers import Layers, named_layers, select, unwrap
 from fmapboard.model.tensors import tensors
 from fmapboard.records import KernelShape, LayerCall
 
@@ -86,7 +87,7 @@ class LayerTable(Sequence[LayerRow]):
             return self._rows[index]
         by_name = {row.name: row for row in self._rows}
         if index not in by_name:
-            raise LayerNotFound(f"no layer {index!r}; closest: {closest(index, by_name)}")
+            raise LayerNotFound(f"no layer {index!r}{closest(index, by_name)}")
         return by_name[index]
 
     def __len__(self) -> int:

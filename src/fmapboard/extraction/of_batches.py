@@ -80,14 +80,19 @@ def extract_to_folder(
     *,
     side: Sides = "output",
     arguments: Arguments | None = None,
+    overwrite: bool = False,
     progress: bool = True,
 ) -> dict[str, Path]:
     """Write the outputs of layers for a whole data set to disk, one batch at a time.
 
     Each layer becomes one NumPy file ``<layer>.npy`` that holds the samples of all batches along
     the first axis. ``numpy.load(path, mmap_mode="r")`` opens it without reading it into memory. The
-    files are complete after each batch, so an interrupted call leaves those that were done. An
-    existing file is replaced. bfloat16 is stored as float32.
+    files are complete after each batch, so an interrupted call leaves those that were done.
+    bfloat16 is stored as float32.
+
+    A further call with other layers adds their files to the folder. If a file exists already,
+    nothing is written, unless ``overwrite`` is True: then it is replaced with the first batch, and
+    an array that was opened before keeps its values. Other files in the folder stay.
 
     Args:
         model: Any module, in the mode (train or eval) in which it is to run.
@@ -96,6 +101,7 @@ def extract_to_folder(
         layers: As in ``extract``.
         side: As in ``extract``; with ``"both"``, the inputs are in ``<layer>.input.npy``.
         arguments: As in ``extract_batches``.
+        overwrite: Replace files that exist.
         progress: Show a progress bar on stderr if that is a terminal.
 
     Returns:
@@ -105,7 +111,8 @@ def extract_to_folder(
     Raises:
         WriteError: A file cannot be written.
         ConfigurationError: As ``extract`` does; or the shapes of two batches differ after the first
-            axis; or a batch ran other layers than the first.
+            axis; or a batch ran other layers than the first; or a file exists, which is known
+            after the first forward pass.
 
     Example:
         >>> import numpy, torch
@@ -129,6 +136,8 @@ def extract_to_folder(
                 name: ArrayFile(place / f"{free_name(file_stem(name), taken)}.npy", name)
                 for name in named
             }
+            if not overwrite:
+                _refuse_existing(place, files)
         if named.keys() != files.keys():
             other = sorted(named.keys() ^ files.keys())
             raise ConfigurationError(
@@ -138,6 +147,16 @@ def extract_to_folder(
         for name, tensor in named.items():
             files[name].append(tensor)
     return {name: file.path for name, file in files.items()}
+
+
+def _refuse_existing(place: Path, files: Mapping[str, ArrayFile]) -> None:
+    there = [file.path.name for file in files.values() if file.path.exists()]
+    if there:
+        more = f" and {len(there) - 1} more" if len(there) > 1 else ""
+        raise ConfigurationError(
+            f"{place} holds {there[0]}{more} already, of an earlier call: choose another folder, "
+            "or pass overwrite=True to replace what this call writes"
+        )
 
 
 def _named_tensors(maps: LayerMaps) -> Iterator[tuple[str, Tensor]]:

@@ -7,7 +7,7 @@ from typing import Any
 from torch import nn
 from typing_extensions import Unpack
 
-import fmapboard.logger
+import fmapboard.watching
 from fmapboard.errors import optional
 from fmapboard.integrations.training_run import PlacedOptions, checked, placed
 from fmapboard.logger import FeatureMapLogger
@@ -43,7 +43,7 @@ def watch(
     """
     checked(every, **options)
     has_tensorboard = any(tracker.name == "tensorboard" for tracker in accelerator.trackers)
-    return fmapboard.logger.watch(
+    return fmapboard.watching.watch(
         model,
         optimizer=optimizer,
         scaler=accelerator.scaler,

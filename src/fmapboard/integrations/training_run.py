@@ -10,10 +10,11 @@ from torch import nn
 from typing_extensions import Unpack
 
 from fmapboard.errors import ConfigurationError
-from fmapboard.logger import FeatureMapLogger, watch
+from fmapboard.logger import FeatureMapLogger
 from fmapboard.model.layers import Layers
 from fmapboard.options import CommonOptions, Options
 from fmapboard.schedule import Schedule
+from fmapboard.watching import watch
 from fmapboard.writers.log_dirs import log_directory
 from fmapboard.writers.tensorboard import default_log_dir
 

@@ -146,8 +146,7 @@ def scale(
     scale(0.5, [3])
 
     Args:
-        factor: A number, a tensor with one value per chosen channel, or a tensor that broadcasts to
-            the chosen part of the layer's tensor.
+        factor: As in ``replace``.
         channels: As in ``silence``.
         channel_axis: As in ``silence``.
 

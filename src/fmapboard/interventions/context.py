@@ -16,7 +16,8 @@ from fmapboard.errors import ConfigurationError, log
 from fmapboard.interventions.channels import ChannelChange
 from fmapboard.interventions.hooks import Change, ChangeHook, GradientHook, Where
 from fmapboard.model.given import check_model, described
-from fmapboard.model.layers import CONVOLUTIONS, CONVOLUTIONS_1D, clean_name, select, unwrap
+from fmapboard.model.kernel_shapes import CONVOLUTIONS, CONVOLUTIONS_1D
+from fmapboard.model.layers import clean_name, select, unwrap
 
 Changes: TypeAlias = "Mapping[str | re.Pattern[str] | type[nn.Module], Change | Sequence[Change]]"
 """Layer -> what becomes of its tensor, or several changes that are made in order. A layer is a

@@ -16,6 +16,13 @@ from torch import Tensor
 
 _MOST_ROUNDING = 0.05
 """A gap is not reported if rounding of the running variance could change it by more than this."""
+_LEAST_BATCHES = 50
+"""Batches after which running statistics should no longer be the initial ones."""
+_SMALL_MOMENTUM = 2e-4
+"""Momentum up to which a layer counts as hardly updated; the smallest published one is 3e-4."""
+_INITIAL = 0.9
+"""Share of the initial value in a running variance from which that is mostly the initial one."""
+_SHARE_ROUNDING = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +91,26 @@ class PendingGaps:
             if gap is not None:
                 found[layer.name] = gap
         return found
+
+    def initial(self) -> tuple[str, ...]:
+        """Wait for the device: layers whose running variance is still mostly the initial one.
+
+        After n batches, (1 - momentum)^n of it is the initial value, 1. Layers count with a
+        momentum of at most 2e-4 whose share is at least 0.9 after 50 batches or more. No running
+        variance that started at 1 can be below the share; those of a loaded checkpoint are.
+        """
+        variances = self.after.variances.cpu().double().split_with_sizes(list(self.channels))
+        first, last = self.before.counts.tolist(), self.after.counts.tolist()
+        found = []
+        for layer, variance, begun, count in zip(self.layers, variances, first, last, strict=True):
+            if layer.momentum is None or layer.momentum > _SMALL_MOMENTUM:
+                continue
+            if not begun < count or count < _LEAST_BATCHES:
+                continue
+            share = (1 - layer.momentum) ** count
+            if share >= _INITIAL and bool((variance >= share - _SHARE_ROUNDING).all()):
+                found.append(layer.name)
+        return tuple(found)
 
 
 def _gap(

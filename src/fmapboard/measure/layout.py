@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from fmapboard.measure.device_stats import HALVES
-from fmapboard.model.layers import CONVOLUTIONS, CONVOLUTIONS_1D
+from fmapboard.model.kernel_shapes import CONVOLUTIONS, CONVOLUTIONS_1D
 from fmapboard.records import Layout
 
 _SPATIAL = {

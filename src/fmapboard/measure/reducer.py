@@ -33,7 +33,7 @@ from fmapboard.measure.pending import PendingMaps, PendingMeasurement
 from fmapboard.measure.pending_stats import PendingStatistics, Reading
 from fmapboard.measure.subsample import PendingSample, sample
 from fmapboard.model.activations import is_bounded
-from fmapboard.model.layers import CONVOLUTIONS_1D
+from fmapboard.model.kernel_shapes import CONVOLUTIONS_1D
 from fmapboard.records import LayerCall, Scale, TensorKind
 from fmapboard.render.quantize import Quantizer, longest
 

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from fmapboard.errors import LayerNotFound, closest
-from fmapboard.model.layers import CONVOLUTIONS, named_layers, unwrap
+from fmapboard.model.kernel_shapes import CONVOLUTIONS
+from fmapboard.model.layers import named_layers, unwrap
 
 Role = Literal["activation", "norm", "block", "convolution", "linear", "chosen"]
 """``"chosen"``: by a glob, and shown whatever it is; ``"linear"``: not shown, tells the layout."""
@@ -68,9 +69,7 @@ def _matching(known: Mapping[str, Role], glob: str) -> dict[str, Role]:
     matching = [name for name in known if fnmatchcase(name, glob)]
     if not matching:
         near = closest(glob, known)
-        raise LayerNotFound(
-            f"attribution={glob!r} matches none of {len(known)} modules; closest: {near}"
-        )
+        raise LayerNotFound(f"attribution={glob!r} matches none of {len(known)} modules{near}")
     active = [name for name in matching if known[name] == "activation"]
     linear: dict[str, Role] = {n: "linear" for n, role in known.items() if role == "linear"}
     return linear | dict.fromkeys(active or matching, "chosen")

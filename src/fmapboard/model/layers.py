@@ -1,4 +1,4 @@
-"""Select layers of a model, give them clean names, and group convolutions by kernel shape."""
+"""Select layers of a model, and give them clean names."""
 
 from __future__ import annotations
 
@@ -13,18 +13,9 @@ from torch import nn
 
 from fmapboard.errors import ConfigurationError, LayerNotFound, NoConvolution, closest, log
 from fmapboard.model.given import check_model, check_no_modules
-from fmapboard.records import KernelShape, TransposedShape
+from fmapboard.model.kernel_shapes import CONVOLUTIONS, by_kernel_shape
+from fmapboard.records import KernelShape
 
-CONVOLUTIONS = (
-    nn.Conv1d,
-    nn.Conv2d,
-    nn.Conv3d,
-    nn.ConvTranspose1d,
-    nn.ConvTranspose2d,
-    nn.ConvTranspose3d,
-)
-CONVOLUTIONS_1D = (nn.Conv1d, nn.ConvTranspose1d)
-TRANSPOSED = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
 _WRAPPER_SEGMENTS = frozenset({"_orig_mod", "_checkpoint_wrapped_module", "_fsdp_wrapped_module"})
 
 Predicate = Callable[[str, nn.Module], bool]
@@ -73,19 +64,6 @@ def named_layers(model: nn.Module) -> dict[str, nn.Module]:
     return {clean_name(name) or type(root).__name__: m for name, m in root.named_modules()}
 
 
-def kernel_shape(module: nn.Module) -> KernelShape | None:
-    """The shape of a convolution's weight, from the module's attributes; None for other modules.
-
-    The weight itself is not read: reading a spectral-norm weight changes its buffers.
-    """
-    if not isinstance(module, CONVOLUTIONS):
-        return None
-    outs, ins, groups = module.out_channels, module.in_channels, module.groups
-    if isinstance(module, TRANSPOSED):
-        return TransposedShape((ins, outs // groups, *module.kernel_size))
-    return KernelShape((outs, ins // groups, *module.kernel_size))
-
-
 def kernel_groups(model: nn.Module, layers: Layers = None) -> dict[KernelShape, list[str]]:
     """The model's convolutions grouped by kernel shape, in definition order.
 
@@ -105,16 +83,6 @@ def kernel_groups(model: nn.Module, layers: Layers = None) -> dict[KernelShape, 
             ``NoConvolution`` if ``layers`` selects nothing.
     """
     return by_kernel_shape(select(model, layers))
-
-
-def by_kernel_shape(layers: Mapping[str, nn.Module]) -> dict[KernelShape, list[str]]:
-    """Group the convolutions among the layers: kernel shape -> names, in their given order."""
-    groups: dict[KernelShape, list[str]] = {}
-    for name, module in layers.items():
-        shape = kernel_shape(module)
-        if shape is not None:
-            groups.setdefault(shape, []).append(name)
-    return groups
 
 
 def select(model: nn.Module, layers: Layers = None) -> dict[str, nn.Module]:
@@ -273,9 +241,7 @@ def _matching(
     if not matching:
         pattern = choice.__name__ if isinstance(choice, type) else choice
         near = closest(str(getattr(pattern, "pattern", pattern)), named)
-        raise LayerNotFound(
-            f"no layer matches {pattern!r} among {len(named)}; closest: {near}{hint}"
-        )
+        raise LayerNotFound(f"no layer matches {pattern!r} among {len(named)}{near}{hint}")
     if isinstance(choice, type):
         return matching
     return {name for name in matching if isinstance(named[name], CONVOLUTIONS)} or matching

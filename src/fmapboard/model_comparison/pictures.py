@@ -15,7 +15,8 @@ from fmapboard.capture.input_images import input_images
 from fmapboard.capture.isolation import aside
 from fmapboard.errors import NoConvolution
 from fmapboard.measure.reducer import Reducer
-from fmapboard.model.layers import Layers, kernel_shape, named_layers, select
+from fmapboard.model.kernel_shapes import kernel_shape
+from fmapboard.model.layers import Layers, named_layers, select
 from fmapboard.model.tensors import first_tensor, is_observable
 from fmapboard.model_comparison.arguments import Arguments, on_device_of
 from fmapboard.model_comparison.layer_calls import Key, registry_of, run

@@ -25,11 +25,13 @@ class Error:
             are not finite. None if there is no tensor.
         nonfinite: Number of NaN and infinite values in both models' tensors.
         reason: Why the tensors cannot be compared; else empty.
+        has_other_shapes: Their shapes or number differ.
     """
 
     relative: float | None = None
     nonfinite: tuple[int, int] = (0, 0)
     reason: str = ""
+    has_other_shapes: bool = False
 
     def worst(self, other: Error) -> Error:
         """The errors of several tensors, or of several images, as one."""
@@ -38,7 +40,12 @@ class Error:
             self.nonfinite[0] + other.nonfinite[0],
             self.nonfinite[1] + other.nonfinite[1],
         )
-        return Error(max(known, default=None), counts, self.reason or other.reason)
+        return Error(
+            max(known, default=None),
+            counts,
+            self.reason or other.reason,
+            self.has_other_shapes or other.has_other_shapes,
+        )
 
 
 def error_between(expected: Sequence[Tensor], actual: Sequence[Tensor]) -> Error:
@@ -52,7 +59,8 @@ def error_between(expected: Sequence[Tensor], actual: Sequence[Tensor]) -> Error
         actual: The second model's.
     """
     if len(expected) != len(actual):
-        return Error(math.inf, reason=f"{len(expected)} tensors in A, {len(actual)} in B")
+        reason = f"{len(expected)} tensors in A, {len(actual)} in B"
+        return Error(math.inf, reason=reason, has_other_shapes=True)
     found = Error()
     for first, second in zip(expected, actual, strict=True):
         found = found.worst(_error_of_one(first, second))
@@ -72,7 +80,8 @@ def same_bits(first: Tensor, second: Tensor) -> bool:
 
 def _error_of_one(first: Tensor, second: Tensor) -> Error:
     if first.shape != second.shape:
-        return Error(math.inf, reason=f"shape {list(first.shape)} in A, {list(second.shape)} in B")
+        reason = f"shape {list(first.shape)} in A, {list(second.shape)} in B"
+        return Error(math.inf, reason=reason, has_other_shapes=True)
     if first.numel() == 0:
         return Error(0.0)
     if not (is_observable(first) and is_observable(second)):

@@ -14,7 +14,8 @@ class LayerDifference:
     A relative error is the norm of the difference divided by the larger of the two norms, from 0
     to 2; the largest of all tensors and images. It is infinite if the tensors cannot be compared,
     because of their shapes or number, or are NaN or infinite at different places; ``note`` says
-    which. It is None if there is nothing to compare.
+    which. It is None if there is nothing to compare, as for what a layer adds if its input already
+    has another shape in the second model.
 
     Attributes:
         name: The layer's name in the first model, with the suffix ``.call2`` etc. from its second
@@ -96,7 +97,7 @@ class ModelDifference:
         place = self.first if not row.type else f"`{self.first}`"
         note = f" ({row.note})" if row.note else ""
         others = len(self.different) - 1
-        more = f"; {others} more differ" if others else ""
+        more = f"; {others} more differ{'s' * (others == 1)}" if others else ""
         return f"first difference: {place}{note}{more}{self._nonfinite()}"
 
     def _nonfinite(self) -> str:

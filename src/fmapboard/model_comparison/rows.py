@@ -129,6 +129,8 @@ class _Rows:
         )
         added = measured.added.get(key, Error())
         notes = [] if first.key.name == key.name else [f"`{key}` in B"]
+        if measured.received.get(key, Error()).has_other_shapes and added.has_other_shapes:
+            added = Error(reason="not compared: its input has another shape in B")
         if is_different(added.relative, self._tolerance):
             modules = [
                 layers.get(call.key.name)
@@ -136,7 +138,7 @@ class _Rows:
             ]
             if modules[0] is not None and modules[1] is not None:
                 notes.append(causes(modules[0], modules[1]))
-        notes.append(added.reason)
+        notes.append(f"output {added.reason}" if added.has_other_shapes else added.reason)
         self._rows.append(
             LayerDifference(
                 str(first.key),
@@ -160,6 +162,8 @@ class _Rows:
         """
         if not is_different(added.relative, self._tolerance):
             return
+        if added.has_other_shapes and added.reason == self._error_before.reason:
+            return  # passed on from the layer before
         if self._alone:
             alone = self._rows[self._alone[0]]
             self._rows[self._alone[0]] = LayerDifference(

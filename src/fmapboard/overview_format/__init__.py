@@ -8,7 +8,8 @@ list of what is known about each layer (``LayerFacts``), in the order of calls. 
 ``digest`` of blob 2, so that a reader of many steps need not read the same list again. A reader
 takes columns by name, and ignores columns and keys that it does not know. The first step of each
 start of a run is also in the series ``tags.FIRST_OVERVIEW``, which TensorBoard keeps in any case.
-The optional key ``input`` has the numbers of `OverviewStep.network_input`::
+The optional key ``input`` has the numbers of `OverviewStep.network_input`, and ``source`` has
+`OverviewStep.source`::
 
     blobs = pack_overview(OverviewStep(step, steps_written, layers, numbers, since))
     unpack_overview(blobs).numbers["dead"]   # float [layers]
@@ -18,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -32,12 +33,13 @@ from fmapboard.overview_format.layers import (
     unpack_layers,
     whole,
 )
+from fmapboard.overview_format.step_source import StepSource, parsed_source
 from fmapboard.tab_format import Floats, FormatError, pack, unpack
 
 __all__ = [
     "COLUMNS", "INPUT_NUMBERS", "KINDS", "LARGE", "LASTING", "MAJOR", "MINOR", "Flags",
-    "LayerFacts", "OverviewStep", "digest", "is_activation", "overview_step", "pack_layers",
-    "pack_overview", "states", "unpack_layers", "unpack_overview",
+    "LayerFacts", "OverviewStep", "StepSource", "digest", "is_activation", "overview_step",
+    "pack_layers", "pack_overview", "states", "unpack_layers", "unpack_overview",
 ]  # fmt: skip
 
 COLUMNS = (
@@ -68,8 +70,9 @@ MINOR, MAJOR = 0.1, 0.5
 """Shares of dead or constant channels from which a layer is in that state, and severely so."""
 LASTING = 4
 """Number of logged steps after which a dead channel is lastingly dead."""
-INPUT_NUMBERS = ("minimum", "maximum", "mean", "std")
-"""Numbers of the drawn images that the network received, of their finite values."""
+INPUT_NUMBERS = ("minimum", "maximum", "mean", "std", "nonfinite")
+"""Numbers of the drawn images that the network received: four of their finite values, and how many
+values are NaN or infinite."""
 ROUNDING = 1e-6
 """Maximum error of a share that is stored as float32, and of the difference of two."""
 Flags = npt.NDArray[np.bool_]
@@ -89,6 +92,7 @@ class OverviewStep:
             since which the weights are the same. Steps at which the layer was not measured, or the
             state not known, are no interruption.
         network_input: `INPUT_NUMBERS` of the drawn input images; empty if they are not known.
+        source: what the step shows; None for a step of a training.
     """
 
     step: int
@@ -97,6 +101,7 @@ class OverviewStep:
     numbers: Mapping[str, Floats]
     since: Mapping[str, Mapping[int, int]]
     network_input: Mapping[str, float] = field(default_factory=dict)
+    source: StepSource | None = None
 
 
 def pack_overview(of: OverviewStep, layers: bytes | None = None) -> tuple[bytes, ...]:
@@ -122,6 +127,7 @@ def pack_overview(of: OverviewStep, layers: bytes | None = None) -> tuple[bytes,
         "since": since,
         "layers": digest(packed),
         **({"input": dict(of.network_input)} if of.network_input else {}),
+        **({"source": asdict(of.source)} if of.source else {}),
     }
     return pack(header, {"numbers": table}, [packed])
 
@@ -172,6 +178,7 @@ def overview_step(
             dict(zip(columns, table.T, strict=True)),
             since,
             _input(header.get("input") or {}),
+            parsed_source(header.get("source")),
         )
     except INVALID as error:
         raise FormatError(f"the overview is not in fmapboard's format: {error}") from error

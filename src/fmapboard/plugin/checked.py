@@ -12,30 +12,34 @@ from fmapboard.checks.growth import MAGNITUDES
 from fmapboard.checks.health_table import HealthRow, HealthTable
 from fmapboard.checks.layer_findings import LayerFinding
 from fmapboard.checks.stored_findings import unpack_stored
-from fmapboard.checks.training_facts import UnchangedWeightsCheck
+from fmapboard.checks.unchanged_weights import UnchangedWeightsCheck
 from fmapboard.plugin.data_source import Reader
 from fmapboard.tab_format import PLUGIN_NAME, FormatError
 
 _FROM_TABLE = frozenset({"nonfinite", "dead"})
 """Kinds that follow from the table of all kept steps, which may be newer than the record."""
-_SEVERITY = {"fact": 2, "figure": 1}
+_SEVERITY = {"fact": 3, "figure": 1}
 
 
-def checked(reader: Reader, run: str, table: HealthTable) -> list[dict[str, Any]]:
-    """The findings of the newest record of each model, besides those that the table tells."""
+def stored_findings(reader: Reader, run: str, table: HealthTable) -> list[Finding]:
+    """The findings of the newest record of each model."""
     names = sorted({row.name for row in table.rows})
     series = {tags.prefix(name) + tags.CHECKS: name for name in names}
     found = reader.points(PLUGIN_NAME, run, list(series)) if series else {}
     newest = [(series[tag], points[-1]) for tag, points in found.items() if points]
     blobs = reader.blobs([(point, 0) for _, point in newest if point.blobs], keep=False)
-    lines = []
+    listed: list[Finding] = []
     for (name, _), blob in zip([of for of in newest if of[1].blobs], blobs, strict=True):
         try:
-            every = unpack_stored(blob, name)
+            listed += unpack_stored(blob, name)
         except FormatError:
             continue
-        lines += [_line(each, table) for each in every if each.kind not in _FROM_TABLE]
-    return lines
+    return listed
+
+
+def checked(stored: Sequence[Finding], table: HealthTable) -> list[dict[str, Any]]:
+    """The lines of stored findings, besides those that the table tells."""
+    return [_line(each, table) for each in stored if each.kind not in _FROM_TABLE]
 
 
 def without_repeats(
@@ -98,7 +102,7 @@ def _line(finding: Finding, table: HealthTable) -> dict[str, Any]:
     first = table.steps[0] if table.steps else 0
     return {
         "kind": finding.kind,
-        "class": finding.class_,
+        "class": finding.word,
         "severity": _SEVERITY[finding.class_],
         "name": finding.model,
         "label": finding.layer or "",
@@ -110,6 +114,7 @@ def _line(finding: Finding, table: HealthTable) -> dict[str, Any]:
         "value": finding.value,
         "more": 0,
         "message": finding.message + healthy,
+        "explanation": finding.explanation,
         "parameters": finding.parameters or (finding.parameter,) * (finding.parameter is not None),
     }
 

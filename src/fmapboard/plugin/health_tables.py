@@ -11,6 +11,7 @@ import numpy as np
 from fmapboard import tags
 from fmapboard.checks.health_table import HealthTable, rows_of
 from fmapboard.overview_format import COLUMNS, KINDS
+from fmapboard.overview_format.step_source import is_of_images
 from fmapboard.plugin.data_source import Reader
 from fmapboard.plugin.nonfinite_text import first_nonfinite
 from fmapboard.plugin.overview_series import RunOverview, run_overview
@@ -90,6 +91,9 @@ def _built(run: str, models: tuple[ModelOverview, ...]) -> HealthTable:
                 if row is not None:
                     since[kind][row] = step
         first_row += len(model.layers)
+    sources = {step: of for model in models for step, of in model.sources.items()}
+    if is_of_images({step: sources.get(step) for step in steps}):
+        since = {}
     return HealthTable(
         run=run,
         source="overview",
@@ -100,6 +104,7 @@ def _built(run: str, models: tuple[ModelOverview, ...]) -> HealthTable:
         columns=dict(zip(COLUMNS, _joined(models, steps), strict=True)),
         since={kind: rows for kind, rows in since.items() if rows},
         wall_times=tuple(times[step] for step in steps),
+        sources=sources,
     )
 
 

@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from fmapboard.checks.health_of_steps import MAX_LAYERS, merged, with_values
 from fmapboard.overview_format import (
     COLUMNS,
     LayerFacts,
     OverviewStep,
+    StepSource,
     overview_step,
     unpack_layers,
 )
 from fmapboard.plugin.data_source import Point, Reader
 from fmapboard.plugin.layer_series import Kept
-from fmapboard.plugin.tag_names import natural
 from fmapboard.tab_format import Floats, FormatError, unpack
 
 T = TypeVar("T")
-MAX_LAYERS = 20_000
-"""Layers of a model that are read; a real network has fewer."""
-_MAX_VALUES = 2**53
 _LISTS = 8
 """Lists of layers per model to keep."""
 
@@ -48,6 +46,7 @@ class ModelOverview:
         newest: the newest record that can be read.
         listed: the lists of layers that the records refer to.
         errors: step -> why its record cannot be read.
+        sources: step -> what it shows, of ``visualize``.
     """
 
     name: str
@@ -58,6 +57,7 @@ class ModelOverview:
     newest: OverviewStep
     listed: Listed
     errors: Mapping[int, str]
+    sources: Mapping[int, StepSource] = field(default_factory=dict)
 
     def column(self, name: str) -> Floats:
         """A column of ``numbers``, [steps, layers]."""
@@ -102,10 +102,13 @@ def read_model(
         return errors
     for digest in list(listed)[:-_LISTS]:
         del listed[digest]
-    layers = _merged([*([before.layers] if before else []), *(s.layers for s in steps.values())])
+    layers = merged([*([before.layers] if before else []), *(s.layers for s in steps.values())])
     numbers = _table(points, layers, steps, before)
-    layers = _with_values(layers, newest)
-    return ModelOverview(name, kept, points, layers, numbers, newest, listed, errors)
+    layers = with_values(layers, newest)
+    known = {**(before.sources if before is not None else {})}
+    known |= {step: found.source for step, found in steps.items() if found.source is not None}
+    sources = {point.step: known[point.step] for point in points if point.step in known}
+    return ModelOverview(name, kept, points, layers, numbers, newest, listed, errors, sources)
 
 
 def _records(
@@ -171,27 +174,6 @@ def _present(blob: bytes | None) -> bytes:
     if blob is None:
         raise FormatError("the overview can no longer be read")
     return blob
-
-
-def _merged(lists: Iterable[tuple[LayerFacts, ...]]) -> tuple[LayerFacts, ...]:
-    """All layers, as in the last list that has them, in network order."""
-    found: dict[str, LayerFacts] = {}
-    last: tuple[LayerFacts, ...] = ()
-    for layers in lists:
-        if layers is not last:
-            found.update({layer.label: layer for layer in layers})
-            last = layers
-    ordered = sorted(found.values(), key=lambda one: (one.position, one.call, natural(one.label)))
-    return tuple(ordered[:MAX_LAYERS])
-
-
-def _with_values(layers: tuple[LayerFacts, ...], newest: OverviewStep) -> tuple[LayerFacts, ...]:
-    """The layers with their number of values at the newest step."""
-    if "values" not in newest.numbers:
-        return layers
-    values = zip(newest.layers, newest.numbers["values"].tolist(), strict=True)
-    now = {one.label: int(value) for one, value in values if 0 <= value < _MAX_VALUES}
-    return tuple(replace(x, values=now[x.label]) if x.label in now else x for x in layers)
 
 
 def _table(

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from fmapboard.overview_format.step_source import StepSource
 from fmapboard.records.attribution import Attribution
 from fmapboard.records.input_image import InputImage
 from fmapboard.records.layer_call import (
@@ -224,6 +225,7 @@ class StepData:
         facts: What only the training process knows; None if it is not recorded.
         attributions: Where larger activations lower the loss, per layer call and drawn sample.
         graph: The network's graph; None if it is not recorded in this step.
+        source: The image or checkpoint that the step shows; None for a step of a training.
     """
 
     step: int
@@ -238,3 +240,4 @@ class StepData:
     facts: TrainingFacts | None = None
     attributions: tuple[Attribution, ...] = ()
     graph: ModelGraph | None = None
+    source: StepSource | None = None

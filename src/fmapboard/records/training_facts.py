@@ -15,7 +15,9 @@ class TrainingFacts:
     Attributes:
         findings: what the step alone shows; ``unchanged`` is empty.
         rates: parameter -> learning rate at which an optimizer updated it in this step.
+        weights: digest of some weights in a step without an optimizer step; None of other steps.
     """
 
     findings: Findings
     rates: Mapping[str, float] = field(default_factory=dict)
+    weights: bytes | None = None

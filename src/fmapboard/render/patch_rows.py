@@ -13,8 +13,13 @@ from fmapboard.render import small_text
 CHANNELS = 64
 """Channels per picture; a layer with more has several pictures."""
 
-BACKGROUND, INK, OUTSIDE = (255, 255, 255), (40, 40, 40), (205, 205, 205)
-"""Colours; ``OUTSIDE`` is what the network sees beyond the edge of the image."""
+BACKGROUND, INK, PALE = (255, 255, 255), (40, 40, 40), (165, 165, 165)
+"""Colours; the number of a channel is pale if its largest value is not above 0."""
+
+OUTSIDE = ((236, 236, 236), (150, 190, 235))
+"""Colours of the diagonal stripes beyond the edge of the image, which no photograph has."""
+_STRIPE = 3
+"""Width of a stripe in px, across."""
 
 _SMALL = 64
 """Longest side in px up to which cells are enlarged by an integer factor."""
@@ -75,7 +80,8 @@ def _page(rows: Sequence[Sequence[Crop]], first: int, k: int, layout: RowLayout)
     page = np.full((height, layout.left + k * layout.across, 3), BACKGROUND, np.uint8)
     for row, crops in enumerate(rows):
         top = layout.top + row * layout.down
-        _write(page, str(first + row), top + layout.cell[0] // 2 - 3, _GAP)
+        ink = INK if is_excited(crops) else PALE
+        _write(page, str(first + row), top + layout.cell[0] // 2 - 3, _GAP, ink)
         for column, crop in enumerate(crops):
             left = layout.left + column * layout.across
             page[top:, left:][: layout.cell[0], : layout.cell[1]] = _cell(crop, layout)
@@ -86,7 +92,7 @@ def _page(rows: Sequence[Sequence[Crop]], first: int, k: int, layout: RowLayout)
 
 def _cell(crop: Crop, layout: RowLayout) -> Bytes8:
     """A crop at its place in a cell, u8 [H, W, 3]."""
-    cell = np.full((*layout.cell, 3), OUTSIDE, np.uint8)
+    cell = outside(*layout.cell)
     pixels = crop.pixels.repeat(layout.factor, 0).repeat(layout.factor, 1)
     top, left = (
         _before(crop.field[axis], crop.field[axis + 2], crop.size[axis],
@@ -99,6 +105,18 @@ def _cell(crop: Crop, layout: RowLayout) -> Bytes8:
         y, x = (int((crop.spot[axis] - crop.field[axis]) * scale) for axis in (0, 1))
         _mark(cell, top + y, left + x)
     return cell
+
+
+def outside(height: int, width: int) -> Bytes8:
+    """Diagonal stripes, u8 [height, width, 3]: where there is no image, only the padding."""
+    y, x = np.ogrid[:height, :width]
+    stripes: Bytes8 = np.array(OUTSIDE, np.uint8)[(y + x) // _STRIPE % 2]
+    return stripes
+
+
+def is_excited(crops: Sequence[Crop]) -> bool:
+    """True if the largest value of a channel is above 0."""
+    return bool(crops) and crops[0].value > 0
 
 
 def _is_large(crop: Crop) -> bool:
@@ -127,7 +145,7 @@ def _outline(distance: int) -> Iterator[tuple[int, int]]:
         yield from ((-distance, along), (distance, along), (along, -distance), (along, distance))
 
 
-def _write(page: Bytes8, text: str, top: int, left: int) -> None:
+def _write(page: Bytes8, text: str, top: int, left: int, ink: tuple[int, int, int] = INK) -> None:
     drawn = small_text.mask(text)
     area = page[top:, left:][: drawn.shape[0], : drawn.shape[1]]
-    area[drawn[: area.shape[0], : area.shape[1]]] = INK
+    area[drawn[: area.shape[0], : area.shape[1]]] = ink

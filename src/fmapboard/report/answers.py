@@ -64,6 +64,12 @@ class RunAnswers:
         """All steps of which there are pictures of the layers."""
         return sorted({step for layer in self._listed["layers"] for step in layer["steps"]})
 
+    @property
+    def is_without_training(self) -> bool:
+        """True if every step shows an image or a checkpoint."""
+        words = self._listed["step_words"]
+        return bool(words) and {str(step) for step in self.steps} <= words.keys()
+
     def _begun(self, layers: Collection[str]) -> dict[str, dict[str, int]]:
         """For each kind of fault, rows of these layers -> the step since which it lasts."""
         body = self._body("health")

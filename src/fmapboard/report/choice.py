@@ -109,7 +109,7 @@ def matching(patterns: Sequence[str], names: Sequence[str]) -> set[str]:
         found = set(fnmatch.filter(names, pattern.removeprefix("!")))
         if not found:
             near = closest(pattern, names)
-            raise LayerNotFound(f"no layer matches {pattern!r} among {len(names)}; closest: {near}")
+            raise LayerNotFound(f"no layer matches {pattern!r} among {len(names)}{near}")
         chosen = chosen - found if pattern.startswith("!") else chosen | found
     if not chosen:
         raise LayerNotFound(f"no layer is left of {len(names)}: {', '.join(patterns)}")

@@ -67,6 +67,11 @@ class Contents:
         self.page.add(pictures)
         self._say()
 
+    @property
+    def is_without_training(self) -> bool:
+        """True if no step is one of a training: images or checkpoints were drawn."""
+        return all(run.is_without_training for run in self._answers)
+
     def _matching(
         self, logs: Mapping[str, EventLog], patterns: Sequence[str]
     ) -> dict[str, set[str]]:

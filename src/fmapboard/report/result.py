@@ -16,7 +16,7 @@ class Report:
         embedded: bytes that are embedded in it, compressed and before base64.
         runs: names of the runs.
         steps: for each run, the steps of its pictures.
-        privacy: whether it contains training images, in words.
+        privacy: which images it contains, in words.
         left_out: what the runs have and the report does not, in words.
         problems: what of the event files could not be read, or a size above the limit, in words.
     """

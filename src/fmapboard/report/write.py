@@ -16,6 +16,7 @@ from fmapboard.report.event_log import EventLog, run_directories
 from fmapboard.report.result import Report
 
 PRIVACY = "This report contains training images; feature maps may reveal more of them."
+OF_IMAGES = "This report contains the images that were run; feature maps may reveal more of them."
 NO_INPUT = "This report contains no input images, but feature maps may reveal them."
 
 
@@ -55,7 +56,8 @@ def write_report(
         raise ConfigurationError(f"{out}: has the name of an event file; a report would replace it")
     logs = _logs(runs, below=below)
     contents = Contents(logs, layers, steps=steps, limit=int(max_mb * 1e6), inputs=inputs)
-    privacy = PRIVACY if inputs else NO_INPUT
+    has_images = OF_IMAGES if contents.is_without_training else PRIVACY
+    privacy = has_images if inputs else NO_INPUT
     page = contents.page.html(
         {
             "title": f"Feature maps of {', '.join(name or '.' for name in contents.runs)}",

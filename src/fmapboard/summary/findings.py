@@ -1,4 +1,4 @@
-"""The record of what only the training process knows, with the weights that do not change.
+"""The record of what only the training process knows; which weights are unchanged or not finite.
 
 A weight is *unchanged* since an earlier logged step if all of its values that are kept for the
 histogram are the same: of up to 16,384 values these are all, of larger weights they are at the same
@@ -15,16 +15,19 @@ is unchanged.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from fmapboard import tags
-from fmapboard.findings_format import Unchanged, pack_findings
-from fmapboard.records import Parameter, StepData, TabRecord
+from fmapboard.findings_format import Idle, Unchanged, pack_findings
+from fmapboard.records import Parameter, StepData, TabRecord, TrainingFacts
+from fmapboard.render.extremes import finite_extremes
 
+_Idle: TypeAlias = tuple[bytes, Idle]
+"""Digest of the weights at a step without an optimizer step, and what is stored of it."""
 MARGIN = 8
 """How many float32 values an update must span at least to be called a step."""
 
@@ -55,14 +58,15 @@ class FindingsBuilder:
     def __init__(self, prefix: str) -> None:
         self._tag = prefix + tags.FINDINGS
         self._weights: Mapping[str, _Weight] = {}
-        self._before: Mapping[str, _Weight] = {}
+        self._idle: _Idle | None = None
+        self._before: tuple[Mapping[str, _Weight], _Idle | None] = {}, None
 
     def __call__(self, data: StepData) -> list[TabRecord]:
         """The record of a step; none if nothing was recorded."""
-        self._before = self._weights
+        self._before = self._weights, self._idle
         if data.facts is None:
             return []
-        now = dict(self._weights)
+        before, now = self._weights, dict(self._weights)
         unchanged: dict[str, Unchanged] = {}
         for parameter in data.parameters:
             weight = _followed(
@@ -74,12 +78,32 @@ class FindingsBuilder:
             if weight.steps:
                 unchanged[parameter.name] = Unchanged(weight.steps, weight.since)
         self._weights = now
-        findings = replace(data.facts.findings, unchanged=unchanged)
+        self._idle = _still(self._idle, data.facts, data.step)
+        alone = data.facts.findings.no_gradient
+        if alone is not None:  # without those that something else changes, such as an average
+            alone = tuple(n for n in alone if n not in before or now[n].since < data.step)
+        findings = replace(
+            data.facts.findings,
+            no_gradient=alone,
+            idle=None if self._idle is None else self._idle[1],
+            unchanged=unchanged,
+            nonfinite_weights=_nonfinite(data.parameters),
+        )
         return [TabRecord(self._tag, pack_findings(findings))]
 
     def undo(self) -> None:
         """Discard the last step, which could not be stored."""
-        self._weights = self._before
+        self._weights, self._idle = self._before
+
+
+def _still(before: _Idle | None, facts: TrainingFacts, step: int) -> _Idle | None:
+    """Digest of the weights at a step without an optimizer step, and since when they are equal."""
+    idle = facts.findings.idle
+    if facts.weights is None or idle is None:
+        return None
+    if before is None or before[0] != facts.weights:
+        return facts.weights, replace(idle, since=step)
+    return facts.weights, replace(idle, steps=before[1].steps + 1, since=before[1].since)
 
 
 def _followed(
@@ -94,6 +118,14 @@ def _followed(
     if before is None or before.digest != digest:
         return _Weight(digest, step, 0, moves)
     return _Weight(digest, before.since, before.steps + before.moves, moves)
+
+
+def _nonfinite(parameters: Sequence[Parameter]) -> tuple[str, ...] | None:
+    """Parameters of which a kept value is NaN or infinite; None if no weight was kept."""
+    known = [(one.name, one.weight.values) for one in parameters if one.weight is not None]
+    if not known:
+        return None
+    return tuple(name for name, values in known if not finite_extremes(values)[2])
 
 
 def _has_to_move(parameter: Parameter, rate: float) -> bool:

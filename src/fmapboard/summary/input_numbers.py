@@ -17,7 +17,7 @@ def with_input(overview: OverviewStep, images: Sequence[InputImage]) -> Overview
 
 
 def input_numbers(images: Sequence[InputImage]) -> dict[str, float]:
-    """`INPUT_NUMBERS` of the finite values of all images; empty if there are none.
+    """`INPUT_NUMBERS` of all images; only ``nonfinite`` without a finite value.
 
     Large images were averaged down before (see ``InputImage.block``), which lowers the standard
     deviation of fine detail.
@@ -25,15 +25,14 @@ def input_numbers(images: Sequence[InputImage]) -> dict[str, float]:
     Args:
         images: the drawn samples, as the network received them.
     """
-    values = [image.values[np.isfinite(image.values)] for image in images]
-    known = np.concatenate(values) if values else np.zeros(0)
-    if not known.size:
+    if not images:
         return {}
+    known = np.concatenate([image.values[np.isfinite(image.values)] for image in images])
+    lost = {"nonfinite": float(sum(image.values.size for image in images) - known.size)}
+    if not known.size:
+        return lost
     with np.errstate(all="ignore"):
         spread = known.astype(np.float64)
         numbers = (spread.min(), spread.max(), spread.mean(), spread.std())
-    return {
-        name: float(number)
-        for name, number in zip(INPUT_NUMBERS, numbers, strict=True)
-        if np.isfinite(number)
-    }
+    of_finite = zip(INPUT_NUMBERS, numbers, strict=False)
+    return lost | {name: float(number) for name, number in of_finite if np.isfinite(number)}

@@ -8,7 +8,7 @@ import numpy as np
 
 from fmapboard import tags
 from fmapboard.records import Crop, Floats, LayerPatches, LoggedStep, TabRecord, TaggedPictures
-from fmapboard.render.patch_rows import CHANNELS, RowLayout, draw_patches
+from fmapboard.render.patch_rows import CHANNELS, RowLayout, draw_patches, is_excited
 from fmapboard.tab_format import pack
 
 
@@ -51,9 +51,15 @@ def _description(patches: LayerPatches, one_per_image: bool) -> str:
     lines = [
         f"The parts of {patches.images} images that excite each channel of "
         f"`{patches.layer_call.label}` most, best first{per_image}; below each, the value.",
-        f"Each is the receptive field of one position, up to {height}×{width} px. Grey: outside "
-        "of the image. A square marks the position where the field is most of the image.",
+        f"Each is the receptive field of one position, up to {height}×{width} px. Stripes: "
+        "outside of the image. A square marks the position where the field is most of the image.",
     ]
+    pale = sum(not is_excited(row) for row in patches.crops)
+    if pale:
+        lines.append(
+            f"{pale} of {len(patches.crops)} channels have no value above 0 and are excited by "
+            "none of these images: their numbers are pale."
+        )
     if patches.lost_at:
         lines.append(f"The field counts as the whole image because of {patches.lost_at}.")
     if len(patches.crops) < patches.channels:

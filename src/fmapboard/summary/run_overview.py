@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,45 +13,22 @@ from fmapboard import tags
 from fmapboard.overview_format import (
     KINDS,
     LASTING,
-    Flags,
-    LayerFacts,
     OverviewStep,
-    pack_layers,
     pack_overview,
     states,
 )
 from fmapboard.records import Floats, LayerMeasurement, StepData, TabRecord, TaggedPictures
 from fmapboard.summary.channel_change import Changes
 from fmapboard.summary.input_numbers import with_input
-from fmapboard.summary.layer_numbers import Segments, changes_of_layers, statistics_of_layers
+from fmapboard.summary.layer_numbers import changes_of_layers, statistics_of_layers
+from fmapboard.summary.overview_layers import (
+    OverviewLayers,
+    channel_fractions,
+    has_numbers,
+    layers_of,
+)
 
 Ages = npt.NDArray[np.int64]
-
-
-class _Layers(NamedTuple):
-    """The measured layers of a step, which seldom differ from those of the step before.
-
-    Attributes:
-        key: what all other fields follow from.
-        facts: see ``LayerFacts``.
-        packed: blob 2.
-        channels: channels of each layer.
-        sources: index of each layer whose statistics have dead channels: the activations.
-        dead_channels: channels of these.
-        dead_of: index in ``sources`` of each layer's own activation or the one that follows, or -1.
-        labels: label of each layer.
-        has_moments: True for layers whose means are known.
-    """
-
-    key: tuple[object, ...]
-    facts: tuple[LayerFacts, ...]
-    packed: bytes
-    channels: Segments
-    sources: tuple[int, ...]
-    dead_channels: Segments
-    dead_of: npt.NDArray[np.intp]
-    labels: list[str]
-    has_moments: Flags
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +46,7 @@ class _State:
     """
 
     steps_written: int = 0
-    layers: _Layers | None = None
+    layers: OverviewLayers | None = None
     since: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     dead_for: Ages = field(default_factory=lambda: np.zeros(0, np.int64))
     parked: Mapping[str, Ages] = field(default_factory=dict)
@@ -110,15 +86,16 @@ class RunOverview:
             The records; and the scalars that the same numbers give, without the prefix.
         """
         self._before = self._state
-        measured = [part for part in data.measured if _has_numbers(part)]
+        measured = [part for part in data.measured if has_numbers(part)]
         if not measured:
             return [], {}
         of = self._overview(data.step, measured, drawn, changes, followers)
         assert self._state.layers is not None  # set by `_overview`
-        blobs = pack_overview(with_input(of, data.inputs), self._state.layers.packed)
+        of = replace(with_input(of, data.inputs), source=data.source)
+        blobs = pack_overview(of, self._state.layers.packed)
         series = (tags.OVERVIEW, *((tags.FIRST_OVERVIEW,) if of.steps_written == 1 else ()))
         records = [TabRecord(self._prefix + tag, blobs) for tag in series]
-        return records, _fractions(self._state.layers, of.numbers)
+        return records, channel_fractions(self._state.layers, of.numbers)
 
     def undo(self) -> None:
         """Discard the last step, which could not be stored."""
@@ -134,7 +111,7 @@ class RunOverview:
     ) -> OverviewStep:
         """The numbers of a step; also moves the state on by this step."""
         before = _with_pictures(self._state, drawn)
-        layers = _layers(before, measured, followers)
+        layers = layers_of(before.layers, before.roles, measured, followers)
         statistics = [part.statistics for part in measured if part.statistics is not None]
         numbers = statistics_of_layers(statistics, layers.channels, layers.has_moments)
         numbers |= changes_of_layers(layers.labels, changes, step)
@@ -163,26 +140,6 @@ class RunOverview:
         return OverviewStep(step, self._state.steps_written, layers.facts, numbers, now)
 
 
-def _fractions(layers: _Layers, numbers: Mapping[str, Floats]) -> dict[str, float]:
-    """Tag -> fraction of a layer's channels; of dead ones only for activations."""
-    columns = (numbers[name].tolist() for name in ("constant", "nonfinite"))
-    dead = dict.fromkeys(layers.sources, 0.0)
-    if dead:
-        dead = dict(zip(dead, numbers["dead"][list(dead)].tolist(), strict=True))
-    fractions: dict[str, float] = {}
-    for index, (label, constant, nonfinite) in enumerate(zip(layers.labels, *columns, strict=True)):
-        fractions[tags.of(tags.CONSTANT_CHANNELS, label)] = constant
-        fractions[tags.of(tags.NONFINITE, label)] = nonfinite
-        if index in dead:
-            fractions[tags.of(tags.DEAD_CHANNELS, label)] = dead[index]
-    return fractions
-
-
-def _has_numbers(part: LayerMeasurement) -> bool:
-    statistics = part.statistics
-    return part.kind == "feature_maps" and statistics is not None and statistics.minimum.size > 0
-
-
 def _with_pictures(state: _State, drawn: Sequence[TaggedPictures]) -> _State:
     """The state with the kinds of pictures, and the layers without any, of another step."""
     roles, shown = state.roles, set()
@@ -202,58 +159,7 @@ def _with_pictures(state: _State, drawn: Sequence[TaggedPictures]) -> _State:
     return replace(state, roles=roles, missed=missed)
 
 
-def _layers(
-    state: _State,
-    measured: Sequence[LayerMeasurement],
-    followers: Mapping[str, LayerMeasurement],
-) -> _Layers:
-    """The layers of a step; those of the step before if they are the same."""
-    calls = [part.layer_call for part in measured]
-    sizes = [part.statistics.minimum.size for part in measured if part.statistics is not None]
-    shapes = [part.shape for part in measured]
-    pixels = [None if part.planes is None else part.planes.pixels.shape[:2] for part in measured]
-    key = (calls, sizes, pixels, state.roles)
-    if state.layers is not None and state.layers.key == key:
-        return state.layers
-    after = {label: part.layer_call.label for label, part in followers.items()}
-    facts = tuple(
-        LayerFacts(
-            label=call.label,
-            layer=call.layer,
-            type=call.type,
-            kernel_shape=None if call.kernel_shape is None else tuple(call.kernel_shape),
-            call=call.call,
-            position=call.position,
-            channels=size,
-            values=math.prod(shape) // size,
-            drawn=drawn[1] if drawn else 0,
-            samples=drawn[0] if drawn else 1,
-            roles=state.roles.get(call.label, ()),
-            activation=after.get(call.label),
-            transposed_stride=call.transposed_stride,
-        )
-        for call, size, shape, drawn in zip(calls, sizes, shapes, pixels, strict=True)
-    )
-    sources = tuple(
-        index
-        for index, part in enumerate(measured)
-        if part.statistics is not None and part.statistics.dead is not None
-    )
-    at = {facts[index].label: place for place, index in enumerate(sources)}
-    return _Layers(
-        key=key,
-        facts=facts,
-        packed=pack_layers(facts),
-        channels=Segments.of(sizes),
-        sources=sources,
-        dead_channels=Segments.of([sizes[index] for index in sources]),
-        dead_of=np.array([at.get(each.activation or each.label, -1) for each in facts], np.intp),
-        labels=[each.label for each in facts],
-        has_moments=np.array([call.pictures for call in calls], bool),
-    )
-
-
-def _moved(state: _State, layers: _Layers) -> tuple[Ages, Mapping[str, Ages]]:
+def _moved(state: _State, layers: OverviewLayers) -> tuple[Ages, Mapping[str, Ages]]:
     """``dead_for`` and ``parked`` for the layers of another step."""
     known = dict(state.parked)
     if state.layers is not None and state.layers.sources:
@@ -269,7 +175,7 @@ def _moved(state: _State, layers: _Layers) -> tuple[Ages, Mapping[str, Ages]]:
 
 def _since(
     before: Mapping[str, Mapping[str, int]],
-    layers: _Layers,
+    layers: OverviewLayers,
     numbers: Mapping[str, Floats],
     step: int,
 ) -> dict[str, tuple[dict[str, int], dict[int, int]]]:

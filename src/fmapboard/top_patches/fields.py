@@ -129,6 +129,7 @@ def measure_fields(
 
 
 CONTROL_FLOW = "control flow that depends on the image"
+OTHER_GRID = "the number of positions, which depends on the image"
 _FAILS = "the forward pass, which fails on NaN"
 
 

@@ -29,8 +29,9 @@ class Maps:
 def maps_of(value: Any, module: nn.Module, images: int) -> Maps | None:
     """The first tensor that a layer returned; None if it cannot be read.
 
-    If its first axis is not that of the images, as in windowed attention, the tensor must be of one
-    image; the axis then is one of positions.
+    A tensor of one sample for several images is the same for all of them, as a relative position
+    bias that is computed once per pass. If its first axis is otherwise not that of the images, as
+    in windowed attention, the tensor must be of one image; the axis then is one of positions.
 
     Raises:
         ValueError: It is of several images.
@@ -41,7 +42,9 @@ def maps_of(value: Any, module: nn.Module, images: int) -> Maps | None:
     # Three axes are read as tokens: images have four.
     view = as_maps(tensor, axes_of(module, tensor.shape, channels_last_sequences=True))
     maps = view.maps
-    if maps.shape[0] != images:
+    if maps.shape[0] == 1:
+        maps = maps.expand(images, *maps.shape[1:])
+    elif maps.shape[0] != images:
         if images != 1:
             raise ValueError(f"{maps.shape[0]} samples in the output for {images} images")
         maps = maps.movedim(0, 1).unsqueeze(0)  # [1, C, N, *spatial]

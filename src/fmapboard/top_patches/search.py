@@ -23,6 +23,7 @@ from fmapboard.records import Bytes8, Crop, LayerCall, LayerPatches
 from fmapboard.render.average import shrink_pixels
 from fmapboard.top_patches.fields import (
     CONTROL_FLOW,
+    OTHER_GRID,
     Fields,
     MeasuredFields,
     measure_fields,
@@ -216,11 +217,8 @@ class _LayerSearch:
 
     def add(self, output: _Output, number: int, source: _Source, fields: Fields) -> None:
         """Add one image of a batch."""
-        if output.grid != fields.grid:
-            raise CaptureError(
-                f"{self._call.label} returned {output.grid} positions for an image and "
-                f"{fields.grid} for another one of the same size"
-            )
+        if output.grid != fields.grid:  # as with tokens that are pruned by their values
+            fields = Fields.whole(output.grid, source.size, OTHER_GRID)
         cell = fields.largest
         self._cell = (max(cell[0], self._cell[0]), max(cell[1], self._cell[1]))
         self._lost_at = self._lost_at or fields.lost_at

@@ -59,10 +59,19 @@ def test_nonfinite_and_zero_norms_do_not_matter() -> None:
 
 
 def test_magnitudes_that_grow_over_the_steps() -> None:
-    (found,) = ExplodingCheck()(record(columns={"maximum": {2: from_step(4, 3000.0, 1.0)}}))
-    assert (found.layer, found.since_step, found.value) == ("conv2", 40, 3000.0)
-    grown = {"maximum": {2: from_step(4, 2999.0, 1.0)}}
+    (found,) = ExplodingCheck()(record(columns={"maximum": {2: from_step(4, 1000.0, 1.0)}}))
+    assert (found.layer, found.since_step, found.value) == ("conv2", 40, 1000.0)
+    grown = {"maximum": {2: from_step(4, 999.0, 1.0)}}
     assert ExplodingCheck()(record(columns=grown)) == []
+
+
+def test_a_layer_that_starts_near_zero_may_grow_to_the_magnitudes_of_the_others() -> None:
+    tiny = {2: [1e-3] * LAST}
+    columns = {"maximum": {2: from_step(4, 6.5, 4e-4)}, "minimum": tiny}
+    assert ExplodingCheck()(record(columns=columns)) == []
+    columns = {"maximum": {2: from_step(4, 1000.0, 4e-4)}, "minimum": tiny}
+    (found,) = ExplodingCheck()(record(columns=columns))
+    assert found.value == pytest.approx(1000.0)
 
 
 def test_growth_from_almost_zero_to_small_values_is_silent() -> None:

@@ -85,8 +85,8 @@ def test_a_gradient_that_was_nonfinite_once() -> None:
     text = "first non-finite values: 3 NaN in the gradient of parameter conv0.weight"
     first: FirstNonfinite = {"step": 37, "text": text, "name": "", "label": None}
     found = only(table(first=first, nonfinite={0: from_step(4, 0.5)}))
-    where = "the gradient of parameter conv0.weight"
-    assert found.message == f"NaN at step 37, first in {where}; then in 1 further layer"
+    where = "the gradient of parameter `conv0.weight` (of such parameters the first in the model's"
+    assert found.message == f"NaN at step 37, in {where} order); then in 1 further layer"
     assert (found.label, found.shown_at, found.since) == ("", None, 37)
 
 
@@ -232,7 +232,7 @@ def test_a_state_with_interruptions_says_so() -> None:
     values = from_step(2, 1e5)
     values[5] = 1.0
     found = only(table(maximum={0: values}))
-    assert found.message.endswith("since step 20, at 88 % of the kept steps")
+    assert found.message.endswith("since step 20, at 88 % of the logged steps")
 
 
 def test_the_most_severe_comes_first_then_the_earliest() -> None:

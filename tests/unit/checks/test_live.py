@@ -33,7 +33,7 @@ class Says:
         return self.findings
 
 
-FACT = Finding(kind="mine", class_="fact", message="a `fact`", since_step=0, layer="conv0")
+WARNING = Finding(kind="mine", class_="fact", message="a `fault`", since_step=0, layer="conv0")
 NOTE = Finding(
     kind="mine",
     class_="figure",
@@ -59,37 +59,37 @@ def step(number: int, **more: object) -> LoggedStep:
 
 def test_a_finding_is_logged_and_told_once(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "fmapboard")
-    checks = live(Says([FACT, NOTE]))
+    checks = live(Says([WARNING, NOTE]))
     texts = []
     for number in range(3):
         texts.append(checks(step(number)).texts.get("fmapboard/checks"))
         checks.stored()
     assert texts[1:] == [None, None]
     assert texts[0] == (
-        "- **warning: mine**: a `fact`. See docs/checks.md#mine\n"
+        "- **warning: mine**: a `fault`. See docs/checks.md#mine\n"
         "- **note: mine**: a note (healthy: none). See docs/checks.md#mine"
     )
     assert [(one.levelname, one.getMessage()) for one in caplog.records] == [
-        ("WARNING", "fmapboard: step 0: mine: a `fact`. See docs/checks.md#mine"),
+        ("WARNING", "fmapboard: step 0: mine: a `fault`. See docs/checks.md#mine"),
         ("INFO", "fmapboard: step 0: mine: a note (healthy: none). See docs/checks.md#mine"),
     ]
 
 
 def test_what_the_log_has_already_is_only_told_as_text(caplog: pytest.LogCaptureFixture) -> None:
-    checks = live(Says([FACT]), logged="mine")
+    checks = live(Says([WARNING]), logged="mine")
     assert "fmapboard/checks" in checks(step(0)).texts
     checks.stored()
     assert caplog.records == []
 
 
 def test_the_record_of_the_tab_has_all_findings_and_then_that_they_are_gone() -> None:
-    says = Says([FACT])
+    says = Says([WARNING])
     checks = live(says, name="gen")
     first = checks(step(0)).records[-1]
     checks.stored()
     assert first.tag == "gen.fmapboard_checks"
     (read,) = unpack_stored(first.blobs[0], "gen")
-    assert read == replace(FACT, model="gen")
+    assert read == replace(WARNING, model="gen")
     object.__setattr__(says, "findings", [])
     assert checks(step(1)).records[-1].blobs == (b"[]",)
 
@@ -101,7 +101,7 @@ def test_nothing_is_added_to_a_step_of_a_healthy_run_or_without_checks() -> None
 
 
 def test_a_step_that_could_not_be_stored_is_forgotten(caplog: pytest.LogCaptureFixture) -> None:
-    says = Says([FACT])
+    says = Says([WARNING])
     checks = live(says)
     checks(step(0))
     checks.undo()
@@ -124,20 +124,26 @@ def test_the_checks_run_at_the_first_eight_steps_then_at_every_fourth() -> None:
     assert says.seen[-1] == (0, 1, 2, 3, *range(8, 20))
 
 
-def test_they_run_at_once_where_the_first_nonfinite_value_is_found() -> None:
-    says = Says([replace(FACT, kind="nonfinite")])
+def test_they_run_at_once_where_the_first_nonfinite_value_is_found(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    says = Says([])
     checks = live(says)
     for number in range(9):
         checks(step(number))
     texts = {"fmapboard/first_nonfinite": "step 9: first non-finite values: 1 NaN in x"}
-    checks(step(9, texts=texts))
+    object.__setattr__(says, "findings", [replace(WARNING, kind="nonfinite")])
+    said = checks(step(9, texts=texts)).texts["fmapboard/checks"]
     assert says.seen[-1][-1] == 9
+    assert said.startswith("- **warning: nonfinite**: a `fault`")  # with its explanation
+    checks.stored()
+    assert caplog.records == []  # `watch` logs where it was found
 
 
-def test_facts_are_told_once_per_kind_and_notes_three_times() -> None:
-    facts = [replace(FACT, layer=f"conv{i}") for i in range(5)]
+def test_warnings_are_told_once_per_kind_and_notes_three_times() -> None:
+    warnings = [replace(WARNING, layer=f"conv{i}") for i in range(5)]
     notes = [replace(NOTE, kind="n", parameter=f"w{i}") for i in range(5)]
-    text = live(Says([*facts, *notes]))(step(0)).texts["fmapboard/checks"]
+    text = live(Says([*warnings, *notes]))(step(0)).texts["fmapboard/checks"]
     assert (text.count("warning:"), text.count("note:")) == (1, 3)
 
 
@@ -159,7 +165,7 @@ def test_a_check_that_fails_is_reported_and_the_step_stays() -> None:
     ],
 )  # fmt: skip
 def test_damaged_records_are_refused(change: dict[str, object]) -> None:
-    (raw,) = json.loads(pack_stored([FACT])[0])
+    (raw,) = json.loads(pack_stored([WARNING])[0])
     blob = json.dumps([{**raw, **change}]).encode()
     with pytest.raises(FormatError):
         unpack_stored(blob, "")
@@ -171,6 +177,12 @@ def test_blobs_that_are_no_record_are_refused(blob: bytes | None) -> None:
         unpack_stored(blob, "")
 
 
+def test_the_first_names_of_the_classes_are_still_read() -> None:
+    (raw,), (other,) = (json.loads(pack_stored([each])[0]) for each in (WARNING, NOTE))
+    blob = json.dumps([{**raw, "class": "fact"}, {**other, "class": "figure"}]).encode()
+    assert unpack_stored(blob, "") == [WARNING, NOTE]
+
+
 def test_values_that_are_not_finite_are_stored_as_unknown() -> None:
-    (read,) = unpack_stored(pack_stored([replace(FACT, value=float("inf"))])[0], "")
+    (read,) = unpack_stored(pack_stored([replace(WARNING, value=float("inf"))])[0], "")
     assert read.value is None

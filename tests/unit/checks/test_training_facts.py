@@ -14,8 +14,8 @@ from fmapboard.checks.training_facts import (
     GradientsNotClearedCheck,
     IdenticalImagesCheck,
     NotInOptimizerCheck,
-    UnchangedWeightsCheck,
 )
+from fmapboard.checks.unchanged_weights import UnchangedWeightsCheck
 from fmapboard.findings_format import Findings, Unchanged
 
 FINE = Findings(
@@ -46,7 +46,14 @@ def test_a_healthy_loop_has_no_finding(check: Check) -> None:
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.kind)
 def test_what_is_not_known_is_no_finding(check: Check) -> None:
-    assert said(check, *[Findings()] * 8) == []
+    assert said(check, *[Findings(batch=1)] * 8) == []
+
+
+@pytest.mark.parametrize("check", [ConstantImagesCheck(), IdenticalImagesCheck()])
+def test_without_a_batch_of_images_it_is_not_recorded(check: Check) -> None:
+    with pytest.raises(NotRecorded, match="images with 1 or 3 channels as an argument of the mo"):
+        check(record(facts=[replace(FINE, batch=None)] * 8))
+    assert said(check, replace(FINE, batch=None), *[FINE] * 7) == []
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.kind)
@@ -110,9 +117,21 @@ def test_identical_images_only_if_all_of_the_batch_are() -> None:
     same = replace(FINE, identical_images=((0, 1), (0, 2), (0, 3)))
     assert only(IdenticalImagesCheck(), same, same).value == 4
     some = replace(FINE, identical_images=((0, 1), (2, 3)))
-    assert said(IdenticalImagesCheck(), *[some] * 8) == []
+    assert [one.class_ for one in said(IdenticalImagesCheck(), *[some] * 8)] == ["figure"]
     two_kinds = replace(FINE, identical_images=((0, 1), (0, 2), (3, 4)), batch=4)
-    assert said(IdenticalImagesCheck(), *[two_kinds] * 8) == []
+    assert [one.class_ for one in said(IdenticalImagesCheck(), *[two_kinds] * 8)] == ["figure"]
+
+
+def test_images_that_are_the_same_at_the_same_places_of_each_batch_are_a_note() -> None:
+    some = replace(FINE, identical_images=((0, 1), (2, 3)))
+    (found,) = said(IdenticalImagesCheck(), *[some] * 4)
+    assert (found.class_, found.value, found.since_step) == ("figure", 4, 0)
+    assert "4 images of the batch are the same as another one, at the same places" in found.message
+    other = replace(FINE, identical_images=((1, 2),))
+    assert said(IdenticalImagesCheck(), *[some] * 3) == []
+    assert said(IdenticalImagesCheck(), *[some] * 7, other) == []
+    padded = replace(FINE, identical_images=((2, 3),), constant_images=(2, 3))
+    assert said(IdenticalImagesCheck(), *[padded] * 8) == []
 
 
 def test_constant_images_are_not_reported_as_identical_too() -> None:
@@ -148,5 +167,7 @@ def test_intended_cases_are_silent() -> None:
     accumulated = replace(FINE, accumulated=True)
     warm_up = replace(FINE, rates=(0.0, 0.0))
     no_training = Findings(batch=4, constant_images=(), identical_images=())
-    for facts in (frozen, accumulated, warm_up, no_training):
+    for facts in (frozen, accumulated, no_training):
         assert [said(check, *[facts] * 8) for check in CHECKS] == [[]] * len(CHECKS)
+    for steps in ([warm_up] * 7, [warm_up] * 7 + [FINE]):
+        assert [said(check, *steps) for check in CHECKS] == [[]] * len(CHECKS)

@@ -11,7 +11,8 @@ from extracted_maps import untrained
 from torch import nn
 
 from fmapboard import ConfigurationError, KernelShape, LayerNotFound, kernel_groups
-from fmapboard.model.layers import clean_name, kernel_shape, named_layers, select, unwrap
+from fmapboard.model.kernel_shapes import kernel_shape
+from fmapboard.model.layers import clean_name, named_layers, select, unwrap
 
 
 def _meta(name: str) -> nn.Module:

@@ -77,7 +77,7 @@ def test_a_changed_weight_is_found_at_its_layer(layer: str) -> None:
     assert found.first == layer
     assert [row.name for row in found.different] == [layer]
     (row,) = found.different
-    assert "weight differs by" in row.note
+    assert "relative error of weight " in row.note
 
 
 def test_the_note_lists_the_options_that_differ() -> None:
@@ -192,6 +192,27 @@ def test_a_layer_of_another_shape_is_found() -> None:
     found = fmapboard.diff(net, other, IMAGES)
     assert found.first == "6"
     assert "shape [2, 5] in A, [2, 4] in B" in found.summary
+
+
+def test_layers_behind_one_of_another_width_are_not_compared() -> None:
+    def net(width: int) -> nn.Sequential:
+        torch.manual_seed(0)
+        middle = nn.Conv2d(width, width, 3)
+        return nn.Sequential(nn.Conv2d(3, width, 3), nn.ReLU(), middle, nn.Conv2d(width, 2, 3))
+
+    found = fmapboard.diff(net(4), net(6), IMAGES)
+    assert [row.name for row in found.layers] == ["0", "1", "2", "3"]  # none between layers
+    assert found.layers[0].note.startswith(
+        "Conv2d(3, 4) in A, Conv2d(3, 6) in B; output shape [2, 4, "
+    )
+    for row in found.layers[1:3]:
+        assert (row.added, row.note) == (None, "not compared: its input has another shape in B")
+        assert row.error_in == row.error_out == math.inf
+    assert found.layers[3].note.startswith(
+        "Conv2d(4, 2) in A, Conv2d(6, 2) in B; relative error of"
+    )
+    assert [row.name for row in found.different] == ["0", "3"]
+    assert found.summary.endswith("; 1 more differs")
 
 
 def test_a_tolerance_decides_what_differs() -> None:

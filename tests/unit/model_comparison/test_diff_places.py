@@ -152,7 +152,7 @@ def test_renamed_layers_are_paired_by_order() -> None:
     other.body.bias.data += 1
     found = fmapboard.diff(net, other, IMAGES)
     assert found.first == "2"
-    assert found.different[0].note.startswith("`body` in B; bias differs by ")
+    assert found.different[0].note.startswith("`body` in B; relative error of bias ")
 
 
 def test_branches_in_another_order_are_paired_by_name() -> None:

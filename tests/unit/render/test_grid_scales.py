@@ -67,5 +67,5 @@ def test_the_signed_palette_shows_zero_as_its_neutral_middle() -> None:
 
 
 def test_an_unknown_palette_is_refused_with_the_closest_name() -> None:
-    with pytest.raises(ConfigurationError, match=r"no palette 'virids' \(closest: viridis.*magma"):
+    with pytest.raises(ConfigurationError, match=r"no palette 'virids'; closest: viridis; .*magma"):
         palette("virids")

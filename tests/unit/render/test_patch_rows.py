@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from fmapboard.records import Crop, LayerCall, LayerPatches
 from fmapboard.render import small_text
-from fmapboard.render.patch_rows import BACKGROUND, OUTSIDE, RowLayout, draw_patches
+from fmapboard.render.patch_rows import (
+    BACKGROUND,
+    INK,
+    OUTSIDE,
+    PALE,
+    RowLayout,
+    draw_patches,
+    outside,
+)
 
 RED, YELLOW = (200, 0, 0), (255, 221, 0)
 
@@ -38,9 +48,26 @@ def test_a_field_that_is_cut_off_lies_over_the_edge_of_the_image(
     assert (layout.cell, layout.factor) == ((64, 64), 8)
     (page,) = draw_patches(both)
     cell = page.pixels[layout.top :, layout.left + layout.across :][:64, :64]
-    expected = np.full((64, 64, 3), OUTSIDE)
+    expected = outside(64, 64)
     expected[slice(*rows), slice(*columns)] = RED
     assert np.array_equal(cell, expected)
+
+
+def test_what_is_outside_of_the_image_is_striped() -> None:
+    stripes = outside(9, 12)
+    assert {tuple(colour) for colour in stripes.reshape(-1, 3).tolist()} == set(OUTSIDE)
+    assert (stripes[0, :6] == np.repeat(OUTSIDE, 3, 0)).all()
+    assert (stripes[1:, :-1] == stripes[:-1, 1:]).all()  # along the diagonals
+
+
+def test_the_number_of_a_channel_without_a_positive_value_is_pale() -> None:
+    field = (10, 10, 18, 18)
+    values = (0.5, 0.0, -1.0)
+    (page,) = draw_patches(patches(*[(replace(crop(field), value=value),) for value in values]))
+    left = RowLayout.of(patches((crop(field),))).left
+    rows = page.pixels[:, :left].reshape(-1, 3).tolist()
+    count = [rows.count(list(colour)) for colour in (INK, PALE)]
+    assert count == [small_text.mask("0").sum(), small_text.mask("12").sum()]
 
 
 def test_a_square_marks_the_position_where_the_field_is_more_than_half_of_the_image() -> None:

@@ -99,3 +99,18 @@ def test_only_steps_that_had_to_change_the_weight_count() -> None:
 def test_a_parameter_without_a_sample_and_a_step_without_facts_are_left_out() -> None:
     assert last_of([step(n, replace(parameter(), weight=None)) for n in range(3)]) == {}
     assert FindingsBuilder("")(StepData(0, 0.0, parameters=(parameter(),))) == []
+
+
+def test_weights_that_are_not_finite_are_listed() -> None:
+    def listed(*weights: np.ndarray) -> tuple[str, ...] | None:
+        of = [replace(parameter(weight), name=f"w{n}") for n, weight in enumerate(weights)]
+        data = replace(step(0, parameter()), parameters=tuple(of))
+        (record,) = FindingsBuilder("")(data)
+        return unpack_findings(record.blobs).nonfinite_weights
+
+    for value in (np.nan, np.inf, -np.inf):
+        bad = WEIGHT.copy()
+        bad[7] = value
+        assert listed(WEIGHT, bad) == ("w1",)
+    assert listed(WEIGHT) == ()
+    assert listed() is None

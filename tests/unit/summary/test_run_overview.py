@@ -18,6 +18,7 @@ from fmapboard.overview_format import (
     unpack_overview,
 )
 from fmapboard.records import (
+    InputImage,
     KernelShape,
     LayerCall,
     LayerMeasurement,
@@ -280,3 +281,16 @@ def test_a_step_at_which_a_state_is_not_known_is_no_interruption() -> None:
         {},
         {"large": {0: 40}},
     ]
+
+
+def test_values_of_the_input_that_are_not_finite_are_counted() -> None:
+    def of(*images: list[float]) -> dict[str, float]:
+        values = [np.array(image, np.float32).reshape(1, 1, -1) for image in images]
+        inputs = tuple(InputImage(n, each) for n, each in enumerate(values))
+        return dict(Run()(layer(), inputs=inputs).network_input)
+
+    healthy = {"minimum": 1.0, "maximum": 3.0, "mean": 2.0, "std": 1.0}
+    assert of([1.0, 3.0]) == {**healthy, "nonfinite": 0}
+    assert of([1.0, 3.0], [math.nan, math.inf]) == {**healthy, "nonfinite": 2}
+    assert of([math.nan, -math.inf]) == {"nonfinite": 2}
+    assert of() == {}

@@ -218,3 +218,30 @@ def test_the_methods_of_tensors_are_restored_after_a_measurement() -> None:
     before = dict(vars(Tensor))
     measured(nn.Sequential(first()))
     assert dict(vars(Tensor)) == before
+
+
+class Biased(nn.Module):
+    """Adds a bias that is computed once per pass, as in Swin V2, not once per image."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.bias = first(), nn.Linear(2, 8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.first(x) + self.bias(torch.ones(1, 1, 1, 2)).movedim(3, 1)  # type: ignore[no-any-return]
+
+
+class BatchMean(Biased):
+    """Adds the mean of the batch."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        found = self.first(x)
+        return found + self.bias(found.mean((0, 2, 3))[None, :2]).mean()  # type: ignore[no-any-return]
+
+
+def test_a_layer_that_is_the_same_for_all_images_does_not_make_them_depend_on_each_other() -> None:
+    biased = measured(Biased())
+    assert biased.separable
+    assert biased.of_layer["bias"].constant.all()
+    assert biased.of_layer["first"].largest == (3, 3)
+    assert not measured(BatchMean()).separable

@@ -36,6 +36,32 @@ def test_a_layer_that_does_not_run_on_the_first_image_gets_crops_of_whole_images
     assert found["first"].cell == (3, 3)
 
 
+class Pruned(nn.Module):
+    """Keeps the tokens of an image that are above average, of which there are more or fewer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed, self.mix = nn.Conv2d(3, 8, 4, 4), nn.Linear(8, 8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        tokens = self.embed(x).flatten(2).transpose(1, 2)
+        size = tokens.norm(dim=-1)
+        kept = [one[norm > norm.mean()] for one, norm in zip(tokens, size, strict=True)]
+        return torch.stack([self.mix(one[None]).mean((0, 1)) for one in kept])
+
+
+def test_layers_with_another_number_of_tokens_per_image_get_crops_of_whole_images() -> None:
+    torch.manual_seed(0)
+    net, images = Pruned(), torch.rand(6, 3, 16, 16)
+    counts = {fmapboard.extract(net, one[None], "mix")["mix"].shape[1] for one in images}
+    assert len(counts) > 1
+    found = fmapboard.patches(net, images, ["embed", "mix"], k=6)
+    assert found["mix"].lost_at == "control flow that depends on the image"
+    assert {len(row) for row in found["mix"].crops} == {6}
+    assert {crop.field for row in found["mix"].crops for crop in row} == {(0, 0, 16, 16)}
+    assert (found["embed"].cell, found["embed"].lost_at) == ((4, 4), None)
+
+
 def test_values_do_not_depend_on_the_batch_size_where_nan_was_lost() -> None:
     torch.manual_seed(0)
 

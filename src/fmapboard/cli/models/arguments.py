@@ -59,7 +59,7 @@ def bind_forward(model: nn.Module, arguments: Arguments) -> None:
     for name in arguments:
         if name not in known and not takes_any:
             raise ConfigurationError(
-                f"--forward-arg {name}: {type(model).__name__}.forward() has no such argument; "
-                f"closest: {closest(name, known)}"
+                f"--forward-arg {name}: {type(model).__name__}.forward() has no such argument"
+                f"{closest(name, known)}"
             )
     model.forward = functools.partial(model.forward, **arguments)

@@ -61,9 +61,7 @@ def imported(spec: str, kind: str = "callable") -> Any:
         found = functools.reduce(getattr, attribute.split("."), module)
     except AttributeError as error:
         near = closest(attribute, [name for name in dir(module) if not name.startswith("_")])
-        raise UnknownModel(
-            f"{module_name!r} has no {attribute!r} (for {spec!r}); closest: {near}"
-        ) from error
+        raise UnknownModel(f"{module_name!r} has no {attribute!r} (for {spec!r}){near}") from error
     if not isinstance(found, nn.Module) and _is_of_python(found):
         raise UnknownModel(
             f"{spec!r} is a function or class of Python's standard library; it was not called"

@@ -73,8 +73,7 @@ def _build(
         if not hasattr(config, argument):
             near = closest(argument, config.to_dict())
             raise ConfigurationError(
-                f"--model-arg {argument}: {type(config).__name__} has no such attribute; "
-                f"closest: {near}"
+                f"--model-arg {argument}: {type(config).__name__} has no such attribute{near}"
             )
     saved = _saved_class(transformers, config)
     if not request.fetches:

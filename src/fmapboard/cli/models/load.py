@@ -11,6 +11,7 @@ from typing import Any
 import torchvision.models
 from torch import nn
 
+from fmapboard.cli.missing_files import nearby
 from fmapboard.cli.models.arguments import Arguments, bind_forward, parse_arguments
 from fmapboard.cli.models.changed_preprocessing import changed
 from fmapboard.cli.models.checkpoints import LoadReport, load_checkpoint
@@ -146,7 +147,7 @@ def _weights_file(weights: str, checkpoint: Path | None) -> tuple[Path | None, s
     path = Path(weights)
     if not path.is_file():
         if path.suffix.lower() in _WEIGHT_SUFFIXES:
-            raise CheckpointError(f"no such weights file: {weights!r}")
+            raise CheckpointError(f"no such weights file: {weights!r}{nearby(path)}")
         return checkpoint, weights
     if checkpoint is not None:
         raise ConfigurationError(

@@ -235,7 +235,7 @@ def _no_such(spec: str, known: Iterable[str]) -> str:
     module, dot, name = spec.rpartition(".")
     own = f"for your own code: {module}:{name}; " if dot else ""
     return (
-        f"no model {spec!r}; closest: {closest(spec, known)}; {own}"
+        f"no model {spec!r}{closest(spec, known)}; {own}"
         "also accepted: timm:NAME, hf:NAME, a folder of save_pretrained and package.module:callable"
     )
 

@@ -54,7 +54,7 @@ def chosen(raw: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     if part is None:
         places = _places(raw)
         raise CheckpointError(
-            f"the checkpoint has no {key!r}; closest: {closest(key, places)}; "
+            f"the checkpoint has no {key!r}{closest(key, places, listed=0)}; "
             f"it holds {few(places, 6) or 'no named tensors'}"
         )
     return part

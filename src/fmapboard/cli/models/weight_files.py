@@ -12,9 +12,10 @@ from typing import Any
 
 from torch import Tensor
 
+from fmapboard.cli.missing_files import nearby
 from fmapboard.cli.models.messages import few, one_line
 from fmapboard.cli.models.stand_ins import CodeInFile, load_with_stand_ins, modules_in
-from fmapboard.errors import CheckpointError, closest, optional
+from fmapboard.errors import CheckpointError, optional
 
 _SHARD = re.compile(r"(?P<stem>.+)-(?P<number>\d+)-of-(?P<count>\d+)(?P<suffix>\.\w+)")
 """Hugging Face's file names for the shards of a checkpoint."""
@@ -104,10 +105,7 @@ def _indexed(index: Path) -> list[Path]:
 
 def _check_exists(path: Path) -> None:
     if not path.exists():
-        names = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
-        raise CheckpointError(
-            f"no such checkpoint: {str(path)!r}; closest: {closest(path.name, names)}"
-        )
+        raise CheckpointError(f"no such checkpoint: {str(path)!r}{nearby(path)}")
 
 
 def _check_regular(path: Path) -> None:

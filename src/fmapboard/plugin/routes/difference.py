@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -50,7 +51,9 @@ def difference(reader: Reader, query: Query) -> Answer:
     If both sides saw the same input image, ``measure`` is "maps": the root mean square of the
     difference between the drawn maps, divided by that of the maps (of both sides together), so
     that 0 means the same maps and 2 opposite ones. Otherwise, or if the maps differ in size, it is
-    "statistics": the same of the channels' means and standard deviations over the batch.
+    "statistics": the same of the channels' means and standard deviations over the batch. ``ratio``
+    is the root mean square of the other side divided by that of the first one: where it is far from
+    1, ``value`` is about 1.41 whatever the maps show.
     """
     keys, other_keys = query.texts("key"), query.texts("other_key")
     if len(keys) != len(other_keys) or len(keys) > _MOST:
@@ -99,7 +102,9 @@ def _compared(
     maps: Mapping[tuple[_Side, Point], MapValues | None], a: _Layer | str, b: _Layer | str
 ) -> dict[str, Any]:
     """How much two layers differ; ``maps`` holds those of layers that saw the same input."""
-    facts = dict.fromkeys(("step", "other_step", "measure", "value", "rounding", "nonfinite"))
+    facts = dict.fromkeys(
+        ("step", "other_step", "measure", "value", "rounding", "ratio", "nonfinite")
+    )
     if isinstance(a, str) or isinstance(b, str):
         return {**facts, "why": a if isinstance(a, str) else b}
     facts |= {"step": a.point.step, "other_step": b.point.step}
@@ -201,15 +206,16 @@ def _of_maps(a: MapValues | None, b: MapValues | None) -> dict[str, float | None
     both = np.isfinite(a.values) & np.isfinite(b.values)
     finite = float(both.mean())
     if not finite:
-        return {"value": None, "rounding": None, "nonfinite": 1.0}
+        return {"value": None, "rounding": None, "ratio": None, "nonfinite": 1.0}
     first, second = (a.values, b.values) if finite == 1 else (a.values[both], b.values[both])
-    size = _rms(first, second) or 1.0
+    size, ratio = _sizes(first, second)
     rounding = (
         np.square(a.unit, dtype=np.float64) + np.square(b.unit, dtype=np.float64)
     ).mean() / 3
     return {
         "value": float(np.sqrt(np.square(first - second, dtype=np.float64).mean())) / size,
         "rounding": float(np.sqrt(rounding)) / size,
+        "ratio": ratio,
         "nonfinite": 1 - finite,
     }
 
@@ -222,14 +228,16 @@ def _of_statistics(a: Mapping[str, Floats], b: Mapping[str, Floats]) -> dict[str
     finite = np.isfinite(first).all(0) & np.isfinite(second).all(0)
     bad_channels = 1 - float(finite.mean())
     if not finite.any():
-        return {"value": None, "nonfinite": 1.0}
+        return {"value": None, "ratio": None, "nonfinite": 1.0}
     first, second = first[:, finite], second[:, finite]
-    size = _rms(first, second) or 1.0
+    size, ratio = _sizes(first, second)
     apart = float(np.sqrt(np.square(first - second).mean()))
-    return {"value": apart / size, "nonfinite": bad_channels}
+    return {"value": apart / size, "ratio": ratio, "nonfinite": bad_channels}
 
 
-def _rms(a: Floats, b: Floats) -> float:
-    """Root mean square of the values of both arrays together."""
-    squares = [np.square(each, dtype=np.float64).mean() for each in (a, b)]
-    return float(np.sqrt(sum(squares) / 2))
+def _sizes(a: Floats, b: Floats) -> tuple[float, float | None]:
+    """Root mean square of both arrays together, 1 if all is 0; that of b / that of a."""
+    first, second = (float(np.square(each, dtype=np.float64).mean()) for each in (a, b))
+    if not first:
+        return math.sqrt(second / 2) or 1.0, math.inf if second else None
+    return math.sqrt((first + second) / 2), math.sqrt(second / first)

@@ -6,8 +6,9 @@ import math
 from dataclasses import asdict
 
 from fmapboard.checks.layer_findings import findings as find
-from fmapboard.plugin.checked import checked, in_one_line, without_repeats
+from fmapboard.plugin.checked import checked, in_one_line, stored_findings, without_repeats
 from fmapboard.plugin.data_source import Reader
+from fmapboard.plugin.explanations import explanation
 from fmapboard.plugin.health_tables import health_table
 from fmapboard.plugin.http import Answer, Query, missing
 from fmapboard.plugin.overview_series import unread_step
@@ -23,9 +24,15 @@ def findings(reader: Reader, query: Query) -> Answer:
     if table is None:
         raise missing(f"no feature maps in run {run!r}")
     told = find(table)
-    said, told = in_one_line(without_repeats(checked(reader, run, table), told, table), told)
+    stored = stored_findings(reader, run, table)
+    said, told = in_one_line(without_repeats(checked(stored, table), told, table), told)
     listed = [
-        {**asdict(found), "class": _class(found.kind), "value": _number(found.value)}
+        {
+            **asdict(found),
+            "class": _class(found.kind),
+            "value": _number(found.value),
+            "explanation": explanation(found, stored),
+        }
         for found in told
     ]
     listed += said
@@ -47,7 +54,8 @@ def findings(reader: Reader, query: Query) -> Answer:
 
 
 def _class(kind: str) -> str:
-    return "fact" if kind in ("nonfinite", "unchanged") else "figure"
+    """The class of what follows from the table; unchanged weights may be frozen on purpose."""
+    return "warning" if kind == "nonfinite" else "note"
 
 
 def _number(value: float) -> float | None:

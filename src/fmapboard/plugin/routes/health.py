@@ -52,6 +52,7 @@ def health(reader: Reader, query: Query) -> Answer:
             kind: {str(row): step for row, step in rows.items()}
             for kind, rows in table.since.items()
         },
+        "step_words": {str(step): table.step_text(step) for step in table.sources},
         "first_nonfinite": table.first_nonfinite,
         "errors": {str(step): why for step, why in table.errors.items()},
         "arrays": [{"name": name, "shape": list(shape)} for name in names],

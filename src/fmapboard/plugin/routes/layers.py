@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fmapboard.checks.health_table import rows_of
+from fmapboard.overview_format.step_source import source_text
 from fmapboard.plugin.data_source import IMAGES, Point, Reader
 from fmapboard.plugin.http import Answer, Query, long_answer, missing
 from fmapboard.plugin.layer_series import Series, series_of
@@ -50,7 +51,13 @@ def layers(reader: Reader, query: Query) -> Answer:
     for model in overview.models[:1]:
         times = [point.wall_time for point in model.points]
         unread = unread_step(reader, run, model.name, times)
-    whole = {"run": run, "layers": listed, "inputs": inputs, **_shared_steps(listed)}
+    words = {
+        str(step): source_text(source, step)
+        for model in overview.models
+        for step, source in model.sources.items()
+    }
+    whole: dict[str, Any] = {"run": run, "layers": listed, "inputs": inputs}
+    whole |= {**_shared_steps(listed), "step_words": words}
     return long_answer({**whole, "steps_written": written, "unread": unread})
 
 

@@ -75,6 +75,7 @@ export class App {
   follow() {
     const asked = host.readAddress();
     if (host.hidden() || !asked.length) return;
+    this.visits.leave();
     this.state = fromEntries(asked);
     this.redraw();
   }
@@ -119,7 +120,7 @@ export class App {
       return;
     }
     this.stepOnly = false;
-    host.writeAddress(toEntries(this.state), this.visits.take());
+    host.writeAddress(toEntries(this.state), this.visits.take(this.state));
     const { busy } = this.source.store;
     const nothing = model.listed && !model.layers.length && !busy;
     this.page.draw(model, { nothing, busy, live: this.renewal.live, hovered: this.hovered });

@@ -56,6 +56,18 @@ export function address() {
   }
 }
 
+/**
+ * Offers a file for download. The link belongs to TensorBoard's page: Firefox applies that page's
+ * `frame-src`, which allows no blobs, to the links of a frame.
+ * @param {string} url @param {string} name of the file
+ */
+export function download(url, name) {
+  const link = shell().document.createElement("a");
+  link.href = url;
+  link.download = name;
+  link.click();
+}
+
 /** @param {() => void} changed called when the user edits the address or goes back */
 export function onAddress(changed) {
   try {

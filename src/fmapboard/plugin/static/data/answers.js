@@ -35,6 +35,8 @@
  * @property {InputSeries[]} inputs
  * @property {number[]} steps kept steps of all layers, ascending
  * @property {number[]} wall_times s, one per step
+ * @property {Record<string, string>} [step_words] step -> what it shows, such as "image 3 (cat.jpg)",
+ *   in a run of `visualize`
  * @property {number} steps_written number of logged steps
  * @property {number|null} unread newest logged step if TensorBoard has not read it yet
  */
@@ -154,6 +156,8 @@
  * @property {"maps"|"statistics"|null} measure what was compared
  * @property {JsonFloat|null} value relative root mean square of the difference, 0…2
  * @property {JsonFloat|null} rounding the part of it that may be rounding; null for statistics
+ * @property {JsonFloat|null} [ratio] root mean square of the other side ÷ that of the main one; null
+ *   if both are 0
  * @property {number|null} nonfinite share of values (channels) left out: not finite on a side
  * @property {string} why there is no value, in words
  */

@@ -20,7 +20,7 @@ import { indexOf } from "../state/steps.js";
  * @property {import("./decoded_maps.js").Maps} maps
  */
 
-/** @typedef {Pick<LayerDifference, "value"|"rounding"|"nonfinite">} Result */
+/** @typedef {Pick<LayerDifference, "value"|"rounding"|"ratio"|"nonfinite">} Result */
 
 /**
  * The answer of `data/difference`.
@@ -76,7 +76,7 @@ async function reading(of, key, signal) {
  * @returns {Promise<Omit<LayerDifference, "key"|"other_key">>}
  */
 async function compared(a, b, inputs, signal) {
-  const none = { measure: null, value: null, rounding: null, nonfinite: null };
+  const none = { measure: null, value: null, rounding: null, ratio: null, nonfinite: null };
   if (typeof a === "string" || typeof b === "string") {
     const why = typeof a === "string" ? a : String(b);
     return { ...none, inputs: null, step: null, other_step: null, why };
@@ -125,20 +125,22 @@ export function byMaps(a, b) {
   const other = b.planes;
   if (channels !== other.channels || height !== other.height || width !== other.width) return null;
   const [own, its] = [values(a), values(b)];
-  let [count, apart, sum] = [0, 0, 0];
+  let [count, apart, first, second] = [0, 0, 0, 0];
   for (let i = 0; i < own.length; i += 1) {
     const [x, y] = [own[i], its[i]];
     if (Number.isNaN(x) || Number.isNaN(y)) continue;
     count += 1;
     apart += (x - y) ** 2;
-    sum += x * x + y * y;
+    first += x * x;
+    second += y * y;
   }
-  if (!count) return { value: null, rounding: null, nonfinite: 1 };
-  const size = Math.sqrt(sum / count / 2) || 1;
+  if (!count) return { value: null, rounding: null, ratio: null, nonfinite: 1 };
+  const size = Math.sqrt((first + second) / count / 2) || 1;
   const units = [a, b].map(squaredUnit);
   return {
     value: Math.sqrt(apart / count) / size,
     rounding: Math.sqrt((units[0] + units[1]) / 3) / size,
+    ratio: ratio(first, second),
     nonfinite: 1 - count / own.length,
   };
 }
@@ -178,18 +180,28 @@ function statistics({ column: { role }, maps }) {
 
 /** @param {Float32Array[]} a @param {Float32Array[]} b @returns {Result} */
 function byStatistics(a, b) {
-  let [count, apart, sum] = [0, 0, 0];
+  let [count, apart, ofA, ofB] = [0, 0, 0, 0];
   for (let c = 0; c < a[0].length; c += 1) {
     const [first, second] = [a, b].map((each) => each.map((of) => of[c]));
     if (![...first, ...second].every(Number.isFinite)) continue;
     count += 1;
     first.forEach((x, i) => {
       apart += (x - second[i]) ** 2;
-      sum += x * x + second[i] ** 2;
+      ofA += x * x;
+      ofB += second[i] ** 2;
     });
   }
-  if (!count) return { value: null, rounding: null, nonfinite: 1 };
-  const size = Math.sqrt(sum / count / 4) || 1;
-  const nonfinite = 1 - count / a[0].length;
-  return { value: Math.sqrt(apart / count / 2) / size, rounding: null, nonfinite };
+  if (!count) return { value: null, rounding: null, ratio: null, nonfinite: 1 };
+  const size = Math.sqrt((ofA + ofB) / count / 4) || 1;
+  return {
+    value: Math.sqrt(apart / count / 2) / size,
+    rounding: null,
+    ratio: ratio(ofA, ofB),
+    nonfinite: 1 - count / a[0].length,
+  };
+}
+
+/** Root of a quotient of sums of squares; null if both are 0. @param {number} a @param {number} b */
+function ratio(a, b) {
+  return a || b ? Math.sqrt(b / a) : null;
 }

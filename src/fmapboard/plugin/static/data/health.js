@@ -43,6 +43,7 @@ import { withFeeders } from "./feeders.js";
  * @property {number[]} wall_times s, one per step
  * @property {number} written number of logged steps
  * @property {HealthLayer[]} layers in network order
+ * @property {Record<string, string>} [step_words] as in `data/layers`
  * @property {Record<string, string>} [errors] step -> why its record cannot be read
  * @property {Record<string, Record<string, number>>} since state -> row -> first logged step
  * @property {import("./answers.js").ArrayEntry[]} arrays none if the run has very many cells:
@@ -64,8 +65,8 @@ import { withFeeders } from "./feeders.js";
  * One line of `data/findings`.
  * @typedef {object} Finding
  * @property {string} kind such as "nonfinite" or "dead"; later versions have more
- * @property {"fact"|"figure"} class
- * @property {number} severity 1 to 3
+ * @property {"warning"|"note"} class
+ * @property {number} severity 1 to 3: the order of the findings; 3 for warnings
  * @property {string} name as in `watch(name=…)`, "" for none
  * @property {string} label of the layer, "" for a parameter
  * @property {string|null} key null if the layer has no pictures
@@ -76,6 +77,7 @@ import { withFeeders } from "./feeders.js";
  * @property {number|null} value
  * @property {number} more further layers that this line stands for
  * @property {string} message the sentence to show; layers are between backticks
+ * @property {string} [explanation] what it may mean and what to do, "" if nothing is known
  */
 
 /**

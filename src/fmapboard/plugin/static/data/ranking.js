@@ -76,22 +76,37 @@ export function rank(source, state, column, step, layers, others, calm) {
 
 /** Groups of a ranking, in order; values of different groups cannot be compared. */
 export const GROUPS = Object.freeze(
-  /** @type {const} */ (["nonfinite", "maps", "statistics", "none"]),
+  /** @type {const} */ (["nonfinite", "size", "maps", "statistics", "none"]),
 );
 
+/** From this ratio of magnitudes on, the difference says no more than that they are not alike. */
+const MANIFOLD = 10;
+
+/** How many times larger one side of a row is than the other, as a power of 10; 0 if unknown. @param {Ranked} row */
+export function decades({ difference }) {
+  const { ratio = null } = difference ?? {};
+  return ratio === null ? 0 : Math.abs(Math.log10(number(ratio)));
+}
+
 /** @param {Ranked} row @returns {typeof GROUPS[number]} */
-export function groupOf({ difference }) {
+export function groupOf(row) {
+  const { difference } = row;
   if (!difference?.measure) return "none";
-  return difference.nonfinite ? "nonfinite" : difference.measure;
+  if (difference.nonfinite) return "nonfinite";
+  return decades(row) >= Math.log10(MANIFOLD) ? "size" : difference.measure;
 }
 
 /** Rows by group, the most different first. @param {readonly Ranked[]} rows */
 export function ranked(rows) {
-  const value = (/** @type {Ranked} */ { difference }) => {
+  const value = (/** @type {Ranked} */ row) => {
+    const { difference } = row;
     const nonfinite = difference?.nonfinite ?? 0;
-    return nonfinite ? 10 + nonfinite : number(difference?.value ?? 0);
+    if (nonfinite) return 10 + nonfinite;
+    return groupOf(row) === "size" ? decades(row) : number(difference?.value ?? 0);
   };
   return [...rows].sort(
-    (a, b) => GROUPS.indexOf(groupOf(a)) - GROUPS.indexOf(groupOf(b)) || value(b) - value(a),
+    (a, b) =>
+      GROUPS.indexOf(groupOf(a)) - GROUPS.indexOf(groupOf(b)) ||
+      (value(a) === value(b) ? 0 : value(b) - value(a)),
   );
 }

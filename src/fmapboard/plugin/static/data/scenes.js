@@ -116,6 +116,7 @@ export class Scenes {
       others.map((each) => [each.question, each.why, Boolean(each.maps), each.history?.steps]),
       state.scale,
       state.locked,
+      state.own_scale,
       state.colours === "signed",
       state.sort,
       state.sort_step,

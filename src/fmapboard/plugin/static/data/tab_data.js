@@ -30,6 +30,7 @@ import { indexOf } from "../state/steps.js";
  * @property {Layer|undefined} layer
  * @property {number[]} steps kept steps of all layers of the run
  * @property {number} written number of logged steps
+ * @property {Record<string, string>} stepWords of steps that are not those of a training
  * @property {number|null} unread newest logged step if TensorBoard has not read it yet
  * @property {boolean} isUnread there are no runs, but files that TensorBoard has not read
  * @property {number|null} listedAt time of the list of steps, ms

@@ -31,9 +31,13 @@ function anyFinite(maps, role, channel) {
 
 /**
  * Ends of the colour bar of a channel; NaN if it has no finite value in any column.
- * @param {MapsScene} scene @param {number} channel @returns {[number, number]}
+ * @param {MapsScene} scene @param {number} channel
+ * @param {number} [i] the column; without it the scale is that of all columns
+ * @returns {[number, number]}
  */
-export function drawnRange({ columns, ranges }, channel) {
+export function drawnRange(scene, channel, i) {
+  const ranges = i === undefined ? scene.ranges : scene.columnRanges[i];
+  const columns = i === undefined ? scene.columns : [scene.columns[i]];
   const finite =
     ranges.hi[channel] !== 0 ||
     columns.some(

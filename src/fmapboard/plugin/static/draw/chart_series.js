@@ -38,6 +38,21 @@ export function extent(lines) {
   return [lo, hi];
 }
 
+/** From this ratio of the ends on, an axis of positive values is logarithmic. */
+const LOG_FROM = 20;
+
+/**
+ * The axis of values that are 0 or more. A logarithmic one spans the positive values.
+ * @param {ArrayLike<number>[]} lines @param {[number, number]|null} usual a range that is always in sight
+ * @returns {{values: [number, number], log: boolean}}
+ */
+export function axisOf(lines, usual = null) {
+  const known = usual ? [...lines, usual] : lines;
+  const positive = extent(known.map((each) => Array.from(each).filter((value) => value > 0)));
+  if (positive && positive[1] / positive[0] > LOG_FROM) return { values: positive, log: true };
+  return { values: extent(known) ?? [0, 1], log: false };
+}
+
 /** A scalar series with its JSON floats as numbers. @param {ScalarSeries} raw @returns {Line} */
 export function line(raw) {
   return { steps: raw.steps, values: raw.values.map(number) };

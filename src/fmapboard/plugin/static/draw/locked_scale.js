@@ -1,6 +1,7 @@
 // @ts-check
 /** The scale that the columns of a scene share, at their steps or locked over all kept ones. */
 
+import { stepText } from "./number_text.js";
 import { ranges } from "./value_scale.js";
 
 /** @typedef {import("../state/state.js").State} State */
@@ -47,6 +48,9 @@ function extremes({ history, question }) {
   return lo && hi ? { lo, hi } : null;
 }
 
+/** Number of steps of a column's history. @param {SceneColumn} column */
+const stepsOf = ({ history }) => history?.steps.length ?? 0;
+
 /**
  * Which steps a scale covers, to follow what it is that of; "" if it is not locked.
  * @param {SceneColumn[]} columns @param {boolean} locked
@@ -55,9 +59,10 @@ export function stepsText(columns, locked) {
   if (!locked) return "";
   const shown = columns.filter(({ side }) => side);
   const open = shown.filter((column) => !extremes(column)).map(({ letter }) => letter);
-  if (!open.length) return ", all kept steps";
   if (open.length === shown.length) return ", only this step (the others are not known)";
-  return `, all kept steps (of ${open.join(", ")} only this one)`;
+  const counts = shown.flatMap((column) => (extremes(column) ? stepsOf(column) : []));
+  const over = `, over ${[...new Set(counts)].map(stepText).join(" and ")} logged step${Math.max(...counts) > 1 ? "s" : ""}`;
+  return open.length ? `${over} (of ${open.join(", ")} only this one)` : over;
 }
 
 /**

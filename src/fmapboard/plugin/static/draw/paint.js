@@ -2,7 +2,7 @@
 /** Turns levels, marks and differences into pixels, without any interpolation. */
 
 import { MARK_TABLE, table } from "./palettes.js";
-import { columnOf, differenceOf } from "./scene_columns.js";
+import { columnIndex, columnOf, differenceOf } from "./scene_columns.js";
 import { levelColours, place } from "./value_scale.js";
 
 /** @typedef {import("./scene.js").MapsScene} MapsScene */
@@ -34,7 +34,7 @@ export function tilePixels(scene, part, channel, palette) {
   const { height, width, levels, marks } = side.planes;
   const size = height * width;
   const out = new Uint32Array(size);
-  const { lo, hi } = scene.ranges;
+  const { lo, hi } = scene.columnRanges[columnIndex(part)];
   levelColours(
     side.lo[channel],
     side.hi[channel],

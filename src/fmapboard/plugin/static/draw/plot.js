@@ -27,7 +27,7 @@ const BOTTOM = 16;
  * @param {HTMLCanvasElement} canvas @param {number} width @param {number} height CSS px
  * @param {[number, number]} steps first and last
  * @param {[number, number]} values lowest and highest
- * @param {boolean} log logarithmic values @returns {Frame}
+ * @param {boolean} log logarithmic values; 0 is at the lower edge (see `drawZeros`) @returns {Frame}
  */
 export function frame(canvas, width, height, steps, values, log = false) {
   const look = theme();
@@ -35,7 +35,7 @@ export function frame(canvas, width, height, steps, values, log = false) {
   context.clearRect(0, 0, width, height);
   const [from, to] = steps;
   const scaled = (/** @type {number} */ value) =>
-    log ? Math.log10(Math.max(value, 1e-30)) : value;
+    log ? Math.log10(value > 0 ? value : values[0]) : value;
   const [lo, hi] = values.map(scaled);
   const x = (/** @type {number} */ step) =>
     to > from
@@ -119,6 +119,24 @@ export function drawNonfinite({ context, x }, steps, values) {
     context.moveTo(at - 4, 0);
     context.lineTo(at + 4, 0);
     context.lineTo(at, TOP + 1);
+    context.fill();
+  });
+}
+
+/**
+ * Marks at the lower edge the steps whose value is 0, which a logarithmic axis does not have.
+ * @param {Pick<Frame, "context"|"x"|"height">} of @param {number[]} steps
+ * @param {ArrayLike<number>} values @param {string} colour
+ */
+export function drawZeros({ context, x, height }, steps, values, colour) {
+  context.fillStyle = colour;
+  steps.forEach((step, i) => {
+    if (values[i] !== 0) return;
+    const [at, edge] = [x(step), height - BOTTOM];
+    context.beginPath();
+    context.moveTo(at - 4, edge);
+    context.lineTo(at + 4, edge);
+    context.lineTo(at, edge + TOP + 1);
     context.fill();
   });
 }

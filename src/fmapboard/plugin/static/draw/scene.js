@@ -2,12 +2,13 @@
 /** Computes everything that a picture of one layer needs, before anything is drawn. */
 
 import { pictureOf, sideOf } from "../data/decoded_maps.js";
+import { columnRanges } from "./column_scales.js";
 import { kernelScene } from "./kernel_scene.js";
 import { sceneRanges } from "./locked_scale.js";
 import { FAULT_COLOURS, LARGE, MARK, MARK_COLOURS, css } from "./palettes.js";
 import { differencePeaks, mainColumn, otherColumn, parts, whyNot } from "./scene_columns.js";
 import { sorting } from "./sorting.js";
-import { ranges } from "./value_scale.js";
+import { ranges as rangesOf } from "./value_scale.js";
 
 /** @typedef {import("../data/answers.js").KernelsPicture} KernelsPicture */
 /** @typedef {import("../data/answers.js").MapsPicture} MapsPicture */
@@ -37,6 +38,8 @@ import { ranges } from "./value_scale.js";
  * @property {Side|null} a the maps of the main column
  * @property {SceneColumn[]} columns the main one first; empty unless maps are drawn
  * @property {Ranges} ranges of all columns
+ * @property {Ranges[]} columnRanges of each column: `ranges`, or its own
+ * @property {boolean} ownScale each of several columns has a scale of its own
  * @property {Ranges} differenceRanges of all differences
  * @property {number} channels
  * @property {number[]} order channels in the order they are drawn in
@@ -76,6 +79,8 @@ export function buildScene({ state, question, maps, others, history, sortMaps })
     a: null,
     columns: [],
     ranges: NO_RANGES,
+    columnRanges: [],
+    ownScale: false,
     differenceRanges: NO_RANGES,
     channels: 0,
     order: [],
@@ -97,6 +102,7 @@ export function buildScene({ state, question, maps, others, history, sortMaps })
     (least, { side }) => (side ? Math.min(least, side.planes.channels) : least),
     a.planes.channels,
   );
+  const ranges = sceneRanges(state, columns, channels);
   const sorted = sorting(state, sortMaps, question, history, channels);
   return {
     ...scene,
@@ -108,7 +114,9 @@ export function buildScene({ state, question, maps, others, history, sortMaps })
     order: sorted.order,
     sorting: sorted,
     why: sorted.why,
-    ranges: sceneRanges(state, columns, channels),
+    ranges,
+    columnRanges: columnRanges(state, columns, channels, ranges),
+    ownScale: state.own_scale && columns.length > 1,
     differenceRanges: differenceRanges(state, columns, channels),
     parts: parts(state.show, columns),
   };
@@ -127,7 +135,7 @@ function storedForLayer(picture) {
 function differenceRanges(state, columns, channels) {
   if (!columns.some((each) => each.difference)) return NO_RANGES;
   const peak = [...differencePeaks(columns, channels)];
-  return ranges(channels, [{ lo: peak.map((p) => -p), hi: peak }], {
+  return rangesOf(channels, [{ lo: peak.map((p) => -p), hi: peak }], {
     scale: state.scale,
     zeroCentred: true,
   });

@@ -91,8 +91,8 @@ function byChange(role, history) {
     changes.values.subarray(i * channels, (i + 1) * channels).some(Number.isFinite),
   );
   const steps = at.length
-    ? `${at.length} kept step${at.length > 1 ? "s" : ""}, ${stepText(at[0])} to ${stepText(at[at.length - 1])}`
-    : "no kept step";
+    ? `${at.length} logged step${at.length > 1 ? "s" : ""}, ${stepText(at[0])} to ${stepText(at[at.length - 1])}`
+    : "no logged step";
   const amount = ofMaps
     ? `how far the channel's ${named(role)} of the probe moved since the logged step before, in standard deviations (std) of the earlier ones`
     : "how far the channel's weights moved since the logged step before, in percent of their norm";

@@ -4,6 +4,7 @@
 import { counted, percent, short, stepText } from "../draw/number_text.js";
 import { callName } from "./call_names.js";
 import { CODE, STATES } from "./health_states.js";
+import { wordOf } from "./step_words.js";
 
 /** @typedef {import("../data/health.js").Health} Health */
 /** @typedef {import("../data/health.js").HealthLayer} HealthLayer */
@@ -32,7 +33,7 @@ function cellNumbers(value, channels) {
   return [
     known.length ? `of ${counted(channels, "channel")}: ${known.join(", ")}` : "",
     Number.isNaN(least) ? "" : `values ${short(least)} … ${short(most)}`,
-    value("change") >= 0 ? `maps changed by ${short(value("change"))} std` : "",
+    value("change") >= 0 ? `maps changed by ${short(value("change"))} standard deviations` : "",
     value("weights_change") >= 0
       ? `weights changed by ${short(100 * value("weights_change"))} %`
       : "",
@@ -46,6 +47,7 @@ function cellNumbers(value, channels) {
 function unknownChange(numbers, { key, kernel_shape: kernels }) {
   if (typeof numbers === "string") return "";
   if (numbers("change") >= 0 || numbers("weights_change") >= 0) return "";
+  if (numbers("nonfinite") > 0) return "change not known: values are not finite";
   const why = key === null && kernels === null ? ": it has no pictures and no kernels" : "";
   return `change not recorded${why}`;
 }
@@ -88,7 +90,7 @@ export function cellLines(of, codes, at, labelOf, numbers, shade = "range") {
   const step = of.steps[Math.floor(at / of.layers.length)];
   const { word, what } = STATES[codes[at]];
   return [
-    `${callName(layer)} · step ${stepText(step)}`,
+    `${callName(layer)} · ${wordOf(of.step_words, step)}`,
     codes[at] > 1 ? `${word}: ${what}` : word,
     sinceText(of, codes[at], row, step),
     ...(typeof numbers === "string" ? [numbers] : cellNumbers(numbers, layer.channels)),

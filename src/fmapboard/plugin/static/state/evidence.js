@@ -3,10 +3,11 @@
 
 import { MARK } from "../draw/palettes.js";
 import { buildScene, flags } from "../draw/scene.js";
-import { whole, stepText } from "../draw/number_text.js";
+import { whole } from "../draw/number_text.js";
 import { callText } from "./call_names.js";
 import { mainSide } from "./compare.js";
 import { START } from "./state.js";
+import { wordOf } from "./step_words.js";
 import { keptFrom } from "../views/view_first_fault.js";
 
 /** @typedef {import("../data/answers.js").Layer} Layer */
@@ -67,8 +68,9 @@ export function evidenceOf(source, { run, finding }, state) {
     finding.kind === "nonfinite" && hit.length && !marked(entry.value, channels)
       ? " (in another image of the batch, not in the drawn one)"
       : "";
-  const text = described(finding, layer, step, channels, hit.length, scene.channels) + elsewhere;
-  return { ...found, scene, channels, text };
+  const word = wordOf(listed.value.step_words, step);
+  const text = described(finding, layer, step, word, channels, hit.length, scene.channels);
+  return { ...found, scene, channels, text: text + elsewhere };
 }
 
 /** True if the drawn maps show a non-finite value in one of the channels. @param {Maps} maps @param {number[]} channels */
@@ -135,19 +137,20 @@ const OF_CHANNELS = new Set(["nonfinite", "large", "dead", "constant"]);
 /**
  * Where the tiles stem from: layer, step and channels.
  * @param {import("../data/health.js").Finding} finding @param {Layer} layer @param {number} step
+ * @param {string} word for the step
  * @param {number[]} channels drawn as tiles @param {number} hit affected ones @param {number} all drawn
  */
-function described(finding, layer, step, channels, hit, all) {
+function described(finding, layer, step, word, channels, hit, all) {
   const own = finding.key === layer.key;
   const of = own
     ? "maps"
     : `maps of ${callText(layer.label, layer.behind)}, the nearest drawn layer,`;
   const when =
     step === finding.since
-      ? `at step ${stepText(step)}`
+      ? `at ${word}`
       : step > finding.since
-        ? `at step ${stepText(step)}, the next kept one`
-        : `at step ${stepText(step)}, the last kept one`;
+        ? `at ${word}, the next kept one`
+        : `at ${word}, the last kept one`;
   const past = finding.until !== null && step > finding.until ? " (after it had ended)" : "";
   const which = `channel${channels.length === 1 ? "" : "s"} ${channels.join(", ")}`;
   const more = hit > channels.length ? ` and ${whole(hit - channels.length)} more` : "";

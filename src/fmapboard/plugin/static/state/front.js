@@ -118,10 +118,13 @@ export function targetOf(layers, { run, name, label, key, shown_at, step }) {
   return { run, layer: layer.key, step: kept, note: notes.join(" ") };
 }
 
-/** What a run was looked through for, in words. @param {Pick<FindingsAnswer, "layers"|"steps"|"written">} of */
-export function scope({ layers, steps, written }) {
+/**
+ * What a run was looked through for, in words.
+ * @param {Pick<FindingsAnswer, "layers"|"steps"|"written">} of @param {string} kind of the columns
+ */
+export function scope({ layers, steps, written }, kind = "step") {
   const kept = written > steps ? ` (kept of ${stepText(written)} logged)` : "";
-  return `${counted(layers, "layer")} × ${counted(steps, "step")}${kept}`;
+  return `${counted(layers, "layer")} × ${counted(steps, kind)}${kept}`;
 }
 
 /** That TensorBoard has not read a run to its end; "" if it has. @param {number|null} unread newest logged step */

@@ -82,6 +82,7 @@ export function look(app) {
     steps,
     listedAt: source.listedAt.get(state.run) ?? null,
     written: answer?.value?.steps_written ?? 0,
+    stepWords: answer?.value?.step_words ?? {},
     unread: answer?.value?.unread ?? null,
     isUnread: listed.value?.is_unread ?? false,
     overview,

@@ -15,6 +15,8 @@ export class Overview {
     this.all = false; // show all lines
     /** Where the user was led to, while there is something to say about it. @type {Target|null} */
     this.arrived = null;
+    /** Number of warnings of each run whose findings are known. @type {Map<string, number>} */
+    this.warnings = new Map();
     /** The address names no run, and the user has done nothing yet. */
     this.isFree = false;
   }
@@ -32,6 +34,10 @@ export class Overview {
   look(runs) {
     const { app } = this;
     const shown = front(app.source, this.source, app.state, runs, this.all);
+    for (const { run, answer } of shown.answers) {
+      const warnings = answer?.findings.filter((each) => each.class === "warning");
+      if (warnings) this.warnings.set(run, warnings.length);
+    }
     const [worst] = shown.lines;
     if (!this.isFree || !shown.complete || shown.unread || !worst) return shown;
     this.isFree = false;

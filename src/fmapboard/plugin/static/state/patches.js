@@ -102,6 +102,11 @@ export function cropsOf({ header, arrays: of }, channel) {
   return crops;
 }
 
+/** True if no value of a channel is above 0: nothing in the images excites it. @param {Crop[]} crops best first */
+export function isUnexcited(crops) {
+  return crops.length > 0 && !(crops[0].value > 0);
+}
+
 /** @param {import("../data/container.js").FloatArray|undefined} array @param {number} at */
 function numbers(array, at) {
   const width = array?.shape[2] ?? 0;

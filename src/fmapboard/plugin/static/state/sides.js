@@ -2,6 +2,7 @@
 /** Where the pictures on the screen stem from, and what must be said about that on them. */
 
 import { samePixels } from "../data/same_input.js";
+import { scaleNote } from "../draw/column_scales.js";
 import { stepText } from "../draw/number_text.js";
 import { LETTERS } from "./columns.js";
 import { matchText, origin } from "./compare.js";
@@ -31,6 +32,7 @@ import { matchText, origin } from "./compare.js";
  * @property {SideFacts[]} each the main column first
  * @property {Inputs} inputs the most serious difference of a column from the main one
  * @property {string[]} notes on all columns
+ * @property {boolean} hasScaleNote the last of them is about the scale of the columns
  */
 
 /** What a column says of its input. @type {Readonly<Record<Inputs, string>>} */
@@ -84,7 +86,9 @@ export function sidesOf(source, scene, drawn, headline) {
   const others = drawn.map((each, i) => other(source, scene, each, i + 1, first));
   const inputs = SERIOUS.find((kind) => others.some((each) => each.inputs === kind)) ?? "same";
   if (NOTES[inputs]) notes.push(NOTES[inputs]);
-  return { each: [main, ...others], inputs, notes };
+  const ofScale = scene.kind === "maps" ? scaleNote(scene) : "";
+  if (ofScale) notes.push(ofScale);
+  return { each: [main, ...others], inputs, notes, hasScaleNote: Boolean(ofScale) };
 }
 
 /**

@@ -29,6 +29,7 @@ import { columnText, columnsOf } from "./columns.js";
  * @property {number} sample
  * @property {Scale} scale
  * @property {boolean} locked one scale for all steps
+ * @property {boolean} own_scale each column has a scale of its own
  * @property {Palette} colours
  * @property {Palette} gradient_colours those of gradients (see `state/palette.js`)
  * @property {Sort} sort
@@ -61,6 +62,7 @@ export const START = Object.freeze({
   sample: 0,
   scale: "channel",
   locked: false,
+  own_scale: false,
   colours: "viridis",
   gradient_colours: "signed",
   sort: "index",

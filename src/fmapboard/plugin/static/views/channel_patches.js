@@ -2,7 +2,7 @@
 /** The parts of images that excite the open channel most, with their values. */
 
 import { short } from "../draw/number_text.js";
-import { cropsOf } from "../state/patches.js";
+import { cropsOf, isUnexcited } from "../state/patches.js";
 import { h, say, show } from "./dom.js";
 import { explain } from "./glossary.js";
 
@@ -13,9 +13,12 @@ import { explain } from "./glossary.js";
 /** Longer side of a crop, CSS px. */
 const SIDE = 76;
 
+const EXCITED = "Excited most by";
+
 export function createPatches() {
   const about = h("span", { class: "value" });
-  const title = h("h3", {}, explain(h("span", { text: "Excited most by" }), "patches"), about);
+  const heading = h("span", { text: EXCITED });
+  const title = h("h3", {}, explain(heading, "patches"), about);
   const list = h("div", { class: "patches" });
   const note = h("p", { class: "note" });
   const element = h("div", { "data-part": "patches" }, title, list, note);
@@ -35,7 +38,9 @@ export function createPatches() {
     say(about, aboutText(found, patches.step));
     if (found === drawn && channel === patches.channel) return;
     [drawn, channel] = [found, patches.channel];
-    list.replaceChildren(...cropsOf(found, channel).map((crop, i) => figure(found, crop, i)));
+    const crops = cropsOf(found, channel);
+    say(heading, isUnexcited(crops) ? "Largest values, none above 0" : EXCITED);
+    list.replaceChildren(...crops.map((crop, i) => figure(found, crop, i)));
   }
   return { element, draw };
 }

@@ -4,7 +4,7 @@
 import { sideName } from "../state/compare.js";
 import { h, say, show } from "./dom.js";
 import { drawCrosshair, pointOf } from "../draw/crosshair.js";
-import { differenceRange } from "../draw/captions.js";
+import { differenceRange, drawnRange } from "../draw/captions.js";
 import { isDrawn, pixelsOf } from "../draw/grid_paint.js";
 import { tileCanvas } from "../draw/paint.js";
 import { columnIndex, columnOf, isDifference, partName } from "../draw/scene_columns.js";
@@ -37,9 +37,9 @@ export function createPicture(part, pointed = () => {}) {
   const canvas = h("canvas", { role: "img" });
   const title = h("span");
   const value = h("span", { class: "value", "aria-live": "polite" });
-  const bar = isDifference(part) ? createBar() : null;
+  const bar = createBar();
   const caption = h("figcaption", {}, title, value);
-  const element = h("figure", {}, caption, canvas, bar?.element ?? null);
+  const element = h("figure", {}, caption, canvas, bar.element);
   /** @type {{scene: MapsScene, channel: number}|null} */
   let drawn = null;
 
@@ -88,7 +88,7 @@ export function createPicture(part, pointed = () => {}) {
     const hasPicture = isShown && isDrawn(scene, part);
     show(element, isShown);
     show(canvas, hasPicture);
-    if (bar) show(bar.element, hasPicture);
+    show(bar.element, hasPicture && (isDifference(part) || scene.ownScale));
     if (!hasPicture) {
       pointer = drawn = null;
       say(title, `${partName(part)}: no picture`);
@@ -113,7 +113,8 @@ export function createPicture(part, pointed = () => {}) {
     const point = pointOf(model.state.pixel);
     const box = { left: 0, top: 0, width: wide, height: high };
     if (point) drawCrosshair(context, box, scene.rows ? { ...point, v: 0.5 } : point, planes);
-    bar?.draw(...differenceRange(scene, channel), "signed", "difference");
+    if (isDifference(part)) bar.draw(...differenceRange(scene, channel), "signed", "difference");
+    else bar.draw(...drawnRange(scene, channel, i), model.state.colours, partName(part));
     const { question } = columnOf(scene, part);
     const all = scene.columns.map((each) => each.question);
     const inputs = model.sides?.each[i]?.inputs ?? "same";

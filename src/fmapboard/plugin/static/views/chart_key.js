@@ -9,7 +9,7 @@ const drawn = new WeakMap();
 
 /**
  * Fills the heading of a chart, if that changes it.
- * @param {HTMLElement} element @param {{text: string, colour: string}[]} lines
+ * @param {HTMLElement} element @param {{text: string, colour: string}[]} lines colour "" for none
  * @param {boolean} nonfinite the chart marks steps with values that are not finite
  */
 export function keyed(element, lines, nonfinite = false) {
@@ -21,8 +21,8 @@ export function keyed(element, lines, nonfinite = false) {
   drawn.set(element, now);
   element.replaceChildren(
     ...all.flatMap(({ text, colour }, i) => {
-      const swatch = h("i", { class: "swatch" });
-      swatch.style.background = colour;
+      const swatch = colour ? h("i", { class: "swatch" }) : "";
+      if (swatch) swatch.style.background = colour;
       return [i > 0 ? " · " : "", swatch, text];
     }),
   );

@@ -45,7 +45,7 @@ export function createFilmBar(app) {
     class: "toggle",
     text: "Scale locked over steps",
     title:
-      "One scale for all kept steps of a channel, so that frames compare; off: each step its own (l)",
+      "One scale for all steps of a channel, so that frames compare; off: each step its own (l)",
     on: {
       click: () =>
         app.update({ film_scale: app.state.film_scale === "locked" ? "step" : "locked" }),

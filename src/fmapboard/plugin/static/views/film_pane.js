@@ -23,7 +23,7 @@ import { h, say, show } from "./dom.js";
 /** Columns that are loaded ahead on each side of the visible ones. */
 const AHEAD = 6;
 const HELP =
-  "Film strip, one column per kept step. The left and right arrows change the step, Enter opens it in the maps, brackets change the channel.";
+  "Film strip, one column per step. The left and right arrows change the step, Enter opens it in the maps, brackets change the channel.";
 
 /**
  * @param {{scrolled: () => void, pointed: () => void,

@@ -18,15 +18,15 @@ export const GLOSSARY = Object.freeze({
     "patches",
     "The parts of a folder of images that excite the channel most: the receptive fields of its largest values.",
   ],
-  sample: ["sample", "The image whose maps are drawn, counted from 0 in the batch or the probe."],
+  sample: [
+    "sample",
+    "The image whose maps are drawn, counted from 0 in the batch, or among the fixed images of probe=.",
+  ],
   scale: [
     "scale",
     "The values that get the first and the last colour: those of each channel, or of the whole layer.",
   ],
-  locked: [
-    "locked",
-    "One scale for all kept steps: the same colour is the same value at every step.",
-  ],
+  locked: ["locked", "One scale for all steps: the same colour is the same value at every step."],
   colours: [
     "colours",
     "The palette of the maps. Signed is centred on 0: blue below it, red above.",
@@ -47,11 +47,16 @@ export const GLOSSARY = Object.freeze({
   ],
   change: [
     "change",
-    "How much the maps, or else the weights, differ from the step before: 0 is no change.",
+    "How much the maps, or else the weights, differ from the logged step before: 0 is no change.",
   ],
   unchanged: [
     "no change",
     "The weights are the same as at an earlier step although the optimizer has taken a step.",
+  ],
+  warning: ["warning", "A finding that is wrong for certain, whatever the network, such as a NaN."],
+  note: [
+    "note",
+    "A finding that is unusual, not certainly wrong: a number that healthy runs seldom have.",
   ],
   flagged: [
     "flagged",
@@ -91,7 +96,7 @@ export const GLOSSARY = Object.freeze({
 export const termId = (term) => `term-${term}`;
 
 /**
- * A tooltip of one or more terms, and the same as description for screen readers.
+ * A tooltip of one or more terms, several with their names, and the same as description for screen readers.
  * @template {HTMLElement} T
  * @param {T} element @param {string} terms names of terms, separated by spaces
  * @param {string} more what else the tooltip says, before the explanation @returns {T}
@@ -101,7 +106,7 @@ export function explain(element, terms, more = "") {
   const texts = names.map((term) => {
     const found = GLOSSARY[term];
     if (!found) throw new Error(`no term ${term}; there are ${Object.keys(GLOSSARY).join(", ")}`);
-    return found[1];
+    return names.length > 1 ? `${found[0]}: ${found[1]}` : found[1];
   });
   element.title = [more, ...texts].filter(Boolean).join("\n");
   element.setAttribute("aria-describedby", names.map(termId).join(" "));

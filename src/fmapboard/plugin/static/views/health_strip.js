@@ -73,7 +73,7 @@ export function health(of, layer = undefined) {
   const whole = layer?.channels ?? of.channels;
   const follows = !layer || layer.activation !== null;
   const drawn = of.channels < whole ? ` drawn channels (the layer has ${whole})` : " channels";
-  const after = layer?.activation ? ` after ${callText(layer.activation)}` : "";
+  const after = layer?.activation ? ` after its activation ${callText(layer.activation)}` : "";
   if (of.error) return { ...fault(of, whole, follows), text: of.error };
   const { nan, positive_infinity: positive, negative_infinity: negative } = of;
   if (nan === null || positive === null || negative === null) {
@@ -84,14 +84,16 @@ export function health(of, layer = undefined) {
   }
   const bad = nan + positive + negative;
   const text = [
-    `range ${short(of.minimum)} … ${short(of.maximum)}, mean ${short(of.mean)}, std ${short(of.std)}`,
+    Number.isNaN(of.minimum)
+      ? "no finite value"
+      : `range ${short(of.minimum)} … ${short(of.maximum)}, mean ${short(of.mean)}, std ${short(of.std)}`,
     bad
       ? `${of.counted ? "" : "at least "}${nan} NaN, ${positive} +Inf, ${negative} −Inf ` +
         `in ${of.channels_nonfinite} of ${of.channels}${drawn}`
       : "all values finite",
     of.dead_known
       ? `${of.channels_dead} of ${of.channels}${drawn} dead${after}`
-      : "no activation known to tell dead channels by",
+      : "dead channels not known: no activation such as ReLU follows directly",
     `${of.channels_constant} constant`,
     layerChange(of),
   ];

@@ -11,7 +11,7 @@ const RANGE =
   "Bar: from the smallest to the largest value. The scale is logarithmic, with lines at 0, ±1 and ±100, and ends at ±10 000. Number: the largest magnitude.";
 const FAULTS = "Share of channels that are dead (orange), constant (cyan) or non-finite (magenta).";
 const CHANGE =
-  "How much the layer has changed since the kept step before. The scale is logarithmic, from 0.0001 to 1.";
+  "How much the layer has changed since the logged step before. The scale is logarithmic, from 0.0001 to 1.";
 
 /** Smallest part of a bar that is drawn if there is anything, percent. */
 const LEAST = 8;

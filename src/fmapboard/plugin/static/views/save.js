@@ -2,7 +2,7 @@
 /** Saves the view as a PNG file: all channels, with a title and their scale. */
 
 import { layerText, origin } from "../state/compare.js";
-import { h } from "./dom.js";
+import { download } from "../host.js";
 import { paintGrid } from "../draw/grid_paint.js";
 import { stepsText } from "../draw/locked_scale.js";
 import { isDifference } from "../draw/scene_columns.js";
@@ -54,7 +54,7 @@ export async function offer(canvas, name) {
   const blob = await new Promise((done) => canvas.toBlob(done, "image/png"));
   if (!blob) return "The picture is too large to save";
   const url = URL.createObjectURL(/** @type {Blob} */ (blob));
-  h("a", { href: url, download: `${name.replace(/[^\w.-]+/g, "_")}.png` }).click();
+  download(url, `${name.replace(/[^\w.-]+/g, "_")}.png`);
   window.setTimeout(() => URL.revokeObjectURL(url), 60000);
   return "Saved";
 }
@@ -121,10 +121,10 @@ function bars(context, scene, { state, sides }, look) {
     const { lo, hi } = scene.ranges;
     const several = scene.columns.filter(({ side }) => side).length;
     const own =
-      several > 1
+      several > 1 && !scene.ownScale
         ? `each channel between the extremes of ${several > 2 ? "all" : "both"} maps`
         : OWN;
-    const range = scene.wholeLayer ? `${short(lo[0])} … ${short(hi[0])}` : own;
+    const range = scene.wholeLayer && !scene.ownScale ? `${short(lo[0])} … ${short(hi[0])}` : own;
     left += bar(context, left, state.colours, `${range}${locked}`, look);
   }
   if (!scene.parts.some(isDifference)) return;

@@ -1,10 +1,10 @@
 // @ts-check
 /** Charts with curves of all columns: numbers per parameter, shares of faulty channels, range. */
 
-import { extent, line, rangeLines, shareOf, tagsOf } from "../draw/chart_series.js";
+import { axisOf, extent, line, rangeLines, shareOf, tagsOf } from "../draw/chart_series.js";
 import { short, stepText } from "../draw/number_text.js";
 import { FAULT_COLOURS } from "../draw/palettes.js";
-import { drawBand, drawLine, drawNonfinite, drawNow, frame } from "../draw/plot.js";
+import { drawBand, drawLine, drawNonfinite, drawNow, drawZeros, frame } from "../draw/plot.js";
 import { theme } from "../draw/theme.js";
 import { indexOf } from "../state/steps.js";
 import { keyed } from "./chart_key.js";
@@ -58,17 +58,19 @@ const HEALTHY = /** @type {[number, number]} */ ([1e-4, 4e-2]);
  */
 function perParameter(of, at, group, word, usual = null) {
   const lines = at.all.flatMap((series) => parameterLines(series, at, group));
-  const positive = lines.map((each) => Array.from(each.values).filter((value) => value > 0));
-  const values = extent(usual ? [...positive, usual] : positive);
   show(of.element, lines.length > 0);
   if (!lines.length) return false;
   of.setSteps(at.steps);
-  const [lo, hi] = values ?? [0, 1];
-  const plot = frame(of.canvas, at.width, HEIGHT, at.span, [lo, hi], lo > 0 && hi / lo > 20);
+  const axis = axisOf(
+    lines.map((each) => each.values),
+    usual,
+  );
+  const plot = frame(of.canvas, at.width, HEIGHT, at.span, axis.values, axis.log);
   if (usual) drawBand(plot, at.span, [usual[0], usual[0]], [usual[1], usual[1]], theme().band);
   for (const { steps, values: drawn, colour, dash } of lines) {
     drawLine(plot, steps, drawn, colour, dash);
     drawNonfinite(plot, steps, drawn);
+    if (axis.log) drawZeros(plot, steps, drawn, colour);
   }
   drawSteps(plot, at);
   const texts = lines.map(({ name, steps, values: drawn, colour }) => {
@@ -78,6 +80,8 @@ function perParameter(of, at, group, word, usual = null) {
     return { text: `${name} ${Number.isNaN(value) ? "NaN" : short(value)}${other}`, colour };
   });
   const bad = lines.some((each) => !Array.from(each.values).every(Number.isFinite));
+  if (axis.log && lines.some((each) => Array.from(each.values).includes(0)))
+    texts.push({ text: "▾ at the lower edge: 0", colour: "" });
   if (usual)
     texts.push({ text: `healthy ${usual.map((v) => short(v)).join(" … ")}`, colour: theme().band });
   keyed(of.value, texts, bad);

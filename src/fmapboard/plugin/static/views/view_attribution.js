@@ -8,8 +8,25 @@ import { h, say, show } from "./dom.js";
 /** @typedef {import("../state/attribution.js").Row} Row */
 /** @typedef {import("../state/attribution.js").Tile} Tile */
 
-/** Longer side of a picture, CSS px. */
-const SIDE = 200;
+/** Longer sides of a picture, CSS px: the largest at which all layers fit the window is used. */
+const SIDES = [480, 400, 320, 260, 200];
+/** Around a picture, CSS px: between the two of a layer, between layers, heading and captions. */
+const [GAP, BETWEEN, WORDS] = [8, 20, 80];
+
+/**
+ * Longer side of the pictures, CSS px.
+ * @param {readonly Row[]} rows @param {number} width of the window, CSS px
+ * @param {number} height of the window, CSS px
+ */
+export function sideFor(rows, width, height) {
+  const pictures = Math.max(...rows.map(({ first }) => (first ? 2 : 1)));
+  const fits = (/** @type {number} */ side) => {
+    const columns = Math.floor((width + BETWEEN) / (pictures * (side + GAP) - GAP + BETWEEN));
+    return columns > 0 && Math.ceil(rows.length / columns) * (side + WORDS) <= height;
+  };
+  return SIDES.find(fits) ?? SIDES[SIDES.length - 1];
+}
+
 export function createAttribution() {
   const effect = h("p");
   const control = h("p");
@@ -49,6 +66,9 @@ export function createAttribution() {
     say(effect, effectText(rows));
     say(control, controlText(rows));
     show(control, Boolean(controlText(rows)));
+    const head = list.offsetTop - element.offsetTop;
+    const side = sideFor(rows, element.clientWidth - 24, element.clientHeight - head);
+    element.style.setProperty("--side", `${side}px`);
     const views = rows.map((row) => {
       const key = `${state.run}\n${row.series.key}`;
       const view = made.get(key) ?? createRow();
@@ -113,10 +133,10 @@ function createTile() {
   /** @param {ImageBitmap} picture */
   function paint(picture) {
     const { width, height } = picture;
-    const scale = SIDE / Math.max(width, height);
+    const longer = Math.max(width, height);
     [canvas.width, canvas.height] = [width, height];
-    canvas.style.width = `${Math.round(width * scale)}px`;
-    canvas.style.height = `${Math.round(height * scale)}px`;
+    canvas.style.width = `calc(var(--side) * ${width / longer})`;
+    canvas.style.height = `calc(var(--side) * ${height / longer})`;
     canvas.getContext("2d")?.drawImage(picture, 0, 0);
   }
   return { element, draw };

@@ -4,6 +4,7 @@
 import { button, choice, h, say, show } from "./dom.js";
 import { explain } from "./glossary.js";
 import { saveAttribution } from "./attribution_save.js";
+import { counted } from "../draw/number_text.js";
 import { runColour } from "../draw/run_colours.js";
 import { address } from "../host.js";
 import { opening } from "../state/chosen_runs.js";
@@ -16,6 +17,9 @@ import { createSwitch } from "./view_switch.js";
 const MOST_SHOWN = 46;
 /** From this many runs on they can be searched. */
 const MANY = 8;
+
+/** Appended to the name of a run; "" without a warning. @param {number} [count] */
+const warned = (count) => (count ? ` · ${counted(count, "warning")}` : "");
 
 /** @param {import("../app.js").App} app */
 export function createBarView(app) {
@@ -80,7 +84,10 @@ export function createBarView(app) {
   function draw(model, busy, isLive) {
     show(run.element, model.runs.length > 0);
     run.fill(
-      model.runs.map((each) => [each.run, middle(each.run || ".", MOST_SHOWN)]),
+      model.runs.map(({ run: name }) => [
+        name,
+        middle(name || ".", MOST_SHOWN) + warned(app.overview.warnings.get(name)),
+      ]),
       model.state.run,
     );
     run.element.title = `Run ${model.state.run}`;

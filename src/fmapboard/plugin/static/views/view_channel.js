@@ -100,7 +100,7 @@ export function createChannel(app) {
         { class: "row" },
         button({
           text: "Film strip",
-          label: "This channel at all kept steps in a row",
+          label: "This channel at all steps in a row",
           key: "m",
           press: () => app.toggleFilm(),
         }),
@@ -148,8 +148,8 @@ export function createChannel(app) {
     });
     patches.draw(model.patches);
     profile.draw(scene, channel, width, ofColumns(scene, model.runs));
-    const [lo, hi] = drawnRange(scene, channel);
-    bar.draw(lo, hi, state.colours, drawnOf(scene, state));
+    show(bar.element, !scene.ownScale);
+    bar.draw(...drawnRange(scene, channel), state.colours, drawnOf(scene, state));
     show(overlay, model.hasInput && !scene.rows); // a sequence cannot be laid over an image
     over.setAttribute("aria-pressed", String(state.overlay > 0));
     show(opacity, state.overlay > 0);
@@ -283,5 +283,6 @@ function numbersTable(table, scene, channel) {
     ),
   );
   table.replaceChildren(...rows);
-  table.title = "Over the whole batch and the whole plane, as measured in training";
+  table.title =
+    "Over all images of the batch and all positions of the map, as measured in training";
 }

@@ -26,7 +26,7 @@ export function createCompare(app) {
     "How to compare",
     [
       ["both", "Side by side"],
-      ["difference", "Difference", "the main column minus each other one"],
+      ["difference", "Difference", "column A minus each other column"],
       ["all", "Both"],
     ],
     (value) => app.update({ show: value }),
@@ -35,7 +35,7 @@ export function createCompare(app) {
     type: "button",
     class: "toggle",
     text: "Rank layers",
-    title: "List the layers by how much a column differs from the main one",
+    title: "List the layers by how much a column differs from column A",
     on: { click: () => app.update({ rank: app.state.rank ? 0 : 1 }) },
   });
   const element = h("div", { class: "group compare" }, kind.element, view.element, rank);

@@ -7,13 +7,12 @@ import { callName } from "../state/call_names.js";
 import { originText, scope, unreadText } from "../state/front.js";
 import { createTile } from "./evidence_tiles.js";
 import { h, say, show } from "./dom.js";
+import { explain } from "./glossary.js";
 
 /** @typedef {import("../app.js").Model} Model */
 /** @typedef {import("../data/health.js").Finding} Finding */
 /** @typedef {import("../state/evidence.js").Evidence} Evidence */
 /** @typedef {import("../state/front.js").Front} Front */
-
-const SEVERITIES = Object.freeze(["", "minor", "severe", "severe"]);
 
 /** @param {import("../app.js").App} app */
 export function createFindings(app) {
@@ -76,17 +75,15 @@ export function createFindings(app) {
     const { finding, layer, scene, channels, text, step } = line;
     const go = (/** @type {number|null} */ channel) =>
       app.overview.go({ ...finding, run: line.run, step: finding.since }, channel);
-    const severity = finding.kind === "nonfinite" ? "non-finite" : SEVERITIES[finding.severity];
     const press = h(
       "button",
       { type: "button", class: "finding", disabled: !layer, on: { click: () => go(null) } },
-      h("span", {
-        class: "severity",
-        "data-kind": finding.kind,
-        "data-severity": finding.severity,
-        text: severity ?? "",
-      }),
+      explain(
+        h("span", { class: "finding-class", "data-class": finding.class, text: finding.class }),
+        finding.class,
+      ),
       h("span", { class: "sentence" }, run, ...sentence(finding.message)),
+      explained(finding.explanation ?? ""),
       h("span", {
         class: "stems",
         text: [further(finding), line.loading ? "loading its pictures…" : text]
@@ -94,7 +91,7 @@ export function createFindings(app) {
           .join(" · "),
       }),
     );
-    const of = `${layer ? callName(layer) : ""} at step ${stepText(step)}`;
+    const of = `layer ${layer ? callName(layer) : ""} at step ${stepText(step)}`;
     const tiles = scene ? channels.map((c) => createTile(scene, c, palette, of, () => go(c))) : [];
     return h("li", { class: "line" }, press, h("div", { class: "tiles" }, ...tiles));
   }
@@ -148,6 +145,12 @@ function isQuiet({ findings, source, unread }) {
 function further({ more, message }) {
   if (!more || message.includes(`${more} further`)) return "";
   return `the same in ${more} further layer${more === 1 ? "" : "s"}`;
+}
+
+/** What a finding may mean, in one line that is cut where it ends; whole in its tooltip. @param {string} text */
+function explained(text) {
+  if (!text) return null;
+  return h("span", { class: "explanation", title: text.replaceAll("`", "") }, ...sentence(text));
 }
 
 /** Remembers which button of a list has the focus, to give it back. @param {HTMLElement} list */

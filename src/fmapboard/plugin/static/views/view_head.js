@@ -8,6 +8,7 @@ import { counted, stepText } from "../draw/number_text.js";
 import { ROW_SHARE } from "../draw/tile_layout.js";
 import { selected } from "../state/palette.js";
 import { callName } from "../state/call_names.js";
+import { wordOf } from "../state/step_words.js";
 import { indexOf } from "../state/steps.js";
 import { TILES } from "../state/state.js";
 import { createGroup, createToolbar, labelled } from "./toolbar.js";
@@ -86,7 +87,8 @@ export function createHead(app) {
   function draw(model) {
     const { state, layer, scene } = model;
     say(name, layer ? callName(layer) : "");
-    say(facts, layer ? described(layer, scene, model.steps[indexOf(model.steps, state.step)]) : "");
+    const asked = model.steps[indexOf(model.steps, state.step)];
+    say(facts, layer ? described(layer, scene, asked, model.stepWords) : "");
     if (scene?.kind === "maps" && scene.picture.block > 1) explain(facts, "block");
     else facts.removeAttribute("title");
     const { attribution } = model;
@@ -155,8 +157,9 @@ function sizeText(side, rows) {
  * Facts about the layer and its picture, in words.
  * @param {import("../data/answers.js").Layer} layer
  * @param {import("../draw/scene.js").Scene|null} scene @param {number|undefined} asked step
+ * @param {Record<string, string>} words for steps
  */
-function described(layer, scene, asked) {
+function described(layer, scene, asked, words) {
   const kernel = layer.kernel_shape ? ` ${layer.kernel_shape.join("×")}` : "";
   const said = [`${layer.type}${kernel}`];
   if (scene?.kind === "maps") {
@@ -177,10 +180,11 @@ function described(layer, scene, asked) {
   }
   if (scene) {
     const { step } = scene.question;
+    const text = wordOf(words, step);
     said.push(
       asked !== undefined && asked !== step
-        ? `step ${stepText(step)}, the last before ${stepText(asked)} that was kept`
-        : `step ${stepText(step)}`,
+        ? `${text}, the last before ${stepText(asked)} that was kept`
+        : text,
     );
   }
   return said.join(" · ");

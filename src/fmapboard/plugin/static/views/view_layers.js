@@ -23,7 +23,7 @@ export function createLayers(app) {
     type: "search",
     placeholder: "Filter layers",
     "aria-label": "Filter layers",
-    title: "Filter layers (/)",
+    title: "Filter layers by words of their name, type or kernel shape (/)",
     spellcheck: "false",
     on: { input: () => app.update({ filter: filter.value }) },
   });

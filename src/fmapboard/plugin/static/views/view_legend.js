@@ -1,6 +1,7 @@
 // @ts-check
 /** The colour bar with its values, and the meaning of the colours of marks. */
 
+import { LETTERS } from "../state/columns.js";
 import { sideName } from "../state/compare.js";
 import { h, say, show } from "./dom.js";
 import { barLabels } from "../draw/bar_labels.js";
@@ -8,7 +9,7 @@ import { differenceRange, drawnRange, marksIn } from "../draw/captions.js";
 import { drawKernelBars } from "./kernel_bars.js";
 import { short } from "../draw/number_text.js";
 import { FAULT_COLOURS, LEGEND, MARK_COLOURS, css, ramp } from "../draw/palettes.js";
-import { drawnOf } from "../draw/locked_scale.js";
+import { drawnOf, stepsText } from "../draw/locked_scale.js";
 import { isDifference } from "../draw/scene_columns.js";
 import { theme } from "../draw/theme.js";
 import { explain } from "./glossary.js";
@@ -76,8 +77,14 @@ export function createBar() {
   return { element, draw };
 }
 
+/** True if a column has maps, and a scale of its own. @param {import("../draw/scene.js").MapsScene|null} scene @param {number} i */
+function isOwn(scene, i) {
+  return Boolean(scene?.ownScale && scene.columns[i]?.side);
+}
+
 export function createLegend() {
   const main = createBar();
+  const own = LETTERS.map(createBar);
   const between = createBar();
   /** One entry per mark, by name. @type {Map<string, {entry: HTMLElement, said: HTMLElement}>} */
   const entries = new Map();
@@ -102,13 +109,22 @@ export function createLegend() {
     { class: "marks", "aria-label": "Marks in the pictures" },
     ...[...entries.values()].map(({ entry }) => entry),
   );
-  const element = h("div", { class: "legend" }, main.element, between.element, marks);
+  const element = h(
+    "div",
+    { class: "legend" },
+    main.element,
+    ...own.map((bar) => bar.element),
+    between.element,
+    marks,
+  );
 
   /** @param {import("../app.js").Model} model @param {number|null} hovered */
   function draw(model, hovered) {
     const { scene, state } = model;
     const maps = scene?.kind === "maps" ? scene : null;
-    show(main.element, Boolean(maps && !isDifference(maps.parts[0])));
+    const hasMaps = Boolean(maps && !isDifference(maps.parts[0]));
+    show(main.element, hasMaps && !maps?.ownScale);
+    own.forEach((bar, i) => show(bar.element, hasMaps && isOwn(maps, i)));
     show(between.element, Boolean(maps?.parts.some(isDifference)));
     if (scene?.kind === "kernels") drawKernelBars(scene, main, between);
     const found = maps ? marksIn(maps) : new Set();
@@ -120,9 +136,12 @@ export function createLegend() {
     if (dead) say(dead.said, follower ? `dead after its ${follower.type}: 0 there` : "dead");
     const c = hovered ?? state.channel ?? maps.order[0] ?? 0;
     const whose = maps.wholeLayer ? "whole layer" : `channel ${c}`;
-    const where = `${whose}, ${drawnOf(maps, state)}`;
-    const [lo, hi] = drawnRange(maps, c);
-    main.draw(lo, hi, state.colours, where);
+    main.draw(...drawnRange(maps, c), state.colours, `${whose}, ${drawnOf(maps, state)}`);
+    own.forEach((bar, i) => {
+      if (!isOwn(maps, i)) return;
+      const steps = stepsText([maps.columns[i]], state.locked);
+      bar.draw(...drawnRange(maps, c, i), state.colours, `${LETTERS[i]}: ${whose}${steps}`);
+    });
     const compared = maps.columns.filter((each) => each.difference);
     if (compared.length) {
       const all = maps.columns.map((each) => each.question);

@@ -3,6 +3,7 @@
 
 import { originText, scope, unreadText } from "../state/front.js";
 import { CODE, tableOf } from "../state/health_states.js";
+import { kindOf } from "../state/step_words.js";
 import { h, say, show } from "./dom.js";
 import { createFindings } from "./view_findings.js";
 import { createHealthKey } from "./view_health_key.js";
@@ -66,16 +67,20 @@ export function createOverview(app) {
     say(note, NOTE);
     if (!health) return;
     const { layers, steps, written, source } = health;
-    say(title, `All layers of ${health.run || "."} over the steps`);
-    const size = scope({ layers: layers.length, steps: steps.length, written });
+    const kind = kindOf(health.step_words);
+    say(title, `All layers of ${health.run || "."} over the ${kind}s`);
+    const size = scope({ layers: layers.length, steps: steps.length, written }, kind);
     const isMore = health.run === state.run && steps.length > model.steps.length;
-    const column = `a column per ${isMore ? "logged" : "kept"} step`;
+    const column = `a column per ${isMore ? "logged" : "kept"} ${kind}`;
     const said = [size, column, unreadText(model.unread), originText(source)];
     said.push(lost(health));
     say(facts, said.filter(Boolean).join(" · "));
     key.draw(health, state.shade);
     const height = Math.max(LEAST, element.clientHeight - room.offsetTop - MARGIN);
-    map.draw(health, state.shade, room.clientWidth, height);
+    const width = room.clientWidth;
+    map.draw(health, state.shade, width, height);
+    // A scroll bar that the earlier map needed may be gone, or one may have come.
+    if (room.clientWidth !== width) map.draw(health, state.shade, room.clientWidth, height);
   }
   return { element, draw, move: map.move, enter: map.enter, search: runs.focus, close: runs.close };
 }

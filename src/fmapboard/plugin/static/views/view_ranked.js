@@ -2,7 +2,7 @@
 /** The list of layers by how much a column differs from the main one. */
 
 import { number } from "../data/container.js";
-import { groupOf } from "../data/ranking.js";
+import { decades, groupOf } from "../data/ranking.js";
 import { percent, short, stepText } from "../draw/number_text.js";
 import { LETTERS } from "../state/columns.js";
 import { layerText, matchText } from "../state/compare.js";
@@ -14,11 +14,17 @@ import { button, choice, h, say, show } from "./dom.js";
 
 /** Value at which the bar of a row is full: two unrelated maps with mean 0. */
 const FULL = Math.SQRT2;
+/** Power of 10 of the ratio at which the bar is full. */
+const DECADES = 6;
 
 const HEADINGS = Object.freeze({
   nonfinite: [
     "Not finite on a side",
     "share of values that are NaN or infinite on at least one side",
+  ],
+  size: [
+    "By how many times larger one column's values are: 10 times or more",
+    "ratio of the root mean squares; the difference relative to them is then about 1.41, whatever the maps show",
   ],
   maps: [
     "By the drawn maps, same input image",
@@ -34,7 +40,9 @@ const HEADINGS = Object.freeze({
 /** @param {App} app */
 export function createRanked(app) {
   const title = h("h2");
-  const which = choice("Ranked column", (value) => app.update({ rank: Number(value) }));
+  const which = choice("Column that is compared with A", (value) =>
+    app.update({ rank: Number(value) }),
+  );
   const progress = h("span", { class: "said", role: "status" });
   const list = h("ol", { class: "ranks" });
   const element = h(
@@ -64,7 +72,7 @@ export function createRanked(app) {
     );
     const { rows, done, total, error } = ranking;
     say(progress, error?.message ?? (done < total ? `compared ${done} of ${total} layers …` : ""));
-    const now = JSON.stringify([rows, state.layer]);
+    const now = JSON.stringify([rows, state.layer, state.rank]);
     if (now === before) return;
     before = now;
     const entries = rows.flatMap((row, i) => {
@@ -72,7 +80,7 @@ export function createRanked(app) {
       const isFirst = i === 0 || groupOf(rows[i - 1]) !== group;
       const [text, what] = HEADINGS[group];
       const heading = h("li", { class: "rank-group", title: what, text });
-      return [...(isFirst ? [heading] : []), entry(app, row, state.layer)];
+      return [...(isFirst ? [heading] : []), entry(app, row, state)];
     });
     const focused = list.contains(document.activeElement);
     list.replaceChildren(...entries);
@@ -81,13 +89,14 @@ export function createRanked(app) {
   return { element, draw };
 }
 
-/** @param {App} app @param {Ranked} row @param {string} layer shown now */
-function entry(app, row, layer) {
+/** @param {App} app @param {Ranked} row @param {import("../state/state.js").State} state */
+function entry(app, row, { layer, rank }) {
   const { key, match, difference } = row;
   const bar = h("i", { class: "rank-bar", "aria-hidden": "true" });
   const value = number(difference?.value ?? 0);
   const bad = difference?.nonfinite ?? 0;
-  bar.style.setProperty("--share", String(bad || Math.min(1, (value || 0) / FULL)));
+  const share = groupOf(row) === "size" ? decades(row) / DECADES : (value || 0) / FULL;
+  bar.style.setProperty("--share", String(bad || Math.min(1, share)));
   if (bad) {
     bar.dataset.state = "nonfinite";
     bar.title = `non-finite: ${percent(bad)} of the values on at least one side`;
@@ -112,16 +121,22 @@ function entry(app, row, layer) {
       h("span", { class: "rank-name", text: layerText(key) }),
       h("span", { class: "rank-note", text: notes.filter(Boolean).join("; ") }),
       bar,
-      h("span", { class: "rank-value", text: valueText(row) }),
+      h("span", { class: "rank-value", text: valueText(row, LETTERS[rank]) }),
     ),
   );
 }
 
-/** @param {Ranked} row */
-function valueText(row) {
+/** @param {Ranked} row @param {string} letter of the ranked column */
+function valueText(row, letter) {
   const { difference } = row;
   if (!difference?.measure) return "–";
   if (difference.nonfinite) return `${percent(difference.nonfinite)} not finite`;
+  if (groupOf(row) === "size") {
+    const ratio = number(difference.ratio ?? NaN);
+    const [large, small] = ratio > 1 ? [letter, "A"] : ["A", letter];
+    const times = 10 ** decades(row);
+    return Number.isFinite(times) ? `${large} ${short(times, 2)} × ${small}` : `${small} is 0`;
+  }
   const value = number(difference.value ?? NaN);
   const rounding = number(difference.rounding ?? 0);
   return value <= 2 * rounding ? `≤ ${short(2 * rounding, 2)} (rounding)` : short(value, 3);

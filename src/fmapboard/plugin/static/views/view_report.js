@@ -1,5 +1,5 @@
 // @ts-check
-/** What a report says about itself: that it shows training images, and what it leaves out. */
+/** What a report says about itself: which images it shows, and what it leaves out. */
 
 import { h } from "./dom.js";
 

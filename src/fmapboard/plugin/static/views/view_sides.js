@@ -71,8 +71,14 @@ function unbroken(text) {
 export function createSides(app) {
   const each = Array.from({ length: MOST + 1 }, (_, i) => createSide(app, i));
   const note = h("p", { class: "differs all", role: "status" });
-  note.style.order = String(each.length);
-  const element = h("div", { class: "sides" }, ...each.map((side) => side.element), note);
+  const own = h("button", {
+    type: "button",
+    class: "toggle own-scale",
+    on: { click: () => app.update({ own_scale: !app.state.own_scale }) },
+  });
+  const below = h("div", { class: "below-sides" }, note, own);
+  below.style.order = String(each.length);
+  const element = h("div", { class: "sides" }, ...each.map((side) => side.element), below);
 
   /** @param {Model} model */
   function draw(model) {
@@ -89,7 +95,9 @@ export function createSides(app) {
     const shown = each.filter((side) => !side.element.hidden).length;
     element.style.setProperty("--columns", String(shown));
     say(note, sides?.notes.join(" ") ?? "");
-    show(note, Boolean(sides?.notes.length));
+    show(below, Boolean(sides?.notes.length));
+    show(own, Boolean(sides?.hasScaleNote));
+    say(own, state.own_scale ? "One scale for all columns" : "Own scale per column");
     element.dataset.inputs = sides?.inputs ?? "loading";
   }
   return { element, draw };

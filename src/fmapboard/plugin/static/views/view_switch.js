@@ -9,7 +9,7 @@ import { segments } from "./dom.js";
 const PAGES = [
   ["overview", "Overview", "What is wrong in the run, and since when: all layers and steps (v)"],
   ["maps", "Maps", "The channels of one layer at one step (v)"],
-  ["film", "Film", "Chosen channels at all kept steps (m)"],
+  ["film", "Film", "Chosen channels at all steps, one column per step (m)"],
 ];
 
 /** @param {import("../app.js").App} app */

@@ -9,8 +9,8 @@ import { indexOf, keptText } from "../state/steps.js";
 import { paintStepMarks } from "./step_marks.js";
 
 const KEEPS_MORE =
-  "The newest step is the newest that TensorBoard has read. " +
-  "--samples_per_plugin images=…,feature_maps=… keeps more steps.";
+  "The last step is the newest one that TensorBoard has read. To keep more steps, start it with " +
+  "fmapboard serve, or with --samples_per_plugin images=500,feature_maps=500.";
 
 const HOLDS_MORE =
   "This report holds pictures of these steps; fmapboard report --steps N holds those of more.";
@@ -24,6 +24,7 @@ export function createTime(app) {
     class: "slider",
     "aria-label": "Step",
   });
+  const label = h("span", { class: "label", text: "Step" });
   const now = h("output", { class: "step" });
   const kept = h("span", { class: "kept", title: HOLDS_MORE });
   if (!app.report) explain(kept, "kept live", KEEPS_MORE);
@@ -49,7 +50,7 @@ export function createTime(app) {
       press: () => app.stepTo("last"),
     }),
     ticks,
-    h("span", { class: "label", text: "Step" }),
+    label,
     now,
     kept,
   );
@@ -72,16 +73,19 @@ export function createTime(app) {
     slider.style.setProperty("--at", String(steps.length > 1 ? i / (steps.length - 1) : 0));
     const shown = model.scene?.question.step;
     const asked = steps[i];
-    slider.setAttribute("aria-valuetext", asked === undefined ? "none" : `step ${asked}`);
-    say(now, asked === undefined ? "–" : stepText(asked));
-    now.title = shown === undefined ? "" : clock(model.scene?.maps.wallTime ?? NaN);
+    const word = model.stepWords[asked];
+    slider.setAttribute("aria-valuetext", asked === undefined ? "none" : (word ?? `step ${asked}`));
+    label.hidden = Boolean(word);
+    say(now, asked === undefined ? "–" : (word ?? stepText(asked)));
+    const at = shown === undefined ? "" : clock(model.scene?.maps.wallTime ?? NaN);
+    now.title = [word, at && `Logged at ${at}`].filter(Boolean).join("\n");
     const listedAt = app.report ? null : model.listedAt;
-    const time = asOf(listedAt, app.renewal.live, Date.now());
+    const age = asOf(listedAt, app.renewal.live, Date.now());
     const newest = model.state.step === null ? " · newest" : "";
     const { unread } = model;
     const all =
       unread === null
-        ? `${keptText(steps.length, model.written)}${newest}${time}`
+        ? `${keptText(steps.length, model.written)}${newest}${age}`
         : `${counted(steps.length, "step")} read so far, the log goes up to step ${stepText(unread)}`;
     say(kept, `· ${all}`);
     paintStepMarks(marks, slider.clientWidth, model);

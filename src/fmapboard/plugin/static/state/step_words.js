@@ -1,0 +1,17 @@
+// @ts-check
+/** What a step is called: "step 20", or what it shows in a run of `visualize`. */
+
+import { stepText } from "../draw/number_text.js";
+
+/** @typedef {Record<string, string>|undefined} Words `step_words` of an answer */
+
+/** @param {Words} words @param {number} step */
+export function wordOf(words, step) {
+  return words?.[step] ?? `step ${stepText(step)}`;
+}
+
+/** What a column of a run is: "image" if each step is another image. @param {Words} words */
+export function kindOf(words) {
+  const every = Object.values(words ?? {});
+  return every.length && every.every((word) => word.startsWith("image ")) ? "image" : "step";
+}

@@ -1,0 +1,58 @@
+// @ts-check
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { columnRanges, scaleNote } from "../../src/fmapboard/plugin/static/draw/column_scales.js";
+import { sceneRanges } from "../../src/fmapboard/plugin/static/draw/locked_scale.js";
+
+/** @typedef {import("../../src/fmapboard/plugin/static/draw/scene_columns.js").SceneColumn} SceneColumn */
+
+const HOW = /** @type {const} */ ({ scale: "channel", colours: "viridis", own_scale: false });
+
+/** @param {string} letter @param {number[]} lo @param {number[]} hi */
+function column(letter, lo, hi) {
+  const side = { planes: null, lo, hi };
+  return /** @type {SceneColumn} */ (/** @type {unknown} */ ({ letter, side, history: null }));
+}
+
+/** @param {SceneColumn[]} columns @param {number} channels */
+function note(columns, channels, ownScale = false) {
+  const ranges = sceneRanges(HOW, columns, channels);
+  return scaleNote({ columns, ranges, channels, ownScale });
+}
+
+const A = column("A", [-1, -2], [1, 0.5]);
+const B = column("B", [-100, 0], [200, 3e4]);
+const NONE = /** @type {SceneColumn} */ (/** @type {unknown} */ ({ letter: "C", side: null }));
+
+test("a column that has few colours of the shared scale is said to look flat, and beside what", () => {
+  assert.equal(
+    note([A, B], 2),
+    "A looks flat because all columns share one scale: values from −2 to 1 in A, " +
+      "but from −100 to 30000 (large) in B.",
+  );
+  const c = column("C", [0, 0], [0.1, 0.1]);
+  assert.match(note([B, A, c], 2), /^A, C look flat .* in A, from 0 to 0.1 in C, but from −100 /);
+});
+
+test("nothing is said of similar columns, of one that is alone, and of one without a picture", () => {
+  assert.equal(note([A, column("B", [-9, -9], [9, 9])], 2), "");
+  assert.equal(note([A], 2), "");
+  assert.equal(note([A, NONE], 2), "");
+  assert.equal(note([A, NONE], 2, true), "");
+  const lost = column("B", [NaN, NaN], [NaN, NaN]);
+  assert.equal(note([A, lost], 2), "");
+});
+
+test("most channels decide whether a column looks flat", () => {
+  const one = column("B", [0, 0, 0], [1e3, 1, 1]);
+  assert.equal(note([column("A", [0, 0, 0], [1, 1, 1]), one], 3), "");
+});
+
+test("columns share one scale, or each has its own, which is said", () => {
+  const shared = sceneRanges(HOW, [A, B], 2);
+  assert.deepEqual(columnRanges(HOW, [A, B], 2, shared), [shared, shared]);
+  const [a, b] = columnRanges({ ...HOW, own_scale: true }, [A, B], 2, shared);
+  assert.deepEqual([...a.lo, ...a.hi], [-1, -2, 1, 0.5]);
+  assert.deepEqual([...b.lo, ...b.hi], [-100, 0, 200, 3e4]);
+  assert.match(note([A, B], 2, true), /equal colours are not equal values/);
+});

@@ -1,0 +1,21 @@
+// @ts-check
+/** What steps are called in runs of `visualize`. */
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { scope } from "../../src/fmapboard/plugin/static/state/front.js";
+import { kindOf, wordOf } from "../../src/fmapboard/plugin/static/state/step_words.js";
+
+test("a step is called what it shows", () => {
+  assert.equal(wordOf({ 3: "image 3 (a.jpg)" }, 3), "image 3 (a.jpg)");
+  assert.equal(wordOf({ 3: "image 3 (a.jpg)" }, 4), "step 4");
+  assert.equal(wordOf(undefined, 12345), "step 12\u2009345");
+});
+
+test("columns are images only if each step is another one", () => {
+  assert.equal(kindOf({ 0: "image 0 (a.jpg)", 1: "image 1 (b.jpg)" }), "image");
+  assert.equal(kindOf({ 0: "image 0 (a.jpg)", 1: "step 1 (b.pt)" }), "step");
+  assert.equal(kindOf({}), "step");
+  assert.equal(kindOf(undefined), "step");
+  assert.equal(scope({ layers: 2, steps: 3, written: 3 }, "image"), "2 layers × 3 images");
+});
