@@ -98,7 +98,8 @@ def findings(run: Path) -> list[Row]:
     command = [sys.executable, "-m", "fmapboard", "check", "--json", str(run)]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode not in (0, 1):
-        return [{"class": "error", "message": done.stderr.strip()[-500:]}]
+        message = done.stderr.strip()[-500:].replace(str(run.parent), "")
+        return [{"class": "error", "message": message}]
     rows = []
     for found in json.loads(done.stdout):
         row: Row = {key: found.get(key) for key in ("class", "kind", "since_step", "value")}
