@@ -1,6 +1,7 @@
 """Trainings of the third set with one planted fault each, and the kinds of finding that name it.
 
-A kind after a comma is one that names the fault equally well; any of them counts.
+A kind after a comma is one that names the fault equally well; any of them counts. Not as planned:
+"large_epsilon" still changes weights by up to 4e-6 of their norm per step.
 """
 
 from __future__ import annotations
