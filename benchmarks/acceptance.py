@@ -2,12 +2,13 @@
 
 python benchmarks/acceptance.py [--networks first] [--only GLOB] [--seeds 1] [--out FILE.tsv]
 
-``--networks`` chooses the set: "first" and "later" are healthy trainings, "faults" are trainings
-with a planted fault each. Each training runs on one thread and logs into a temporary directory;
-then ``fmapboard check --json`` reads it in a process of its own. One row per finding, and one with
-an empty kind for a run about which nothing was said. Rows of trainings that FILE already has are
-kept, and those trainings are not repeated. ``--losses`` trains only. ``--runs DIR`` keeps what was
-logged; a training that DIR has is only read again, with the checks of today.
+``--networks`` chooses the set: "first", "later" and "third" are healthy trainings, "faults" and
+"third_faults" are trainings with a planted fault each. Each training runs on one thread and logs
+into a temporary directory; then ``fmapboard check --json`` reads it in a process of its own. One
+row per finding, and one with an empty kind for a run about which nothing was said. Rows of
+trainings that FILE already has are kept, and those trainings are not repeated. ``--losses`` trains
+only. ``--runs DIR`` keeps what was logged; a training that DIR has is only read again, with the
+checks of today.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from acceptance_case import HealthyCase
 
 COLUMNS = (
     *("name", "architecture", "recipe", "seed", "steps", "logged", "loss_start", "loss_end"),
+    "loss_eval",
     *("healthy", "seconds", "class", "kind", "where", "since_step", "value", "message"),
     "expected",
 )
@@ -40,6 +42,8 @@ SETS = {
     "first": ("acceptance_networks", "ACCEPTANCE"),
     "later": ("acceptance_later", "LATER"),
     "faults": ("acceptance_later_faults", "FAULTS"),
+    "third": ("acceptance_third", "THIRD"),
+    "third_faults": ("acceptance_third_faults", "FAULTS"),
 }
 Row = dict[str, Any]
 
@@ -72,6 +76,8 @@ def measure(job: tuple[str, str, int, bool, Path | None]) -> list[Row]:
                 row |= {"class": "error", "message": traceback.format_exc(limit=-2).strip()}
                 return [row]
             losses = {"loss_start": f"{result.start:.4g}", "loss_end": f"{result.end:.4g}"}
+            if result.evaluated is not None:
+                losses["loss_eval"] = f"{result.evaluated:.4g}"
             losses["healthy"] = health(case, result.healthy)
             losses["seconds"] = f"{time.perf_counter() - start:.1f}"
             row |= losses
@@ -92,7 +98,8 @@ def findings(run: Path) -> list[Row]:
     command = [sys.executable, "-m", "fmapboard", "check", "--json", str(run)]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode not in (0, 1):
-        return [{"class": "error", "message": done.stderr.strip()[-500:]}]
+        message = done.stderr.strip()[-500:].replace(str(run.parent), "")
+        return [{"class": "error", "message": message}]
     rows = []
     for found in json.loads(done.stdout):
         row: Row = {key: found.get(key) for key in ("class", "kind", "since_step", "value")}
@@ -131,7 +138,8 @@ def main() -> None:
             rows += found
             write(rows, args.out)
             first = found[0]
-            losses = f"{first['loss_start']} -> {first['loss_end']} {first['healthy']}"
+            losses = f"{first['loss_start']} -> {first['loss_end']} {first['loss_eval']}"
+            losses = f"{losses} {first['healthy']}"
             said = ", ".join(f"{row['class']} {row['kind']}" for row in found if row["class"])
             print(first["name"], losses, first["seconds"], said, sep="\t", flush=True)
             if first["class"] == "error":

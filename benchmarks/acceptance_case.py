@@ -24,11 +24,15 @@ Loss = Callable[..., Tensor]  # of the model and a batch
 
 @dataclass(frozen=True)
 class CaseResult:
-    """The training loss at the start and at the end; whether they are those of a healthy run."""
+    """The training loss at the start and at the end; whether they are those of a healthy run.
+
+    ``evaluated`` is the loss in eval mode at the end, where a training measures it.
+    """
 
     start: float
     end: float
     healthy: bool
+    evaluated: float | None = None
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,8 @@ class HealthyCase:
         start, end = statistics.fmean(losses[:few]), statistics.fmean(losses[-few:])
         finite = all(map(math.isfinite, losses))
         good = end < 0.93 * start if self.falls else 0.05 < end < 2 * start
-        return CaseResult(start, end, finite and good)
+        told = getattr(losses, "evaluated", None)
+        return CaseResult(start, end, finite and good, told)
 
 
 @dataclass(frozen=True)
