@@ -18,6 +18,18 @@ from fmapboard.tab_format import Floats
 MAGNITUDES = "magnitudes in"
 """Start of the message about a layer whose magnitudes grow over the steps."""
 
+_SMALL = (
+    "The first layers hardly learn: saturating activations, too small weights, or a deep network "
+    "without normalization or skip connections",
+    "Use another initialization, normalization layers or skip connections",
+)
+_ZERO = (
+    "No gradient reaches the first layers: an operation whose gradient is 0, such as rounding, a "
+    "threshold, clamping out of range or a weight of 0, or activations that are all off",
+    "Find the operation behind these layers whose gradient is 0",
+)
+"""Meaning and advice."""
+
 
 @dataclass(frozen=True, slots=True)
 class VanishingCheck:
@@ -41,19 +53,19 @@ class VanishingCheck:
         if not early.max() < self.ratio:
             return []
         value = float(np.median(early))
+        size = f"are {value:.0e} times those of the last ones" if early.any() else "are exactly 0"
         return [
             Finding(
                 kind=self.kind,
                 class_="figure",
-                message=f"gradients per weight of the first layers, from `{found.first}` on, are "
-                f"{value:.0e} times those of the last ones since step {found.steps[0]}",
+                message="gradients per weight of the first layers, "
+                f"from `{found.first}` on, {size} since step {found.steps[0]}",
                 since_step=int(found.steps[0]),
                 layer=found.first,
                 value=value,
                 healthy="0.05 or more",
-                meaning="The first layers hardly learn: saturating activations, too small "
-                "weights, or a deep network without normalization or skip connections",
-                advice="Use another initialization, normalization layers or skip connections",
+                meaning=_SMALL[0] if early.any() else _ZERO[0],
+                advice=_SMALL[1] if early.any() else _ZERO[1],
             )
         ]
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from fmapboard.checks.call_names import after_activation, call_text
 from fmapboard.checks.finding import Finding
@@ -106,7 +107,8 @@ class CopiedChannelsCheck:
 
     Copies may differ by an offset, as that of a bias: they have equal ranges, standard deviations
     and distances of the mean from the minimum, to within 1e-4 of the range. Constant channels do
-    not count.
+    not count, nor layers whose channels start in equal groups of 4, 9 or 16 neighbours: the usual
+    initialization in front of a PixelShuffle.
 
     Attributes:
         share: share of a layer's drawn channels that have a copy, 0 to 1, from which it is
@@ -209,4 +211,12 @@ def _copied(statistics: Mapping[str, Floats], least: int) -> float:
     gaps = np.abs(shape[:, None] - shape[None]).max(2)  # [C, C]
     same = (gaps <= 1e-4 * size[:, None]) & varies[:, None] & varies
     np.fill_diagonal(same, val=False)
-    return float(same.any(1).mean())
+    return 0.0 if _is_for_pixel_shuffle(same) else float(same.any(1).mean())
+
+
+def _is_for_pixel_shuffle(same: npt.NDArray[np.bool_]) -> bool:
+    """True if the pairs [C, C] of equal channels are those of groups of 4, 9 or 16 neighbours."""
+    groups = [np.arange(len(same)) // (side * side) for side in (2, 3, 4)]
+    pairs = [of[:, None] == of for of in groups if of.any()]  # any: more than one group
+    others = ~np.eye(len(same), dtype=bool)
+    return any(np.array_equal(same, each & others) for each in pairs)

@@ -26,6 +26,14 @@ def test_gradients_that_vanish_towards_the_input() -> None:
     assert VanishingCheck()(record(scalars=gradients(1.1e-4))) == []
 
 
+def test_gradients_of_exactly_0_are_said_to_be_cut_off() -> None:
+    (found,) = VanishingCheck()(record(scalars=gradients(0.0)))
+    assert "from `conv0` on, are exactly 0 since step 0" in found.message
+    assert found.meaning.startswith("No gradient reaches the first layers")
+    (found,) = VanishingCheck()(record(scalars=gradients([1e-9] + [0.0] * (LAST - 1))))
+    assert found.meaning.startswith("The first layers hardly learn")
+
+
 def test_one_of_the_first_two_layers_may_have_small_gradients() -> None:
     scalars = {**gradients(1e-6), "gradient_norm/conv1.weight": [0.1] * LAST}
     assert VanishingCheck()(record(scalars=scalars)) == []

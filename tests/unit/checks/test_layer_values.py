@@ -85,6 +85,16 @@ def test_channels_that_are_all_there_twice_are_copies() -> None:
     assert found.value == 1.0
 
 
+@pytest.mark.parametrize("size", [4, 9, 16])
+def test_groups_of_equal_neighbours_are_an_initialization_for_pixel_shuffle(size: int) -> None:
+    rows = [(-1.0, 1.0, v / 16, 0.5) for v in range(3)]
+    grouped = [row for row in rows for _ in range(size)]
+    check = CopiedChannelsCheck()
+    assert check(record(first={"conv1": statistics(*grouped)})) == []
+    assert len(check(record(first={"conv1": statistics(*grouped[1:])}))) == 1
+    assert len(check(record(first={"conv1": statistics(*grouped[:size])}))) == 1
+
+
 def test_dead_channels_that_became_nonfinite_are_left_to_that_finding() -> None:
     dead = {2: [0.0, *[0.8] * 5, 0.0, 0.0]}
     columns = {"dead": dead, "dead_lasting": dead, "nonfinite": {2: [0.0] * 6 + [1.0] * 2}}
