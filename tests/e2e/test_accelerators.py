@@ -48,7 +48,7 @@ def test_nonfinite_values_are_flagged_at_their_first_step_and_counted_at_the_nex
         assert other.statistics is not None
         np.testing.assert_array_equal(own.statistics.nonfinite, other.statistics.nonfinite)
         assert not own.statistics.counted
-    (text,) = steps[0].texts.values()
+    text = steps[0].texts["fmapboard/first_nonfinite"]
     assert text.startswith("step 0: first non-finite values: at least 8 NaN of ")
     records = [r for r in steps[0].records if r.tag.startswith(("fmapboard/", "fmapboard_first/"))]
     headers = [json.loads(record.blobs[0]) for record in records]

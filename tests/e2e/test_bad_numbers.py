@@ -183,7 +183,12 @@ def test_the_first_bad_activation_is_named_once_in_the_log_and_as_text(
         "layer `bad` (Same, call 3)"
     )
     tag = "fmapboard/first_nonfinite"
-    assert texts(tmp_path) == {tag: [(2, said)]}
+    written = texts(tmp_path)
+    assert written.keys() == {tag, "fmapboard/checks"}
+    assert written[tag] == [(2, said)]
+    ((step, finding),) = written["fmapboard/checks"]
+    assert step == 2
+    assert "in this layer, in code between `bad` (call 2) and this layer" in finding
     assert [r.message for r in caplog.records if r.levelname == "WARNING"] == [
         f"fmapboard: {said} (TensorBoard's Text dashboard: {tag})"
     ]
@@ -201,10 +206,10 @@ def test_a_non_finite_gradient_of_a_parameter_is_named_if_all_activations_are_fi
             model[1].bias.grad[:3] = torch.tensor([NAN, -INF, -INF])
             optimizer.step()
     said = "first non-finite values: 1 NaN, 2 -Inf in the gradient of parameter `1.bias`"
-    assert [step.texts for step in kept.steps] == [
-        {"net.fmapboard/first_nonfinite": f"step 0: {said}"},
-        {},
-    ]
+    first, second = (step.texts for step in kept.steps)
+    assert first.pop("net.fmapboard/first_nonfinite") == f"step 0: {said}"
+    assert "such values arise in the backward pass" in first.pop("net.fmapboard/checks")
+    assert first == second == {}
     assert len(caplog.records) == 1
 
 
@@ -242,7 +247,7 @@ def test_the_first_non_finite_gradient_of_maps_in_backward_order_is_named() -> N
     with fmapboard.watch(model, writer=kept, optimizer=optimizer, activation_gradients=True):
         model(torch.randn(2, 3, 8, 8)).abs().sum().backward()
         optimizer.step()
-    (text,) = kept.steps[0].texts.values()
+    text = kept.steps[0].texts["fmapboard/first_nonfinite"]
     assert "in the gradient of the activations of layer `second` (Conv2d, call 1)" in text
 
 

@@ -226,7 +226,7 @@ def test_models_with_names_are_told_apart(
     writer.close()
     (copied,) = [one for one in found(capsys, tmp_path) if one["kind"] == "copied_channels"]
     assert (copied["model"], copied["layer"], copied["value"]) == ("two", "2", 1.0)
-    assert copied["message"].startswith("`two`: 100 % of the pairs of channels in `2`")
+    assert copied["message"].startswith("`two`: 100 % of the drawn channels in `2`")
 
 
 class Shared:

@@ -238,9 +238,9 @@ def test_the_keyboard_alone_reaches_everything(address: str, visit: Callable[...
     person.wait("!document.querySelector('.channel h2').textContent.endsWith(' 0')")
     unlabelled = person.frame.evaluate(
         "[...document.querySelectorAll('button, select, input')].filter((e) =>"
-        " !(e.getAttribute('aria-label') || e.textContent.trim())).length"
+        " !(e.getAttribute('aria-label') || e.textContent.trim())).map((e) => e.outerHTML)"
     )
-    assert unlabelled == 0
+    assert unlabelled == []
 
 
 @pytest.mark.parametrize("width", [1024, 1920])

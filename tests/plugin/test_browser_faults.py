@@ -77,7 +77,7 @@ def test_pictures_of_dead_channels_have_a_hatched_border_and_say_so(
     assert hatched(alive, ".film canvas") == 0
     front = visit(faulty, view=None, run="faulty")
     front.settle()
-    tiles = front.see(".line:has-text('copies of each other') .tile")
+    tiles = front.see(".line:has-text('have a copy') .tile")
     assert tiles.all_inner_texts() == ["dead", "dead", "", ""]
     assert tiles.first.get_attribute("aria-label").endswith(": dead after ReLU")
     assert hatched(front, ".tile:has(.tile-state) canvas") > 0

@@ -57,7 +57,7 @@ def lines(root: Path, run: str) -> list[dict[str, Any]]:
 def test_a_built_in_note_names_its_layer_and_its_pictures(tmp_path: Path) -> None:
     log(tmp_path / "run")
     (line,) = [one for one in lines(tmp_path, "run") if one["kind"] == "copied_channels"]
-    assert line["message"].endswith("are copies of each other at step 0 (healthy: below 20 %)")
+    assert line["message"].endswith("have a copy in the layer at step 0 (healthy: below 25 %)")
     assert (line["class"], line["severity"], line["label"]) == ("note", 1, "2")
     assert (line["key"], line["shown_at"], line["since"], line["value"]) == (
         "fmapboard/2", "fmapboard/2", 0, 1.0,

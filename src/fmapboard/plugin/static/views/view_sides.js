@@ -75,6 +75,7 @@ export function createSides(app) {
     type: "button",
     class: "toggle own-scale",
     on: { click: () => app.update({ own_scale: !app.state.own_scale }) },
+    text: "Own scale per column",
   });
   const below = h("div", { class: "below-sides" }, note, own);
   below.style.order = String(each.length);
