@@ -243,6 +243,7 @@ class StepSession:
     def _pass_ended(self, output: Any) -> None:
         with self._guard("forward pass"):
             self._selection.ended(output)
+        self._gradients.pass_ended()
 
     def _choose_pass(self) -> None:
         """Keep the pass that produced the gradients and drop the others."""

@@ -84,8 +84,9 @@ class GradientReader:
         """List the parameters, again for each logged step: they may have been replaced."""
         named = list(self._model.named_parameters())
         self.names = {id(p): clean_name(name) for name, p in named}
+        self._parameters = {self.names[id(p)]: p for _, p in named}
         self.trainable = tuple(p for _, p in named if p.requires_grad)
-        self._sharded = sharded_names({self.names[id(p)]: p for _, p in named})
+        self._sharded = sharded_names(self._parameters)
 
     def disarm(self) -> None:
         """Stop listening to optimizer steps."""
@@ -110,6 +111,12 @@ class GradientReader:
             return False
         self.forget()
         return True
+
+    def pass_ended(self) -> None:
+        """Called when a recorded forward pass has ended."""
+        if self._is_armed:
+            with self._guard("update ratios"):
+                self._updates.read_ahead(self._parameters)
 
     def norms_now(self) -> PendingNorms:
         """The norms of the model's gradients at this moment.
