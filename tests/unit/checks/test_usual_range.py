@@ -50,9 +50,9 @@ def test_weights_without_a_gradient_are_not_told_to_need_a_higher_rate() -> None
 
 
 def test_updates_that_are_too_large_at_two_of_the_first_steps_or_far_too_large_at_one() -> None:
-    (found,) = UpdateRatioCheck()(record(scalars=updates([0.11, 0.12, *[1e-3] * 6])))
-    assert (found.since_step, found.value) == (0, 0.12)
-    assert UpdateRatioCheck()(record(scalars=updates([0.11, 0.09, *[1e-3] * 6]))) == []
+    (found,) = UpdateRatioCheck()(record(scalars=updates([0.21, 0.22, *[1e-3] * 6])))
+    assert (found.since_step, found.value) == (0, 0.22)
+    assert UpdateRatioCheck()(record(scalars=updates([0.21, 0.19, *[1e-3] * 6]))) == []
     assert UpdateRatioCheck()(record(scalars=updates([1e-3] * 4 + [0.5] * 4))) == []
     (found,) = UpdateRatioCheck()(record(scalars=updates([1e-3, 1.1, *[1e-3] * 6])))
     assert found.since_step == 10
