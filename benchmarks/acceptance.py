@@ -3,12 +3,12 @@
 python benchmarks/acceptance.py [--networks first] [--only GLOB] [--seeds 1] [--out FILE.tsv]
 
 ``--networks`` chooses the set: "first", "later", "third" and "fourth" are healthy trainings,
-"faults", "third_faults" and "fourth_faults" are trainings with a planted fault each. Each training runs on one thread and logs
-into a temporary directory; then ``fmapboard check --json`` reads it in a process of its own. One
-row per finding, and one with an empty kind for a run about which nothing was said. Rows of
-trainings that FILE already has are kept, and those trainings are not repeated. ``--losses`` trains
-only. ``--runs DIR`` keeps what was logged; a training that DIR has is only read again, with the
-checks of today.
+"faults", "third_faults" and "fourth_faults" are trainings with a planted fault each. Each training
+runs on one thread and logs into a temporary directory; then ``fmapboard check --json`` reads it in
+a process of its own. One row per finding, and one with an empty kind for a run about which nothing
+was said. Rows of trainings that FILE already has are kept, and those trainings are not repeated.
+``--losses`` trains only. ``--runs DIR`` keeps what was logged; a training that DIR has is only read
+again, with the checks of today.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ class BetaVae(nn.Module):
         super().__init__()
         make = nn.BatchNorm2d if norm else None
         layers = [unit(3, 24, 4, 2, make), unit(24, 32, 4, 2, make), unit(32, 48, 4, 2, make)]
-        self.encoder = nn.Sequential(*layers, nn.Flatten(), nn.Linear(48 * 9, 32))
+        self.encoder = nn.Sequential(*layers, nn.Flatten(), nn.Linear(48 * 16, 32))
         layers = [nn.Linear(16, 48 * 16), nn.ReLU(), nn.Unflatten(1, (48, 4, 4))]
         for into, out in ((48, 32), (32, 24), (24, 3)):
             layers += [nn.ConvTranspose2d(into, out, 4, 2, 1), nn.ReLU()]
@@ -124,24 +124,6 @@ class Turned(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.body(x)
-
-
-def rotated(model: nn.Module, images: Tensor, *_: Tensor) -> Tensor:
-    """RotNet: each picture in all four rotations."""
-    shown = torch.cat([images.rot90(k, (2, 3)) for k in range(4)])
-    labels = torch.arange(4).repeat_interleave(len(images))
-    return functional.cross_entropy(model(shown), labels)
-
-
-def jigsaw(model: nn.Module, images: Tensor, *_: Tensor) -> Tensor:
-    """Which of four orders the quarters of a picture are in."""
-    orders = torch.tensor([[0, 1, 2, 3], [1, 0, 3, 2], [2, 3, 0, 1], [3, 2, 1, 0]])
-    labels = torch.randint(4, (len(images),))
-    rows = [half.chunk(2, 3) for half in images.chunk(2, 2)]
-    parts = torch.stack([part for row in rows for part in row], 1)
-    parts = parts[torch.arange(len(images))[:, None], orders[labels]]
-    top, bottom = (torch.cat([parts[:, k], parts[:, k + 1]], 3) for k in (0, 2))
-    return functional.cross_entropy(model(torch.cat([top, bottom], 2)), labels)
 
 
 def angle(model: nn.Module, images: Tensor, *_: Tensor) -> Tensor:

@@ -8,10 +8,11 @@ import timm
 import torch
 import torchvision
 import transformers
-from acceptance_data import photos
+from acceptance_data import photos, pixels
 from torch import Generator, Tensor, nn
 from torch.nn import functional
 from torchvision.models import segmentation
+from torchvision.models._utils import IntermediateLayerGetter
 from torchvision.models.mobilenetv3 import InvertedResidualConfig, MobileNetV3
 from torchvision.models.optical_flow import raft
 from torchvision.models.swin_transformer import PatchMerging
@@ -45,9 +46,9 @@ def video_resnet(mixed: bool = False) -> nn.Module:
     """A slim torchvision VideoResNet; ``mixed`` has 3-D convolutions in the first stage only."""
     later = Conv3DNoTemporal if mixed else Conv3DSimple
     kinds = [Conv3DSimple, later, later, later]
-    model = VideoResNet(BasicBlock, kinds, [1, 1, 1, 1], BasicStem, num_classes=4)
+    model = VideoResNet(BasicBlock, kinds, [1, 1, 1, 1], BasicStem, num_classes=8)
     model.layer3 = model.layer4 = nn.Identity()
-    model.fc = nn.Linear(128, 4)
+    model.fc = nn.Linear(128, 8)
     return model
 
 
@@ -55,17 +56,15 @@ def swin_3d() -> nn.Module:
     return SwinTransformer3d(
         *([2, 4, 4], 24, [1, 1], [2, 4], [2, 3, 3]),
         stochastic_depth_prob=0.0,
-        num_classes=4,
+        num_classes=8,
         downsample_layer=PatchMerging,
     )
 
 
 def fcn() -> nn.Module:
     net = torchvision.models.resnet.ResNet(torchvision.models.resnet.BasicBlock, [1, 1, 1, 1])
-    parts = [net.conv1, net.bn1, net.relu, net.layer1, net.layer2]
-    return segmentation.FCN(
-        nn.ModuleDict({"out": nn.Sequential(*parts)}), segmentation.fcn.FCNHead(128, 1)
-    )
+    back = IntermediateLayerGetter(net, {"layer2": "out"})
+    return segmentation.FCN(back, segmentation.fcn.FCNHead(128, 1))
 
 
 def masked_out(model: nn.Module, images: Tensor, mask: Tensor, *_: Tensor) -> Tensor:
@@ -142,7 +141,7 @@ def cvt() -> nn.Module:
         "Cvt",
         embed_dim=[24, 48, 64],
         num_heads=[1, 2, 4],
-        depth=[1, 1, 1],
+        depth=[1, 2, 3],
         drop_path_rate=[0.0, 0.0, 0.05],
         patch_sizes=[5, 3, 3],
         patch_stride=[2, 2, 2],
@@ -171,18 +170,6 @@ def pool_former() -> nn.Module:
         padding=[1, 1, 1, 1],
         mlp_ratio=2.0,
         layer_scale_init_value=0.1,
-    )
-
-
-def mobile_vit() -> nn.Module:
-    return hf_net(
-        "MobileViT",
-        image_size=64,
-        patch_size=2,
-        hidden_sizes=[32, 40, 48],
-        neck_hidden_sizes=[16, 16, 24, 32, 32, 40, 64],
-        num_attention_heads=4,
-        expand_ratio=2.0,
     )
 
 
@@ -258,3 +245,10 @@ def moved(generator: Generator, count: int) -> tuple[Tensor, ...]:
     rows = [x[:, 16:144, 16 - m : 144 - m] for x, m in zip(images, moves.tolist(), strict=True)]
     flow = torch.stack([moves.float(), torch.zeros(count)], 1)[..., None, None]
     return images[..., 16:144, 16:144], torch.stack(rows), flow.expand(-1, -1, 128, 128)
+
+
+def panned(generator: Generator, count: int) -> tuple[Tensor, ...]:
+    """A camera pans over a photograph, [N, 3, 8, 24, 24] in [-1, 1], and what it shows, 0 to 7."""
+    images, labels = pixels(generator, count, 40)
+    frames = [images[..., k : k + 24, k : k + 24] for k in range(0, 16, 2)]
+    return torch.stack(frames, 2) * 2 - 1, labels

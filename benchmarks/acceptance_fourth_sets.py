@@ -47,7 +47,7 @@ BLOCKS: dict[str, Row] = {
     ),
     "res2": ("Res2Net", partial(staged, blocks.Res2), EACH, named, (r.NADAM, r.KEPT)),
     "involution": ("involution CNN", partial(staged, blocks.Involution), P, smooth, (r.LATE,)),
-    "fractal": ("FractalNet", partial(staged, blocks.Fractal), UNIT, named, (r.FADING, r.HALF)),
+    "fractal": ("FractalNet", partial(staged, blocks.Fractal), UNIT, named, (r.FADING, r.NADAM)),
     "highway": ("highway CNN", partial(staged, blocks.Highway), P, named, (r.AMSGRAD, r.PAIRS)),
     "ode": ("neural ODE", partial(staged, blocks.Ode), HALF, named, (r.RADAM, r.BETAS)),
     "equilibrium": (
@@ -84,7 +84,7 @@ PLAIN: dict[str, Row] = {
         (r.WARM, r.AVERAGED),
     ),
     "softplus": (
-        *("Softplus CNN, InstanceNorm", partial(convs, nn.InstanceNorm2d, nn.Softplus), P, named),
+        *("Softplus CNN", partial(convs, nn.BatchNorm2d, nn.Softplus), P, named),
         (r.NADAM,),
     ),
     "hard_swish": (
@@ -143,8 +143,6 @@ PICTURES: dict[str, Row] = {
     ),
     "glow": ("Glow", generative.Glow, HALF, generative.unlikely, (r.BETAS, small(r.AMSGRAD))),
     "score": ("NCSN", generative.Score, HALF, generative.denoising_score, (small(adam(1e-3)),)),
-    "rotated": ("Mish CNN", generative.Turned, P, generative.rotated, (small(r.MOMENTUM),)),
-    "jigsaw": ("Mish CNN", generative.Turned, P, generative.jigsaw, (adam(1e-3, steps=100),)),
     "angle": (
         *("Mish CNN", partial(generative.Turned, 2), HALF, generative.angle),
         (adam(3e-3, steps=100, every=10),),
@@ -177,8 +175,8 @@ SIGNALS: dict[str, Row] = {
     "broadcast": ("BC-ResNet", signals.Broadcast, spectrograms, named, (r.MOMENTUM, r.EMA)),
     "fourier": ("FNet (1-D)", signals.Fourier, tones(512), named, (r.WARM,)),
     "conv_gru": ("ConvGRU", signals.ConvGru, clips, signals.next_frame, (small(adam(1e-3)),)),
-    "slow_fast": ("SlowFast (3-D)", signals.SlowFast, clips, named, (r.FADING,)),
-    "shifted": ("TSM", signals.Shifted, clips, named, (small(adam(2e-3)),)),
+    "slow_fast": ("SlowFast (3-D)", signals.SlowFast, library.panned, named, (r.FADING,)),
+    "shifted": ("TSM", signals.Shifted, library.panned, named, (small(adam(2e-3)),)),
     "dense_3d": ("3-D DenseNet", signals.Dense3d, data.voxels, named, (r.LATE,)),
     "edges": ("DGCNN", signals.Edges, points, named, (small(adam(2e-3)),)),
 }
@@ -186,14 +184,20 @@ NET = library.timm_net
 LIBRARY: dict[str, Row] = {
     "tv_mobile": ("torchvision MobileNet v3", library.mobilenet_v3, P64, named, (adam(3e-3),)),
     "tv_video": (
-        *("torchvision R3D", library.video_resnet, clips, named),
+        *("torchvision R3D", library.video_resnet, library.panned, named),
         (small(adam(1e-3), 4, steps=40, every=8),),
     ),
     "tv_mixed": (
-        *("torchvision MC3", partial(library.video_resnet, True), clips, named),
+        *("torchvision MC3", partial(library.video_resnet, True), library.panned, named),
         (small(r.PEAK, 4, steps=40, every=8),),
     ),
-    "tv_swin_3d": ("torchvision Video Swin", library.swin_3d, clips, named, (small(r.WARM),)),
+    "tv_swin_3d": (
+        "torchvision Video Swin",
+        library.swin_3d,
+        library.panned,
+        named,
+        (small(r.WARM),),
+    ),
     "tv_fcn": ("torchvision FCN", library.fcn, scenes, library.masked_out, (small(r.FADING),)),
     "tv_raft": (
         *("torchvision RAFT", library.optical_flow, library.moved, library.updates),
@@ -203,10 +207,6 @@ LIBRARY: dict[str, Row] = {
     "hf_cvt": ("transformers CvT", library.cvt, P, library.labelled, (r.WARM,)),
     "hf_dino": ("transformers DINOv2", library.dino_v2, P, library.labelled, (r.LATE,)),
     "hf_pool": ("transformers PoolFormer", library.pool_former, P, library.labelled, (r.PEAK,)),
-    "hf_mobile": (
-        *("transformers MobileViT", library.mobile_vit, P64, library.labelled),
-        (small(adam(2e-3)),),
-    ),
     "hf_hg": ("transformers HGNet v2", library.hg_net, P64, library.labelled, (small(r.CYCLIC),)),
     "hf_ast": (
         *("transformers AST", library.spectrogram_transformer, spectrograms, library.heard),

@@ -207,7 +207,7 @@ class SlowFast(nn.Module):
         self.slow, self.fast = unit_3d(3, 24, (1, 5, 5), (1, 2, 2)), unit_3d(3, 8, 5, (1, 2, 2))
         self.side = nn.Conv3d(8, 16, (5, 1, 1), (4, 1, 1), (2, 0, 0))
         self.slow_2, self.fast_2 = unit_3d(40, 48, 3, (1, 2, 2)), unit_3d(8, 12, 3, (1, 2, 2))
-        self.last = nn.Linear(60, 4)
+        self.last = nn.Linear(60, 8)
 
     def forward(self, x: Tensor) -> Tensor:
         fast = self.fast(x)
@@ -222,7 +222,7 @@ class Shifted(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.convs = nn.ModuleList([unit(3, 24, 5, 2), unit(24, 48, stride=2), unit(48, 64)])
-        self.last = nn.Linear(64, 4)
+        self.last = nn.Linear(64, 8)
 
     def forward(self, x: Tensor) -> Tensor:
         count, _, frames = x.shape[:3]
