@@ -47,7 +47,7 @@ BLOCKS: dict[str, Row] = {
     ),
     "res2": ("Res2Net", partial(staged, blocks.Res2), EACH, named, (r.NADAM, r.KEPT)),
     "involution": ("involution CNN", partial(staged, blocks.Involution), P, smooth, (r.LATE,)),
-    "fractal": ("FractalNet", partial(staged, blocks.Fractal), UNIT, named, (r.FADING, r.NADAM)),
+    "fractal": ("FractalNet", partial(staged, blocks.Fractal), UNIT, named, (r.FADING, r.MOMENTUM)),
     "highway": ("highway CNN", partial(staged, blocks.Highway), P, named, (r.AMSGRAD, r.PAIRS)),
     "ode": ("neural ODE", partial(staged, blocks.Ode), HALF, named, (r.RADAM, r.BETAS)),
     "equilibrium": (
@@ -185,11 +185,11 @@ LIBRARY: dict[str, Row] = {
     "tv_mobile": ("torchvision MobileNet v3", library.mobilenet_v3, P64, named, (adam(3e-3),)),
     "tv_video": (
         *("torchvision R3D", library.video_resnet, library.panned, named),
-        (small(adam(1e-3), 4, steps=40, every=8),),
+        (small(r.WARM, 12, steps=40, every=8),),
     ),
     "tv_mixed": (
         *("torchvision MC3", partial(library.video_resnet, True), library.panned, named),
-        (small(r.PEAK, 4, steps=40, every=8),),
+        (small(r.MOMENTUM, 12, steps=40, every=8),),
     ),
     "tv_swin_3d": (
         "torchvision Video Swin",
@@ -201,7 +201,7 @@ LIBRARY: dict[str, Row] = {
     "tv_fcn": ("torchvision FCN", library.fcn, scenes, library.masked_out, (small(r.FADING),)),
     "tv_raft": (
         *("torchvision RAFT", library.optical_flow, library.moved, library.updates),
-        (small(r.WARM, 2, steps=50),),
+        (small(r.WARM, 2, steps=36),),
     ),
     "tv_fpn": ("semantic FPN", library.Panoptic, scenes, shown.all_masks, (small(r.MOMENTUM),)),
     "hf_cvt": ("transformers CvT", library.cvt, P, library.labelled, (r.WARM,)),
@@ -217,19 +217,17 @@ LIBRARY: dict[str, Row] = {
         (adam(1e-3),),
     ),
     "ghost": ("timm GhostNet", partial(NET, "ghostnet_050"), P64, named, (small(r.FADING),)),
-    "lcnet": ("timm LCNet", partial(NET, "lcnet_050"), P64, named, (r.CENTRED, r.KEPT)),
-    "dla": ("timm DLA", partial(NET, "dla46_c"), P64, named, (small(r.MOMENTUM),)),
+    "dla": ("timm DLA", partial(NET, "dla46_c"), P64, named, (r.WARM,)),
     "vovnet": ("timm VoVNet", partial(NET, "ese_vovnet19b_slim_dw"), P64, named, (small(r.PEAK),)),
     "levit": ("timm LeViT", partial(NET, "levit_conv_128s", img_size=64), P64, named, (r.WARM,)),
     "mobilenet_4": (
         *("timm MobileNet v4", partial(NET, "mobilenetv4_conv_small_035"), P64, named),
-        (r.FADING, r.BIG),
+        (r.BIG,),
     ),
     "efficient_vit": (
         *("timm EfficientViT", partial(NET, "efficientvit_b0"), P64, smooth),
         (small(r.WARM),),
     ),
-    "pvt": ("timm PVT v2", partial(NET, "pvt_v2_b0"), P64, named, (small(r.WARM),)),
     "inception_next": (
         *("timm InceptionNeXt", partial(NET, "inception_next_atto"), P64, named),
         (small(r.LATE),),
