@@ -2,13 +2,13 @@
 
 python benchmarks/acceptance.py [--networks first] [--only GLOB] [--seeds 1] [--out FILE.tsv]
 
-``--networks`` chooses the set: "first", "later" and "third" are healthy trainings, "faults" and
-"third_faults" are trainings with a planted fault each. Each training runs on one thread and logs
-into a temporary directory; then ``fmapboard check --json`` reads it in a process of its own. One
-row per finding, and one with an empty kind for a run about which nothing was said. Rows of
-trainings that FILE already has are kept, and those trainings are not repeated. ``--losses`` trains
-only. ``--runs DIR`` keeps what was logged; a training that DIR has is only read again, with the
-checks of today.
+``--networks`` chooses the set: "first", "later", "third" and "fourth" are healthy trainings,
+"faults", "third_faults" and "fourth_faults" are trainings with a planted fault each. Each training
+runs on one thread and logs into a temporary directory; then ``fmapboard check --json`` reads it in
+a process of its own. One row per finding, and one with an empty kind for a run about which nothing
+was said. Rows of trainings that FILE already has are kept, and those trainings are not repeated.
+``--losses`` trains only. ``--runs DIR`` keeps what was logged; a training that DIR has is only read
+again, with the checks of today.
 """
 
 from __future__ import annotations
@@ -44,6 +44,8 @@ SETS = {
     "faults": ("acceptance_later_faults", "FAULTS"),
     "third": ("acceptance_third", "THIRD"),
     "third_faults": ("acceptance_third_faults", "FAULTS"),
+    "fourth": ("acceptance_fourth", "FOURTH"),
+    "fourth_faults": ("acceptance_fourth_faults", "FAULTS"),
 }
 Row = dict[str, Any]
 
