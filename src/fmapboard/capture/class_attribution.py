@@ -60,10 +60,12 @@ def attribution(
     """
     maps: dict[str, list[Tensor]] = {}
     found = class_attributions(model, images, target, layers)
-    of_tokens = [one.layer_call.label for one in found if one.tokens and (one.heat > 0).any()]
+    of_tokens = {  # of each resolution the last one that has a map
+        one.heat.shape: one.layer_call.label for one in found if one.tokens and (one.heat > 0).any()
+    }
     for one in found:
         label = one.layer_call.label
-        if not one.tokens or layers is not True or label == of_tokens[-1]:
+        if not one.tokens or layers is not True or label == of_tokens.get(one.heat.shape):
             maps.setdefault(label, []).append(torch.from_numpy(one.heat).clamp(min=0))
     return {label: torch.stack(heats) for label, heats in maps.items()}
 
