@@ -134,7 +134,7 @@ def _scores(output: Any, target: Target, images: int) -> tuple[Tensor, list[str]
     known = logits.shape[1]
     wrong = next((c for c in classes if not isinstance(c, int) or not 0 <= c < known), None)
     if wrong is not None:
-        raise ConfigurationError(f"target={wrong}: expected classes 0…{known - 1}")
+        raise ConfigurationError(f"class {wrong} does not exist: the model has 0…{known - 1}")
     index = torch.tensor(classes, device=logits.device)[:, None]
     return logits.gather(1, index)[:, 0], [f"class {number}" for number in classes]
 

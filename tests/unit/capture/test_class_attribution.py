@@ -71,7 +71,7 @@ def test_the_model_is_left_as_it_was_also_with_frozen_parameters(frozen: bool) -
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"target": 7}, "target=7: expected classes 0…3"),
+        ({"target": 7}, "class 7 does not exist: the model has 0…3"),
         ({"target": lambda logits: logits}, r"target returned tensor \[5, 4\]: expected scores"),
         ({"images": torch.rand(2, 7, 16, 12)}, r"expected \[N, 1 or 3, H, W\]"),
     ],
