@@ -150,6 +150,16 @@ def test_a_negligible_map_is_called_so_and_its_picture_is_one_grey(
     assert person.frame.evaluate(grey) == "128,255"
 
 
+def test_a_long_caption_below_a_small_picture_is_not_cut_off(
+    place: str, visit: Callable[..., Person]
+) -> None:
+    person = visit(place, run="flat", view="attribution", width=700, height=500)
+    person.drawn(3)
+    captions = person.see(f"{ROWS} figcaption .value")
+    captions.first.evaluate("(e) => (e.textContent = '|∂L/∂A| = 0.00595, map negligible')")
+    assert captions.first.evaluate("(e) => e.scrollWidth <= e.clientWidth")
+
+
 def test_the_view_is_saved_with_what_it_shows(place: str, visit: Callable[..., Person]) -> None:
     person = visit(place, run="attributed", view="attribution")
     person.drawn(3)
