@@ -7,9 +7,7 @@ import gc
 import io
 import pickle
 import random
-import threading
 from collections.abc import Callable
-from concurrent.futures import Future
 from typing import Any
 
 import numpy as np
@@ -27,7 +25,6 @@ from torch.utils.checkpoint import (
 )
 
 import fmapboard
-from fmapboard.capture import update_ratios
 from fmapboard.records import LoggedStep
 from fmapboard.writers.memory import MemoryWriter
 
@@ -167,25 +164,6 @@ def test_watched_training_is_bitwise_the_same(name: str, mode: str) -> None:
     assert {p.kind for p in steps[-1].pictures} == {
         "feature_maps", "inputs", "gradients_of_maps", "kernels", "network_input", "attribution",
     }  # fmt: skip
-
-
-@pytest.mark.parametrize("name", OPTIMIZERS)
-def test_training_is_the_same_while_weights_are_read_beside_it(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    readers, real = [], update_ratios.row_copies
-
-    def copies(*of: Any) -> Any:
-        readers.append(threading.current_thread().name.partition("_")[0])
-        return real(*of)
-
-    monkeypatch.setattr(update_ratios, "_pays_ahead", lambda parameters: True)
-    monkeypatch.setattr(update_ratios, "row_copies", copies)
-    monkeypatch.setattr(Future, "cancel", lambda future: False)
-    bare, _ = train(False, optimizers=OPTIMIZERS[name])
-    seen, _ = train(True, optimizers=OPTIMIZERS[name])
-    assert_same(bare, seen)
-    assert readers == ["MainThread", *["fmapboard-helper"] * (STEPS - 1)]
 
 
 @pytest.mark.parametrize("kind", OPTIONS)

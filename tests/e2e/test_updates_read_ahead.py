@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -165,3 +166,33 @@ def test_a_parameter_may_be_removed_between_steps() -> None:
                 optimizer.step()
             model[4].bias = None
     assert [len(update_ratios(step)) for step in kept.steps] == [6, 5, 5]
+
+
+@pytest.mark.parametrize("name", ["sgd", "adamw", "lbfgs"])
+def test_training_is_bitwise_the_same(name: str, readers: list[tuple[str, int]]) -> None:
+    def weights(watched: bool) -> list[Tensor]:
+        model, images = network(), torch.linspace(-1, 1, 2 * 3 * 49).reshape(2, 3, 7, 7)
+        optimizer: torch.optim.Optimizer = {
+            "sgd": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9),
+            "adamw": lambda p: torch.optim.AdamW(p, lr=0.01),
+            "lbfgs": lambda p: torch.optim.LBFGS(p, lr=0.1, max_iter=2),
+        }[name](model.parameters())
+
+        def closure() -> Tensor:
+            optimizer.zero_grad()
+            loss: Tensor = model(images).square().mean()
+            loss.backward()
+            return loss
+
+        with (
+            fmapboard.watch(model, writer=MemoryWriter(), optimizer=optimizer, every=1)
+            if watched
+            else nullcontext()
+        ):
+            for _ in range(4):
+                optimizer.step(closure)
+        return [*model.parameters()]
+
+    bare = weights(watched=False)
+    assert all(map(torch.equal, bare, weights(watched=True)))
+    assert readers == [(TRAINING, 6), *[(HELPER, 6)] * 3]
