@@ -1,11 +1,13 @@
 // @ts-check
 /** Texts and frames of a film strip: steps, faults, ranges, scales, and what is missing. */
 
+import { labelOf, wordOf } from "../state/step_words.js";
 import { drawCrosshair } from "./crosshair.js";
+import { cutStart } from "./cut_text.js";
 import { kernelAt, kernelPalette } from "./film_kernels.js";
 import { BELOW, CAPTION, HEADING, columnLeft, fitted } from "./film_layout.js";
 import { faultAt, isBeyond, kernelStep, scaleWords } from "./film_scale.js";
-import { short, stepText } from "./number_text.js";
+import { short } from "./number_text.js";
 import { css, ramp } from "./palettes.js";
 import { flags, loudest } from "./scene.js";
 import { BORDER, stateFrame } from "./state_frame.js";
@@ -16,6 +18,8 @@ import { BORDER, stateFrame } from "./state_frame.js";
 /** @typedef {import("./grid_paint.js").Look & {second: string}} Look */
 
 const RAMP = 126;
+/** Narrower than this, a step is named by its number alone, CSS px. */
+const SHORTEST_NAME = 24;
 
 /**
  * The most severe fault of a channel at a step, exact once its frame is there.
@@ -137,7 +141,9 @@ function kernelCaption(context, film, of, i, channel, left, top, wide, look) {
     return;
   }
   const from = kernelStep(film.history, film.steps[i], film.steps);
-  const text = from === null || from === film.steps[i] ? "" : `of step ${stepText(from)}`;
+  // Images are shown to the same weights.
+  const isOther = film.unit === "step" && from !== null && from !== film.steps[i];
+  const text = isOther ? `of ${wordOf(film.words, from)}` : "";
   context.fillText(text, left, y + of.kernelHeight + 2, wide);
 }
 
@@ -151,6 +157,7 @@ function inputCaption(context, film, of, i, left, top, wide, look) {
   context.fillStyle = look.muted;
   if (input === null) wrapped(context, "not stored", left, top + 2, wide, 3);
   if (!input) return;
+  if (film.unit === "image") return; // of which each differs from the one before
   const change = film.change(i);
   const base = top + of.inputHeight + 3;
   if (change !== "different") {
@@ -207,8 +214,11 @@ export function heading(context, film, of, [first, last], where, look) {
     }
     context.font = isCurrent ? look.font.replace("11px", "bold 12px") : look.font;
     context.fillStyle = isCurrent ? look.accent : look.text;
-    const text = stepText(film.steps[i]);
-    context.fillText(text, left, 4, of.columnWidth - 4);
+    const wide = of.columnWidth - 4;
+    const [number, name] = labelOf(film.words, film.steps[i]);
+    const rest = wide - context.measureText(`${number} `).width;
+    const named = name && rest > SHORTEST_NAME ? ` ${cutStart(context, name, rest)}` : "";
+    context.fillText(number + named, left, 4, wide);
   }
   context.restore();
 }
@@ -231,8 +241,10 @@ export function gutter(context, film, of, where, look) {
   };
   if (of.inputHeight) {
     write("input", of.inputTop - where.top + 2, true);
-    write("compared with the", of.inputTop - where.top + 18);
-    write("step before it", of.inputTop - where.top + 30);
+    if (film.unit === "step") {
+      write("compared with the", of.inputTop - where.top + 18);
+      write("step before it", of.inputTop - where.top + 30);
+    }
   }
   film.channels.forEach((channel, row) => {
     const top = of.rowTop + row * of.rowHeight - where.top;
@@ -244,14 +256,14 @@ export function gutter(context, film, of, where, look) {
     const peak = short(film.kernelPeak, 2);
     const isRgb = kernelPalette(film) === "rgb";
     if (!isRgb) drawRamp(context, ramp("signed", RAMP), left, y + 16);
-    const scale = film.kernelPeak ? `−${peak} … ${peak}, locked` : "each step its own ±max";
+    const scale = film.kernelPeak ? `−${peak} … ${peak}, locked` : `each ${film.unit} its own ±max`;
     write(scale, y + (isRgb ? 15 : 28));
     if (isRgb) write("per colour; grey is 0", y + 27);
     if (film.kernelsBeyond) write("(no large values)", y + (isRgb ? 39 : 40));
   });
   context.fillStyle = look.background;
   context.fillRect(0, 0, of.gutter - 4, HEADING - 2);
-  write("step", 4);
+  write(film.unit, 4);
 }
 
 /**

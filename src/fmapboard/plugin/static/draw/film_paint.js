@@ -20,6 +20,8 @@ import { lay, tileCanvas } from "./paint.js";
  * @property {import("../data/answers.js").Layer} layer
  * @property {string} role
  * @property {number[]} steps
+ * @property {import("../state/step_words.js").Words} words names of the steps
+ * @property {import("../state/step_words.js").Unit} unit what each step is
  * @property {number} current index of the step of the slider
  * @property {number[]} channels
  * @property {import("./scene.js").History|null} history
