@@ -4,11 +4,10 @@
 import { labelOf, wordOf } from "../state/step_words.js";
 import { drawCrosshair } from "./crosshair.js";
 import { cutStart } from "./cut_text.js";
-import { kernelAt, kernelPalette } from "./film_kernels.js";
+import { kernelAt } from "./film_kernels.js";
 import { BELOW, CAPTION, HEADING, columnLeft, fitted } from "./film_layout.js";
-import { faultAt, isBeyond, kernelStep, scaleWords } from "./film_scale.js";
+import { faultAt, isBeyond, kernelStep } from "./film_scale.js";
 import { short } from "./number_text.js";
-import { css, ramp } from "./palettes.js";
 import { flags, loudest } from "./scene.js";
 import { BORDER, stateFrame } from "./state_frame.js";
 
@@ -17,7 +16,6 @@ import { BORDER, stateFrame } from "./state_frame.js";
 /** @typedef {import("./film_paint.js").FilmWhere} FilmWhere */
 /** @typedef {import("./grid_paint.js").Look & {second: string}} Look */
 
-const RAMP = 126;
 /** Narrower than this, a step is named by its number alone, CSS px. */
 const SHORTEST_NAME = 24;
 
@@ -221,70 +219,6 @@ export function heading(context, film, of, [first, last], where, look) {
     context.fillText(number + named, left, 4, wide);
   }
   context.restore();
-}
-
-/**
- * Labels and scale bars left of the rows, over what is scrolled below them.
- * @param {CanvasRenderingContext2D} context @param {Film} film @param {FilmLayout} of
- * @param {FilmWhere} where @param {Look} look
- */
-export function gutter(context, film, of, where, look) {
-  const left = 10;
-  context.fillStyle = look.background;
-  context.fillRect(0, 0, of.gutter - 4, where.height);
-  context.textBaseline = "top";
-  context.textAlign = "left";
-  const write = (/** @type {string} */ text, /** @type {number} */ y, bold = false) => {
-    context.font = bold ? look.font.replace("11px", "600 12px") : look.font;
-    context.fillStyle = bold ? look.text : look.muted;
-    context.fillText(text, left, y, of.gutter - 18);
-  };
-  if (of.inputHeight) {
-    write("input", of.inputTop - where.top + 2, true);
-    if (film.unit === "step") {
-      write("compared with the", of.inputTop - where.top + 18);
-      write("step before it", of.inputTop - where.top + 30);
-    }
-  }
-  film.channels.forEach((channel, row) => {
-    const top = of.rowTop + row * of.rowHeight - where.top;
-    write(`channel ${channel}`, top, true);
-    if (of.tileHeight) scaleBar(context, film, channel, left, top + CAPTION, look, write);
-    if (!of.kernelHeight) return;
-    const y = top + Math.max(of.kernelTop, of.tileHeight ? CAPTION + 52 : CAPTION);
-    write("its kernel", y, true);
-    const peak = short(film.kernelPeak, 2);
-    const isRgb = kernelPalette(film) === "rgb";
-    if (!isRgb) drawRamp(context, ramp("signed", RAMP), left, y + 16);
-    const scale = film.kernelPeak ? `−${peak} … ${peak}, locked` : `each ${film.unit} its own ±max`;
-    write(scale, y + (isRgb ? 15 : 28));
-    if (isRgb) write("per colour; grey is 0", y + 27);
-    if (film.kernelsBeyond) write("(no large values)", y + (isRgb ? 39 : 40));
-  });
-  context.fillStyle = look.background;
-  context.fillRect(0, 0, of.gutter - 4, HEADING - 2);
-  write(film.unit, 4);
-}
-
-/**
- * @param {CanvasRenderingContext2D} context @param {import("./palettes.js").Rgb[]} colours
- * @param {number} left @param {number} top CSS px
- */
-function drawRamp(context, colours, left, top) {
-  colours.forEach((colour, x) => {
-    context.fillStyle = css(colour);
-    context.fillRect(left + x, top, 1, 9);
-  });
-}
-
-/**
- * @param {CanvasRenderingContext2D} context @param {Film} film @param {number} channel
- * @param {number} left @param {number} top CSS px @param {Look} look
- * @param {(text: string, y: number) => void} write
- */
-function scaleBar(context, film, channel, left, top, look, write) {
-  drawRamp(context, ramp(look.palette, RAMP), left, top + 1);
-  scaleWords(film, channel).forEach((text, line) => write(text, top + 13 + 12 * line));
 }
 
 /**

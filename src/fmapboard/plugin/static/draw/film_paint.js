@@ -1,7 +1,8 @@
 // @ts-check
 /** Paints the visible part of a film strip, for the screen and for saved files. */
 
-import { captions, crosshairs, gutter, heading } from "./film_captions.js";
+import { captions, crosshairs, heading } from "./film_captions.js";
+import { gutter } from "./film_gutter.js";
 import { kernelAt } from "./film_kernels.js";
 import { columnLeft, fitted, visibleColumns } from "./film_layout.js";
 import { framePixels, shrunkRow } from "./film_pixels.js";
