@@ -5,7 +5,7 @@ import { labelOf, wordOf } from "../state/step_words.js";
 import { drawCrosshair } from "./crosshair.js";
 import { cutStart } from "./cut_text.js";
 import { kernelAt } from "./film_kernels.js";
-import { BELOW, CAPTION, HEADING, columnLeft, fitted } from "./film_layout.js";
+import { BELOW, HEADING, columnLeft, fitted } from "./film_layout.js";
 import { faultAt, isBeyond, kernelStep } from "./film_scale.js";
 import { short } from "./number_text.js";
 import { flags, loudest } from "./scene.js";
