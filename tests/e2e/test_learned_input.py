@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import logging
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -147,6 +149,28 @@ def test_of_several_images_in_one_step_the_first_that_contributes_is_logged() ->
             model(first).mean().backward()
             optimizer.step()
     assert marks(kept.steps) == [2.0] * STEPS
+
+
+def test_an_image_without_an_optimizer_is_followed_and_does_not_outlive_its_step(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    model, kept = Collecting().eval(), MemoryWriter()
+    board = fmapboard.watch(model, writer=kept, every=1, checks=MARKED)
+    with caplog.at_level(logging.WARNING, "fmapboard"):
+        for step in range(STEPS):
+            image = filled(step).requires_grad_()
+            held = weakref.ref(image)
+            with board.step(step):
+                model(filled(77))  # without a gradient
+                (gradient,) = torch.autograd.grad(model(image).mean(), image)
+            assert gradient.shape == image.shape
+            model.loss = torch.zeros(())  # it holds the graph
+            del image, gradient
+            gc.collect()
+            assert held() is None
+    board.close()
+    assert marks(kept.steps) == [float(step) for step in range(STEPS)]
+    assert [record.message for record in caplog.records] == []
 
 
 def test_a_perceptual_loss_shows_the_pass_on_what_the_network_in_front_generates() -> None:
