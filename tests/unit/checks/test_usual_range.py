@@ -59,6 +59,14 @@ def test_updates_that_are_too_large_at_two_of_the_first_steps_or_far_too_large_a
     assert UpdateRatioCheck()(record(scalars=updates([1e-3, 0.9, *[1e-3] * 6]))) == []
 
 
+def test_large_updates_along_a_line_search_are_silent() -> None:
+    large = updates([0.7] * LAST)
+    searched = [Findings(batch=4, rates=None)] * LAST
+    assert UpdateRatioCheck()(record(scalars=large, facts=searched)) == []
+    some = [*searched[:1], *[Findings(batch=4, rates=(0.1, 0.1))] * (LAST - 1)]
+    assert len(UpdateRatioCheck()(record(scalars=large, facts=some))) == 1
+
+
 def test_large_updates_of_a_fresh_head_on_frozen_kernels_are_silent() -> None:
     large = [0.3] * LAST
     assert UpdateRatioCheck()(record(scalars={"update_ratio/head.weight": large})) == []
