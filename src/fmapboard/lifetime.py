@@ -47,7 +47,7 @@ class End:
         """Clean up; called once. In a CUDA graph's capture, steps are written after it."""
         for handle in self.handles:
             handle.remove()
-        self.run.session.abandon()
+        self.run.session.end()
         CAPTURES.after(self.pipeline.close)
         why = self.run.usage.why_nothing(self.run.steps)
         if why is not None and self.explains and self.run.writes:

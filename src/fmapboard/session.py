@@ -182,6 +182,11 @@ class StepSession:
             opened.discard()
             self._selection.close()
 
+    def end(self) -> None:
+        """Called when no step will be logged any more."""
+        self.abandon()
+        self._gradients.end()
+
     def _out_of_memory(self, error: Exception) -> None:
         """Drop what the open step has collected: training may need the memory at once."""
         opened, self._open = self._open, None

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 from exact_updates import Exact, largest_error, update_ratios
+from own_threads import own_threads
 from torch import Tensor, nn
 
 import fmapboard
@@ -87,6 +88,19 @@ def test_parameters_are_read_beside_the_backward_pass(readers: list[tuple[str, i
     model = network()
     assert train(model, [sgd(model)], nothing) < RIGHT
     assert readers == [(TRAINING, 6), (HELPER, 6), (HELPER, 6)]
+
+
+def test_the_helper_ends_with_the_logger() -> None:
+    model, before = network(), set(own_threads())
+    optimizer = sgd(model)
+    board = fmapboard.watch(model, writer=MemoryWriter(), optimizer=optimizer, every=1)
+    for _ in range(2):
+        model(torch.randn(2, 3, 7, 7)).square().mean().backward()
+        optimizer.step()
+    (helper,) = [one for one in set(own_threads()) - before if one.name.startswith(HELPER)]
+    board.close()
+    helper.join(10)
+    assert not helper.is_alive()
 
 
 def test_a_small_model_is_read_on_the_training_thread(readers: list[tuple[str, int]]) -> None:

@@ -103,6 +103,10 @@ class GradientReader:
         self._is_armed = False
         self.forget()
 
+    def end(self) -> None:
+        """End the thread that reads parameters."""
+        self._updates.end()
+
     def pass_begins(self) -> bool:
         """Called when a forward pass to be recorded begins.
 

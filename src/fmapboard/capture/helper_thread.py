@@ -17,8 +17,8 @@ class HelperThread:
 
     It pays for operations on the CPU that release the interpreter's lock. A function that the
     thread has not begun when its result is needed runs on the caller's thread, so that nobody waits
-    for a busy machine. The thread ends when this object is deleted; a forked process starts another
-    one.
+    for a busy machine. The thread ends with ``end``, or when this object is deleted. A forked
+    process starts another one.
     """
 
     def __init__(self) -> None:
@@ -46,6 +46,12 @@ class HelperThread:
             return isolated() if running.cancel() else running.result()
 
         return result
+
+    def end(self) -> None:
+        """End the thread once it has run what it was given; ``start`` starts another one."""
+        pool, self._pool = self._pool, None
+        if pool is not None and self._process == os.getpid():
+            pool.shutdown(wait=False)
 
     def _threads(self) -> ThreadPoolExecutor:
         if self._pool is None or self._process != os.getpid():

@@ -75,6 +75,10 @@ class UpdateReader:
         self._versions, self._begun, self._ended, self._ahead = {}, [], [], None
         self._depths.clear()
 
+    def end(self) -> None:
+        """End the thread that reads ahead; reading again starts another one."""
+        self._helper.end()
+
     def read_ahead(self, parameters: Mapping[str, Tensor]) -> None:
         """Called when a forward pass has ended: begin to read what will probably be updated.
 
