@@ -180,8 +180,8 @@ class FactRecorder(PassObserver):
         groups = [group for groups in self._groups.values() for group in groups]
         idle = self._idle_weights(opened, trainable)
         own = tuple(groups) if has_stepped else ()
-        samples = self._uncleared.samples if uncleared else ()
-        return PendingFacts(found, own, opened.live.batch, idle, samples)
+        samples = self._uncleared.take_samples()
+        return PendingFacts(found, own, opened.live.batch, idle, samples if uncleared else ())
 
     def _idle_weights(
         self, opened: OpenStep, trainable: Mapping[str, Tensor]

@@ -49,11 +49,7 @@ def _mark(gradient: Tensor) -> _Mark:
 
 
 class UnclearedGradients:
-    """Follows the gradients of a model's parameters through one logged step after another.
-
-    Attributes:
-        samples: values of the suspected gradients when each backward pass began, at most eight.
-    """
+    """Follows the gradients of a model's parameters through one logged step after another."""
 
     def __init__(self) -> None:
         self._last: Mapping[str, _Mark] = {}
@@ -72,7 +68,7 @@ class UnclearedGradients:
         self._at_open = marks
         self._just_used = {name for name in marks if id(parameters[name]) in just_used}
         self._kept: dict[str, _Mark] | None = None  # None: no backward pass has begun
-        self.samples: tuple[GradientSamples, ...] = ()
+        self._samples: tuple[GradientSamples, ...] = ()
         self._stepped: dict[str, _Mark] = {}
         self._used: set[str] = set()
 
@@ -80,10 +76,10 @@ class UnclearedGradients:
         """Called when a backward pass begins, before it changes any gradient."""
         kept = self._at_open if self._kept is None else self._kept
         self._kept = {n: m for n, m in kept.items() if m.is_of(self._parameters[n].grad)}
-        if self._kept and len(self.samples) < _MOST_SAMPLES:
+        if self._kept and len(self._samples) < _MOST_SAMPLES:
             gradients = {name: self._parameters[name].grad for name in self._kept}
             known = {name: gradient for name, gradient in gradients.items() if gradient is not None}
-            self.samples = (*self.samples, sample_gradients(known))
+            self._samples = (*self._samples, sample_gradients(known))
 
     def backward_ends(self) -> None:
         """Called when a backward pass has ended."""
@@ -122,6 +118,11 @@ class UnclearedGradients:
         is_known = self._kept is not None and bool(self._stepped)
         self._last, self._last_step = unchanged, step
         return found if found or (is_known and not candidates) else None
+
+    def take_samples(self) -> tuple[GradientSamples, ...]:
+        """Values of the suspected gradients when each backward pass began, at most eight; once."""
+        samples, self._samples = self._samples, ()
+        return samples
 
     def _was_used(self, name: str, step: int) -> bool:
         """True if an optimizer had used the gradient that was there when the step opened."""
