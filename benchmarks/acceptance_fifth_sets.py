@@ -70,8 +70,8 @@ CLASSES: dict[str, Row] = {
     "wide_5_unit": ("5 × 5 CNN, no norm, He", WIDE5, UNIT, tasks.augmented, (r.DECAYED,)),
     "deep": ("10-layer leaky CNN", DEEP, P40, named, (momentum(0.05), r.NADAM)),
     "single_turned": (
-        *("CNN, max pooling, hidden Linear", partial(SINGLE, out=4), P, tasks.rotated),
-        (adam(1e-3, batch=32, steps=100, every=10),),
+        *("CNN, max pooling, hidden Linear", partial(SINGLE, channels=1, out=4), digits),
+        *(tasks.rotated, (adam(1e-3, batch=32, steps=100, every=10),)),
     ),
     "thick": ("ResNet, 7 × 7, mean and maximum", THICK, P48, tasks.smoothed, (r.ONE_CYCLE,)),
     "thick_focal": ("ResNet, 7 × 7, mean and maximum", THICK, P, focal, (adam(2e-3, r.stairs),)),
@@ -79,11 +79,14 @@ CLASSES: dict[str, Row] = {
     "narrow_tags": ("narrow GroupNorm SiLU ResNet", NARROW, EACH, multi_label, (adam(2e-3),)),
     "blurred": ("ELU ResNet, low pass", BLURRED, P, named, (r.NESTEROV, r.RMSPROP)),
     "shallow_order": (
-        *("two-layer CNN", partial(SHALLOW, out=5), P, tasks.jigsaw),
+        *("two-layer CNN", partial(SHALLOW, channels=1, out=5), digits, tasks.jigsaw),
         (adam(2e-3, batch=32, steps=100, every=10),),
     ),
     "bottle": ("bottleneck ResNet, space to depth", BOTTLE, P, named, (r.HALF, r.EPOCHS)),
-    "bottle_view": ("bottleneck ResNet, space to depth", BOTTLE, P40, tasks.views, (r.NESTEROV,)),
+    "joined_7_views": (
+        *("dense separable CNN, GroupNorm", partial(JOINED_7, out=32), P40, tasks.views),
+        (r.NESTEROV,),
+    ),
     "bottle_gelu": ("bottleneck GELU ResNet, LayerNorm", BOTTLE_GELU, P, named, (r.WARM, r.SHORT)),
     "inverted": ("inverted bottlenecks 5 × 5", INVERTED, P40, named, (r.SUPER, r.RMS_MOVING)),
     "inverted_mix": ("inverted bottlenecks 5 × 5", INVERTED, P, mixup(0.4), (r.BETAS,)),
@@ -173,14 +176,14 @@ CLASSES: dict[str, Row] = {
         *("cosine head on an ELU ResNet", lambda: Cosines(BLURRED(out=24), 24), P, tasks.proxies),
         (r.ADAMW, momentum(0.05)),
     ),
-    "vgg_he": ("VGG, hidden Linear, He", VGG_HE, P, named, (adam(5e-4), momentum(0.01, clip=1.0))),
+    "vgg_he": ("VGG, hidden Linear, He", VGG_HE, P, named, (adam(5e-4), momentum(0.02, clip=1.0))),
     "smooth": ("GELU CNN, no norm, patches", SMOOTH, P48, named, (r.ADAMW, r.RMS_MOVING)),
     "clipped": ("Hardtanh CNN", CLIPPED, P, named, (momentum(0.1, batch=64, steps=40, every=4),)),
     "clipped_mix": ("Hardtanh CNN", CLIPPED, UNIT, mixup(0.2), (r.NADAM,)),
     "soft": ("Softsign CNN, GroupNorm", SOFT, P, named, (adam(2e-3), r.MICRO)),
     "long": ("24-layer bottleneck ResNet", LONG, P, named, (r.WARM, r.PLAIN_SGD)),
-    "long_views": (
-        *("24-layer bottleneck ResNet", partial(LONG, out=32), P40, tasks.views),
+    "narrow_views": (
+        *("narrow GroupNorm SiLU ResNet", partial(NARROW, out=24), P40, tasks.views),
         (r.ADAMW,),
     ),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import acceptance_fifth_library as library
@@ -14,13 +15,14 @@ from acceptance_fifth_dense import Bottle, Flat, Hourglass
 from acceptance_fourth_library import labelled, timm_net
 from acceptance_fourth_pictures import unblurred
 from acceptance_fourth_sets import Row
-from acceptance_tasks import again, centre, colours, depth, filled, heat
+from acceptance_tasks import again, centre, colours, depth, filled
 from acceptance_third_data import edges
 from acceptance_third_tuning import named
 from torch import nn
 
 P, UNIT, HALF, P64 = photos(32), photos(32, "unit"), photos(32, "half"), photos(64)
 CROPS, CROPS_UNIT = pictures(), pictures(32, "unit")
+LONGER = replace(r.SUPER, name=f"{r.SUPER.name} in 110 steps", steps=110, every=11)
 adam, momentum, NET = r.adam, r.momentum, timm_net
 LEAKY = partial(nn.LeakyReLU, 0.1)
 
@@ -69,16 +71,13 @@ PICTURES: dict[str, Row] = {
         tasks.boundary,
         (r.WARM,),
     ),
-    "shuffled_heat": (
-        "branches U-Net, no norm",
-        partial(SHUFFLED, out=1),
-        scenes,
-        heat,
-        (r.DECAYED,),
+    "shuffled_masks": (
+        *("branches U-Net, no norm", partial(SHUFFLED, out=1), scenes, tasks.both_masks),
+        (adam(2e-3),),
     ),
-    "shuffled_noise": (
-        *("branches U-Net, no norm", partial(SHUFFLED, around=True), CROPS, tasks.denoised),
-        (adam(1e-3),),
+    "shuffled_fill": (
+        *("branches U-Net, no norm", partial(SHUFFLED, around=True), CROPS, tasks.rebuilt),
+        (r.SUPER,),
     ),
     "means_fill": (
         "squeezed InstanceNorm U-Net",
@@ -143,8 +142,8 @@ LIBRARY: dict[str, Row] = {
     ),
     "tv_squeeze": ("torchvision SqueezeNet 1.1 body", library.Two, scenes, centre, (adam(1e-3),)),
     "mnasnet": ("timm MNASNet", partial(NET, "mnasnet_small"), P64, named, (r.SUPER,)),
-    "mobilenet_2": ("timm MobileNet v2", partial(NET, "mobilenetv2_035"), P64, named, (r.ADAMW,)),
-    "tinynet": ("timm TinyNet", partial(NET, "tinynet_e"), P64, named, (r.HALF,)),
+    "mobilenet_2": ("timm MobileNet v2", partial(NET, "mobilenetv2_035"), P64, named, (LONGER,)),
+    "tinynet": ("timm TinyNet", partial(NET, "tinynet_e"), P64, named, (LONGER,)),
     "regnet_x": ("timm RegNet X", partial(NET, "regnetx_002"), P64, named, (r.BETAS,)),
     "regnet_y": ("timm RegNet Y", partial(NET, "regnety_002"), P64, tasks.smoothed, (r.NESTEROV,)),
     "rep_ghost": ("timm RepGhostNet", partial(NET, "repghostnet_050"), P64, named, (r.NADAM,)),
