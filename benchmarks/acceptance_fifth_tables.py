@@ -150,10 +150,7 @@ LIBRARY: dict[str, Row] = {
     "mobile_vit": ("timm MobileViT", partial(NET, "mobilevit_xxs"), P64, named, (r.WARM,)),
     "mobile_vit_2": ("timm MobileViT v2", partial(NET, "mobilevitv2_050"), P64, named, (r.SUPER,)),
     "darknet": ("timm CS3DarkNet", partial(NET, "cs3darknet_focus_s"), P64, named, (r.ADAMW,)),
-    "hg_net": ("timm HGNet v2", partial(NET, "hgnetv2_b0"), P64, named, (adam(1e-3),)),
     "pit": ("timm PiT", partial(NET, "pit_ti_224", img_size=64), P64, named, (r.BETAS,)),
-    "zepto": ("timm ConvNeXt, RMSNorm", partial(NET, "convnext_zepto_rms"), P64, named, (r.ADAMW,)),
-    "shvit": ("timm SHViT", partial(NET, "shvit_s1"), P64, named, (r.WARM,)),
     "vit_3": (
         "timm ViT, registers",
         partial(NET, "test_vit3", img_size=64),
