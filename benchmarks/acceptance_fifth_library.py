@@ -63,7 +63,7 @@ def masked(model: nn.Module, images: Tensor, mask: Tensor, *_: Tensor) -> Tensor
 
 
 def mobilenet_v1() -> nn.Module:
-    return hf_net("MobileNetV1", depth_multiplier=0.25, min_depth=8, image_size=64)
+    return hf_net("MobileNetV1", depth_multiplier=0.25, min_depth=8, classifier_dropout_prob=0.1)
 
 
 def regnet() -> nn.Module:
@@ -103,17 +103,6 @@ def beit() -> nn.Module:
     sizes = {"image_size": 32, "patch_size": 4, "hidden_size": 48, "num_hidden_layers": 3}
     more = {"num_attention_heads": 4, "intermediate_size": 96, "drop_path_rate": 0.0}
     return hf_net("Beit", **sizes, **more, use_relative_position_bias=True)
-
-
-def mobile_vit() -> nn.Module:
-    return hf_net(
-        "MobileViT",
-        image_size=64,
-        hidden_sizes=[24, 32, 48],
-        neck_hidden_sizes=[8, 16, 24, 32, 40, 48, 96],
-        num_attention_heads=2,
-        expand_ratio=2.0,
-    )
 
 
 class Two(nn.Module):

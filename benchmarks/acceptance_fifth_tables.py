@@ -75,10 +75,6 @@ PICTURES: dict[str, Row] = {
         *("branches U-Net, no norm", partial(SHUFFLED, out=1), scenes, tasks.both_masks),
         (adam(2e-3),),
     ),
-    "shuffled_fill": (
-        *("branches U-Net, no norm", partial(SHUFFLED, around=True), CROPS, tasks.rebuilt),
-        (r.SUPER,),
-    ),
     "means_fill": (
         "squeezed InstanceNorm U-Net",
         partial(MEANS, skip="join"),
@@ -143,7 +139,6 @@ LIBRARY: dict[str, Row] = {
     "tv_squeeze": ("torchvision SqueezeNet 1.1 body", library.Two, scenes, centre, (adam(1e-3),)),
     "mnasnet": ("timm MNASNet", partial(NET, "mnasnet_small"), P64, named, (r.SUPER,)),
     "mobilenet_2": ("timm MobileNet v2", partial(NET, "mobilenetv2_035"), P64, named, (LONGER,)),
-    "tinynet": ("timm TinyNet", partial(NET, "tinynet_e"), P64, named, (LONGER,)),
     "regnet_x": ("timm RegNet X", partial(NET, "regnetx_002"), P64, named, (r.BETAS,)),
     "regnet_y": ("timm RegNet Y", partial(NET, "regnety_002"), P64, tasks.smoothed, (r.NESTEROV,)),
     "rep_ghost": ("timm RepGhostNet", partial(NET, "repghostnet_050"), P64, named, (r.NADAM,)),
@@ -178,5 +173,4 @@ LIBRARY: dict[str, Row] = {
     "hf_focal": ("transformers FocalNet", library.focal_net, P, labelled, (r.BETAS,)),
     "hf_pvt": ("transformers PVT v2", library.pvt_v2, P64, labelled, (r.ADAMW,)),
     "hf_beit": ("transformers BEiT", library.beit, P, labelled, (r.SUPER,)),
-    "hf_mobile_vit": ("transformers MobileViT", library.mobile_vit, P64, labelled, (r.RESTARTS,)),
 }
