@@ -1,6 +1,8 @@
 """Trainings of the fourth set with one planted fault each, and the kinds that name it.
 
-A kind after a comma is one that names the fault equally well; any of them counts.
+A kind after a comma is one that names the fault equally well; any of them counts. Not as planned:
+"spike" ends in NaN before a channel can be dead. The loss in eval mode of "modalities", "outliers"
+and "slow_statistics" is 2 to 13 times that in training mode; that of "by_class" is only 1.1 times.
 """
 
 from __future__ import annotations

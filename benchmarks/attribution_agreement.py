@@ -1,6 +1,6 @@
 """Measure how close attribution is to LayerCAM of the label's logit in eval mode.
 
-    python benchmarks/attribution_agreement.py [--networks known|fresh|later] [--steps N]
+    python benchmarks/attribution_agreement.py [--networks known|fresh|later] [--only NAME]
 
 Networks are trained on the bundled photographs (``attribution_networks``): with SGD at 0.02, those
 of ``LATER`` with AdamW at 0.001, falling to 0 along a cosine. At each mark, the maps of eight
@@ -129,12 +129,15 @@ def main() -> None:
     """Print one JSON object per line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--networks", choices=list(SETS), default="later")
+    parser.add_argument("--only", help="name of one network of the set")
     parser.add_argument("--task", choices=list(TASKS))
     parser.add_argument("--steps", type=int, default=640)
     options = parser.parse_args()
     torch.set_num_threads(1)
     for task in [options.task] if options.task else TASKS:
         for name, make in SETS[options.networks].items():
+            if options.only not in (None, name):
+                continue
             adam = options.networks == "later"
             for found in train(make, task, options.steps, adam=adam):
                 print(json.dumps({"task": task, "network": name, **found}), flush=True)

@@ -18,16 +18,15 @@ import json
 import numpy as np
 import torch
 from attribution_networks import KNOWN, SIDE, Crops
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 import fmapboard
-from fmapboard.records import LoggedStep
+from fmapboard.records import Attribution, LoggedStep
 from fmapboard.render.heat import resized
-from fmapboard.writers.memory import MemoryWriter
 
 STAMP, BATCH, RATE = 8, 32, 0.05
-EVERY, LAST = 60, 8
+EVERY, LAST = 100, 32
 """Logged are steps divisible by the first; at the end as many consecutive ones as the second."""
 
 COLOURS = torch.tensor([[2.5, -2.0, -2.0], [-2.0, 2.5, -2.0], [-2.0, -2.0, 2.5], [2.5, 2.5, -2.0]])
@@ -36,6 +35,23 @@ COLOURS = torch.tensor([[2.5, -2.0, -2.0], [-2.0, 2.5, -2.0], [-2.0, -2.0, 2.5],
 Shares = dict[str, dict[str, tuple[float, float]]]
 """Label of a layer -> step, or "last" for the last ones together -> mean of the shares of the
 samples, and share of their sum."""
+
+
+class AttributionWriter:
+    """Keeps the attribution of each step alone: the maps of all images would fill the memory."""
+
+    def __init__(self) -> None:
+        self.steps: list[tuple[int, tuple[Attribution, ...]]] = []
+
+    def write(self, step: LoggedStep) -> None:
+        """See ``Writer``."""
+        self.steps.append((step.step, step.attributions))
+
+    def flush(self) -> None:
+        """See ``Writer``."""
+
+    def close(self) -> None:
+        """See ``Writer``."""
 
 
 def stamped(images: Tensor, colours: Tensor, made: torch.Generator) -> np.ndarray:
@@ -49,14 +65,14 @@ def stamped(images: Tensor, colours: Tensor, made: torch.Generator) -> np.ndarra
     return masks
 
 
-def shares(steps: list[LoggedStep], masks: dict[int, np.ndarray], last: int) -> Shares:
+def shares(kept: AttributionWriter, masks: dict[int, np.ndarray], last: int) -> Shares:
     """The heat inside the squares; the steps from ``last`` on are taken together."""
     inside: dict[str, dict[str, list[tuple[float, float]]]] = {}
-    for logged in steps:
-        key = "last" if logged.step >= last else str(logged.step)
-        for one in logged.attributions:
+    for step, found in kept.steps:
+        key = "last" if step >= last else str(step)
+        for one in found:
             heat = np.maximum(resized(one.heat.astype(float), SIDE, SIDE), 0)
-            part = float(heat[masks[logged.step][one.sample]].sum()), float(heat.sum())
+            part = float(heat[masks[step][one.sample]].sum()), float(heat.sum())
             inside.setdefault(one.layer_call.label, {}).setdefault(key, []).append(part)
     return {
         label: {key: _share(parts) for key, parts in of_steps.items()}
@@ -82,9 +98,10 @@ def train(network: str, seed: int, steps: int, *, is_shortcut: bool) -> dict[str
 
     probe, kind = data.held_out()
     probe_labels, probe_masks = drawn(probe, kind)
-    kept, probed, masks, right = MemoryWriter(), MemoryWriter(), {}, list[float]()
+    kept, probed, masks, right = AttributionWriter(), AttributionWriter(), {}, list[float]()
     shared: dict[str, object] = {
         "optimizer": optimizer, "attribution": True, "kernels": False, "checks": False,
+        "layers": lambda name, layer: isinstance(layer, nn.Linear),  # maps cost time
     }  # fmt: skip
     with (
         fmapboard.watch(
@@ -107,8 +124,8 @@ def train(network: str, seed: int, steps: int, *, is_shortcut: bool) -> dict[str
             right.append(float((output.argmax(1) == labels).float().mean()))
     return {
         "accuracy": round(float(np.mean(right[-20:])), 2),
-        "training step": shares(kept.steps, masks, steps),
-        "probe": shares(probed.steps, dict.fromkeys(masks, probe_masks), steps),
+        "training step": shares(kept, masks, steps),
+        "probe": shares(probed, dict.fromkeys(masks, probe_masks), steps),
     }
 
 
@@ -127,7 +144,7 @@ def main() -> None:
     """Print one JSON object per line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--network", choices=list(KNOWN), default="demo")
-    parser.add_argument("--steps", type=int, default=300, help=f"divisible by {EVERY}")
+    parser.add_argument("--steps", type=int, default=600, help=f"divisible by {EVERY}")
     parser.add_argument("--seeds", type=int, nargs="*", default=range(5))
     options = parser.parse_args()
     torch.set_num_threads(1)

@@ -130,7 +130,7 @@ def closest(name: str, known: Iterable[str], *, most: int = 3, listed: int = 6) 
         name: the unknown name, or a glob.
         known: the names there are.
         most: number of names to suggest.
-        listed: if no name is close, all of them are listed if there are at most so many.
+        listed: number of known names up to which all are listed if none is close.
 
     Returns:
         ``"; closest: layer1"``, ``"; there are: a, b"``, or an empty string.

@@ -132,13 +132,15 @@ class StepSession:
         with self._guard("arming"):
             self._gradients.forget()
             if follows:
-                self._gradients.arm(self._read_weights, self._choose_pass)
+                self._gradients.arm(
+                    self._read_weights, self._choose_pass, self._selection.is_learned_by
+                )
             trainable = () if self._is_sharded or not follows else self._gradients.trainable
             self._selection.open(trainable, follows=follows)
             self.registry.arm(
                 self,
                 sides=self._sides,
-                accept=None if passes == "all" else self._accepts,
+                accept=self._accepts,
                 ended=self._pass_ended,
                 thread=None if any_thread else threading.get_ident(),
             )
@@ -156,6 +158,8 @@ class StepSession:
             self.registry.disarm()
             self._gradients.disarm()
         # Collective if parameters are sharded, so outside of what can fail on one rank alone.
+        if self._selection.passes.input_learns:  # no optimizer steps on the model
+            self._before_update.draw_probe(opened)
         self._before_update.read_kernels(opened)
         parameters = self._gradients.pending()
         with self._guard("logged step"):
@@ -217,7 +221,7 @@ class StepSession:
         opened.live = self._collector()
         opened.live.loss_scale = self._loss_scale.at_forward
         with self._guard("forward pass"):
-            self._selection.begin(opened.live)
+            self._selection.begin(opened.live, (args, kwargs))
         opened.live.begin(args, kwargs)
 
     def again(self) -> bool:
@@ -234,15 +238,16 @@ class StepSession:
         if self._open is not None:
             self._open.live.captured(layer_call, side, value, module)
 
-    def _accepts(self) -> bool:
+    def _accepts(self, received: Any) -> bool:
         opened = self._open
         if opened is None or opened.passes == "evaluation":
             return opened is not None and not self.model.training
-        return self._selection.may_train()
+        return self._selection.passes.begins(received) or opened.passes == "all"
 
     def _pass_ended(self, output: Any) -> None:
         with self._guard("forward pass"):
             self._selection.ended(output)
+        self._gradients.pass_ended()
 
     def _choose_pass(self) -> None:
         """Keep the pass that produced the gradients and drop the others."""

@@ -63,7 +63,8 @@ def test_channels_that_die_in_a_jump_are_a_note(
 ) -> None:
     status, output, _ = check(capsys, runs / "jump")
     assert status == 0
-    assert "note: dead: 100 % of 8 channels dead in `2`" in output
+    assert "  note: dead: in 2 places (healthy: below 50 %). " in output
+    assert "    100 % of 8 channels dead in `2`" in output
     dead, *_ = [one for one in found(capsys, runs / "jump") if one["kind"] == "dead"]
     assert (dead["class"], dead["layer"], dead["value"]) == ("figure", "2", 1.0)
     assert dead["since_step"] == JUMP_AT + 1

@@ -87,6 +87,53 @@ def test_gradients_that_are_never_cleared_are_recorded(loop: Any, way: Way) -> N
     assert found[way.every].not_cleared == names
 
 
+def zeroed(gradient: Tensor) -> None:
+    gradient.data.zero_()
+
+
+def filled(gradient: Tensor) -> None:
+    gradient.data.fill_(0)
+
+
+def replaced(gradient: Tensor) -> None:
+    gradient.data = torch.zeros_like(gradient)
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+@pytest.mark.parametrize("clear", [zeroed, filled, replaced], ids=lambda clear: clear.__name__)
+def test_gradients_that_are_cleared_behind_their_version_are_cleared(
+    clear: Callable[[Tensor], None], way: Way
+) -> None:
+    def loop(model: nn.Module, optimizer: Optimizer, around: Around) -> None:
+        for step in range(STEPS):
+            with around(step):
+                for parameter in model.parameters():
+                    if parameter.grad is not None:
+                        clear(parameter.grad)
+                loss_of(model).backward()
+                optimizer.step()
+
+    found = trained(loop, way)
+    assert len(found) > 2
+    assert all(one.not_cleared == () for one in found.values())
+
+
+def test_a_discriminator_may_be_cleared_behind_the_version_of_its_gradients() -> None:
+    judge = nn.Sequential(nn.Conv2d(3, 4, 3), nn.LeakyReLU(), nn.Flatten(), nn.Linear(256, 1))
+
+    def loop(model: nn.Module, optimizer: Optimizer, around: Around) -> None:
+        for _ in range(STEPS):
+            model(batch()[0]).mean().backward()  # the generator's pass
+            for parameter in model.parameters():
+                zeroed(parameter.grad)
+            (-model(batch()[0]).mean()).backward()
+            optimizer.step()
+
+    found = trained(loop, Way(3), judge)
+    assert len(found) > 2
+    assert all(not one.not_cleared for one in found.values())
+
+
 def test_only_the_parameters_that_are_not_cleared_are_named() -> None:
     def loop(model: nn.Module, optimizer: Optimizer, around: Around) -> None:
         for _ in range(STEPS):

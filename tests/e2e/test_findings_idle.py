@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from contextlib import nullcontext
+from pathlib import Path
 
 import pytest
 import torch
@@ -11,6 +12,8 @@ from recorded_findings import WAYS, Around, Net, Way, findings, loss_of, trained
 from torch import Tensor, nn
 
 import fmapboard
+from fmapboard.checks import run_checks
+from fmapboard.cli.run_files import read_run
 from fmapboard.findings_format import Findings
 from fmapboard.writers.memory import MemoryWriter
 
@@ -141,3 +144,22 @@ def test_running_statistics_that_are_still_the_initial_ones(
     named = [one.initial_norms for one in findings(kept.steps).values()]
     assert named[0] == ()
     assert named[1:] == [("norm",) if expected else ()] * (STEPS - 1)
+
+
+@pytest.mark.parametrize("to_none", [True, False])
+def test_gradients_that_are_cleared_before_the_optimizer_steps_are_noted(
+    to_none: bool, tmp_path: Path
+) -> None:
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Conv2d(4, 2, 3))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with fmapboard.watch(model, tmp_path, optimizer=optimizer, every=1):
+        for _ in range(5):
+            model(torch.randn(2, 3, 8, 8)).square().mean().backward()
+            optimizer.zero_grad(set_to_none=to_none)
+            optimizer.step()
+    (record,) = read_run(tmp_path).records
+    said = run_checks(record).findings
+    (found,) = [one for one in said if one.kind == "unchanged_weights"]
+    assert found.class_ == "figure"
+    assert "no parameter has a gradient other than 0" in found.message
+    assert not [one for one in said if one.class_ == "fact"]

@@ -54,7 +54,7 @@ def test_another_class_gives_other_pictures_and_is_named(tmp_path: Path) -> None
     ("options", "message"),
     [
         (("--class", "3"), "--class needs --attribution"),
-        (("--attribution", "--class", "99"), "target=99: expected classes 0…"),
+        (("--attribution", "--class", "99"), "class 99 does not exist: the model has 0…"),
     ],
 )
 def test_an_invalid_class_is_bad_usage(

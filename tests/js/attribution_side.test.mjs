@@ -6,9 +6,9 @@ import test from "node:test";
 
 import { sideFor } from "../../src/fmapboard/plugin/static/views/view_attribution.js";
 
-/** @param {number} count @param {boolean} isPaired */
-function rows(count, isPaired = true) {
-  const row = { first: isPaired ? {} : null };
+/** @param {number} count @param {boolean} isPaired @param {[number, number]|null} size of maps */
+function rows(count, isPaired = true, size = null) {
+  const row = { first: isPaired ? {} : null, series: { size } };
   return /** @type {import("../../src/fmapboard/plugin/static/state/attribution.js").Row[]} */ (
     /** @type {unknown} */ (Array(count).fill(row))
   );
@@ -18,6 +18,12 @@ test("pictures are as large as all layers of a run fit the window", () => {
   assert.equal(sideFor(rows(5), 2536, 1000), 400); // 3 and 2 layers
   assert.equal(sideFor(rows(5, false), 2536, 1000), 480); // 5 layers
   assert.equal(sideFor(rows(5), 1376, 560), 200);
+});
+
+test("flat pictures leave space below, so they are larger", () => {
+  assert.equal(sideFor(rows(5), 1256, 490), 160);
+  assert.equal(sideFor(rows(5, true, [24, 32]), 1256, 490), 180);
+  assert.equal(sideFor(rows(5, true, [32, 24]), 1256, 490), 160);
 });
 
 test("pictures that do not fit keep their least size and scroll", () => {

@@ -145,6 +145,7 @@ test("the colour bar of a channel says which steps its scale leaves out", () => 
     sharing: "",
     inFilm: { leftOut: 1, beyond: new Map([[0, 1]]) },
     how: CHANNEL,
+    unit: "step",
   };
   const of = (/** @type {number} */ channel) => scaleWords(/** @type {any} */ (film), channel);
   assert.deepEqual(of(0), [

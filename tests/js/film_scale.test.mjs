@@ -25,6 +25,7 @@ test("a report's colour bar counts the steps of the film, not all logged ones", 
       steps,
       sharing: "",
       how: CHANNEL,
+      unit: "step",
     };
     return scaleWords(/** @type {any} */ (film), 0);
   };

@@ -84,7 +84,7 @@ def test_the_heat_has_the_aspect_of_the_input_and_fits_the_window(
 ) -> None:
     person = visit(place, run="attributed", view="attribution")
     person.drawn(3)
-    for window, sides in {(1400, 800): (240, 320), (700, 500): (150, 200)}.items():
+    for window, sides in {(1400, 800): (240, 320), (700, 500): (120, 160)}.items():
         person.page.set_viewport_size({"width": window[0], "height": window[1]})
         person.settle()
         for canvas in person.see(f"{ROWS} canvas").all():
@@ -148,6 +148,16 @@ def test_a_negligible_map_is_called_so_and_its_picture_is_one_grey(
       const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
       return [...new Set(d)].sort().join(); }"""
     assert person.frame.evaluate(grey) == "128,255"
+
+
+def test_a_long_caption_below_a_small_picture_is_not_cut_off(
+    place: str, visit: Callable[..., Person]
+) -> None:
+    person = visit(place, run="flat", view="attribution", width=700, height=500)
+    person.drawn(3)
+    captions = person.see(f"{ROWS} figcaption .value")
+    captions.first.evaluate("(e) => (e.textContent = '|∂L/∂A| = 0.00595, map negligible')")
+    assert captions.first.evaluate("(e) => e.scrollWidth <= e.clientWidth")
 
 
 def test_the_view_is_saved_with_what_it_shows(place: str, visit: Callable[..., Person]) -> None:

@@ -72,7 +72,15 @@ def test_the_tab_says_which_image_is_shown(
     assert person.see(".time .step").inner_text() == "image 2 (cow.png)"
     assert not person.see(".time .label").is_visible()
     assert person.see(".title .facts").inner_text().endswith(" · image 2 (cow.png)")
-    person.press("v")
+    person.wait("document.querySelector('.charts h2').textContent === 'Layer over images'")
+    assert person.see(".charts h3").first.inner_text().startswith("Histogram over images")
+    person.press("m")
+    person.wait("document.documentElement.dataset.film === 'ready'")
+    assert person.see(".film .status").inner_text().startswith("image 2 (cow.png) · channel 0")
+    assert person.see(".film .facts").inner_text() == "Conv2d · 4 kept images, 0 to 3"
+    notes = person.see(".film-inputs").inner_text()
+    assert notes == "Each frame is of another image, with the same weights."
+    person.press("m", "v")
     person.settle()
     about = person.see(".overview .about").text_content()
     assert about.startswith("3 layers × 4 images · a column per kept image")

@@ -27,9 +27,10 @@ from fmapboard.model.tensors import first_tensor, is_observable
 from fmapboard.records import LayerCall
 
 _LAST_TOKENS = 5
-"""How many of the last outputs that hold tokens are kept.
+"""How many of the last outputs that hold tokens are kept at the newest resolution.
 
-The last ones of a classifier that reads its class token only have no gradient at the patches.
+The last ones of a classifier that reads its class token only have no gradient at the patches. At
+earlier resolutions, of hierarchical transformers, one is enough: the next stage reads all patches.
 """
 
 _MOST_STRETCHED = 2.0
@@ -48,6 +49,7 @@ class _Kept:
         activation: [S, C, H, W], a copy, until the gradient has arrived; None if it was not kept.
         found: the attribution, once the gradient has arrived.
         is_alive: False once the output is not needed any more.
+        size: height and width of its maps, once it was copied.
     """
 
     layer_call: LayerCall
@@ -57,6 +59,7 @@ class _Kept:
     activation: Tensor | None = None
     found: PendingAttribution | None = None
     is_alive: bool = True
+    size: Size | None = None
 
     def drop(self) -> None:
         self.is_alive, self.activation, self.found = False, None, None
@@ -168,10 +171,10 @@ class AttributionPass:
                     return
             assert maps is not None  # as it has a size
             kept.activation = maps.clone(memory_format=torch.contiguous_format)
+            kept.size = seen.size
         self._kept.append(kept)
         if kept.tokens and self._layers.selects:
-            for early in [one for one in self._kept if one.tokens][:-_LAST_TOKENS]:
-                self._drop(early)
+            self._drop_early_tokens(kept.size)
 
     def _is_chosen(self, kept: _Kept, size: Size | None) -> bool:
         """Whether to keep an output whose maps have this size."""
@@ -188,7 +191,20 @@ class AttributionPass:
         if last is not None and not last.tokens:
             self._layers.overtaken.add((last.layer_call.label, size))
             self._drop(last)
+        if not kept.tokens:
+            for token in self._tokens(size):
+                self._drop(token)
         return (kept.layer_call.label, size) not in self._layers.overtaken
+
+    def _tokens(self, size: Size | None) -> list[_Kept]:
+        return [one for one in self._kept if one.tokens and one.size == size]
+
+    def _drop_early_tokens(self, newest: Size | None) -> None:
+        """Keep the last outputs that hold tokens, see ``_LAST_TOKENS``."""
+        for size in {one.size for one in self._kept if one.tokens}:
+            count = _LAST_TOKENS if size == newest else 1
+            for early in self._tokens(size)[:-count]:
+                self._drop(early)
 
     def _is_like_the_input(self, size: Size) -> bool:
         assert self._aspect is not None  # checked by the caller

@@ -60,10 +60,12 @@ def attribution(
     """
     maps: dict[str, list[Tensor]] = {}
     found = class_attributions(model, images, target, layers)
-    of_tokens = [one.layer_call.label for one in found if one.tokens and (one.heat > 0).any()]
+    of_tokens = {  # of each resolution the last one that has a map
+        one.heat.shape: one.layer_call.label for one in found if one.tokens and (one.heat > 0).any()
+    }
     for one in found:
         label = one.layer_call.label
-        if not one.tokens or layers is not True or label == of_tokens[-1]:
+        if not one.tokens or layers is not True or label == of_tokens.get(one.heat.shape):
             maps.setdefault(label, []).append(torch.from_numpy(one.heat).clamp(min=0))
     return {label: torch.stack(heats) for label, heats in maps.items()}
 
@@ -132,7 +134,7 @@ def _scores(output: Any, target: Target, images: int) -> tuple[Tensor, list[str]
     known = logits.shape[1]
     wrong = next((c for c in classes if not isinstance(c, int) or not 0 <= c < known), None)
     if wrong is not None:
-        raise ConfigurationError(f"target={wrong}: expected classes 0…{known - 1}")
+        raise ConfigurationError(f"class {wrong} does not exist: the model has 0…{known - 1}")
     index = torch.tensor(classes, device=logits.device)[:, None]
     return logits.gather(1, index)[:, 0], [f"class {number}" for number in classes]
 

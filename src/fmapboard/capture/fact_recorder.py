@@ -13,6 +13,7 @@ from torch.optim.optimizer import Optimizer
 
 from fmapboard.capture.batch_images import PendingBatch
 from fmapboard.capture.eval_mode import eval_modules
+from fmapboard.capture.gradient_samples import GradientSamples
 from fmapboard.capture.gradients import GradientReader
 from fmapboard.capture.idle_weights import IdleWeights, PendingIdle
 from fmapboard.capture.isolation import aside
@@ -44,16 +45,18 @@ class PendingFacts:
     """``records.TrainingFacts`` in part still on the device.
 
     Attributes:
-        findings: without what depends on ``groups`` and ``batch``.
+        findings: without what depends on the rest.
         groups: the parameter groups that were updated.
         batch: the batch of images; None if the input is none.
         idle: what a step without an optimizer step tells; None of other steps.
+        uncleared: values of the gradients that seem not to be cleared.
     """
 
     findings: Findings
     groups: tuple[_Group, ...] = ()
     batch: PendingBatch | None = None
     idle: PendingIdle | None = None
+    uncleared: tuple[GradientSamples, ...] = ()
 
     def tensors(self) -> Iterator[Tensor]:
         """All tensors held."""
@@ -62,12 +65,18 @@ class PendingFacts:
             yield from self.batch.tensors()
         if self.idle is not None:
             yield from self.idle.values
+        for sampled in self.uncleared:
+            yield from sampled.values
 
     def to_host(self) -> TrainingFacts:
         """Wait for the device and copy to the host."""
         rates = [(float(group.rate), group.names) for group in self.groups]
         known = [rate for rate, _ in rates if math.isfinite(rate)]
         findings = replace(self.findings, rates=(min(known), max(known)) if known else None)
+        if findings.not_cleared:
+            nonzero = [sampled.nonzero() for sampled in self.uncleared]
+            found = tuple(n for n in findings.not_cleared if all(n in names for names in nonzero))
+            findings = replace(findings, not_cleared=found)
         if self.batch is not None:
             constant, identical = self.batch.to_host()
             findings = replace(
@@ -170,7 +179,9 @@ class FactRecorder(PassObserver):
         )
         groups = [group for groups in self._groups.values() for group in groups]
         idle = self._idle_weights(opened, trainable)
-        return PendingFacts(found, tuple(groups) if has_stepped else (), opened.live.batch, idle)
+        own = tuple(groups) if has_stepped else ()
+        samples = self._uncleared.samples if uncleared else ()
+        return PendingFacts(found, own, opened.live.batch, idle, samples)
 
     def _idle_weights(
         self, opened: OpenStep, trainable: Mapping[str, Tensor]

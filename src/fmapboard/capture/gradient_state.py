@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
-from torch import nn
+from torch import Tensor
 
 _MAX_CHECKED = 32
 """How many parameters are checked at most, spread over the model."""
@@ -14,19 +14,20 @@ State = list[tuple[int, int] | None]
 
 
 class GradientState:
-    """Identity and version of a model's parameter gradients, as of the last check.
+    """Identity and version of the gradients of leaf tensors, as of the last check.
 
     Accumulation by a backward pass, ``zero_grad``, an assignment to ``grad`` and an in-place
     operation each change one of them. No reference to a gradient is held.
 
     Args:
-        parameters: the model's parameters; of a large number, evenly spaced ones are checked.
+        parameters: the model's parameters, or the leaf tensors that lead to its input; of a large
+            number, evenly spaced ones are checked.
     """
 
-    def __init__(self, parameters: Iterable[nn.Parameter]) -> None:
+    def __init__(self, parameters: Iterable[Tensor]) -> None:
         held = list(parameters)
         stride = -(-len(held) // _MAX_CHECKED) or 1
-        self._parameters: Sequence[nn.Parameter] = tuple(islice(held, 0, None, stride))
+        self._parameters: Sequence[Tensor] = tuple(islice(held, 0, None, stride))
         self._seen = self._now()
 
     def has_changed(self) -> bool:

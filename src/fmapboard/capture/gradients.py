@@ -58,6 +58,7 @@ class GradientReader:
         self.stepped = self.skipped = False
         self._notify_step: Callable[[], None] = _nothing
         self._notify_complete: Callable[[], None] = _nothing
+        self._trains_input: Callable[[Optimizer], bool] = _of_no_input
         self.observer: Callable[[Optimizer, Mapping[str, Tensor]], None] = _ignored
         self.forget()
         self._list_parameters()
@@ -66,14 +67,18 @@ class GradientReader:
         self,
         about_to_step: Callable[[], None] | None = None,
         complete: Callable[[], None] | None = None,
+        trains_input: Callable[[Optimizer], bool] | None = None,
     ) -> None:
         """Start listening to optimizer steps.
 
         Args:
             about_to_step: called before the first step on the model's parameters, and before the
                 first one after a step was discarded by ``pass_begins``.
-            complete: called in each step on the model's parameters, once the gradients are final.
+            complete: called in each step on the model's parameters, once the gradients are final,
+                and in the steps for which ``trains_input`` returns True.
+            trains_input: returns True if an optimizer updates what the model receives.
         """
+        self._trains_input = trains_input or _of_no_input
         self._notify_step, self._notify_complete = about_to_step or _nothing, complete or _nothing
         self.forget()
         self._is_armed = True
@@ -84,8 +89,9 @@ class GradientReader:
         """List the parameters, again for each logged step: they may have been replaced."""
         named = list(self._model.named_parameters())
         self.names = {id(p): clean_name(name) for name, p in named}
+        self._parameters = {self.names[id(p)]: p for _, p in named}
         self.trainable = tuple(p for _, p in named if p.requires_grad)
-        self._sharded = sharded_names({self.names[id(p)]: p for _, p in named})
+        self._sharded = sharded_names(self._parameters)
 
     def disarm(self) -> None:
         """Stop listening to optimizer steps."""
@@ -110,6 +116,12 @@ class GradientReader:
             return False
         self.forget()
         return True
+
+    def pass_ended(self) -> None:
+        """Called when a recorded forward pass has ended."""
+        if self._is_armed:
+            with self._guard("update ratios"):
+                self._updates.read_ahead(self._parameters)
 
     def norms_now(self) -> PendingNorms:
         """The norms of the model's gradients at this moment.
@@ -192,6 +204,8 @@ class GradientReader:
                 self._held |= {id(parameter) for parameter in own.values()}
                 self._notify_complete()
                 self.observer(optimizer, own)
+            elif self._trains_input(optimizer):
+                self._notify_complete()
             fresh = {name: p for name, p in own.items() if not self._was_read(name)}
             for kind, subset in _by_device_type(fresh):
                 with aside(kind, sum(local(parameter).nbytes for parameter in subset.values())):
@@ -249,6 +263,10 @@ def _by_device_type(tensors: Mapping[str, Tensor]) -> Iterator[tuple[str, dict[s
 
 def _nothing() -> None:
     return
+
+
+def _of_no_input(optimizer: Optimizer) -> bool:
+    return False
 
 
 def _ignored(optimizer: Optimizer, own: Mapping[str, Tensor]) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import TypeGuard
 
+from fmapboard.capture.exits import is_of_signal
 from fmapboard.capture.memory_pressure import is_out_of_memory
 from fmapboard.errors import WarnOnce
 
@@ -38,22 +40,26 @@ class Stopwatch:
 class _Guarded:
     """Times a block and passes its exceptions to the guard instead of raising them."""
 
-    __slots__ = ("_about", "_guard")
+    __slots__ = ("_about", "_guard", "_runs_model")
 
-    def __init__(self, about: str, guard: Guard) -> None:
-        self._about, self._guard = about, guard
+    def __init__(self, about: str, guard: Guard, *, runs_model: bool = False) -> None:
+        self._about, self._guard, self._runs_model = about, guard, runs_model
 
     def __enter__(self) -> None:
         self._guard.stopwatch.__enter__()
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
         try:
-            if isinstance(error, Exception):
+            if isinstance(error, Exception) or self._is_exit_of_model(error):
                 self._guard.failed(self._about, error)
                 return True
             return False
         finally:
             self._guard.stopwatch.__exit__()
+
+    def _is_exit_of_model(self, error: BaseException | None) -> TypeGuard[SystemExit]:
+        # The SystemExit of a signal handler is meant for the training.
+        return self._runs_model and isinstance(error, SystemExit) and not is_of_signal(error)
 
 
 class Guard:
@@ -83,6 +89,13 @@ class Guard:
         """A context manager that guards a block under a name: a layer's label, or the task."""
         return _Guarded(about, self)
 
+    def extra_pass(self, about: str) -> _Guarded:
+        """Guard a forward pass that the training does not run, as ``__call__`` does.
+
+        A SystemExit of the model is handled like an exception; that of a signal handler is raised.
+        """
+        return _Guarded(about, self, runs_model=True)
+
     @property
     def has_failed(self) -> bool:
         """True once any guarded block has failed."""
@@ -96,9 +109,13 @@ class Guard:
         """Log a warning, once per ``about``."""
         self._warn.warn(about, text)
 
-    def failed(self, about: str, error: Exception) -> None:
+    def failed(self, about: str, error: Exception | SystemExit) -> None:
         """Report an error and count it."""
-        if self.out_of_memory is not None and is_out_of_memory(error):
+        if (
+            self.out_of_memory is not None
+            and isinstance(error, Exception)
+            and is_out_of_memory(error)
+        ):
             self.out_of_memory(error)
             return
         self._errors[about] = self._errors.get(about, 0) + 1

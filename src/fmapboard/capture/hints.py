@@ -14,6 +14,8 @@ from fmapboard.errors import WarnOnce
 _MAX_NAMED = 5
 """How many parameters or layers a message lists."""
 
+_FROZEN = "all parameters of the model are frozen (requires_grad=False)"
+
 
 class Hints:
     """Compares what a logged step collected with what the user expects.
@@ -47,6 +49,8 @@ class Hints:
             if not has_failed:
                 self.nothing_ran(opened.step)
         elif opened.passes != "evaluation":
+            if self._selection.passes.input_learns:
+                return
             if not self._gradients.stepped:
                 self.no_optimizer_step(opened.step, is_counted=opened.passes == "training")
                 return
@@ -72,10 +76,20 @@ class Hints:
                 "were not recorded; run passes that do not train under torch.no_grad()",
             )
             return
+        text = (
+            "call the model itself (not a scripted or traced copy), with gradients enabled, in the "
+            "training thread"
+        )
+        passes = self._selection.passes
+        if not passes.has_trainable():
+            text = (
+                f"{_FROZEN}, and in eval mode only passes whose input requires a gradient count; "
+                "to log any other pass, put it into a block: with board.step(i):"
+                if passes.is_frozen
+                else f"{_FROZEN} since fmapboard.watch() was called; freeze them before that call"
+            )
         self._warn.warn(
-            "nothing ran",
-            f"step {step}: no watched layer ran in a training pass; call the model itself (not a "
-            "scripted or traced copy), with gradients enabled, in the training thread",
+            "nothing ran", f"step {step}: no watched layer ran in a training pass; {text}"
         )
 
     def no_optimizer_step(self, step: int, *, is_counted: bool) -> None:
@@ -86,6 +100,9 @@ class Hints:
             is_counted: an optimizer's step has ended the logged one.
         """
         if self._loss_scale.was_skipped() or self._gradients.skipped:
+            return
+        if not self._selection.passes.has_trainable():
+            self._warn.warn("frozen", f"step {step}: {_FROZEN}, so there are no gradient norms")
             return
         why = (
             "the one passed as optimizer= holds none of them. Pass the one that trains the model, "

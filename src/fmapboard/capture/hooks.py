@@ -113,7 +113,7 @@ class HookRegistry:
         listener: CaptureListener,
         *,
         sides: tuple[Side, ...] = ("output",),
-        accept: Callable[[], bool] | None = None,
+        accept: Callable[[Any], bool] | None = None,
     ) -> Iterator[None]:
         """Install the hooks for the duration of a ``with`` block; for the arguments see ``arm``."""
         self.arm(listener, sides=sides, accept=accept)
@@ -127,7 +127,7 @@ class HookRegistry:
         listener: CaptureListener,
         *,
         sides: tuple[Side, ...] = ("output",),
-        accept: Callable[[], bool] | None = None,
+        accept: Callable[[Any], bool] | None = None,
         ended: Callable[[Any], None] | None = None,
         thread: int | None = None,
     ) -> None:
@@ -136,7 +136,7 @@ class HookRegistry:
         Args:
             listener: receives the recorded forward pass (see ``passes.PassTracker``).
             sides: ``"output"``, ``"input"`` or both.
-            accept: returns True if the current forward pass counts (see ``passes.PassTracker``).
+            accept: returns True if a forward pass counts (see ``passes.PassTracker``).
             ended: called with the output of every forward pass of the root, recorded or not; as
                 long as the root's ``forward`` has never run, with those of its children instead.
             thread: identifier of the thread whose passes count; None selects the first thread that
@@ -230,7 +230,9 @@ class HookRegistry:
     def _root_begins(self, name: str, module: nn.Module, args: Any, kwargs: Any, _: Any) -> None:
         if not self._paused:
             self.root_ran = self._root_runs = True
-        if self._listener is not None and not self._paused and self._passes.root_begins():
+        if self._listener is None or self._paused:
+            return
+        if self._passes.root_begins((args, kwargs)):
             if self._thread is None and not is_replica(module):
                 self._thread = threading.get_ident()
             self._listener.begin(args, kwargs)
@@ -262,13 +264,13 @@ class HookRegistry:
     def _deliver(self, name: str, module: nn.Module, side: Side, value: Any) -> None:
         if self._listener is None or self._paused:
             return
-        counted = self._passes.call(name, side)
+        counted = self._passes.call(name, side, value)
         if counted is not None:
             layer_call = self._calls.of(name, *counted, side, module)
             self._listener.captured(layer_call, side, value, module)
 
 
-def _always() -> bool:
+def _always(received: Any) -> bool:
     return True
 
 

@@ -43,8 +43,9 @@ class PendingIdle:
 class IdleWeights:
     """Follows the backward passes of logged steps in which no optimizer steps.
 
-    Values are read only in such a step, and only if no in-place operation has changed a parameter
-    since the last one: of at most 16 parameters the first 64 values in memory, joined per device.
+    If no in-place operation has changed a parameter since the last such step, some values are
+    copied, which tell whether the weights are still the same: the first 64 values in memory of at
+    most 16 parameters, in one tensor per device and dtype.
     """
 
     def __init__(self) -> None:

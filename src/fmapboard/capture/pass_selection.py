@@ -8,12 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.optim.optimizer import Optimizer
 
 from fmapboard.capture.collector import ActivationCollector
 from fmapboard.capture.gradient_state import GradientState
 from fmapboard.capture.guard import Guard
+from fmapboard.capture.optimizers import parameters_of
 from fmapboard.capture.pass_observer import PassObserver
+from fmapboard.capture.training_passes import TrainingPasses, learned_leaves
 from fmapboard.model.tensors import tensors
 
 _MAX_ABANDONED = 8
@@ -41,7 +44,7 @@ class Candidate:
 
     Attributes:
         collected: what was recorded.
-        trains: the pass builds a graph that leads to the model's parameters.
+        trains: the pass may build a graph that leads to what is trained.
         in_eval_mode: the model was in eval mode.
         graph: dead once no backward pass can follow; None if that is unknown.
         is_used: its backward pass has begun, and gradients were not cleared since.
@@ -80,6 +83,7 @@ class PassSelection:
         model: as passed.
         guard: as passed.
         observer: is notified of the passes.
+        passes: tells which passes could train something.
         fed: number of forward passes, recorded or not, whose backward pass contributed to the
             gradients, as far as it is known.
     """
@@ -87,7 +91,7 @@ class PassSelection:
     def __init__(self, model: nn.Module, guard: Guard) -> None:
         self.model, self.guard = model, guard
         self.observer = PassObserver()
-        self._can_train = False
+        self.passes = TrainingPasses(model)
         self._confirmations = 0
         self._gradients = GradientState(())
         self._candidates: list[Candidate] = []
@@ -103,7 +107,7 @@ class PassSelection:
         """
         self.close()
         self._is_followed = follows
-        self._can_train = self._can_train or self._has_trainable()
+        self.passes.step_opens()
         self._gradients = GradientState(trainable)
         self.observer.step_opens()
 
@@ -114,6 +118,9 @@ class PassSelection:
         self._chosen: Candidate | None = None
         self._abandoned = {True: 0, False: 0}  # by `model.training`
         self._is_followed = self._in_backward = False
+        self._learned: dict[int, Tensor] = {}  # leaf tensors in front of a frozen model, by `id`
+        self._gradients = GradientState(())
+        self.passes.step_closes()
         self.fed = 0
 
     @property
@@ -126,21 +133,17 @@ class PassSelection:
         """True if recording stopped: too many passes in this mode had no backward pass."""
         return self._abandoned[self.model.training] >= _MAX_ABANDONED
 
-    def may_train(self) -> bool:
-        """True if a pass that begins now could be a training pass."""
-        if not self._can_train:  # no parameter has ever been trainable
-            return self.model.training
-        return torch.is_grad_enabled() and self._has_trainable()
-
-    def _has_trainable(self) -> bool:
-        return any(parameter.requires_grad for parameter in self.model.parameters())
+    def is_learned_by(self, optimizer: Optimizer) -> bool:
+        """True if the optimizer updates the input of a frozen model, as far as it is known."""
+        learned = self._learned
+        return bool(learned) and any(id(one) in learned for one in parameters_of(optimizer))
 
     def wants_another(self) -> bool:
         """True if a pass that begins now is to be recorded as a further candidate."""
         self._current = None
         if self._chosen is not None or not self._is_followed:
             return False
-        trains = self.may_train()
+        trains = self.passes.may_train
         if trains:
             self._discard_outdated()
         if self.gave_up:
@@ -150,9 +153,9 @@ class PassSelection:
         first = self._candidates[0]
         return trains and (not first.trains or self._confirmations < _ENOUGH_CONFIRMATIONS)
 
-    def begin(self, collected: ActivationCollector) -> None:
-        """Called when a pass to be recorded begins."""
-        trains = self.may_train()
+    def begin(self, collected: ActivationCollector, received: Any) -> None:
+        """Called when a pass to be recorded begins, with what the model is called with."""
+        trains = self.passes.may_train
         if trains:
             self._discard_outdated()
             self._drop([one for one in self._candidates if not one.trains])
@@ -160,7 +163,16 @@ class PassSelection:
             self._drop([self._current])
         self._current = Candidate(collected, trains, not self.model.training)
         self._candidates.append(self._current)
+        if trains and self.passes.is_frozen:
+            self._follow_input(received)
         self.observer.pass_begins(self._current)
+
+    def _follow_input(self, received: Any) -> None:
+        """Detect also when the gradients of a frozen model's input are cleared."""
+        leaves = {id(leaf): leaf for leaf in learned_leaves(received)}
+        if leaves.keys() - self._learned.keys():
+            self._learned |= leaves
+            self._gradients = GradientState(self._learned.values())
 
     def ended(self, output: Any) -> None:
         """Called when a pass, recorded or not, has returned: wait for its backward pass."""
@@ -175,6 +187,8 @@ class PassSelection:
             node.register_prehook(self._backward_hook(graph, current))
         if current is not None and nodes:
             current.graph = weakref.ref(graph)
+        elif current is not None and self.passes.is_frozen:
+            current.trains = False
 
     def forget(self) -> None:
         """Drop all candidates: the GradScaler has skipped their optimizer step."""

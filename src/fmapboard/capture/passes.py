@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 Side = Literal["output", "input"]
 Phase = Literal["waiting", "recording", "done"]
@@ -18,21 +18,22 @@ class PassTracker:
     submodules directly), the first call of each layer is recorded.
 
     Args:
-        accept: called when a pass begins, and for layer calls before a pass is recorded; returns
-            True if the pass or call counts.
+        accept: called when a pass begins, with what the root is called with, and for layer calls
+            before a pass is recorded, with what the layer received or returned; returns True if the
+            pass or call counts.
         restart: called when an accepted pass begins after a recorded one; returns True to record
             this pass as well.
     """
 
-    def __init__(self, accept: Callable[[], bool], restart: Callable[[], bool]) -> None:
+    def __init__(self, accept: Callable[[Any], bool], restart: Callable[[], bool]) -> None:
         self._accept, self._restart = accept, restart
         self._phase: Phase = "waiting"
         self._calls: dict[tuple[str, Side], int] = {}
         self._positions: dict[tuple[str, int], int] = {}
 
-    def root_begins(self) -> bool:
+    def root_begins(self, received: Any = ()) -> bool:
         """Called when a forward pass of the root begins; True if it is to be recorded."""
-        if not self._accept():
+        if not self._accept(received):
             if self._phase == "recording":
                 self._phase = "waiting"  # the recorded pass raised; do not complete it
             return False
@@ -48,8 +49,13 @@ class PassTracker:
         if self._phase == "recording":
             self._phase = "done"
 
-    def call(self, layer: str, side: Side) -> tuple[int, int] | None:
+    def call(self, layer: str, side: Side, value: Any = None) -> tuple[int, int] | None:
         """Number a call of a layer in the recorded pass.
+
+        Args:
+            layer: its name.
+            side: which of its tensors is delivered.
+            value: what the layer received or returned.
 
         Returns:
             The call's number for this layer, from 1, and its position among the calls of all
@@ -58,7 +64,7 @@ class PassTracker:
         if self._phase == "done":
             return None
         number = self._calls.get((layer, side), 0) + 1
-        if self._phase == "waiting" and (number > 1 or not self._accept()):
+        if self._phase == "waiting" and (number > 1 or not self._accept(value)):
             return None
         self._calls[layer, side] = number
         return number, self._positions.setdefault((layer, number), len(self._positions))

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
+from fmapboard.capture.exits import is_of_signal
 from fmapboard.capture.transfer import pinned_memory
 from fmapboard.errors import ConfigurationError, first_line
 from fmapboard.model.distributed import reshard
@@ -195,7 +196,9 @@ def check_probe(model: nn.Module, probe: Probe | None) -> None:
         return
     try:
         run_side_pass(model, probe)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
+        if isinstance(error, SystemExit) and is_of_signal(error):
+            raise
         shapes = ", ".join(str(list(tensor.shape)) for tensor in tensors(probe.images))
         raise ConfigurationError(
             f"model.forward() failed on the probe of shape {shapes}: {first_line(error)}"

@@ -1,6 +1,7 @@
 """Finds gradients that are used in an optimizer step and not cleared before the next backward pass.
 
-Only identities and version counters are compared, never values. A gradient is *uncleared* if all of
+Identities and version counters are compared, and a few values of the gradients that are suspected
+then, since version counters do not see operations on ``.data``. A gradient is *uncleared* if all of
 this holds:
 
 - When the first backward pass of the logged step begins, it is what it was when the step opened.
@@ -12,6 +13,7 @@ this holds:
   one in the previous logged step, since when it is either unchanged or, in each of the steps
   between that were not logged, its version has advanced by as much as in this one. Steps that clear
   it in between advance it further or replace the tensor.
+- A value of it was not 0 when each of these backward passes began.
 """
 
 from __future__ import annotations
@@ -21,6 +23,10 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from torch import Tensor
+
+from fmapboard.capture.gradient_samples import GradientSamples, sample_gradients
+
+_MOST_SAMPLES = 8
 
 
 class _Mark(NamedTuple):
@@ -43,7 +49,11 @@ def _mark(gradient: Tensor) -> _Mark:
 
 
 class UnclearedGradients:
-    """Follows the gradients of a model's parameters through one logged step after another."""
+    """Follows the gradients of a model's parameters through one logged step after another.
+
+    Attributes:
+        samples: values of the suspected gradients when each backward pass began, at most eight.
+    """
 
     def __init__(self) -> None:
         self._last: Mapping[str, _Mark] = {}
@@ -62,6 +72,7 @@ class UnclearedGradients:
         self._at_open = marks
         self._just_used = {name for name in marks if id(parameters[name]) in just_used}
         self._kept: dict[str, _Mark] | None = None  # None: no backward pass has begun
+        self.samples: tuple[GradientSamples, ...] = ()
         self._stepped: dict[str, _Mark] = {}
         self._used: set[str] = set()
 
@@ -69,6 +80,10 @@ class UnclearedGradients:
         """Called when a backward pass begins, before it changes any gradient."""
         kept = self._at_open if self._kept is None else self._kept
         self._kept = {n: m for n, m in kept.items() if m.is_of(self._parameters[n].grad)}
+        if self._kept and len(self.samples) < _MOST_SAMPLES:
+            gradients = {name: self._parameters[name].grad for name in self._kept}
+            known = {name: gradient for name, gradient in gradients.items() if gradient is not None}
+            self.samples = (*self.samples, sample_gradients(known))
 
     def backward_ends(self) -> None:
         """Called when a backward pass has ended."""
@@ -95,9 +110,10 @@ class UnclearedGradients:
             step: its number.
 
         Returns:
-            Names of the parameters with an uncleared gradient; None if that is not known, because
-            no backward pass or no optimizer step was seen, or because it is not known whether
-            gradients that were there before belong to a completed step.
+            Names of the parameters with an uncleared gradient, also if all of its values were 0;
+            None if that is not known, because no backward pass or no optimizer step was seen, or
+            because it is not known whether gradients that were there before belong to a completed
+            step.
         """
         now = {name: self._parameters[name].grad for name in self._stepped}
         unchanged = {name: mark for name, mark in self._stepped.items() if mark.is_of(now[name])}

@@ -2,50 +2,55 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from operator import is_
 
 import torch
 from torch import Tensor, nn
 from torch.optim.optimizer import Optimizer
 
+from fmapboard.capture.helper_thread import HelperThread
 from fmapboard.capture.isolation import aside
-from fmapboard.measure.parameter_rows import rows_of
+from fmapboard.capture.row_copies import PLAIN, RowCopy, read_again, row_copies
 from fmapboard.measure.spare_memory import SpareMemory
-from fmapboard.measure.updates import PendingUpdates, joined, joined_after
-from fmapboard.model.distributed import local
-
-_DTYPES = frozenset(
-    {torch.float32, torch.bfloat16, torch.float16, torch.float64, torch.complex64, torch.complex128}
-)
+from fmapboard.measure.updates import PendingUpdates
 
 _EMBEDDINGS = (nn.Embedding, nn.EmbeddingBag)
 
+_MANY_VALUES = 1 << 20
+"""Parameters of an optimizer with fewer values are read faster than a thread is woken."""
+
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _Begun:
-    """Parameters of one dtype and device that an optimizer is updating.
+class _Ahead:
+    """Rows of parameters that were read before the optimizer's step.
 
     Attributes:
-        optimizer: the ``id`` of the optimizer.
-        parameters: name -> the parameter, and the view of its rows before the update; referenced
-            only until the update has ended.
-        counts: how many rows each has.
-        values: a copy of the rows.
+        parameters: the parameters, by name.
+        state: their state right before they were read.
+        copies: their rows.
     """
 
-    optimizer: int
-    parameters: dict[str, tuple[Tensor, Tensor]]
-    counts: tuple[int, ...]
-    values: Tensor
+    parameters: dict[str, Tensor]
+    state: list[int]
+    copies: list[RowCopy]
+
+    def fit(self, parameters: dict[str, Tensor]) -> bool:
+        """True if the rows are those of these parameters as they are now."""
+        own = self.parameters
+        is_same = len(own) == len(parameters) and all(map(is_, own.values(), parameters.values()))
+        return is_same and self.state == _state(parameters)
 
 
 class UpdateReader:
     """Estimates the size of the update that each parameter gets in one optimizer step.
 
-    Runs on the training thread. Of sharded parameters it reads this process's shard.
+    Runs on the training thread. Large models on the CPU are read before the update on a thread of
+    its own, from the end of the forward pass on; what has changed until the optimizer's step is
+    read again. Of sharded parameters it reads this process's shard.
 
     Args:
         model: the unwrapped model, in which it looks for embeddings.
@@ -57,14 +62,34 @@ class UpdateReader:
         self._known, self._tables = set[int](), frozenset[str]()
         self._versions: dict[int, int] = {}
         self._depths = Counter[int]()
-        self._memory = SpareMemory()
-        self._begun: list[_Begun] = []
+        self._memory, self._helper = SpareMemory(), HelperThread()
+        self._last: dict[int, tuple[str, ...]] = {}
+        self._ahead: dict[int, Callable[[], _Ahead | None]] | None = None
+        self._begun: list[tuple[int, RowCopy]] = []
         self._ended: list[PendingUpdates] = []
 
     def forget(self) -> None:
         """Discard what was read."""
-        self._versions, self._begun, self._ended = {}, [], []
+        for unused in self._ahead or ():
+            del self._last[unused]
+        self._versions, self._begun, self._ended, self._ahead = {}, [], [], None
         self._depths.clear()
+
+    def read_ahead(self, parameters: Mapping[str, Tensor]) -> None:
+        """Called when a forward pass has ended: begin to read what will probably be updated.
+
+        Those are the parameters that each optimizer updated at the last logged step, if they are
+        many. Later passes before the update begin nothing.
+
+        Args:
+            parameters: those of the model, by name.
+        """
+        if not self._is_enabled or self._ahead is not None:
+            return
+        self._ahead = {
+            optimizer: self._helper.start(partial(_read_ahead, names, parameters, self._memory))
+            for optimizer, names in self._last.items()
+        }
 
     def announce(self, optimizer: Optimizer, parameters: Iterable[Tensor]) -> None:
         """Called before an optimizer's step, also before its closure is evaluated.
@@ -84,32 +109,24 @@ class UpdateReader:
         """
         if not self._is_enabled:
             return
-        groups: defaultdict[tuple[Any, ...], dict[str, tuple[Tensor, Tensor]]] = defaultdict(dict)
-        matrices = []
-        with torch.no_grad():
-            for name, parameter in parameters.items():
-                if parameter.grad is None:
-                    continue
-                if self._versions.get(id(parameter), parameter._version) != parameter._version:
-                    continue
-                rows = _rows(parameter)
-                if rows is not None:
-                    groups[_kind(rows)][name] = parameter, rows
-                    if parameter.dim() == 2:
-                        matrices.append((name, parameter))
-        self._find_tables(matrices)
-        for device in {device for device, *_ in groups}:
-            with aside(device):
-                for kind, own in groups.items():
-                    if kind[0] == device:
-                        every = [rows for _, rows in own.values()]
-                        counts = tuple(rows.shape[0] for rows in every)
-                        values = joined(every, sum(counts), self._memory)
-                        self._begun.append(_Begun(id(optimizer), own, counts, values))
+        own = {name: p for name, p in parameters.items() if p.grad is not None}
+        if known := self._versions:
+            own = {n: p for n, p in own.items() if known.get(id(p), p._version) == p._version}
+        reading = self._ahead.pop(id(optimizer), None) if self._ahead else None
+        ahead = reading() if reading is not None else None
+        if ahead is not None and ahead.fit(own):
+            copies = ahead.copies
+        else:
+            self._find_tables((name, p) for name, p in own.items() if p.dim() == 2)
+            copies = row_copies(own, self._memory)
+            self._last.pop(id(optimizer), None)
+            if _pays_ahead(own.values()):
+                self._last[id(optimizer)] = tuple(own)
+        self._begun += ((id(optimizer), copy) for copy in copies)
 
     def _find_tables(self, matrices: Iterable[tuple[str, Tensor]]) -> None:
         """Remember which parameters are weights of embeddings; listing modules takes long."""
-        fresh = {id(parameter): name for name, parameter in matrices} if matrices else {}
+        fresh = {id(parameter): name for name, parameter in matrices}
         if fresh.keys() <= self._known:
             return
         self._known |= fresh.keys()
@@ -126,55 +143,49 @@ class UpdateReader:
             self._depths[id(optimizer)] -= 1
             if self._depths[id(optimizer)]:
                 return
-        done = [one for one in self._begun if optimizer is None or one.optimizer == id(optimizer)]
-        self._begun = [one for one in self._begun if one not in done]
-        for device in {one.values.device.type for one in done}:
-            with aside(device):
-                for one in done:
-                    if one.values.device.type == device:
-                        self._read_again(one)
+        done = [copy for of, copy in self._begun if optimizer is None or of == id(optimizer)]
+        self._begun = [one for one in self._begun if one[1] not in done]
+        for device in {copy.device_type for copy in done}:
+            own = [copy for copy in done if copy.device_type == device]
+            with aside(device, sum(copy.values.nbytes for copy in own)):
+                for copy in own:
+                    self._read_again(copy)
 
-    def _read_again(self, begun: _Begun) -> None:
-        """Copy the rows after the update; none if one of the parameters cannot be read any more."""
-        rows = []
-        for parameter, before in begun.parameters.values():
-            again = _same_rows(parameter, before)
-            if again is None:
-                return
-            rows.append(again)
-        both = joined_after(begun.values, rows, self._memory)
-        tables = self._tables & begun.parameters.keys()
+    def _read_again(self, copy: RowCopy) -> None:
+        both = read_again(copy, self._memory)
+        if both is None:
+            return
+        tables = self._tables & copy.parameters.keys()
         memory = self._memory if both[0].is_cpu else None
-        names = tuple(begun.parameters)
-        self._ended.append(PendingUpdates(names, begun.counts, *both, tables, memory))
+        names = tuple(copy.parameters)
+        self._ended.append(PendingUpdates(names, copy.counts, *both, tables, memory))
 
     def pending(self) -> tuple[PendingUpdates, ...]:
         """All updates that have ended."""
         return tuple(self._ended)
 
 
-def _rows(parameter: Tensor) -> Tensor | None:
-    """``rows_of`` this process's part of a parameter; None if it cannot be read."""
-    part = local(parameter)
-    if not part.numel() or part.dtype not in _DTYPES:
+def _read_ahead(
+    names: Iterable[str], parameters: Mapping[str, Tensor], memory: SpareMemory
+) -> _Ahead | None:
+    """Read the rows of some parameters; None if there is no such parameter any more."""
+    try:
+        own = {name: parameters[name] for name in names}
+    except KeyError:
         return None
-    return rows_of(part)
+    return _Ahead(own, _state(own), row_copies(own, memory))
 
 
-def _same_rows(parameter: Tensor, rows: Tensor) -> Tensor | None:
-    """The rows again, also if the optimizer has given the parameter other memory."""
-    part = local(parameter)
-    if part is rows:
-        return rows
-    if part.untyped_storage()._cdata == rows.untyped_storage()._cdata:
-        return rows
-    found = _rows(parameter)
-    alike = found is not None and (found.shape, found.device) == (rows.shape, rows.device)
-    return found if alike else None
+def _state(parameters: Mapping[str, Tensor]) -> list[int]:
+    """Of each parameter its version and where its values are."""
+    own = parameters.values()
+    return [*(p._version for p in own), *(p.data_ptr() for p in own)]
 
 
-def _kind(rows: Tensor) -> tuple[Any, ...]:
-    """Type of device first; rows with the same result are joined."""
-    if rows.is_cpu:  # contiguous tensors are joined faster among themselves
-        return "cpu", rows.dtype, 0 if rows.dim() == 1 else rows.shape[1], rows.is_contiguous()
-    return rows.device.type, rows.device, rows.dtype, rows.shape[1]
+def _pays_ahead(parameters: Collection[Tensor]) -> bool:
+    """True for many values on the CPU, if torch may use several threads."""
+    return (
+        torch.get_num_threads() > 1
+        and all(type(p) in PLAIN and p.is_cpu for p in parameters)
+        and sum(p.numel() for p in parameters) >= _MANY_VALUES
+    )

@@ -112,49 +112,52 @@ def _nonfinite(table: HealthTable, flags: Flags) -> list[LayerFinding]:
 
 def _first_told(table: HealthTable, told: FirstNonfinite, spells: list[Spell]) -> LayerFinding:
     """The finding for the first non-finite value that `watch` wrote a text about."""
-    label, step = told["label"], told["step"]
-    match = _TOLD.fullmatch(told["text"])
-    kinds = (
-        " and ".join(_KIND.findall(match[1])).replace("-Inf", "−Inf")
-        if match
-        else "non-finite values"
-    )
-    row = next(
-        (
-            index
-            for index, row in enumerate(table.rows)
-            if (row.name, row.facts.label) == (told["name"], label)
-        ),
-        None,
-    )
+    named = (told["name"], told["label"])
+    row = next((i for i, r in enumerate(table.rows) if (r.name, r.facts.label) == named), None)
     own = next((spell for spell in spells if spell.row == row), None)
     more = len(spells) - (own is not None)
-    where = _quoted(f"the {match[2]}") if match else told["text"]
+    match = _TOLD.fullmatch(told["text"])
+    where = told["text"] if match is None else _quoted(f"the {match[2]}")
     if row is not None:
-        is_output = match is None or match[2].startswith("activations of ")
-        of_tensor = (
-            "" if is_output or match is None else f"the {match[2].partition(' of layer ')[0]} of "
-        )
-        where = of_tensor + _named(table, row)
-    is_lasting = own is not None and own.until is None and own.share == 1
-    is_lasting &= not table.is_of_images
-    when = f"since step {step}" if is_lasting else f"at {table.step_text(step)}"
+        where = _tensor(match) + _named(table, row)
     last, until = (own.last, own.until) if own is not None else (-1, None)
     shares = _column(table, "nonfinite")
     return LayerFinding(
         "nonfinite",
         3,
         told["name"],
-        label or "",
+        told["label"] or "",
         None if row is None else table.rows[row].key,
         None if row is None else table.rows[row].shown_at,
-        step,
+        told["step"],
         None,
         until,
         float("nan") if row is None else float(shares[last, row]),
         more,
-        f"{kinds} {when}, {_placed(where)}{_further(more)}",
+        f"{_kinds(match)} {_began(table, told, own)}, {_placed(where)}{_further(more)}",
     )
+
+
+def _kinds(told: re.Match[str] | None) -> str:
+    """The kinds of values in a stored text, such as ``NaN and −Inf``."""
+    if told is None:
+        return "non-finite values"
+    return " and ".join(_KIND.findall(told[1])).replace("-Inf", "−Inf")
+
+
+def _tensor(told: re.Match[str] | None) -> str:
+    """The start of a place in a layer: "" for its output, otherwise such as ``the inputs of``."""
+    if told is None or told[2].startswith("activations of "):
+        return ""
+    return f"the {told[2].partition(' of layer ')[0]} of "
+
+
+def _began(table: HealthTable, told: FirstNonfinite, own: Spell | None) -> str:
+    """Since when, if the whole layer has been non-finite from then on; otherwise at which step."""
+    is_lasting = own is not None and own.until is None and own.share == 1
+    if is_lasting and not table.is_of_images:
+        return f"since step {told['step']}"
+    return f"at {table.step_text(told['step'])}"
 
 
 def _placed(where: str) -> str:

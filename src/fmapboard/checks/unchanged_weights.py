@@ -23,8 +23,8 @@ class UnchangedWeightsCheck:
     gradient is rounding noise, which may be too small to change them.
 
     A note, if there is no warning, the first of these that applies: no optimizer steps although
-    backward passes run; the learning rate is 0 at every logged step; a layer that is used never
-    gets a gradient for its weight.
+    backward passes run; the learning rate is 0 at every logged step; no parameter has a gradient
+    other than 0 when an optimizer steps; a layer that is used never gets a gradient for its weight.
 
     Attributes:
         steps: number of logged steps without a change, for a warning.
@@ -51,7 +51,8 @@ class UnchangedWeightsCheck:
             and not has_zero_gradient(record, name)
         }
         if not found:
-            return self._idle(record) or self._at_zero(record) or self._without(record)
+            rules = self._idle, self._at_zero, self._no_gradients, self._without
+            return next((said for rule in rules if (said := rule(record))), [])
         first = min(found, key=lambda name: found[name].since)
         names = [first, *(name for name in found if name != first)]
         same_as = found[first].since
@@ -115,6 +116,28 @@ class UnchangedWeightsCheck:
                 "is computed with an integer division or counts epochs",
                 advice="Print scheduler.get_last_lr() over some steps; during a long warm-up from "
                 "rate 0 this is intended",
+            )
+        ]
+
+    def _no_gradients(self, record: RunRecord) -> list[Finding]:
+        """Optimizer steps at which no parameter of the model has a gradient other than 0."""
+        facts = [(at, of.no_gradient) for at, of in record.training_facts().items()]
+        none = {at: set(names) for at, names in facts if names is not None}
+        norms = record.scalars.get(tags.GRADIENT_NORM, {})
+        if len(none) < self.without or any((series.values != 0).any() for series in norms.values()):
+            return []
+        if not norms and not set.intersection(*none.values()):
+            return []
+        return [
+            self._note(
+                f"no parameter has a gradient other than 0 at any of {len(none)} logged steps at "
+                f"which an optimizer stepped",
+                min(none),
+                len(none),
+                meaning="Nothing is learned: zero_grad() is called between backward() and step(), "
+                "backward() is not called, or the loss does not depend on the parameters",
+                advice="Call zero_grad() before backward() or after step(), and check that the "
+                "loss is not detached or multiplied by 0",
             )
         ]
 

@@ -27,12 +27,15 @@ class UpdateRatioCheck:
         low: reported if all ratios of all logged steps are below it; at least four steps. A ratio
             of 0 counts if the learning rate is known to be above 0.
         high: reported if the median over the weights is above it at two of the first four logged
-            steps, or ten times above it at one. Not reported if the network has layers with kernels
-            and trains none of them: a fresh head on a frozen backbone has nothing to lose.
+            steps. Neither is reported if the network has layers with kernels and trains none of
+            them: a fresh head on a frozen backbone has nothing to lose. Nor are steps whose rate is
+            known to be none: one step of L-BFGS is many steps along a line.
+        replaced: reported if that median is above it at one of those steps.
     """
 
     low: float = 1e-6
-    high: float = 0.1
+    high: float = 0.2
+    replaced: float = 1.0
     kind: ClassVar[str] = "update_ratio"
 
     def __call__(self, record: RunRecord) -> Sequence[Finding]:
@@ -59,11 +62,13 @@ class UpdateRatioCheck:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             median = np.nanmedian(ratios, axis=1)  # [steps]
+        searched = [at for at, facts in record.facts.items() if facts.rates is None]
+        median[np.isin(steps, searched)] = np.nan
         early = median[:4] if trained or not kernels else median[:0]
-        if (early > self.high).sum() >= 2 or (early > 10 * self.high).any():
+        if (early > self.high).sum() >= 2 or (early > self.replaced).any():
             at = int((early > self.high).argmax())
             worst = list(chosen)[int(np.nanargmax(ratios[at]))]
-            return [self._finding(float(early.max()), steps[at], worst, is_low=False)]
+            return [self._finding(float(np.nanmax(early)), steps[at], worst, is_low=False)]
         highest = float(np.nanmax(ratios))
         if len(steps) >= 4 and highest < self.low:
             largest = list(chosen)[int(np.nanargmax(np.nanmax(np.nan_to_num(ratios), axis=0)))]

@@ -12,7 +12,7 @@ from fmapboard.capture.step_parts import PendingStep
 from fmapboard.records import Attribution, StepData
 
 SIDE = 256
-"""Longer side in px of the pictures, at most that of the network's input."""
+"""Length in px of the longer side of a picture; smaller inputs are not enlarged."""
 
 
 def with_attributions(

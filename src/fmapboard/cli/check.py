@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -78,8 +78,8 @@ def _object(run: RunFiles, finding: Finding, several: bool) -> dict[str, Any]:
 def _print(run: RunFiles, reports: Sequence[Report]) -> None:
     print(run.path)
     for report in reports:
-        for finding in report.findings:
-            print(f"  {finding.word}: {finding.kind}: {finding.text}")
+        for line in told(report.findings):
+            print(f"  {line}")
     for report in reports:
         of = f" of {report.record.name}" if report.record.name else ""
         if not report.findings:
@@ -91,6 +91,31 @@ def _print(run: RunFiles, reports: Sequence[Report]) -> None:
             print(f"  not recorded{of}: {', '.join(kinds)} (needs {why})")
         for kind, error in report.failed.items():
             print(f"  failed{of}: {kind}: {error}")
+
+
+def told(findings: Sequence[Finding]) -> Iterator[str]:
+    """The findings as lines of text, in order.
+
+    Findings that differ only in where they are and what was measured, such as the dead channels of
+    several layers, are listed below one line with what they have in common.
+    """
+    alike: dict[tuple[str, ...], list[Finding]] = {}
+    for each in findings:
+        own = () if each.explanation else (str(id(each)),)  # nothing is said that could be shared
+        key = each.word, each.kind, each.model, each.healthy, each.meaning, each.advice, *own
+        alike.setdefault(key, []).append(each)
+    for group in alike.values():
+        first, count = group[0], len(group)
+        if count == 1:
+            yield f"{first.word}: {first.kind}: {first.text}"
+            continue
+        model = f" of `{first.model}`" if first.model else ""
+        healthy = f" (healthy: {first.healthy})" if first.healthy else ""
+        place = f"in {count} places{model}{healthy}"
+        yield f"{first.word}: {first.kind}: {place}. {first.explanation} See {first.link}"
+        for each in group:
+            picture = f". Picture: `{each.picture}`" if each.picture else ""
+            yield f"  {each.message}{picture}"
 
 
 def _scope(report: Report) -> str:

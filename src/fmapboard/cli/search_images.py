@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from rich.progress import track
 from rich.table import Table
-from torch import Tensor
+from torch import Tensor, nn
 
 from fmapboard.cli.finding_patches import HEADINGS, Patches, PatchFinder, make_directories
 from fmapboard.cli.images import find_images
 from fmapboard.cli.model_request import ModelRequest
-from fmapboard.cli.run_dirs import new_directory, to_paste
+from fmapboard.cli.models.load import Preprocessing
+from fmapboard.cli.run_dirs import new_directory
 from fmapboard.cli.table import console
-from fmapboard.cli.terminal import say_model, what_ran
+from fmapboard.cli.terminal import say_model, say_where, what_ran
 from fmapboard.cli.visualize import device_named, fitted
 from fmapboard.model.layers import select
 from fmapboard.writers.remote import RemoteDirectory
@@ -57,23 +59,8 @@ def search_images(request: Request) -> None:
         errors.print(str(loaded.report), markup=False)
     layers = list(request.layers) or None
     select(model, layers)  # an invalid pattern fails before anything is written
-    finder = PatchFinder(
-        model,
-        prepare.normalize,
-        (prepare.mean, prepare.std),
-        lambda text: errors.print(text, markup=False, soft_wrap=True),
-        layers,
-        request.k,
-        request.channels or None,
-        not request.several_per_image,
-        request.batch_size,
-        request.step,
-    )
-    log_dir, out = request.log_dir, request.out
-    if log_dir is None and out is None:
-        log_dir = new_directory(Path("runs/patches"))
-        out = log_dir / "png"
-    make_directories(log_dir, out)
+    finder = _finder(request, model, prepare, layers)
+    log_dir, out = _directories(request)
     say_model(loaded)
     images = _followed(fitted(prepare, paths, ahead=2 * request.batch_size), len(paths))
     with what_ran():
@@ -81,11 +68,35 @@ def search_images(request: Request) -> None:
     first = fitted(prepare, paths[:1], ahead=1)
     finder.write(found, log_dir, out, first, paths[0].name)
     output.print(_table(found))
-    if out is not None:
-        output.print(f"\nPNG files: {out}", markup=False, soft_wrap=True)
-    if log_dir is not None:
-        command = to_paste("serve", log_dir)
-        output.print(f"\nTensorBoard:\n  {command}", markup=False, soft_wrap=True)
+    say_where(log_dir, out)
+
+
+def _finder(
+    request: Request, model: nn.Module, prepare: Preprocessing, layers: list[str] | None
+) -> PatchFinder:
+    """The search with the request's options; its warnings go to stderr."""
+    return PatchFinder(
+        model,
+        prepare.normalize,
+        (prepare.mean, prepare.std),
+        partial(console(stderr=True).print, markup=False, soft_wrap=True),
+        layers,
+        request.k,
+        request.channels or None,
+        not request.several_per_image,
+        request.batch_size,
+        request.step,
+    )
+
+
+def _directories(request: Request) -> tuple[Path | RemoteDirectory | None, Path | None]:
+    """The run directory and the folder for PNG files, created; None if not used."""
+    log_dir, out = request.log_dir, request.out
+    if log_dir is None and out is None:
+        log_dir = new_directory(Path("runs/patches"))
+        out = log_dir / "png"
+    make_directories(log_dir, out)
+    return log_dir, out
 
 
 def _table(found: Patches) -> Table:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from fmapboard.cli.models.load import LoadedModel
+from fmapboard.cli.report import is_temporary
+from fmapboard.cli.run_dirs import to_paste
 from fmapboard.cli.table import console
 from fmapboard.errors import CaptureError, ForwardError
+from fmapboard.writers.remote import RemoteDirectory
 
 
 def say_model(loaded: LoadedModel, *, stderr: bool = False) -> None:
@@ -26,3 +30,17 @@ def what_ran() -> Iterator[None]:
             lines = "\n  ".join(["ran before the error:", *error.ran])
             console(stderr=True).print(lines, markup=False, soft_wrap=True)
         raise CaptureError(error.summary) from error
+
+
+def say_where(
+    logdir: Path | RemoteDirectory | None, folder: Path | None, *, images: int = 1
+) -> None:
+    """Print where PNG files were written, and the command that shows the run in TensorBoard."""
+    out = console()
+    if folder is not None:
+        out.print(f"\nPNG files: {folder}", markup=False, soft_wrap=True)
+    if logdir is not None and not is_temporary(logdir):
+        each = " (one step per image)" if images > 1 else ""
+        out.print(
+            f"\nTensorBoard{each}:\n  {to_paste('serve', logdir)}", markup=False, soft_wrap=True
+        )

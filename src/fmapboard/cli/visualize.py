@@ -24,10 +24,11 @@ from fmapboard.cli.model_request import ModelRequest
 from fmapboard.cli.models.load import LoadedModel, Preprocessing
 from fmapboard.cli.prefetch import prefetched
 from fmapboard.cli.report import is_temporary, logged_for, say_report
-from fmapboard.cli.run_dirs import new_directory, to_paste
+from fmapboard.cli.run_dirs import new_directory
 from fmapboard.cli.silenced import Silenced, class_names
 from fmapboard.cli.table import console, layer_table
-from fmapboard.cli.terminal import say_model, what_ran
+from fmapboard.cli.terminal import say_model, say_where, what_ran
+from fmapboard.cli.write_images import WrittenImage
 from fmapboard.demo.bundled import bundled
 from fmapboard.errors import ConfigurationError
 from fmapboard.model.layers import Layers, select
@@ -147,7 +148,7 @@ def _draw_series(
     )
     with what_ran():
         draw_series(options, loaded, series, paths)
-    _say_where(logdir, folder, 1)
+    say_where(logdir, folder)
 
 
 def draw_images(
@@ -190,13 +191,10 @@ def draw_images(
     )
     try:
         with what_ran(), closing(collected(written_images)) as done:
-            for path, written in zip(paths, done, strict=True):
+            for number, (path, written) in enumerate(zip(paths, done, strict=True)):
                 progress.advance(progress.task_ids[0])
-                if path is paths[0] or len(paths) <= TABLES:
-                    out.print(f"\n{path}", markup=False, soft_wrap=True)
-                    out.print(layer_table(written.step, written.files))
-                    if silenced is not None:
-                        out.print("", silenced.table(written.step.step - request.step), sep="\n")
+                if number == 0 or len(paths) <= TABLES:
+                    _print_tables(path, written, silenced, number)
                     progress.start()  # not earlier: the bar would interrupt the first table
     finally:
         if progress.live.is_started:
@@ -205,7 +203,18 @@ def draw_images(
             board.close()
     if silenced is not None and len(paths) > 1:
         out.print(f"\n{silenced.summary()}", markup=False)
-    _say_where(logdir, folder, len(paths))
+    say_where(logdir, folder, images=len(paths))
+
+
+def _print_tables(
+    path: Path, written: WrittenImage, silenced: Silenced | None, number: int
+) -> None:
+    """Print the layers of an image, and what was silenced in it; ``number`` counts from 0."""
+    out = console()
+    out.print(f"\n{path}", markup=False, soft_wrap=True)
+    out.print(layer_table(written.step, written.files))
+    if silenced is not None:
+        out.print("", silenced.table(number), sep="\n")
 
 
 def fitted(
@@ -257,14 +266,3 @@ def device_named(name: str) -> torch.device:
         reason = str(error).splitlines()[0]
         raise ConfigurationError(f"--device {name!r} cannot be used: {reason}") from error
     return device
-
-
-def _say_where(logdir: Path | RemoteDirectory | None, folder: Path | None, images: int) -> None:
-    out = console()
-    if folder is not None:
-        out.print(f"\nPNG files: {folder}", markup=False, soft_wrap=True)
-    if logdir is not None and not is_temporary(logdir):
-        each = " (one step per image)" if images > 1 else ""
-        out.print(
-            f"\nTensorBoard{each}:\n  {to_paste('serve', logdir)}", markup=False, soft_wrap=True
-        )

@@ -48,7 +48,7 @@ def draw_heat(image: InputImage, heat: Floats | None, side: int) -> Picture:
         image: The input image.
         heat: [H, W], of any size and not all zero; negative values are drawn as 0. None draws an
             even grey.
-        side: Longer side of the picture in px, at most that of the image.
+        side: Length in px of the picture's longer side; a smaller image is not enlarged.
     """
     return heat_over(dimmed(image, side), heat)
 
@@ -58,7 +58,7 @@ def dimmed(image: InputImage, side: int) -> Floats:
 
     Args:
         image: The input image.
-        side: Longer side of the picture in px, at most that of the image.
+        side: Length in px of the picture's longer side; a smaller image is not enlarged.
     """
     height, width = image.values.shape[1:]
     shrinks = min(1.0, side / max(height, width))

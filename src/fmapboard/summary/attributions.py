@@ -30,7 +30,7 @@ NEGLIGIBLE_OF_LARGEST = 1e-6
 """Sum of a heat map as a fraction of the largest among the layers of the sample."""
 
 SIDE = 56
-"""Longer side of a picture in px, in training."""
+"""Length in px of the longer side of a picture of a training run; those of visualize are larger."""
 
 
 def gain(found: Attribution) -> float:
@@ -59,7 +59,7 @@ class AttributionSummary:
 
     Args:
         prefix: Prefix of every tag.
-        side: Longer side of a picture in px.
+        side: Length in px of the longer side of a picture.
     """
 
     def __init__(self, prefix: str, side: int = SIDE) -> None:

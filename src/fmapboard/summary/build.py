@@ -48,7 +48,7 @@ class SummaryBuilder:
         compact: Encode PNGs for size rather than speed.
         with_pngs: Encode the pictures here, for a caller that needs their size before writing.
         has_probe: The drawn maps are those of a probe: the same images at each step.
-        attribution_side: Longer side in px of the pictures of attribution.
+        attribution_side: Length in px of the longer side of a picture of attribution.
     """
 
     def __init__(

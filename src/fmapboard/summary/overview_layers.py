@@ -57,30 +57,11 @@ def layers_of(
     """
     calls = [part.layer_call for part in measured]
     sizes = [part.statistics.minimum.size for part in measured if part.statistics is not None]
-    shapes = [part.shape for part in measured]
     pixels = [None if part.planes is None else part.planes.pixels.shape[:2] for part in measured]
     key = (calls, sizes, pixels, roles)
     if last is not None and last.key == key:
         return last
-    after = {label: part.layer_call.label for label, part in followers.items()}
-    facts = tuple(
-        LayerFacts(
-            label=call.label,
-            layer=call.layer,
-            type=call.type,
-            kernel_shape=None if call.kernel_shape is None else tuple(call.kernel_shape),
-            call=call.call,
-            position=call.position,
-            channels=size,
-            values=math.prod(shape) // size,
-            drawn=drawn[1] if drawn else 0,
-            samples=drawn[0] if drawn else 1,
-            roles=roles.get(call.label, ()),
-            activation=after.get(call.label),
-            transposed_stride=call.transposed_stride,
-        )
-        for call, size, shape, drawn in zip(calls, sizes, shapes, pixels, strict=True)
-    )
+    facts = tuple(_facts(part, roles, followers.get(part.layer_call.label)) for part in measured)
     sources = tuple(
         index
         for index, part in enumerate(measured)
@@ -97,6 +78,33 @@ def layers_of(
         dead_of=np.array([at.get(each.activation or each.label, -1) for each in facts], np.intp),
         labels=[each.label for each in facts],
         has_moments=np.array([call.pictures for call in calls], bool),
+    )
+
+
+def _facts(
+    part: LayerMeasurement,
+    roles: Mapping[str, tuple[str, ...]],
+    follower: LayerMeasurement | None,
+) -> LayerFacts:
+    """What is known about a layer with statistics; ``follower`` is the activation behind it."""
+    call, statistics = part.layer_call, part.statistics
+    assert statistics is not None
+    channels = statistics.minimum.size
+    drawn = None if part.planes is None else part.planes.pixels.shape
+    return LayerFacts(
+        label=call.label,
+        layer=call.layer,
+        type=call.type,
+        kernel_shape=None if call.kernel_shape is None else tuple(call.kernel_shape),
+        call=call.call,
+        position=call.position,
+        channels=channels,
+        values=math.prod(part.shape) // channels,
+        drawn=drawn[1] if drawn else 0,
+        samples=drawn[0] if drawn else 1,
+        roles=roles.get(call.label, ()),
+        activation=None if follower is None else follower.layer_call.label,
+        transposed_stride=call.transposed_stride,
     )
 
 

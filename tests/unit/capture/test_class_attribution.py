@@ -71,7 +71,7 @@ def test_the_model_is_left_as_it_was_also_with_frozen_parameters(frozen: bool) -
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"target": 7}, "target=7: expected classes 0…3"),
+        ({"target": 7}, "class 7 does not exist: the model has 0…3"),
         ({"target": lambda logits: logits}, r"target returned tensor \[5, 4\]: expected scores"),
         ({"images": torch.rand(2, 7, 16, 12)}, r"expected \[N, 1 or 3, H, W\]"),
     ],
@@ -123,6 +123,40 @@ def test_of_layers_with_tokens_one_is_shown_that_has_a_map_at_the_patches() -> N
     found = fmapboard.attribution(model, images, target=0)
     assert list(found) == has_map[-1:]
     assert found[has_map[-1]].shape == (2, 4, 4)
+
+
+def test_without_a_gradient_at_the_patches_no_layer_with_tokens_is_shown() -> None:
+    model = Tokens()
+    nn.init.zeros_(model.head.weight)
+    assert fmapboard.attribution(model, torch.rand(2, 3, 16, 16), target=0) == {}
+
+
+class Stages(nn.Module):
+    """Tokens of two resolutions, and a norm of [N, H, W, C] behind the second, as in Swin."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.patches, self.merge = nn.Conv2d(3, 16, 2, 2), nn.Linear(64, 16)
+        block = nn.TransformerEncoderLayer(16, 2, 32, 0.0, batch_first=True, norm_first=True)
+        self.first, self.second = block, nn.Sequential(*(copy.deepcopy(block) for _ in range(3)))
+        self.norm, self.head = nn.LayerNorm(16), nn.Linear(16, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        tokens = self.first(self.patches(x).flatten(2).transpose(1, 2))  # [N, 64, 16]
+        parts = tokens.reshape(-1, 4, 2, 4, 2, 16).transpose(2, 3).reshape(len(x), 16, 64)
+        maps = self.second(self.merge(parts)).reshape(-1, 4, 4, 16)
+        found: Tensor = self.head(self.norm(maps).square().mean((1, 2)))
+        return found
+
+
+def test_of_tokens_each_resolution_is_shown_and_a_norm_of_maps_behind_them_instead() -> None:
+    model, images = Stages(), torch.rand(2, 3, 16, 16)
+    found = fmapboard.attribution(model, images, target=0)
+    assert {n: tuple(heat.shape) for n, heat in found.items()} == {
+        "first": (2, 8, 8),
+        "norm": (2, 4, 4),
+    }
+    assert {one.layer_call.label for one in class_attributions(model, images, 0)} == set(found)
 
 
 class ChannelsLast(nn.Module):

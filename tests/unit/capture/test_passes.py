@@ -6,7 +6,7 @@ from fmapboard.capture.passes import PassTracker
 
 
 def tracker(*, accepted: bool = True, restarts: bool = False) -> PassTracker:
-    return PassTracker(lambda: accepted, lambda: restarts)
+    return PassTracker(lambda received: accepted, lambda: restarts)
 
 
 def test_calls_are_numbered_per_layer_and_ordered_among_all_calls() -> None:

@@ -58,6 +58,19 @@ def test_a_rate_of_zero_at_every_logged_step() -> None:
     assert said(*[zero] * 7, STEPPED) == []
 
 
+def test_optimizer_steps_without_any_gradient() -> None:
+    (found,) = said(*[ALONE] * 4)
+    assert (found.class_, found.since_step, found.value) == ("figure", 0, 4)
+    assert "no parameter has a gradient other than 0 at any of 4 logged steps" in found.message
+    zero = {name: [0.0] * LAST for name in LATER}
+    assert len(said(*[STEPPED] * LAST, **zero)) == 1
+    assert said(*[ALONE] * 3) == []
+    assert said(*[STEPPED] * LAST) == []
+    for other in (1e-30, float("nan")):
+        once = {"gradient_norm/conv2.weight": [0.0] * (LAST - 1) + [other]}
+        assert said(*[STEPPED] * LAST, **zero | once) == []
+
+
 def test_a_first_layer_that_runs_and_never_gets_a_gradient_for_its_weight() -> None:
     (found,) = said(*[ALONE] * 4, **LATER)
     assert (found.class_, found.parameter, found.value) == ("figure", "conv1.weight", 1)

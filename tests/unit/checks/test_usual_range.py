@@ -50,13 +50,21 @@ def test_weights_without_a_gradient_are_not_told_to_need_a_higher_rate() -> None
 
 
 def test_updates_that_are_too_large_at_two_of_the_first_steps_or_far_too_large_at_one() -> None:
-    (found,) = UpdateRatioCheck()(record(scalars=updates([0.11, 0.12, *[1e-3] * 6])))
-    assert (found.since_step, found.value) == (0, 0.12)
-    assert UpdateRatioCheck()(record(scalars=updates([0.11, 0.09, *[1e-3] * 6]))) == []
+    (found,) = UpdateRatioCheck()(record(scalars=updates([0.21, 0.22, *[1e-3] * 6])))
+    assert (found.since_step, found.value) == (0, 0.22)
+    assert UpdateRatioCheck()(record(scalars=updates([0.21, 0.19, *[1e-3] * 6]))) == []
     assert UpdateRatioCheck()(record(scalars=updates([1e-3] * 4 + [0.5] * 4))) == []
     (found,) = UpdateRatioCheck()(record(scalars=updates([1e-3, 1.1, *[1e-3] * 6])))
     assert found.since_step == 10
     assert UpdateRatioCheck()(record(scalars=updates([1e-3, 0.9, *[1e-3] * 6]))) == []
+
+
+def test_large_updates_along_a_line_search_are_silent() -> None:
+    large = updates([0.7] * LAST)
+    searched = [Findings(batch=4, rates=None)] * LAST
+    assert UpdateRatioCheck()(record(scalars=large, facts=searched)) == []
+    some = [*searched[:1], *[Findings(batch=4, rates=(0.1, 0.1))] * (LAST - 1)]
+    assert len(UpdateRatioCheck()(record(scalars=large, facts=some))) == 1
 
 
 def test_large_updates_of_a_fresh_head_on_frozen_kernels_are_silent() -> None:

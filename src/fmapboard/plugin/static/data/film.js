@@ -5,6 +5,7 @@ import { kernelPeak, kernelStep, lockedRanges } from "../draw/film_scale.js";
 import { pointOf } from "../draw/crosshair.js";
 import { filmChannels } from "../state/film.js";
 import { filmColumns } from "./film_columns.js";
+import { kindOf } from "../state/step_words.js";
 import { indexOf } from "../state/steps.js";
 import { createFrames, createInputs } from "./film_frames.js";
 
@@ -120,9 +121,11 @@ export class FilmSource {
   strip(of, state) {
     const { run, layer, role, sample, history } = of;
     const isKernels = role === "kernels";
-    const series = this.source
-      .layers(run)
-      .value?.inputs.find((each) => each.name === layer.name && each.sample === sample);
+    const listed = this.source.layers(run).value;
+    const words = listed?.step_words;
+    const series = listed?.inputs.find(
+      (each) => each.name === layer.name && each.sample === sample,
+    );
     const at = new Map(series?.steps.map((step, i) => [step, i]));
     const question = (/** @type {number} */ i) => ({
       run,
@@ -147,6 +150,8 @@ export class FilmSource {
       layer,
       role,
       steps: layer.steps,
+      words,
+      unit: kindOf(words),
       current: indexOf(layer.steps, of.step),
       history,
       point: pointOf(state.pixel),

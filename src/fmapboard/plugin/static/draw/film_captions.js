@@ -1,12 +1,13 @@
 // @ts-check
 /** Texts and frames of a film strip: steps, faults, ranges, scales, and what is missing. */
 
+import { labelOf, wordOf } from "../state/step_words.js";
 import { drawCrosshair } from "./crosshair.js";
-import { kernelAt, kernelPalette } from "./film_kernels.js";
-import { BELOW, CAPTION, HEADING, columnLeft, fitted } from "./film_layout.js";
-import { faultAt, isBeyond, kernelStep, scaleWords } from "./film_scale.js";
-import { short, stepText } from "./number_text.js";
-import { css, ramp } from "./palettes.js";
+import { cutStart } from "./cut_text.js";
+import { kernelAt } from "./film_kernels.js";
+import { BELOW, HEADING, columnLeft, fitted } from "./film_layout.js";
+import { faultAt, isBeyond, kernelStep } from "./film_scale.js";
+import { short } from "./number_text.js";
 import { flags, loudest } from "./scene.js";
 import { BORDER, stateFrame } from "./state_frame.js";
 
@@ -15,7 +16,8 @@ import { BORDER, stateFrame } from "./state_frame.js";
 /** @typedef {import("./film_paint.js").FilmWhere} FilmWhere */
 /** @typedef {import("./grid_paint.js").Look & {second: string}} Look */
 
-const RAMP = 126;
+/** Narrower than this, a step is named by its number alone, CSS px. */
+const SHORTEST_NAME = 24;
 
 /**
  * The most severe fault of a channel at a step, exact once its frame is there.
@@ -137,7 +139,9 @@ function kernelCaption(context, film, of, i, channel, left, top, wide, look) {
     return;
   }
   const from = kernelStep(film.history, film.steps[i], film.steps);
-  const text = from === null || from === film.steps[i] ? "" : `of step ${stepText(from)}`;
+  // Images are shown to the same weights.
+  const isOther = film.unit === "step" && from !== null && from !== film.steps[i];
+  const text = isOther ? `of ${wordOf(film.words, from)}` : "";
   context.fillText(text, left, y + of.kernelHeight + 2, wide);
 }
 
@@ -151,6 +155,7 @@ function inputCaption(context, film, of, i, left, top, wide, look) {
   context.fillStyle = look.muted;
   if (input === null) wrapped(context, "not stored", left, top + 2, wide, 3);
   if (!input) return;
+  if (film.unit === "image") return; // of which each differs from the one before
   const change = film.change(i);
   const base = top + of.inputHeight + 3;
   if (change !== "different") {
@@ -207,72 +212,13 @@ export function heading(context, film, of, [first, last], where, look) {
     }
     context.font = isCurrent ? look.font.replace("11px", "bold 12px") : look.font;
     context.fillStyle = isCurrent ? look.accent : look.text;
-    const text = stepText(film.steps[i]);
-    context.fillText(text, left, 4, of.columnWidth - 4);
+    const wide = of.columnWidth - 4;
+    const [number, name] = labelOf(film.words, film.steps[i]);
+    const rest = wide - context.measureText(`${number} `).width;
+    const named = name && rest > SHORTEST_NAME ? ` ${cutStart(context, name, rest)}` : "";
+    context.fillText(number + named, left, 4, wide);
   }
   context.restore();
-}
-
-/**
- * Labels and scale bars left of the rows, over what is scrolled below them.
- * @param {CanvasRenderingContext2D} context @param {Film} film @param {FilmLayout} of
- * @param {FilmWhere} where @param {Look} look
- */
-export function gutter(context, film, of, where, look) {
-  const left = 10;
-  context.fillStyle = look.background;
-  context.fillRect(0, 0, of.gutter - 4, where.height);
-  context.textBaseline = "top";
-  context.textAlign = "left";
-  const write = (/** @type {string} */ text, /** @type {number} */ y, bold = false) => {
-    context.font = bold ? look.font.replace("11px", "600 12px") : look.font;
-    context.fillStyle = bold ? look.text : look.muted;
-    context.fillText(text, left, y, of.gutter - 18);
-  };
-  if (of.inputHeight) {
-    write("input", of.inputTop - where.top + 2, true);
-    write("compared with the", of.inputTop - where.top + 18);
-    write("step before it", of.inputTop - where.top + 30);
-  }
-  film.channels.forEach((channel, row) => {
-    const top = of.rowTop + row * of.rowHeight - where.top;
-    write(`channel ${channel}`, top, true);
-    if (of.tileHeight) scaleBar(context, film, channel, left, top + CAPTION, look, write);
-    if (!of.kernelHeight) return;
-    const y = top + Math.max(of.kernelTop, of.tileHeight ? CAPTION + 52 : CAPTION);
-    write("its kernel", y, true);
-    const peak = short(film.kernelPeak, 2);
-    const isRgb = kernelPalette(film) === "rgb";
-    if (!isRgb) drawRamp(context, ramp("signed", RAMP), left, y + 16);
-    const scale = film.kernelPeak ? `−${peak} … ${peak}, locked` : "each step its own ±max";
-    write(scale, y + (isRgb ? 15 : 28));
-    if (isRgb) write("per colour; grey is 0", y + 27);
-    if (film.kernelsBeyond) write("(no large values)", y + (isRgb ? 39 : 40));
-  });
-  context.fillStyle = look.background;
-  context.fillRect(0, 0, of.gutter - 4, HEADING - 2);
-  write("step", 4);
-}
-
-/**
- * @param {CanvasRenderingContext2D} context @param {import("./palettes.js").Rgb[]} colours
- * @param {number} left @param {number} top CSS px
- */
-function drawRamp(context, colours, left, top) {
-  colours.forEach((colour, x) => {
-    context.fillStyle = css(colour);
-    context.fillRect(left + x, top, 1, 9);
-  });
-}
-
-/**
- * @param {CanvasRenderingContext2D} context @param {Film} film @param {number} channel
- * @param {number} left @param {number} top CSS px @param {Look} look
- * @param {(text: string, y: number) => void} write
- */
-function scaleBar(context, film, channel, left, top, look, write) {
-  drawRamp(context, ramp(look.palette, RAMP), left, top + 1);
-  scaleWords(film, channel).forEach((text, line) => write(text, top + 13 + 12 * line));
 }
 
 /**

@@ -1,7 +1,8 @@
 // @ts-check
 /** Paints the visible part of a film strip, for the screen and for saved files. */
 
-import { captions, crosshairs, gutter, heading } from "./film_captions.js";
+import { captions, crosshairs, heading } from "./film_captions.js";
+import { gutter } from "./film_gutter.js";
 import { kernelAt } from "./film_kernels.js";
 import { columnLeft, fitted, visibleColumns } from "./film_layout.js";
 import { framePixels, shrunkRow } from "./film_pixels.js";
@@ -20,6 +21,8 @@ import { lay, tileCanvas } from "./paint.js";
  * @property {import("../data/answers.js").Layer} layer
  * @property {string} role
  * @property {number[]} steps
+ * @property {import("../state/step_words.js").Words} words names of the steps
+ * @property {import("../state/step_words.js").Unit} unit what each step is
  * @property {number} current index of the step of the slider
  * @property {number[]} channels
  * @property {import("./scene.js").History|null} history

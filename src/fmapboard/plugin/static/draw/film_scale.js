@@ -133,9 +133,9 @@ export function isBeyond({ locked, beyond }, { lo, hi }, channel) {
  * The lines of text at the colour bar of a channel.
  * @param {import("./film_paint.js").Film} film @param {number} channel
  */
-export function scaleWords({ locked, isLocked, steps, sharing, inFilm, how }, channel) {
+export function scaleWords({ locked, isLocked, steps, sharing, inFilm, how, unit }, channel) {
   if (!locked) {
-    return ["each step its own", isLocked ? "(all steps: loading)" : "scale, not locked"];
+    return [`each ${unit} its own`, isLocked ? `(all ${unit}s: loading)` : "scale, not locked"];
   }
   const { leftOut } = inFilm;
   const far = inFilm.beyond.get(channel) ?? 0;
@@ -149,10 +149,10 @@ export function scaleWords({ locked, isLocked, steps, sharing, inFilm, how }, ch
   return [
     `${short(locked.lo[channel])} … ${short(locked.hi[channel])}`,
     sharing
-      ? `locked over steps of ${sharing}`
+      ? `locked over ${unit}s of ${sharing}`
       : kept > 0
-        ? `locked over ${over} steps`
-        : "locked over other steps",
+        ? `locked over ${over} ${unit}s`
+        : `locked over other ${unit}s`,
     ...(more.length ? [`(${more.join(", ")})`] : []),
   ];
 }

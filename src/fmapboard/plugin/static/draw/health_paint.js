@@ -1,6 +1,7 @@
 // @ts-check
 /** Paints the map of layers × steps: cells, names of rows, steps, and words for severe states. */
 
+import { cutStart } from "./cut_text.js";
 import { stepText } from "./number_text.js";
 import {
   DOTS,
@@ -162,21 +163,6 @@ function severest(of, names) {
     }
     return first;
   });
-}
-
-/**
- * A text without its beginning if it is too wide: names of layers differ at their ends.
- * @param {CanvasRenderingContext2D} context @param {string} text @param {number} width CSS px
- */
-function cutStart(context, text, width) {
-  if (context.measureText(text).width <= width) return text;
-  let [low, high] = [1, text.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (context.measureText(`…${text.slice(middle)}`).width <= width) high = middle;
-    else low = middle + 1;
-  }
-  return `…${text.slice(low)}`;
 }
 
 /**

@@ -1,8 +1,10 @@
 // @ts-check
 /** Draws small charts on canvas: lines, bands, heat maps, and a line at the current step. */
 
+import { labelOf } from "../state/step_words.js";
+import { cutStart } from "./cut_text.js";
 import { colours as coloursOf } from "./paint.js";
-import { short, stepText, ticks } from "./number_text.js";
+import { short, ticks } from "./number_text.js";
 import { FAULT_COLOURS } from "./palettes.js";
 import { nearest } from "../state/steps.js";
 import { prepare, theme } from "./theme.js";
@@ -27,9 +29,10 @@ const BOTTOM = 16;
  * @param {HTMLCanvasElement} canvas @param {number} width @param {number} height CSS px
  * @param {[number, number]} steps first and last
  * @param {[number, number]} values lowest and highest
- * @param {boolean} log logarithmic values; 0 is at the lower edge (see `drawZeros`) @returns {Frame}
+ * @param {boolean} log logarithmic values; 0 is at the lower edge (see `drawZeros`)
+ * @param {import("../state/step_words.js").Words} words names of the steps @returns {Frame}
  */
-export function frame(canvas, width, height, steps, values, log = false) {
+export function frame(canvas, width, height, steps, values, log = false, words = {}) {
   const look = theme();
   const context = prepare(canvas, width, height);
   context.clearRect(0, 0, width, height);
@@ -61,10 +64,23 @@ export function frame(canvas, width, height, steps, values, log = false) {
   context.textBaseline = "alphabetic";
   context.fillStyle = look.muted;
   context.textAlign = "left";
-  context.fillText(stepText(from), LEFT, height - 4);
+  const half = (width - LEFT - RIGHT) / 2 - 6;
+  context.fillText(endText(context, words, from, half), LEFT, height - 4);
   context.textAlign = "right";
-  if (to > from) context.fillText(stepText(to), width - RIGHT, height - 4);
+  if (to > from) context.fillText(endText(context, words, to, half), width - RIGHT, height - 4);
   return { context, width, height, x, y };
+}
+
+/**
+ * The first or last step, with the name of what it shows if there is one.
+ * @param {CanvasRenderingContext2D} context
+ * @param {import("../state/step_words.js").Words} words @param {number} step
+ * @param {number} width CSS px
+ */
+function endText(context, words, step, width) {
+  const [number, name] = labelOf(words, step);
+  const rest = width - context.measureText(`${number} `).width;
+  return name ? `${number} ${cutStart(context, name, rest)}` : number;
 }
 
 /**

@@ -4,9 +4,10 @@
 import { ROLE_NAMES, layerText } from "../state/compare.js";
 import { MOST_CHANNELS, readChannels } from "../state/film.js";
 import { TILES } from "../state/state.js";
-import { FAR, onsets } from "../draw/film_scale.js";
-import { counted, short, stepText } from "../draw/number_text.js";
+import { onsets } from "../draw/film_scale.js";
+import { counted, stepText } from "../draw/number_text.js";
 import { choice, h, say, segments, show } from "./dom.js";
+import { goText, inputNote, keptKind, onsetText, scaleNote, stepsOf } from "./film_notes.js";
 import { keptFrom } from "./view_first_fault.js";
 
 /** @typedef {import("../data/answers.js").Role} Role */
@@ -44,8 +45,6 @@ export function createFilmBar(app) {
     type: "button",
     class: "toggle",
     text: "Scale locked over steps",
-    title:
-      "One scale for all steps of a channel, so that frames compare; off: each step its own (l)",
     on: {
       click: () =>
         app.update({ film_scale: app.state.film_scale === "locked" ? "step" : "locked" }),
@@ -96,7 +95,7 @@ export function createFilmBar(app) {
     const [first, last] = [strip.steps[0], strip.steps[strip.steps.length - 1]];
     say(
       facts,
-      `${layer.type} · ${counted(strip.steps.length, "kept step")}, ${stepText(first)} to ${stepText(last)}`,
+      `${layer.type} · ${counted(strip.steps.length, `kept ${strip.unit}`)}, ${stepText(first)} to ${stepText(last)}`,
     );
     const text = strip.channels.join(", ");
     if (channels.dataset.shown !== text) {
@@ -114,7 +113,11 @@ export function createFilmBar(app) {
       String(state.sample),
     );
     lock.setAttribute("aria-pressed", String(strip.isLocked));
-    say(lock, strip.isLocked ? "Scale locked over steps" : "Scale of each step its own");
+    const { unit } = strip;
+    say(lock, strip.isLocked ? `Scale locked over ${unit}s` : `Each ${unit} on its own scale`);
+    lock.title =
+      "On: all frames of a channel have one scale, so that equal colours are equal values. " +
+      `Off: the frame of each ${unit} has a scale of its own (l)`;
     colours.fill(
       [
         ["grey", "Grey"],
@@ -148,10 +151,12 @@ export function createFilmBar(app) {
         of: strip.of,
         to: keptFrom(strip.steps, each.step),
         text: onsetText(each, strip),
-        step: each.step,
+        title: goText(each.step, strip),
       })),
     );
-    const kept = known.map((strip) => `${stepsOf(strip.history)} ${kindOfSteps(strip)}`);
+    const kept = known.map(
+      (strip) => `${stepsOf(strip.history)} ${keptKind(strip)} ${strip.unit}s`,
+    );
     const key = JSON.stringify([found.map(({ of, ...each }) => [of.letter, each]), kept]);
     if (key === shown) return;
     shown = key;
@@ -162,7 +167,7 @@ export function createFilmBar(app) {
         h("button", {
           type: "button",
           text: (each.of.letter ? `${each.of.letter} · ` : "") + each.text,
-          title: goText(each),
+          title: each.title,
           on: { click: () => app.update({ step: each.to }) },
         }),
       );
@@ -170,125 +175,9 @@ export function createFilmBar(app) {
     faults.replaceChildren(
       ...(items.length
         ? items
-        : [`Never non-finite, large, dead or constant at the ${kept.join(" and ")} steps.`]),
+        : [`Never non-finite, large, dead or constant at the ${kept.join(" and ")}.`]),
       ...(more > 0 ? [`and ${more} more`] : []),
     );
   }
   return { element, draw, channels };
-}
-
-/** Number of steps of a history. @param {import("../draw/scene.js").History|null} history */
-const stepsOf = (history) => history?.steps.length ?? 0;
-
-/**
- * What the steps of a history are: a report knows the numbers of more steps than it has pictures of.
- * @param {Pick<Strip, "history"|"steps">} strip
- */
-const kindOfSteps = ({ history, steps }) => (stepsOf(history) > steps.length ? "logged" : "kept");
-
-/** Where the button of a fault leads. @param {{step: number, to: number}} of */
-function goText({ step, to }) {
-  if (to === step) return `Go to step ${stepText(step)}`;
-  return (
-    `Go to step ${stepText(to)}, the ${to > step ? "next" : "last"} kept one: ` +
-    `step ${stepText(step)} has no pictures`
-  );
-}
-
-/**
- * Since when a channel has a fault, and which step shows it if that one has no pictures.
- * @param {import("../draw/film_scale.js").Onset} of @param {Pick<Strip, "history"|"steps">} strip
- */
-export function onsetText({ channel, kind, word, step, after, count }, strip) {
-  const kept = stepsOf(strip.history);
-  const steps = `${kindOfSteps(strip)} step`;
-  const to = keptFrom(strip.steps, step);
-  const shown =
-    to === step
-      ? ""
-      : ` · shown at step ${stepText(to)}, the ${to > step ? "next" : "last"} kept one`;
-  const name = kind === "constant" ? "constant" : word;
-  if (count === kept)
-    return kept === 1
-      ? `channel ${channel}: ${name} at the one ${steps}${shown}`
-      : `channel ${channel}: ${name} at all ${kept} ${steps}s${shown}`;
-  const since =
-    after === null
-      ? `step ${stepText(step)}`
-      : `step ${stepText(step)} (not at ${stepText(after)})`;
-  return `channel ${channel}: ${name} first at ${since}, at ${count} of ${kept} ${steps}s${shown}`;
-}
-
-/** What is known about the inputs of the steps of a strip, in words. @param {Strip} strip */
-function inputNote(strip) {
-  const { steps } = strip;
-  if (!strip.hasInput)
-    return "The network's input is not stored: whether steps saw the same input is not known.";
-  let different = 0;
-  let compared = 0;
-  for (let i = 1; i < steps.length; i += 1) {
-    const change = strip.change(i);
-    if (change === "unknown") continue;
-    compared += 1;
-    if (change === "different") different += 1;
-  }
-  if (different > 0) {
-    return "Frames marked ≠ have another input than the step before: their changes are not the network's alone.";
-  }
-  if (!compared) return "";
-  const rest = compared === steps.length - 1 ? "" : " loaded so far";
-  return `Same input at all ${compared + 1} steps${rest}: changes are the network's.`;
-}
-
-/** The scale of the frames, in words. @param {Strip} strip */
-export function scaleNote(strip) {
-  const { hasMaps, locked, leftOut, sharing, isLocked, how, channels, history, beyond } = strip;
-  if (!hasMaps) {
-    return isLocked
-      ? `Kernels: one scale, locked over ${strip.kernelsBeyond ? "the" : "all"} ${kindOfSteps(strip)} steps.${kernelsText(strip)}`
-      : "Each kernel has the scale of its step: colours do not compare between steps.";
-  }
-  if (!locked) {
-    return isLocked
-      ? "The scale of all steps is not known: each step has its own."
-      : "Each step has its own scale: colours do not compare between steps.";
-  }
-  const each = channels.map(
-    (channel) => `channel ${channel} ${short(locked.lo[channel])} … ${short(locked.hi[channel])}`,
-  );
-  const said =
-    how.scale === "layer" ? [`whole layer ${each[0].replace(/^channel \d+ /, "")}`] : each;
-  const kept = stepsOf(history) - leftOut;
-  const steps = `${kindOfSteps(strip)} step`;
-  const over = sharing
-    ? `all ${steps}s of ${sharing}`
-    : beyond.size
-      ? `the ${steps}s`
-      : leftOut
-        ? `${kept} of ${stepsOf(history)} ${steps}s`
-        : kept === 1
-          ? `the one ${steps}`
-          : `all ${kept} ${steps}s`;
-  const rest = leftOut
-    ? ` The ${leftOut === 1 ? "step" : `${leftOut} steps`} with large values ${leftOut === 1 ? "is" : "are"} left out: there, colours stop at both ends.`
-    : "";
-  return `Scale locked over ${over}: ${said.join("; ")}.${rest}${beyondText(strip)}${strip.hasKernels ? kernelsText(strip) : ""}`;
-}
-
-/** That the scale of the kernels leaves steps out; "" if it does not. @param {Strip} strip */
-function kernelsText({ kernelsBeyond }) {
-  return kernelsBeyond
-    ? " The scale of kernels leaves out steps at which maps of the layer have large values: there, their colours stop at both ends."
-    : "";
-}
-
-/** Frames whose values the locked scale does not reach, in words; "" for none. @param {Strip} strip */
-function beyondText({ inFilm: { beyond }, channels, how }) {
-  const far = channels.filter((channel) => beyond.get(channel));
-  if (!far.length) return "";
-  const each = far.map(
-    (channel) => `${counted(beyond.get(channel) ?? 0, "step")} of channel ${channel}`,
-  );
-  const which = how.scale === "layer" ? counted(beyond.get(far[0]) ?? 0, "step") : each.join(", ");
-  return ` Frames marked ▲ (${which}) exceed the others ${FAR}-fold and are left out: there, colours stop at both ends.`;
 }

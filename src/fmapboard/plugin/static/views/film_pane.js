@@ -53,8 +53,11 @@ export function createPane(on) {
   /** Where the strip was scrolled to by another one. @type {{left: number, top: number}|null} */
   let led = null;
 
-  /** @param {Strip} of @param {number} ratio @param {number} height CSS px @param {number} tile */
-  function layoutFor(of, ratio, height, tile) {
+  /**
+   * @param {Strip} of @param {number} ratio @param {number} height CSS px @param {number} tile
+   * @param {number} width CSS px
+   */
+  function layoutFor(of, ratio, height, tile, width = scroller.clientWidth) {
     const planes = of.steps.reduce(
       (/** @type {import("../data/decode.js").Planes|null} */ found, _, i) =>
         found ?? of.frame(i)?.side?.planes ?? null,
@@ -69,7 +72,7 @@ export function createPane(on) {
       mapWidth: known?.width ?? 1,
       isSequence: Boolean(known && known.height === 1 && known.width > 1),
       tile,
-      windowWidth: scroller.clientWidth,
+      windowWidth: width,
       windowHeight: height,
       ratio,
       hasInput: of.hasInput,

@@ -84,7 +84,7 @@ async function bandsBelow(context, { strip, of, bands }, top, look, load, tell) 
   const { height } = inner;
   const letter = strip.of.letter ? `${strip.of.letter}: ` : "";
   for (const [at, band] of bands.entries()) {
-    tell(`${letter}Loading step ${band[0] + 1} of ${strip.steps.length}…`);
+    tell(`${letter}Loading ${strip.unit} ${band[0] + 1} of ${strip.steps.length}…`);
     if (!(await load(band))) return false;
     inner.width = of.gutter + band.length * of.columnWidth;
     const below = /** @type {CanvasRenderingContext2D} */ (
@@ -127,10 +127,10 @@ function titles(context, strip, width, top, look) {
   context.font = look.font;
   context.fillStyle = look.muted;
   const scale = strip.locked
-    ? `one scale per ${strip.how.scale === "layer" ? "layer" : "channel"}, locked over the ${(strip.history?.steps.length ?? 0) > strip.steps.length ? "logged" : "kept"} steps`
-    : "each step has its own scale: colours do not compare between steps";
+    ? `one scale per ${strip.how.scale === "layer" ? "layer" : "channel"}, locked over the ${(strip.history?.steps.length ?? 0) > strip.steps.length ? "logged" : "kept"} ${strip.unit}s`
+    : `each ${strip.unit} has its own scale: colours do not compare between ${strip.unit}s`;
   context.fillText(
-    `${ROLE_NAMES[strip.role]} of sample ${sample} at ${counted(strip.steps.length, "kept step")}, ` +
+    `${ROLE_NAMES[strip.role]} of sample ${sample} at ${counted(strip.steps.length, `kept ${strip.unit}`)}, ` +
       `${stepText(first)} to ${stepText(last)} · ${scale}`,
     10,
     top + 42,

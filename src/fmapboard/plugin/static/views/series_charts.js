@@ -6,6 +6,7 @@ import { short, stepText } from "../draw/number_text.js";
 import { FAULT_COLOURS } from "../draw/palettes.js";
 import { drawBand, drawLine, drawNonfinite, drawNow, drawZeros, frame } from "../draw/plot.js";
 import { theme } from "../draw/theme.js";
+import { kindOf } from "../state/step_words.js";
 import { indexOf } from "../state/steps.js";
 import { keyed } from "./chart_key.js";
 import { say, show } from "./dom.js";
@@ -24,6 +25,7 @@ export const HEIGHT = 96;
  * @property {[number, number]} span first and last step
  * @property {number[]} steps of the main run
  * @property {number[]} pinned steps of the columns
+ * @property {import("../state/step_words.js").Words} words names of the main run's steps
  * @property {Series[]} all the main column's series first
  * @property {readonly RunEntry[]} runs
  *
@@ -65,7 +67,7 @@ function perParameter(of, at, group, word, usual = null) {
     lines.map((each) => each.values),
     usual,
   );
-  const plot = frame(of.canvas, at.width, HEIGHT, at.span, axis.values, axis.log);
+  const plot = frame(of.canvas, at.width, HEIGHT, at.span, axis.values, axis.log, at.words);
   if (usual) drawBand(plot, at.span, [usual[0], usual[0]], [usual[1], usual[1]], theme().band);
   for (const { steps, values: drawn, colour, dash } of lines) {
     drawLine(plot, steps, drawn, colour, dash);
@@ -85,7 +87,10 @@ function perParameter(of, at, group, word, usual = null) {
   if (usual)
     texts.push({ text: `healthy ${usual.map((v) => short(v)).join(" … ")}`, colour: theme().band });
   keyed(of.value, texts, bad);
-  of.canvas.setAttribute("aria-label", `${word} over steps: ${of.value.textContent}`);
+  of.canvas.setAttribute(
+    "aria-label",
+    `${word} over ${kindOf(at.words)}s: ${of.value.textContent}`,
+  );
   return true;
 }
 
@@ -140,15 +145,15 @@ export function shares(of, at) {
   of.setSteps(at.steps);
   show(of.canvas, any);
   if (any) keyed(of.value, shown);
-  else say(of.value, "none at any step");
+  else say(of.value, `none at any ${kindOf(at.words)}`);
   if (several) of.value.title = "solid: dead; dashed: constant; dotted: non-finite";
   if (!any) return true;
-  const plot = frame(of.canvas, at.width, HEIGHT - 16, at.span, [0, 1]);
+  const plot = frame(of.canvas, at.width, HEIGHT - 16, at.span, [0, 1], false, at.words);
   for (const { steps, values, colour, dash } of shown) drawLine(plot, steps, values, colour, dash);
   drawSteps(plot, at);
   of.canvas.setAttribute(
     "aria-label",
-    `share of faulty channels over steps: ${of.value.textContent}`,
+    `share of faulty channels over ${kindOf(at.words)}s: ${of.value.textContent}`,
   );
   return true;
 }
@@ -163,7 +168,7 @@ export function ranges(of, at) {
   if (!found.length) return false;
   const values = extent(found.flatMap(({ least, most }) => [least, most]));
   of.setSteps(at.steps);
-  const plot = frame(of.canvas, at.width, HEIGHT - 16, at.span, values ?? [0, 1]);
+  const plot = frame(of.canvas, at.width, HEIGHT - 16, at.span, values ?? [0, 1], false, at.words);
   for (const { series, steps, least, most, finite } of found) {
     const { line: colour, band } = coloursOf(at.all, series, at.runs);
     const dash = dashOf(at.all, series);
@@ -180,6 +185,6 @@ export function ranges(of, at) {
   });
   const bad = found.some(({ finite }) => finite.some(Number.isNaN));
   keyed(of.value, texts, bad);
-  of.canvas.setAttribute("aria-label", `range over steps: ${of.value.textContent}`);
+  of.canvas.setAttribute("aria-label", `range over ${kindOf(at.words)}s: ${of.value.textContent}`);
   return true;
 }

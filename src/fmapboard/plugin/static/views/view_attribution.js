@@ -9,7 +9,9 @@ import { h, say, show } from "./dom.js";
 /** @typedef {import("../state/attribution.js").Tile} Tile */
 
 /** Longer sides of a picture, CSS px: the largest at which all layers fit the window is used. */
-const SIDES = [480, 400, 320, 260, 200];
+const SIDES = [480, 400, 320, 260, 200, 180, 160];
+/** Longer side where the layers do not fit at any, and scroll. */
+const SCROLLED = 200;
 /** Around a picture, CSS px: between the two of a layer, between layers, heading and captions. */
 const [GAP, BETWEEN, WORDS] = [8, 20, 80];
 
@@ -20,11 +22,13 @@ const [GAP, BETWEEN, WORDS] = [8, 20, 80];
  */
 export function sideFor(rows, width, height) {
   const pictures = Math.max(...rows.map(({ first }) => (first ? 2 : 1)));
+  const shapes = rows.map(({ series }) => (series.size ? series.size[0] / series.size[1] : 1));
+  const aspect = Math.min(1, Math.max(...shapes)); // of the input, nearly
   const fits = (/** @type {number} */ side) => {
     const columns = Math.floor((width + BETWEEN) / (pictures * (side + GAP) - GAP + BETWEEN));
-    return columns > 0 && Math.ceil(rows.length / columns) * (side + WORDS) <= height;
+    return columns > 0 && Math.ceil(rows.length / columns) * (side * aspect + WORDS) <= height;
   };
-  return SIDES.find(fits) ?? SIDES[SIDES.length - 1];
+  return SIDES.find(fits) ?? SCROLLED;
 }
 
 export function createAttribution() {

@@ -3,6 +3,7 @@
 
 import { origin, sideName } from "../state/compare.js";
 import { spanOf } from "../state/series.js";
+import { kindOf } from "../state/step_words.js";
 import { button, h, say, show } from "./dom.js";
 import { drawnOf } from "../draw/locked_scale.js";
 import { short, whole } from "../draw/number_text.js";
@@ -61,10 +62,11 @@ export function createChannel(app) {
   const overlay = h("div", { class: "row overlay" }, over, opacity);
   const table = h("table", { class: "numbers" });
   const chart = h("canvas", { class: "chart", role: "img" });
+  const overSteps = h("span");
   const chartTitle = h(
     "h3",
     {},
-    h("span", { text: "Over steps" }),
+    overSteps,
     explain(
       h("span", { class: "value", text: "range, mean ± std of the whole batch" }),
       "batch std",
@@ -178,7 +180,9 @@ export function createChannel(app) {
     show(chartTitle, Boolean(values));
     key.draw(values ? model.series : [], model.runs);
     if (!values || !span) return;
-    const plot = frame(chart, width, HISTORY, span, values);
+    const unit = kindOf(model.stepWords);
+    say(overSteps, `Over ${unit}s`);
+    const plot = frame(chart, width, HISTORY, span, values, false, model.stepWords);
     curves.forEach(({ series, at, low, high, mean, std, bad }, i) => {
       const { line, band } = coloursOf(model.series, series, model.runs);
       if (i === 0) drawBand(plot, at, low, high, band);
@@ -194,7 +198,7 @@ export function createChannel(app) {
     }
     chart.setAttribute(
       "aria-label",
-      `channel ${channel} over steps, ${short(values[0])} to ${short(values[1])}`,
+      `channel ${channel} over ${unit}s, ${short(values[0])} to ${short(values[1])}`,
     );
   }
   return { element, draw };

@@ -6,6 +6,7 @@ import { drawHeat, drawNow, frame } from "../draw/plot.js";
 import { heat, tagsOf } from "../draw/chart_series.js";
 import { short } from "../draw/number_text.js";
 import { CHOICES } from "../state/state.js";
+import { kindOf } from "../state/step_words.js";
 import { indexOf } from "../state/steps.js";
 import { ofLayers, spanOf } from "../state/series.js";
 import { theme } from "../draw/theme.js";
@@ -53,10 +54,11 @@ export function createCharts(app) {
     text: "No histograms or norms of this layer were logged.",
   });
   const key = createKey();
+  const title = h("h2");
   const element = h(
     "div",
     { class: "charts" },
-    h("h2", { text: "Layer over steps" }),
+    title,
     key.element,
     histogram.element,
     norm.element,
@@ -78,10 +80,22 @@ export function createCharts(app) {
     /** @type {[number, number]} */
     const own = [model.steps[0], model.steps[model.steps.length - 1]];
     key.draw(all, model.runs);
+    const unit = kindOf(model.stepWords);
+    say(title, `Layer over ${unit}s`);
+    say(histogram.heading, `Histogram over ${unit}s`);
     if (!model.steps.length || width < 60) return;
     const span = (several && spanOf(all)) || own;
     const pinned = (model.scene?.columns ?? []).flatMap(({ question }) => question?.step ?? []);
-    const at = { width, step, span, steps: model.steps, pinned, all, runs: model.runs };
+    const at = {
+      width,
+      step,
+      span,
+      steps: model.steps,
+      pinned,
+      all,
+      runs: model.runs,
+      words: model.stepWords,
+    };
     const drawn = [
       histograms(histogram, which, numbers, state.histogram, { ...at, span: own }),
       norms(norm, at),
@@ -123,9 +137,21 @@ function histograms(of, which, numbers, chosen, at) {
   of.value.title = tag;
   if (!made) return true;
   of.setSteps(at.steps);
-  const plot = frame(of.canvas, at.width, HEIGHT + 24, at.span, [made.lo, made.hi]);
+  const plot = frame(
+    of.canvas,
+    at.width,
+    HEIGHT + 24,
+    at.span,
+    [made.lo, made.hi],
+    false,
+    at.words,
+  );
   drawHeat(plot, made, "magma");
   drawNow(plot, at.step, theme().accent);
-  of.canvas.setAttribute("aria-label", `${tag} over steps, ${short(made.lo)} to ${short(made.hi)}`);
+  const unit = kindOf(at.words);
+  of.canvas.setAttribute(
+    "aria-label",
+    `${tag} over ${unit}s, ${short(made.lo)} to ${short(made.hi)}`,
+  );
   return true;
 }

@@ -2,9 +2,10 @@
 /** The film strip: chosen channels at all kept steps; a strip per column, below each other. */
 
 import { FilmSource } from "../data/film.js";
-import { stepText } from "../draw/number_text.js";
+import { stripsAcross } from "../draw/film_arrangement.js";
 import { changed as changedColumn } from "../state/columns.js";
 import { moved } from "../state/film.js";
+import { wordOf } from "../state/step_words.js";
 import { h, say, show } from "./dom.js";
 import { createFilmBar } from "./film_bar.js";
 import { createPane } from "./film_pane.js";
@@ -88,7 +89,7 @@ export function createFilm(app) {
       at && row !== null && at.u !== null && at.v !== null ? { u: at.u, v: at.v } : null;
     const said = channels.map((channel) => describe(strip, i, channel, place));
     const letter = strip.of.letter ? `${strip.of.letter} · ` : "";
-    say(status, `${letter}step ${stepText(strip.steps[i])} · ${said.join(" | ")}`);
+    say(status, `${letter}${wordOf(strip.words, strip.steps[i])} · ${said.join(" | ")}`);
   }
 
   /** Shows a step in the maps. @param {Strip} strip @param {number} i @param {number|null} row */
@@ -123,9 +124,28 @@ export function createFilm(app) {
     shown = found;
     if (!first) return;
     bar.draw(model, found, notes);
-    found.forEach((strip, i) => panes[i].draw(model, strip));
+    const across = acrossOf(model, found);
+    strips.style.setProperty("--across", String(across));
+    found.forEach((strip, i) => {
+      const { classList } = panes[i].element;
+      classList.toggle("beside", i % across > 0);
+      classList.toggle("below", i >= across);
+      panes[i].draw(model, strip);
+    });
     request();
     readOut();
+  }
+
+  /** How many strips are beside each other. @param {Model} model @param {Strip[]} found */
+  function acrossOf(model, found) {
+    if (found.length < 2) return 1;
+    const ratio = window.devicePixelRatio || 1;
+    const { clientWidth: width, clientHeight: height } = strips;
+    return stripsAcross(found.length, { width, height }, (each, high) =>
+      found
+        .map((strip, i) => panes[i].layoutFor(strip, ratio, high, model.state.tile, each))
+        .reduce((widest, of) => (of.width > widest.width ? of : widest)),
+    );
   }
 
   /** Stops loading while another view is shown. */

@@ -1,12 +1,18 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { onsetText, scaleNote } from "../../src/fmapboard/plugin/static/views/film_bar.js";
+import {
+  goText,
+  inputNote,
+  onsetText,
+  scaleNote,
+} from "../../src/fmapboard/plugin/static/views/film_notes.js";
 
 const HISTORY = { steps: [0, 10, 20, 30], arrays: {} };
 const ONSET = /** @type {const} */ ({ channel: 2, kind: "large", word: "large", count: 3 });
+const OF_TRAINING = /** @type {const} */ ({ words: {}, unit: "step" });
 /** A report with pictures of two of four steps. */
-const REPORT = { history: HISTORY, steps: [0, 20] };
+const REPORT = { history: HISTORY, steps: [0, 20], ...OF_TRAINING };
 
 test("a fault at a step without pictures leads to the next one, or the last, and names it", () => {
   const of = (/** @type {number} */ step, /** @type {number} */ after) =>
@@ -21,7 +27,7 @@ test("a fault at a step without pictures leads to the next one, or the last, and
     `${first} 30 (not at 20), at 3 of 4 logged steps · shown at step 20, the last kept one`,
   );
   assert.equal(of(20, 10), `${first} 20 (not at 10), at 3 of 4 logged steps`);
-  const all = { history: HISTORY, steps: HISTORY.steps };
+  const all = { history: HISTORY, steps: HISTORY.steps, ...OF_TRAINING };
   assert.equal(
     onsetText({ ...ONSET, step: 10, after: 0 }, all),
     `${first} 10 (not at 0), at 3 of 4 kept steps`,
@@ -42,10 +48,33 @@ test("steps of the scale are logged ones where not all of them have pictures", (
       sharing: "",
       how: { scale: "channel", zeroCentred: false },
       channels: [0],
+      unit: "step",
     };
     return scaleNote(/** @type {any} */ (film)).split(":")[0];
   };
   assert.equal(note([0, 20]), "Scale locked over all 4 logged steps");
   assert.equal(note([0, 20], 3), "Scale locked over 1 of 4 logged steps");
   assert.equal(note(HISTORY.steps), "Scale locked over all 4 kept steps");
+});
+
+/** A run of `visualize`, whose last image has no picture. */
+const IMAGES = /** @type {const} */ ({
+  history: HISTORY,
+  steps: [0, 10, 20],
+  words: { 0: "image 0 (a.jpg)", 10: "image 10 (b.jpg)", 20: "image 20 (c.jpg)", 30: "image 30" },
+  unit: "image",
+});
+
+test("images are called by their names, and are not before or after each other", () => {
+  const images = /** @type {any} */ (IMAGES);
+  assert.equal(
+    onsetText({ ...ONSET, step: 10, after: 0 }, images),
+    "channel 2: large at 3 of 4 logged images, the first is image 10 (b.jpg)",
+  );
+  assert.equal(goText(10, images), "Go to image 10 (b.jpg)");
+  assert.equal(
+    goText(30, images),
+    "Go to image 20 (c.jpg), the last kept one: image 30 has no pictures",
+  );
+  assert.equal(inputNote(images), "Each frame is of another image, with the same weights.");
 });

@@ -1,0 +1,198 @@
+"""Updates of large models, whose parameters are read on another thread before the optimizer."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import nullcontext
+from typing import Any
+
+import pytest
+import torch
+from exact_updates import Exact, largest_error, update_ratios
+from torch import Tensor, nn
+
+import fmapboard
+from fmapboard.capture import update_ratios as read
+from fmapboard.writers.memory import MemoryWriter
+
+Change = Callable[[nn.Module], None]
+RIGHT = 0.15
+"""Largest error of a sample of these updates; at the wrong time it would be half or more."""
+
+
+def network() -> nn.Sequential:
+    torch.manual_seed(0)
+    return nn.Sequential(
+        nn.Conv2d(3, 64, 3), nn.ReLU(), nn.Conv2d(64, 1024, 3), nn.ReLU(), nn.Conv2d(1024, 64, 3)
+    )  # 1.2 million values
+
+
+@pytest.fixture(autouse=True)
+def two_threads() -> Any:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
+def readers(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
+    """Thread that reads rows, and of how many parameters, in order."""
+    found, real = [], read.row_copies
+
+    def copies(parameters: dict[str, Tensor], memory: Any) -> Any:
+        found.append((threading.current_thread().name.partition("_")[0], len(parameters)))
+        return real(parameters, memory)
+
+    monkeypatch.setattr(read, "row_copies", copies)
+    # The training thread never reads for a helper that comes late.
+    monkeypatch.setattr(Future, "cancel", lambda future: False)
+    return found
+
+
+def train(
+    model: nn.Module, optimizers: list[torch.optim.Optimizer], change: Change, steps: int = 3
+) -> float:
+    """Change the model between backward pass and update; the largest error of the ratios."""
+    kept, exact = MemoryWriter(), Exact(model)
+    with fmapboard.watch(model, writer=kept, every=1) as board:
+        for number in range(steps):
+            with board.step(number):
+                for optimizer in optimizers:
+                    optimizer.zero_grad()
+                model(torch.randn(2, 3, 7, 7)).square().mean().backward()
+                change(model)
+                with exact.update():
+                    for optimizer in optimizers:
+                        optimizer.step()
+    assert len(kept.steps) == steps
+    found = [update_ratios(step) for step in kept.steps]
+    return max(largest_error(own, true) for own, true in zip(found, exact.ratios, strict=True))
+
+
+def sgd(model: nn.Module) -> torch.optim.Optimizer:
+    return torch.optim.SGD(model.parameters(), lr=0.1)
+
+
+def nothing(model: nn.Module) -> None:
+    return
+
+
+HELPER, TRAINING = "fmapboard-helper", "MainThread"
+
+
+def test_parameters_are_read_beside_the_backward_pass(readers: list[tuple[str, int]]) -> None:
+    model = network()
+    assert train(model, [sgd(model)], nothing) < RIGHT
+    assert readers == [(TRAINING, 6), (HELPER, 6), (HELPER, 6)]
+
+
+def test_a_small_model_is_read_on_the_training_thread(readers: list[tuple[str, int]]) -> None:
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU())
+    assert train(model, [sgd(model)], nothing) < RIGHT
+    assert readers == [(TRAINING, 2)] * 3
+
+
+def test_a_process_of_one_thread_is_left_one(readers: list[tuple[str, int]]) -> None:
+    torch.set_num_threads(1)
+    model = network()
+    train(model, [sgd(model)], nothing)
+    assert readers == [(TRAINING, 6)] * 3
+
+
+def in_place(model: nn.Module) -> None:
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(3)
+
+
+def other_memory(model: nn.Module) -> None:
+    for parameter in model.parameters():
+        parameter.data = 3 * parameter.data
+
+
+@pytest.mark.parametrize("change", [in_place, other_memory])
+def test_what_changes_before_the_update_is_read_again(
+    change: Change, readers: list[tuple[str, int]]
+) -> None:
+    model = network()
+    assert train(model, [sgd(model)], change) < RIGHT
+    assert readers == [(TRAINING, 6), (HELPER, 6), (TRAINING, 6), (HELPER, 6), (TRAINING, 6)]
+
+
+def test_a_parameter_may_lose_its_gradient(readers: list[tuple[str, int]]) -> None:
+    model, kept = network(), MemoryWriter()
+    optimizer = sgd(model)
+    with fmapboard.watch(model, writer=kept, every=1) as board:
+        for number in range(3):
+            with board.step(number):
+                optimizer.zero_grad()
+                model(torch.randn(2, 3, 7, 7)).square().mean().backward()
+                if number:
+                    model[0].bias.grad = None
+                optimizer.step()
+    assert [len(update_ratios(step)) for step in kept.steps] == [6, 5, 5]
+    assert readers == [(TRAINING, 6), (HELPER, 6), (TRAINING, 5), (HELPER, 5)]
+
+
+def test_each_optimizer_is_read_ahead(readers: list[tuple[str, int]]) -> None:
+    model = nn.Sequential(*network(), nn.ReLU(), *network()[:1])
+    model[6] = nn.Conv2d(64, 18_000, 1)
+    parts = [torch.optim.SGD(part.parameters(), lr=0.1) for part in (model[:5], model[6:])]
+    assert train(model, parts, nothing) < RIGHT
+    assert readers == [(TRAINING, 6), (TRAINING, 2), *2 * [(HELPER, 6), (HELPER, 2)]]
+
+
+def test_an_optimizer_that_is_used_no_more_is_not_read(readers: list[tuple[str, int]]) -> None:
+    model = network()
+    first, second = sgd(model), sgd(model)
+    with fmapboard.watch(model, writer=MemoryWriter(), every=1) as board:
+        for number in range(4):
+            with board.step(number):
+                model(torch.randn(2, 3, 7, 7)).square().mean().backward()
+                (second if number else first).step()
+    assert readers == [(TRAINING, 6), (HELPER, 6), (TRAINING, 6), (HELPER, 6), (HELPER, 6)]
+
+
+def test_a_parameter_may_be_removed_between_steps() -> None:
+    model, kept = network(), MemoryWriter()
+    optimizer = sgd(model)
+    with fmapboard.watch(model, writer=kept, every=1) as board:
+        for number in range(3):
+            with board.step(number):
+                model(torch.randn(2, 3, 7, 7)).square().mean().backward()
+                optimizer.step()
+            model[4].bias = None
+    assert [len(update_ratios(step)) for step in kept.steps] == [6, 5, 5]
+
+
+@pytest.mark.parametrize("name", ["sgd", "adamw", "lbfgs"])
+def test_training_is_bitwise_the_same(name: str, readers: list[tuple[str, int]]) -> None:
+    def weights(watched: bool) -> list[Tensor]:
+        model, images = network(), torch.linspace(-1, 1, 2 * 3 * 49).reshape(2, 3, 7, 7)
+        optimizer: torch.optim.Optimizer = {
+            "sgd": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9),
+            "adamw": lambda p: torch.optim.AdamW(p, lr=0.01),
+            "lbfgs": lambda p: torch.optim.LBFGS(p, lr=0.1, max_iter=2),
+        }[name](model.parameters())
+
+        def closure() -> Tensor:
+            optimizer.zero_grad()
+            loss: Tensor = model(images).square().mean()
+            loss.backward()
+            return loss
+
+        with (
+            fmapboard.watch(model, writer=MemoryWriter(), optimizer=optimizer, every=1)
+            if watched
+            else nullcontext()
+        ):
+            for _ in range(4):
+                optimizer.step(closure)
+        return [*model.parameters()]
+
+    bare = weights(watched=False)
+    assert all(map(torch.equal, bare, weights(watched=True)))
+    assert readers == [(TRAINING, 6), *[(HELPER, 6)] * 3]

@@ -1,0 +1,91 @@
+"""A function that is run beside the training thread."""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+from collections.abc import Callable
+
+import pytest
+import torch
+from own_threads import own_threads
+
+from fmapboard.capture.helper_thread import HelperThread
+
+
+def this_thread() -> str:
+    return threading.current_thread().name
+
+
+def test_a_function_runs_on_the_helper_without_gradients() -> None:
+    helper, begun = HelperThread(), threading.Event()
+
+    def act() -> tuple[str, bool]:
+        begun.set()
+        return this_thread(), torch.is_grad_enabled()
+
+    result = helper.start(act)
+    assert begun.wait(10)
+    name, has_gradients = result()
+    assert name.startswith("fmapboard-helper")
+    assert not has_gradients
+    assert torch.is_grad_enabled()
+
+
+def test_a_function_that_has_not_begun_runs_on_the_caller_s_thread() -> None:
+    helper, free = HelperThread(), threading.Event()
+    first = helper.start(lambda: free.wait(10))
+    assert helper.start(this_thread)() == this_thread()
+    free.set()
+    assert first()
+
+
+@pytest.mark.parametrize("is_busy", [False, True])
+def test_the_caller_gets_the_error(is_busy: bool) -> None:
+    def fails() -> None:
+        raise ValueError("not readable")
+
+    helper, free = HelperThread(), threading.Event()
+    if is_busy:
+        helper.start(lambda: free.wait(10))
+    result = helper.start(fails)
+    with pytest.raises(ValueError, match="not readable"):
+        result()
+    free.set()
+
+
+def test_a_process_that_may_start_no_thread_does_it_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refused(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    assert HelperThread().start(this_thread)() == this_thread()
+
+
+def test_the_thread_ends_with_its_owner() -> None:
+    before = set(own_threads())
+    helper = HelperThread()
+    helper.start(lambda: 3)
+    (thread,) = set(own_threads()) - before
+    del helper
+    gc.collect()
+    thread.join(10)
+    assert set(own_threads()) <= before
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+def test_a_forked_process_starts_a_thread_of_its_own() -> None:
+    helper = HelperThread()
+    running = threading.Event()
+    wait: Callable[[], object] = helper.start(running.set)
+    assert running.wait(10)
+    wait()
+    child = os.fork()
+    if not child:
+        begun = threading.Event()
+        helper.start(begun.set)
+        os._exit(0 if begun.wait(10) else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
