@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import acceptance_fifth_losses as tasks
 import acceptance_fifth_nets as n
@@ -21,7 +22,9 @@ adam, momentum = r.adam, r.momentum
 LEAKY = partial(nn.LeakyReLU, 0.1)
 
 
-def of(body: n.Body, widths: tuple[int, ...] = (24, 48), depth: int = 1, **options: object) -> Row:
+def of(
+    body: n.Body, widths: tuple[int, ...] = (24, 48), depth: int = 1, **options: Any
+) -> partial[nn.Module]:
     return partial(n.net, body, widths, depth, **options)
 
 
