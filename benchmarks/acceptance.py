@@ -2,11 +2,12 @@
 
 python benchmarks/acceptance.py [--networks first] [--only GLOB] [--seeds 1] [--out FILE.tsv]
 
-``--networks`` chooses the set: "first", "later", "third" and "fourth" are healthy trainings,
-"faults", "third_faults" and "fourth_faults" are trainings with a planted fault each. Each training
-runs on one thread and logs into a temporary directory; then ``fmapboard check --json`` reads it in
-a process of its own. One row per finding, and one with an empty kind for a run about which nothing
-was said. Rows of trainings that FILE already has are kept, and those trainings are not repeated.
+``--networks`` chooses the set: "first", "later", "third", "fourth" and "fifth" are healthy
+trainings, "faults", "third_faults" and "fourth_faults" are trainings with a planted fault each.
+Each training runs on one thread and logs into a temporary directory; then ``fmapboard check
+--json`` reads it in a process of its own. One row per finding, and one with an empty kind for a run
+about which nothing was said. Rows of trainings that FILE already has are kept, and those trainings
+are not repeated.
 ``--losses`` trains only. ``--runs DIR`` keeps what was logged; a training that DIR has is only read
 again, with the checks of today.
 """
@@ -45,6 +46,7 @@ SETS = {
     "third": ("acceptance_third", "THIRD"),
     "third_faults": ("acceptance_third_faults", "FAULTS"),
     "fourth": ("acceptance_fourth", "FOURTH"),
+    "fifth": ("acceptance_fifth", "FIFTH"),
     "fourth_faults": ("acceptance_fourth_faults", "FAULTS"),
 }
 Row = dict[str, Any]
