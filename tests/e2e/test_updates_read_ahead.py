@@ -159,6 +159,20 @@ def test_each_optimizer_is_read_ahead(readers: list[tuple[str, int]]) -> None:
     assert readers == [(TRAINING, 6), (TRAINING, 2), *2 * [(HELPER, 6), (HELPER, 2)]]
 
 
+def test_later_steps_of_an_optimizer_in_a_logged_step_change_nothing(
+    readers: list[tuple[str, int]],
+) -> None:
+    model = network()
+    optimizer = sgd(model)
+    with fmapboard.watch(model, writer=MemoryWriter(), every=1) as board:
+        for number in range(3):
+            with board.step(number):
+                for _ in range(2):
+                    model(torch.randn(2, 3, 7, 7)).square().mean().backward()
+                    optimizer.step()
+    assert readers == [(TRAINING, 6), (HELPER, 6), (HELPER, 6)]
+
+
 def test_an_optimizer_that_is_used_no_more_is_not_read(readers: list[tuple[str, int]]) -> None:
     model = network()
     first, second = sgd(model), sgd(model)

@@ -211,11 +211,12 @@ class GradientReader:
             elif self._trains_input(optimizer):
                 self._notify_complete()
             fresh = {name: p for name, p in own.items() if not self._was_read(name)}
+            updated: dict[str, Tensor] = {}
             for kind, subset in _by_device_type(fresh):
                 with aside(kind, sum(local(parameter).nbytes for parameter in subset.values())):
-                    self._read(subset, scale)
+                    updated |= self._read(subset, scale)
             with self._guard("update ratios"):
-                self._updates.before(optimizer, fresh)
+                self._updates.before(optimizer, updated)
 
     def step_ended(self, optimizer: Optimizer | None) -> None:
         """Called when an optimizer has updated the weights; None if all steps have ended."""
@@ -239,12 +240,17 @@ class GradientReader:
     def _was_read(self, name: str) -> bool:
         return name in self._norms or name in self._samples
 
-    def _read(self, parameters: dict[str, Tensor], scale: Tensor | None) -> None:
-        """Read parameters on one type of device; all norms are computed together."""
+    def _read(self, parameters: dict[str, Tensor], scale: Tensor | None) -> dict[str, Tensor]:
+        """Read parameters on one type of device; all norms are computed together.
+
+        Returns:
+            Those that have a gradient.
+        """
         gradients = {n: p.grad for n, p in parameters.items() if p.grad is not None}
         self._norms.read(gradients, scale)
         own = {name: p for name, p in parameters.items() if name in self._histograms}
         self._samples |= sample_parameters(own, scale)
+        return {name: parameters[name] for name in gradients}
 
     def _read_what_no_optimizer_holds(self) -> None:
         """Sample weights that no optimizer updated in this step; their gradients are not read."""

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from fmapboard.measure.norms import NO_NORMS, PendingNorms
 from fmapboard.measure.subsample import PendingSample
-from fmapboard.measure.updates import PendingUpdates
+from fmapboard.measure.updates import Updates
 from fmapboard.records import NONE, Nonfinite, Parameter
 
 
@@ -30,7 +30,7 @@ class PendingParameters:
     norms: PendingNorms = NO_NORMS
     samples: Mapping[str, tuple[PendingSample, PendingSample | None]] = field(default_factory=dict)
     nonfinite: Mapping[str, Nonfinite] = field(default_factory=dict)
-    updates: tuple[PendingUpdates, ...] = ()
+    updates: tuple[Updates, ...] = ()
 
     def tensors(self) -> Iterator[Tensor]:
         """All tensors held."""

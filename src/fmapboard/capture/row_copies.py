@@ -11,9 +11,10 @@ import torch
 from torch import Tensor
 
 from fmapboard.capture.isolation import aside
+from fmapboard.measure.cpu_updates import ValuesOnCpu
 from fmapboard.measure.parameter_rows import rows_of
 from fmapboard.measure.spare_memory import SpareMemory
-from fmapboard.measure.updates import joined, joined_after
+from fmapboard.measure.updates import Copy, RowsOnAccelerator, Updates
 from fmapboard.model.distributed import local
 
 _DTYPES = frozenset(
@@ -26,20 +27,22 @@ class RowCopy:
     """Rows of parameters of one dtype and device before an update.
 
     Attributes:
-        parameters: name -> the parameter, and the view of its rows; to be referenced only until the
-            update has ended.
-        counts: how many rows each has.
-        values: a copy of the rows.
+        names: names of the parameters.
+        parameters: the parameters; to be referenced only until the update has ended.
+        views: what is read of them, in their memory.
+        places: addresses of the parameters' values; None if one has no memory of its own.
+        copied: what was read.
+        device_type: the type of device.
+        nbytes: size in bytes of what was read.
     """
 
-    parameters: dict[str, tuple[Tensor, Tensor]]
-    counts: tuple[int, ...]
-    values: Tensor
-
-    @property
-    def device_type(self) -> str:
-        """The type of device of the parameters."""
-        return self.values.device.type
+    names: tuple[str, ...]
+    parameters: tuple[Tensor, ...]
+    views: tuple[Tensor, ...]
+    places: list[int] | None
+    copied: Copy
+    device_type: str
+    nbytes: int
 
 
 def row_copies(parameters: Mapping[str, Tensor], memory: SpareMemory) -> list[RowCopy]:
@@ -49,42 +52,52 @@ def row_copies(parameters: Mapping[str, Tensor], memory: SpareMemory) -> list[Ro
         parameters: by name. Those that cannot be read are left out.
         memory: memory on the CPU.
     """
-    groups: defaultdict[tuple[Any, ...], dict[str, tuple[Tensor, Tensor]]] = defaultdict(dict)
+    groups: defaultdict[tuple[Any, ...], dict[str, Tensor]] = defaultdict(dict)
     with torch.no_grad():
         for name, parameter in parameters.items():
             rows = _rows(parameter)
             if rows is not None:
-                groups[_kind(rows)][name] = parameter, rows
+                groups[_kind(rows)][name] = rows
     found = []
     for device in {device for device, *_ in groups}:
         with aside(device):
             for kind, own in groups.items():
                 if kind[0] == device:
-                    every = [rows for _, rows in own.values()]
-                    counts = tuple(rows.shape[0] for rows in every)
-                    found.append(RowCopy(own, counts, joined(every, sum(counts), memory)))
+                    found.append(_copied({name: parameters[name] for name in own}, own, memory))
     return found
 
 
-def read_again(copy: RowCopy, memory: SpareMemory) -> tuple[Tensor, Tensor] | None:
-    """The rows before and after the update, as ``PendingUpdates`` holds them.
+def _copied(
+    parameters: Mapping[str, Tensor], rows: Mapping[str, Tensor], memory: SpareMemory
+) -> RowCopy:
+    """A copy of rows that are of one kind."""
+    own, views = tuple(parameters.values()), tuple(rows.values())
+    places = [p.data_ptr() for p in own] if all(type(p) in PLAIN for p in own) else None
+    copied = ValuesOnCpu(views, memory) if views[0].is_cpu else RowsOnAccelerator(views)
+    device = views[0].device.type
+    return RowCopy(tuple(rows), own, views, places, copied, device, copied.nbytes())
+
+
+def read_again(copy: RowCopy, tables: frozenset[str]) -> Updates | None:
+    """The rows before and after the update.
 
     Call it inside `aside`.
 
     Args:
         copy: the rows before the update.
-        memory: as for `row_copies`.
+        tables: names of parameters whose updates may change few values.
 
     Returns:
         None if one of the parameters cannot be read any more.
     """
-    rows = []
-    for parameter, before in copy.parameters.values():
-        again = _same_rows(parameter, before)
-        if again is None:
+    views = None
+    # No other tensor can be where the views keep the memory.
+    if copy.places is None or [p.data_ptr() for p in copy.parameters] != copy.places:
+        found = map(_same_rows, copy.parameters, copy.views)
+        views = [view for view in found if view is not None]
+        if len(views) < len(copy.views):
             return None
-        rows.append(again)
-    return joined_after(copy.values, rows, memory)
+    return copy.copied.read_again(copy.names, views, tables.intersection(copy.names))
 
 
 def _rows(parameter: Tensor) -> Tensor | None:
@@ -97,12 +110,8 @@ def _rows(parameter: Tensor) -> Tensor | None:
 
 def _same_rows(parameter: Tensor, rows: Tensor) -> Tensor | None:
     """The rows again, also if the optimizer has given the parameter other memory."""
-    if type(parameter) in PLAIN and parameter.data_ptr() == rows.data_ptr():
-        return rows  # no other tensor can be where `rows` keeps the memory
     part = local(parameter)
-    if part is rows:
-        return rows
-    if part.untyped_storage()._cdata == rows.untyped_storage()._cdata:
+    if part is rows or part.untyped_storage()._cdata == rows.untyped_storage()._cdata:
         return rows
     found = _rows(parameter)
     alike = found is not None and (found.shape, found.device) == (rows.shape, rows.device)
@@ -114,7 +123,7 @@ PLAIN = frozenset({Tensor, torch.nn.Parameter})
 
 
 def _kind(rows: Tensor) -> tuple[Any, ...]:
-    """Type of device first; rows with the same result are joined."""
+    """Type of device first; rows with the same result are copied together."""
     if rows.is_cpu:
-        return "cpu", rows.dtype, 0 if rows.dim() == 1 else rows.shape[1]
+        return "cpu", rows.dtype
     return rows.device.type, rows.device, rows.dtype, rows.shape[1]

@@ -16,12 +16,16 @@ from fmapboard.capture.helper_thread import HelperThread
 from fmapboard.capture.isolation import aside
 from fmapboard.capture.row_copies import PLAIN, RowCopy, read_again, row_copies
 from fmapboard.measure.spare_memory import SpareMemory
-from fmapboard.measure.updates import PendingUpdates
+from fmapboard.measure.updates import Updates
 
 _EMBEDDINGS = (nn.Embedding, nn.EmbeddingBag)
 
 _MANY_VALUES = 1 << 20
 """Parameters of an optimizer with fewer values are read faster than a thread is woken."""
+
+
+_SCATTERED = 4
+"""To read rows that are in no cache takes about as long as that many times their bytes in order."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -66,7 +70,7 @@ class UpdateReader:
         self._last: dict[int, tuple[str, ...]] = {}
         self._ahead: dict[int, Callable[[], _Ahead | None]] | None = None
         self._begun: list[tuple[int, RowCopy]] = []
-        self._ended: list[PendingUpdates] = []
+        self._ended: list[Updates] = []
 
     def forget(self) -> None:
         """Discard what was read."""
@@ -109,11 +113,11 @@ class UpdateReader:
 
         Args:
             optimizer: the optimizer; ``after`` recognizes it.
-            parameters: by name. Those without a gradient, which are not updated, are left out.
+            parameters: those that have a gradient, by name; none if they were read before.
         """
-        if not self._is_enabled:
+        if not self._is_enabled or not parameters:
             return
-        own = {name: p for name, p in parameters.items() if p.grad is not None}
+        own = dict(parameters)
         if known := self._versions:
             own = {n: p for n, p in own.items() if known.get(id(p), p._version) == p._version}
         reading = self._ahead.pop(id(optimizer), None) if self._ahead else None
@@ -151,20 +155,11 @@ class UpdateReader:
         self._begun = [one for one in self._begun if one[1] not in done]
         for device in {copy.device_type for copy in done}:
             own = [copy for copy in done if copy.device_type == device]
-            with aside(device, sum(copy.values.nbytes for copy in own)):
-                for copy in own:
-                    self._read_again(copy)
+            with aside(device, _SCATTERED * sum(copy.nbytes for copy in own)):
+                found = [read_again(copy, self._tables) for copy in own]
+            self._ended += (updates for updates in found if updates is not None)
 
-    def _read_again(self, copy: RowCopy) -> None:
-        both = read_again(copy, self._memory)
-        if both is None:
-            return
-        tables = self._tables & copy.parameters.keys()
-        memory = self._memory if both[0].is_cpu else None
-        names = tuple(copy.parameters)
-        self._ended.append(PendingUpdates(names, copy.counts, *both, tables, memory))
-
-    def pending(self) -> tuple[PendingUpdates, ...]:
+    def pending(self) -> tuple[Updates, ...]:
         """All updates that have ended."""
         return tuple(self._ended)
 

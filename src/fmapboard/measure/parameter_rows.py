@@ -1,61 +1,40 @@
-"""Which values of a parameter are read to estimate the size of its update: rows, as a view.
+"""Which values of a parameter are read to estimate the size of its update, as a view.
 
-Rows of values that are adjacent in memory cost far less to read than as many single values. On the
-CPU a row has 64 values: 512 of them, spread evenly over a parameter, estimate its update as well
-as 2048 rows of 16, in half the time (measured on ResNet-18, whose weights are in no cache then).
-About 600 are read: from 32,769 values on, torch copies a tensor on several threads. Accelerators
-read 2048 rows of 16.
+Rows of values that are adjacent in memory cost far less to read than as many single values.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count
 
 import torch
 from torch import Tensor
 
-_WHOLE = 80_000
-"""Of parameters with at most this many values, every row is read.
+from fmapboard.measure.balanced_rows import balanced_rows
 
-With sizes of 64 or 128 and kernels of 3x3, the next possible distance of rows is 5.
-"""
+_WHOLE = 65_536
+"""On the CPU, parameters with at most this many values are read whole."""
 
+_CPU = 64, 600
+"""Values per row, and about how many rows are read of a parameter without `balanced_rows`."""
 
-@dataclass(frozen=True, slots=True)
-class _Pattern:
-    """How parameters are read.
+_ACCELERATOR = 16, 2048
+_ALL_ROWS = 80_000
+"""On an accelerator, every row of parameters with at most this many values is read."""
 
-    Attributes:
-        length: values per row.
-        most: about this many rows of a large parameter are read.
-        repeats: how often each value is read of a parameter that has fewer than 1024 values (on
-            the CPU 4096) and does not consist of whole rows.
-    """
-
-    length: int
-    most: int
-    repeats: int
-
-    @property
-    def least(self) -> int:
-        """In a parameter with fewer values than this, the last row is never left out."""
-        return 64 * self.length
-
-
-_CPU = _Pattern(64, 600, 1)
-_ACCELERATOR = _Pattern(16, 2048, 16)  # repeated: so all rows have one length and share launches
+_REPEATS = 16
+"""How often an accelerator reads each value of a parameter that has fewer than 1024 and does not
+consist of whole rows: so all rows have one length and share launches."""
 
 
 def rows_of(parameter: Tensor) -> Tensor | None:
-    """The rows [R, 64] that are read of a parameter: a view; on accelerators [R, 16].
+    """The values that are read of a parameter: a view.
 
-    All values of a parameter are in the rows if it has at most 80,000, except fewer than one row
-    at its end; of fewer than 4096 values (on accelerators 1024) none is left out. On the CPU each
-    of those may be a row of its own, [R, 1], and a vector of at most 80,000 values is returned
-    itself, [R].
+    On the CPU, all of them [S] if they are at most 65,536, else rows [..., n] of about 64 values,
+    more than 340 of them and fewer than 1024. On accelerators rows [R, 16], about 2048, or all if
+    the parameter has at most 80,000 values, except for fewer than one row at its end.
 
     Args:
         parameter: of any floating-point or complex dtype, not empty.
@@ -64,22 +43,43 @@ def rows_of(parameter: Tensor) -> Tensor | None:
         None if the parameter is not dense in memory.
     """
     real = torch.view_as_real(parameter) if parameter.is_complex() else parameter
-    if real.is_cpu and real.dim() == 1 and real.numel() <= _WHOLE and real.is_contiguous():
-        return real
     if not (real.is_contiguous() or _is_dense(real)):
         return None
-    return real.as_strided(*_layout(real.shape, real.is_cpu))
+    if not real.is_cpu:
+        return real.as_strided(*_short_rows(real.shape))
+    if real.numel() <= _WHOLE:
+        return real.as_strided((real.numel(),), (1,))
+    return real.as_strided(*_long_rows(real.shape, real.stride()))
 
 
 @lru_cache(maxsize=1024)
-def _layout(shape: torch.Size, is_cpu: bool) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Size and stride of ``rows_of``, for memory that is filled densely."""
-    total, pattern = shape.numel(), _CPU if is_cpu else _ACCELERATOR
-    if total % pattern.length and total < pattern.least:
-        return (total, pattern.repeats), (1, 0)
-    rows = total // pattern.length
-    step = 1 if total <= _WHOLE else _step(-(-rows // pattern.most), shape)
-    return (-(-rows // step), pattern.length), (step * pattern.length, 1)
+def _long_rows(
+    shape: torch.Size, strides: tuple[int, ...]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Size and stride of the rows on the CPU."""
+    slowest = max(range(len(shape)), key=lambda axis: (strides[axis], shape[axis]))
+    balanced = balanced_rows(shape[slowest], shape.numel() // shape[slowest])
+    return _at_one_distance(shape, *_CPU) if balanced is None else (balanced.size, balanced.stride)
+
+
+@lru_cache(maxsize=1024)
+def _short_rows(shape: torch.Size) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Size and stride of the rows on an accelerator."""
+    total, (length, most) = shape.numel(), _ACCELERATOR
+    if total % length and total < 64 * length:
+        return (total, _REPEATS), (1, 0)
+    if total <= _ALL_ROWS:
+        return (total // length, length), (length, 1)
+    return _at_one_distance(shape, length, most)
+
+
+def _at_one_distance(
+    shape: torch.Size, length: int, most: int
+) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Size and stride of about ``most`` rows, spread evenly over a parameter."""
+    rows = shape.numel() // length
+    step = _step(-(-rows // most), shape)
+    return (-(-rows // step), length), (step * length, 1)
 
 
 def _step(about: int, shape: torch.Size) -> int:

@@ -1,0 +1,160 @@
+"""Error of `update_ratio/<parameter>`, and its time on the training thread.
+
+    python benchmarks/update_ratios.py                      # ResNet-18
+    python benchmarks/update_ratios.py convnext_tiny --steps 6
+
+Error: trains a network of torchvision on the bundled photographs (crops of 64 pixels) and on noise
+with each of several optimizers, and compares every ratio of a weight that is read in part with the
+exact one. Time: logs every second step of workload W2 and sums what reading the parameters takes
+on the training thread, beside what the whole logged step takes there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+import torchvision
+from acceptance_data import pixels, scaled
+from rich.console import Console
+from rich.table import Table
+from torch import Tensor, nn
+from torch.nn import functional as F
+from workloads import machine, workloads
+
+import fmapboard
+from fmapboard.capture.update_ratios import UpdateReader
+from fmapboard.measure.parameter_rows import rows_of
+
+Optimizers = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
+
+OPTIMIZERS: dict[str, Optimizers] = {
+    "SGD 0.1": lambda p: torch.optim.SGD(p, lr=0.1),
+    "SGD 0.02, momentum": lambda p: torch.optim.SGD(p, lr=0.02, momentum=0.9, weight_decay=5e-4),
+    "SGD 0.1, Nesterov": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True),
+    "AdamW 0.0005": lambda p: torch.optim.AdamW(p, lr=5e-4),
+}
+CLASSES = 5
+BOUND = 0.05
+
+
+def noise(generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """8 images of 64 pixels whose brightness is the label."""
+    labels = torch.randint(CLASSES, (8,), generator=generator)
+    small = torch.randn(8, 3, 12, 12, generator=generator) + labels.view(-1, 1, 1, 1)
+    return F.interpolate(small, size=64), labels
+
+
+def photographs(generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """16 crops of the bundled photographs."""
+    images, labels = pixels(generator, 16, 64)
+    return scaled(images, "imagenet"), labels % CLASSES
+
+
+def errors(network: str, optimizers: Optimizers, data: Any, steps: int) -> list[float]:
+    """Relative errors of the ratios of the weights that are read in part."""
+    found = []
+    for seed in range(2):
+        torch.manual_seed(seed)
+        model = torchvision.models.get_model(network, weights=None, num_classes=CLASSES)
+        optimizer = optimizers(model.parameters())
+        generator = torch.Generator().manual_seed(seed)
+        for _ in range(steps):
+            images, labels = data(generator)
+            optimizer.zero_grad()
+            F.cross_entropy(model(images), labels).backward()
+            before = {p: p.detach().clone() for p in model.parameters() if _read_in_part(p)}
+            optimizer.step()
+            for parameter, earlier in before.items():
+                change = (parameter.detach() - earlier).double()
+                exact = _ratio(change, earlier.double())
+                if 0 < exact < float("inf"):
+                    read = _ratio(_read(change), _read(earlier.double()))
+                    found.append(abs(read / exact - 1))
+    return found
+
+
+def _read_in_part(parameter: Tensor) -> bool:
+    rows = rows_of(parameter.detach())
+    return rows is not None and rows.numel() < parameter.numel()
+
+
+def _read(values: Tensor) -> Tensor:
+    rows = rows_of(values)
+    assert rows is not None
+    return rows
+
+
+def _ratio(change: Tensor, earlier: Tensor) -> float:
+    return float(change.norm() / earlier.norm())
+
+
+def milliseconds(steps: int) -> tuple[dict[str, float], float]:
+    """Median times of each part of the reading in a step of W2, and of the whole logged step."""
+    times: defaultdict[str, list[float]] = defaultdict(list)
+
+    def timed(name: str) -> None:
+        real = getattr(UpdateReader, name)
+
+        def wrapper(*args: Any) -> None:
+            begun = time.perf_counter()
+            real(*args)
+            times[name].append((time.perf_counter() - begun) * 1e3)
+
+        setattr(UpdateReader, name, wrapper)
+
+    parts = "read_ahead", "announce", "before", "after"
+    for part in parts:
+        timed(part)
+    train, held = workloads("W2", ("cpu",))[0].training(), []
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        fmapboard.watch(train.model, folder, every=1) as board,
+    ):
+        for number in range(steps):
+            train()
+            begun = time.perf_counter()
+            with board.step(number):
+                train()
+            held.append((time.perf_counter() - begun) * 1e3)
+    warm = slice(3, None)  # the first steps reserve memory
+    found = {part: statistics.median(times[part][warm]) for part in parts}
+    sums = [sum(one) for one in zip(*(times[part][warm] for part in parts), strict=True)]
+    return {**found, "sum": statistics.median(sums)}, statistics.median(held[warm])
+
+
+def main() -> None:
+    """Print the errors and the times."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("network", nargs="?", default="resnet18", help="name in torchvision")
+    parser.add_argument("--steps", type=int, default=12, help="steps of each training")
+    parser.add_argument("--logged", type=int, default=30, help="logged steps that are timed")
+    options = parser.parse_args()
+    console = Console()
+    times, held = milliseconds(options.logged)
+    table = Table(title=f"Error of the ratios, {options.network}, in %")
+    for column in ("images", "optimizer"):
+        table.add_column(column)
+    for column in ("ratios", "median", "95 %", "99 %", "largest", "above 5 %"):
+        table.add_column(column, justify="right")
+    for data in (noise, photographs):
+        for name, optimizers in OPTIMIZERS.items():
+            found = sorted(errors(options.network, optimizers, data, options.steps))
+            at = (found[int(part * (len(found) - 1))] for part in (0.5, 0.95, 0.99, 1))
+            row = (f"{100 * one:.2f}" for one in at)
+            above = sum(one > BOUND for one in found)
+            table.add_row(data.__name__, name, str(len(found)), *row, str(above))
+    console.print(table)
+    listed = ", ".join(f"{name} {value:.2f}" for name, value in times.items())
+    console.print(f"ms on the training thread, W2: {listed}; whole logged step {held:.0f}")
+    console.print(machine("torch"))
+
+
+if __name__ == "__main__":
+    main()
