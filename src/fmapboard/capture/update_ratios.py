@@ -178,7 +178,7 @@ def _read_ahead(
 def _state(parameters: Mapping[str, Tensor]) -> list[int]:
     """Of each parameter its version and where its values are."""
     own = parameters.values()
-    return [*(p._version for p in own), *(p.data_ptr() for p in own)]
+    return [p._version for p in own] + [p.data_ptr() for p in own]
 
 
 def _pays_ahead(parameters: Collection[Tensor]) -> bool:
