@@ -57,8 +57,8 @@ def _long_rows(
     shape: torch.Size, strides: tuple[int, ...]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Size and stride of the rows on the CPU."""
-    slowest = max(range(len(shape)), key=lambda axis: (strides[axis], shape[axis]))
-    balanced = balanced_rows(shape[slowest], shape.numel() // shape[slowest])
+    _, outputs = max((stride, n) for stride, n in zip(strides, shape, strict=True) if n > 1)
+    balanced = balanced_rows(outputs, shape.numel() // outputs)
     return _at_one_distance(shape, *_CPU) if balanced is None else (balanced.size, balanced.stride)
 
 
