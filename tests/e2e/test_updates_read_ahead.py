@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import nullcontext
+from itertools import count
 from typing import Any
 
 import pytest
@@ -30,6 +32,14 @@ def network() -> nn.Sequential:
     )  # 1.2 million values
 
 
+def wait_until(happened: Callable[[], bool]) -> bool:
+    """False if it has not happened after ten seconds."""
+    end = time.monotonic() + 10
+    while not happened() and time.monotonic() < end:
+        time.sleep(0.001)
+    return happened()
+
+
 @pytest.fixture(autouse=True)
 def two_threads() -> Any:
     before = torch.get_num_threads()
@@ -44,8 +54,9 @@ def readers(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     found, real = [], read.row_copies
 
     def copies(parameters: dict[str, Tensor], memory: Any) -> Any:
+        copied = real(parameters, memory)
         found.append((threading.current_thread().name.partition("_")[0], len(parameters)))
-        return real(parameters, memory)
+        return copied
 
     monkeypatch.setattr(read, "row_copies", copies)
     # The training thread never reads for a helper that comes late.
@@ -131,8 +142,14 @@ def other_memory(model: nn.Module) -> None:
 def test_what_changes_before_the_update_is_read_again(
     change: Change, readers: list[tuple[str, int]]
 ) -> None:
-    model = network()
-    assert train(model, [sgd(model)], change) < RIGHT
+    def late(model: nn.Module) -> None:
+        """Change the model when the helper has read it, which it does from the second step on."""
+        before = 2 * next(step)
+        assert wait_until(lambda: len(readers) >= before)
+        change(model)
+
+    model, step = network(), count()
+    assert train(model, [sgd(model)], late) < RIGHT
     assert readers == [(TRAINING, 6), (HELPER, 6), (TRAINING, 6), (HELPER, 6), (TRAINING, 6)]
 
 
