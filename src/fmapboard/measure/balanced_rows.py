@@ -24,6 +24,9 @@ LENGTH = 32
 _LINE = 16
 """Values per line of a cache."""
 
+_MOST_PER_OUTPUT = 16
+"""Weights of which more rows per channel would be read have few channels: none is missed anyway."""
+
 _LEFT_OUT = 0.05
 """At most this part of the output channels is never read, where their number does not fit."""
 
@@ -50,7 +53,7 @@ def balanced_rows(outputs: int, values: int) -> BalancedRows | None:
         values: number of weights per output channel.
 
     Returns:
-        None if the numbers do not allow it.
+        None if the numbers do not allow it, or if there are few output channels.
     """
     every = max(1, outputs // ROWS)
     per_output = _rows_per_output(outputs // every, values)
@@ -68,7 +71,7 @@ def balanced_rows(outputs: int, values: int) -> BalancedRows | None:
 
 def _rows_per_output(outputs: int, values: int) -> int | None:
     """How many rows are read of each channel: a divisor of its number of values."""
-    most = min(values // LENGTH, (2 * ROWS - 1) // outputs)
+    most = min(values // LENGTH, (2 * ROWS - 1) // outputs, _MOST_PER_OUTPUT)
     least = -(-2 * ROWS // (3 * outputs))
     divisors = [number for number in range(least, most + 1) if values % number == 0]
     in_lines = [number for number in divisors if values // number % _LINE == 0]
