@@ -33,7 +33,6 @@ class RowCopy:
         places: addresses of the parameters' values; None if one has no memory of its own.
         copied: what was read.
         device_type: the type of device.
-        nbytes: size in bytes of what was read.
     """
 
     names: tuple[str, ...]
@@ -42,7 +41,6 @@ class RowCopy:
     places: list[int] | None
     copied: Copy
     device_type: str
-    nbytes: int
 
 
 def row_copies(parameters: Mapping[str, Tensor], memory: SpareMemory) -> list[RowCopy]:
@@ -75,7 +73,7 @@ def _copied(
     places = [p.data_ptr() for p in own] if all(type(p) in PLAIN for p in own) else None
     copied = ValuesOnCpu(views, memory) if views[0].is_cpu else RowsOnAccelerator(views)
     device = views[0].device.type
-    return RowCopy(tuple(rows), own, views, places, copied, device, copied.nbytes())
+    return RowCopy(tuple(rows), own, views, places, copied, device)
 
 
 def read_again(copy: RowCopy, tables: frozenset[str]) -> Updates | None:

@@ -23,9 +23,8 @@ _EMBEDDINGS = (nn.Embedding, nn.EmbeddingBag)
 _MANY_VALUES = 1 << 20
 """Parameters of an optimizer with fewer values are read faster than a thread is woken."""
 
-
 _SCATTERED = 4
-"""To read rows that are in no cache takes about as long as that many times their bytes in order."""
+"""Reading scattered rows takes about as long as reading this many times their bytes in sequence."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -108,7 +107,7 @@ class UpdateReader:
         self._depths[id(optimizer)] += 1  # a step may call that of its base class
         self._versions.update((id(p), p._version) for p in parameters)
 
-    def before(self, optimizer: Optimizer, parameters: Mapping[str, Tensor]) -> None:
+    def before(self, optimizer: Optimizer, parameters: dict[str, Tensor]) -> None:
         """Copy a subsample of the parameters that the optimizer is about to update.
 
         Args:
@@ -117,7 +116,7 @@ class UpdateReader:
         """
         if not self._is_enabled or not parameters:
             return
-        own = dict(parameters)
+        own = parameters
         if known := self._versions:
             own = {n: p for n, p in own.items() if known.get(id(p), p._version) == p._version}
         reading = self._ahead.pop(id(optimizer), None) if self._ahead else None
@@ -155,7 +154,7 @@ class UpdateReader:
         self._begun = [one for one in self._begun if one[1] not in done]
         for device in {copy.device_type for copy in done}:
             own = [copy for copy in done if copy.device_type == device]
-            with aside(device, _SCATTERED * sum(copy.nbytes for copy in own)):
+            with aside(device, _SCATTERED * sum(copy.copied.nbytes() for copy in own)):
                 found = [read_again(copy, self._tables) for copy in own]
             self._ended += (updates for updates in found if updates is not None)
 

@@ -32,9 +32,9 @@ consist of whole rows: so all rows have one length and share launches."""
 def rows_of(parameter: Tensor) -> Tensor | None:
     """The values that are read of a parameter: a view.
 
-    On the CPU, all of them [S] if they are at most 65,536, else rows [..., n] of about 64 values,
-    more than 340 of them and fewer than 1024. On accelerators rows [R, 16], about 2048, or all if
-    the parameter has at most 80,000 values, except for fewer than one row at its end.
+    On the CPU, all of them [S] if they are at most 65,536, else some hundred rows [..., n] of 32
+    values, or of 64 if there are few output channels. On accelerators rows [R, 16], about 2048, or
+    all if the parameter has at most 80,000 values, except for fewer than one row at its end.
 
     Args:
         parameter: of any floating-point or complex dtype, not empty.
