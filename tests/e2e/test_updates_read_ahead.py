@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
 from contextlib import nullcontext
 from itertools import count
 from typing import Any
@@ -18,6 +17,7 @@ from torch import Tensor, nn
 
 import fmapboard
 from fmapboard.capture import update_ratios as read
+from fmapboard.capture.helper_thread import _Task
 from fmapboard.writers.memory import MemoryWriter
 
 Change = Callable[[nn.Module], None]
@@ -59,8 +59,14 @@ def readers(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
         return copied
 
     monkeypatch.setattr(read, "row_copies", copies)
-    # The training thread never reads for a helper that comes late.
-    monkeypatch.setattr(Future, "cancel", lambda future: False)
+    at_once = _Task.result
+
+    def result(task: _Task[Any]) -> Any:
+        """Without reading on the training thread for a helper that comes late."""
+        assert wait_until(task._begun.locked)
+        return at_once(task)
+
+    monkeypatch.setattr(_Task, "result", result)
     return found
 
 

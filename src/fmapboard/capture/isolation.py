@@ -25,17 +25,18 @@ class aside:  # lower case: a context manager that is used like a function
         nbytes: how many bytes it reads (see ``cpu_threads``).
     """
 
-    __slots__ = ("_begun", "_device_type", "_left", "_nbytes", "_no_grad", "_one_thread")
+    __slots__ = ("_begun", "_device_type", "_had_grad", "_left", "_nbytes", "_one_thread")
 
     def __init__(self, device_type: str, nbytes: int = 0) -> None:
         self._device_type, self._nbytes = device_type, nbytes
-        self._no_grad = torch.no_grad()
         self._one_thread: one_thread | None = None
         self._begun: float | None = None
         self._left: contextlib.ExitStack | None = None
 
     def __enter__(self) -> None:
-        self._no_grad.__enter__()
+        # ``torch.no_grad`` does the same in ten times as many steps of the interpreter.
+        self._had_grad = torch.is_grad_enabled()
+        torch._C._set_grad_enabled(False)
         if self._device_type == "cpu":
             if thread_policy.allows_several(self._nbytes):
                 self._begun = time.perf_counter()
@@ -56,7 +57,7 @@ class aside:  # lower case: a context manager that is used like a function
             self._one_thread.__exit__()
         if self._begun is not None:
             thread_policy.record(time.perf_counter() - self._begun, self._nbytes)
-        self._no_grad.__exit__(*error)
+        torch._C._set_grad_enabled(self._had_grad)
 
 
 def _modes_are_active() -> bool:

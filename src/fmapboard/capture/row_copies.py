@@ -95,7 +95,7 @@ def read_again(copy: RowCopy, tables: frozenset[str]) -> Updates | None:
         views = [view for view in found if view is not None]
         if len(views) < len(copy.views):
             return None
-    return copy.copied.read_again(copy.names, views, tables.intersection(copy.names))
+    return copy.copied.read_again(copy.names, views, tables)
 
 
 def _rows(parameter: Tensor) -> Tensor | None:

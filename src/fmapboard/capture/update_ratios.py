@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from operator import is_
+from itertools import groupby
+from operator import attrgetter, is_
 
 import torch
 from torch import Tensor, nn
@@ -68,14 +69,14 @@ class UpdateReader:
         self._memory, self._helper = SpareMemory(), HelperThread()
         self._last: dict[int, tuple[str, ...]] = {}
         self._ahead: dict[int, Callable[[], _Ahead | None]] | None = None
-        self._begun: list[tuple[int, RowCopy]] = []
+        self._begun: dict[int, list[RowCopy]] = {}
         self._ended: list[Updates] = []
 
     def forget(self) -> None:
         """Discard what was read."""
         for unused in self._ahead or ():
             del self._last[unused]
-        self._versions, self._begun, self._ended, self._ahead = {}, [], [], None
+        self._versions, self._begun, self._ended, self._ahead = {}, {}, [], None
         self._depths.clear()
 
     def end(self) -> None:
@@ -129,7 +130,7 @@ class UpdateReader:
             self._last.pop(id(optimizer), None)
             if _pays_ahead(own.values()):
                 self._last[id(optimizer)] = tuple(own)
-        self._begun += ((id(optimizer), copy) for copy in copies)
+        self._begun.setdefault(id(optimizer), []).extend(copies)
 
     def _find_tables(self, matrices: Iterable[tuple[str, Tensor]]) -> None:
         """Remember which parameters are weights of embeddings; listing modules takes long."""
@@ -150,13 +151,15 @@ class UpdateReader:
             self._depths[id(optimizer)] -= 1
             if self._depths[id(optimizer)]:
                 return
-        done = [copy for of, copy in self._begun if optimizer is None or of == id(optimizer)]
-        self._begun = [one for one in self._begun if one[1] not in done]
-        for device in {copy.device_type for copy in done}:
-            own = [copy for copy in done if copy.device_type == device]
-            with aside(device, _SCATTERED * sum(copy.copied.nbytes() for copy in own)):
-                found = [read_again(copy, self._tables) for copy in own]
-            self._ended += (updates for updates in found if updates is not None)
+        for done in [id(optimizer)] if optimizer is not None else list(self._begun):
+            for device, own in groupby(self._begun.pop(done, ()), attrgetter("device_type")):
+                self._read_again(device, list(own))
+
+    def _read_again(self, device_type: str, copies: list[RowCopy]) -> None:
+        """Read what was copied of parameters on one type of device."""
+        with aside(device_type, _SCATTERED * sum(copy.copied.nbytes for copy in copies)):
+            found = [read_again(copy, self._tables) for copy in copies]
+        self._ended += [updates for updates in found if updates is not None]
 
     def pending(self) -> tuple[Updates, ...]:
         """All updates that have ended."""

@@ -20,6 +20,9 @@ class ValuesOnCpu:
     Args:
         views: what is read of each parameter.
         memory: where the memory comes from.
+
+    Attributes:
+        nbytes: as ``updates.Copy.nbytes``.
     """
 
     def __init__(self, views: Sequence[Tensor], memory: SpareMemory) -> None:
@@ -27,10 +30,7 @@ class ValuesOnCpu:
         self._before, self._after = _Values(views, memory), _Values(views, memory)
         self._memory = memory
         self._before.read(self._bytes)
-
-    def nbytes(self) -> int:
-        """As ``updates.Copy.nbytes``."""
-        return self._before.all.nbytes
+        self.nbytes = self._before.all.nbytes
 
     def read_again(
         self, names: tuple[str, ...], views: Sequence[Tensor] | None, tables: frozenset[str]
@@ -73,7 +73,7 @@ class CpuUpdates:
         names: names of the parameters.
         before: their values before the update.
         after: the same values after the update.
-        tables: weights of embeddings among them, whose updates may change few values.
+        tables: names of parameters whose updates may change few values: weights of embeddings.
         memory: gets the values back.
     """
 

@@ -43,6 +43,7 @@ class Updates(Protocol):
 class Copy(Protocol):
     """What was read of parameters of one dtype and device before their update."""
 
+    @property
     def nbytes(self) -> int:
         """Size in bytes of what was read."""
         ...
@@ -55,7 +56,7 @@ class Copy(Protocol):
         Args:
             names: names of the parameters.
             views: ``parameter_rows.rows_of`` each parameter; None if they are where they were.
-            tables: those of the names whose updates may change few values: weights of embeddings.
+            tables: names of parameters whose updates may change few values: weights of embeddings.
         """
         ...
 
@@ -70,7 +71,7 @@ class PendingUpdates:
         before: the rows [R, n] of ``parameter_rows`` before the update, in the order of the names,
             or if they are many, their 2-norms [R].
         after: the same rows after the update, or the 2-norms [R] of the changes.
-        tables: those of the names whose updates may change few values: weights of embeddings.
+        tables: names of parameters whose updates may change few values: weights of embeddings.
     """
 
     names: tuple[str, ...]
@@ -118,6 +119,9 @@ class RowsOnAccelerator:
 
     Args:
         views: the rows [., n] of each parameter.
+
+    Attributes:
+        nbytes: as `Copy.nbytes`.
     """
 
     def __init__(self, views: Sequence[Tensor]) -> None:
@@ -125,10 +129,7 @@ class RowsOnAccelerator:
         total = sum(self._counts)
         self._both = views[0].new_empty((2 * total, views[0].shape[1]))
         torch.cat(self._views, out=self._both[:total])
-
-    def nbytes(self) -> int:
-        """As `Copy.nbytes`."""
-        return self._both.nbytes // 2
+        self.nbytes = self._both.nbytes // 2
 
     def read_again(
         self, names: tuple[str, ...], views: Sequence[Tensor] | None, tables: frozenset[str]

@@ -5,7 +5,9 @@ from __future__ import annotations
 import gc
 import os
 import threading
+import weakref
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 import torch
@@ -74,6 +76,33 @@ def test_the_thread_ends_with_its_owner() -> None:
     gc.collect()
     thread.join(10)
     assert set(own_threads()) <= before
+
+
+def test_ending_waits_for_what_is_running() -> None:
+    helper, begun, free = HelperThread(), threading.Event(), threading.Event()
+    ended: list[bool] = []
+
+    def act() -> None:
+        begun.set()
+        ended.append(free.wait(10))
+
+    helper.start(act)
+    assert begun.wait(10)
+    threading.Timer(0.05, free.set).start()
+    helper.end()
+    assert ended == [True]
+    assert helper.start(this_thread)()
+
+
+def test_nothing_is_kept_of_what_has_run() -> None:
+    class Held:
+        pass
+
+    helper, held, gone = HelperThread(), Held(), threading.Event()
+    weakref.finalize(held, gone.set)
+    helper.start(partial(id, held))()
+    del held
+    assert gone.wait(10)  # while the thread waits for the next function
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
