@@ -31,6 +31,7 @@ from workloads import machine, workloads
 import fmapboard
 from fmapboard.capture.update_ratios import UpdateReader
 from fmapboard.measure.parameter_rows import rows_of
+from fmapboard.writers.memory import MemoryWriter
 
 Optimizers = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
 
@@ -58,25 +59,30 @@ def photographs(generator: torch.Generator) -> tuple[Tensor, Tensor]:
 
 
 def errors(network: str, optimizers: Optimizers, data: Any, steps: int) -> list[float]:
-    """Relative errors of the ratios of the weights that are read in part."""
+    """Relative errors of the logged ratios of the weights that are read in part."""
     found = []
     for seed in range(2):
         torch.manual_seed(seed)
         model = torchvision.models.get_model(network, weights=None, num_classes=CLASSES)
-        optimizer = optimizers(model.parameters())
+        in_part = {n: p for n, p in model.named_parameters() if _read_in_part(p)}
+        optimizer, kept = optimizers(model.parameters()), MemoryWriter()
         generator = torch.Generator().manual_seed(seed)
-        for _ in range(steps):
-            images, labels = data(generator)
-            optimizer.zero_grad()
-            F.cross_entropy(model(images), labels).backward()
-            before = {p: p.detach().clone() for p in model.parameters() if _read_in_part(p)}
-            optimizer.step()
-            for parameter, earlier in before.items():
-                change = (parameter.detach() - earlier).double()
-                exact = _ratio(change, earlier.double())
-                if 0 < exact < float("inf"):
-                    read = _ratio(_read(change), _read(earlier.double()))
-                    found.append(abs(read / exact - 1))
+        with fmapboard.watch(model, writer=kept, every=1) as board:
+            for number in range(steps):
+                images, labels = data(generator)
+                with board.step(number):
+                    optimizer.zero_grad()
+                    F.cross_entropy(model(images), labels).backward()
+                    before = {name: p.detach().clone() for name, p in in_part.items()}
+                    optimizer.step()
+                exact = {name: _ratio(in_part[name].detach(), own) for name, own in before.items()}
+                board.flush()
+                logged = kept.steps.pop().scalars
+                found += [
+                    abs(logged[f"update_ratio/{name}"] / ratio - 1)
+                    for name, ratio in exact.items()
+                    if 0 < ratio < float("inf")
+                ]
     return found
 
 
@@ -85,14 +91,8 @@ def _read_in_part(parameter: Tensor) -> bool:
     return rows is not None and rows.numel() < parameter.numel()
 
 
-def _read(values: Tensor) -> Tensor:
-    rows = rows_of(values)
-    assert rows is not None
-    return rows
-
-
-def _ratio(change: Tensor, earlier: Tensor) -> float:
-    return float(change.norm() / earlier.norm())
+def _ratio(after: Tensor, before: Tensor) -> float:
+    return float((after - before).double().norm() / before.double().norm())
 
 
 def milliseconds(steps: int) -> tuple[dict[str, float], float]:
@@ -102,9 +102,9 @@ def milliseconds(steps: int) -> tuple[dict[str, float], float]:
     def timed(name: str) -> None:
         real = getattr(UpdateReader, name)
 
-        def wrapper(*args: Any) -> None:
+        def wrapper(*args: Any, **options: Any) -> None:
             begun = time.perf_counter()
-            real(*args)
+            real(*args, **options)
             times[name].append((time.perf_counter() - begun) * 1e3)
 
         setattr(UpdateReader, name, wrapper)

@@ -97,7 +97,7 @@ def test_the_ratio_is_that_of_one_optimizer_step(name: str, counted: bool) -> No
         assert largest_error(found, ratios) < 0.01
 
 
-@pytest.mark.parametrize("name", ["sgd", "sgd foreach", "adamw"])
+@pytest.mark.parametrize("name", ["sgd", "sgd fused", "sgd foreach", "weight decay", "adamw"])
 def test_the_ratios_of_a_resnet18_are_within_5_percent(name: str) -> None:
     def make() -> nn.Module:
         torch.manual_seed(0)
@@ -114,7 +114,10 @@ def test_the_ratios_of_a_resnet18_are_within_5_percent(name: str) -> None:
                 optimizer.step()
     for step, ratios in zip(kept.steps, exact.ratios, strict=True):
         assert len(ratios) == (62 if step.step else 42)
-        assert largest_error(update_ratios(step), ratios) < 0.05
+        found = update_ratios(step)
+        assert largest_error(found, ratios) < 0.05
+        if name in {"sgd", "weight decay"}:  # the update is a multiple of the gradient, or nearly
+            assert largest_error(found, ratios) < 0.02
 
 
 def test_only_the_first_optimizer_step_of_a_logged_step_counts() -> None:

@@ -216,7 +216,7 @@ class GradientReader:
                 with aside(kind, sum(local(parameter).nbytes for parameter in subset.values())):
                     updated |= self._read(subset, scale)
             with self._guard("update ratios"):
-                self._updates.before(optimizer, updated)
+                self._updates.before(optimizer, updated, is_scaled=scale is not None)
 
     def step_ended(self, optimizer: Optimizer | None) -> None:
         """Called when an optimizer has updated the weights; None if all steps have ended."""

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from fmapboard.capture.isolation import aside
 from fmapboard.measure.cpu_updates import ValuesOnCpu
+from fmapboard.measure.gradient_rows import GradientRows
 from fmapboard.measure.parameter_rows import rows_of
 from fmapboard.measure.spare_memory import SpareMemory
 from fmapboard.measure.updates import Copy, RowsOnAccelerator, Updates
@@ -33,6 +34,8 @@ class RowCopy:
         places: addresses of the parameters' values; None if one has no memory of its own.
         copied: what was read.
         device_type: the type of device.
+        in_part: those of the parameters, by name, that are on the CPU, have memory of their own and
+            are read in part.
     """
 
     names: tuple[str, ...]
@@ -41,6 +44,7 @@ class RowCopy:
     places: list[int] | None
     copied: Copy
     device_type: str
+    in_part: dict[str, Tensor]
 
 
 def row_copies(parameters: Mapping[str, Tensor], memory: SpareMemory) -> list[RowCopy]:
@@ -72,11 +76,15 @@ def _copied(
     own, views = tuple(parameters.values()), tuple(rows.values())
     places = [p.data_ptr() for p in own] if all(type(p) in PLAIN for p in own) else None
     copied = ValuesOnCpu(views, memory) if views[0].is_cpu else RowsOnAccelerator(views)
-    device = views[0].device.type
-    return RowCopy(tuple(rows), own, views, places, copied, device)
+    device, in_part = views[0].device.type, dict[str, Tensor]()
+    if device == "cpu" and places is not None:
+        in_part = {name: parameters[name] for name, view in rows.items() if view.dim() > 1}
+    return RowCopy(tuple(rows), own, views, places, copied, device, in_part)
 
 
-def read_again(copy: RowCopy, tables: frozenset[str]) -> Updates | None:
+def read_again(
+    copy: RowCopy, tables: frozenset[str], gradients: GradientRows | None = None
+) -> Updates | None:
     """The rows before and after the update.
 
     Call it inside `aside`.
@@ -84,6 +92,7 @@ def read_again(copy: RowCopy, tables: frozenset[str]) -> Updates | None:
     Args:
         copy: the rows before the update.
         tables: names of parameters whose updates may change few values.
+        gradients: rows of the gradients at the same places.
 
     Returns:
         None if one of the parameters cannot be read any more.
@@ -95,7 +104,7 @@ def read_again(copy: RowCopy, tables: frozenset[str]) -> Updates | None:
         views = [view for view in found if view is not None]
         if len(views) < len(copy.views):
             return None
-    return copy.copied.read_again(copy.names, views, tables)
+    return copy.copied.read_again(copy.names, views, tables, gradients)
 
 
 def _rows(parameter: Tensor) -> Tensor | None:

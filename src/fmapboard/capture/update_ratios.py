@@ -7,17 +7,22 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
-from operator import attrgetter, is_
+from operator import is_
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch.optim.optimizer import Optimizer
 
+from fmapboard.capture.gradient_reader import GradientReader
 from fmapboard.capture.helper_thread import HelperThread
 from fmapboard.capture.isolation import aside
 from fmapboard.capture.row_copies import PLAIN, RowCopy, read_again, row_copies
+from fmapboard.measure.gradient_rows import GradientRows
 from fmapboard.measure.spare_memory import SpareMemory
 from fmapboard.measure.updates import Updates
+
+T = TypeVar("T")
 
 _EMBEDDINGS = (nn.Embedding, nn.EmbeddingBag)
 
@@ -49,6 +54,26 @@ class _Ahead:
         return is_same and self.state == _state(parameters)
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class _Begun:
+    """What was read of parameters whose update has begun.
+
+    Attributes:
+        copy: their rows before the update.
+        reader: knows their gradients; None if they are not read.
+        gradients: returns the rows of the gradients; to be called after the update.
+    """
+
+    copy: RowCopy
+    reader: GradientReader | None
+    gradients: Callable[[], GradientRows | None]
+
+    def read_again(self, tables: frozenset[str]) -> Updates | None:
+        """Read the rows after the update."""
+        is_usable = self.reader is not None and self.reader.is_unchanged()
+        return read_again(self.copy, tables, self.gradients() if is_usable else None)
+
+
 class UpdateReader:
     """Estimates the size of the update that each parameter gets in one optimizer step.
 
@@ -69,7 +94,7 @@ class UpdateReader:
         self._memory, self._helper = SpareMemory(), HelperThread()
         self._last: dict[int, tuple[str, ...]] = {}
         self._ahead: dict[int, Callable[[], _Ahead | None]] | None = None
-        self._begun: dict[int, list[RowCopy]] = {}
+        self._begun: dict[int, list[_Begun]] = {}
         self._ended: list[Updates] = []
 
     def forget(self) -> None:
@@ -108,12 +133,17 @@ class UpdateReader:
         self._depths[id(optimizer)] += 1  # a step may call that of its base class
         self._versions.update((id(p), p._version) for p in parameters)
 
-    def before(self, optimizer: Optimizer, parameters: dict[str, Tensor]) -> None:
+    def before(
+        self, optimizer: Optimizer, parameters: dict[str, Tensor], *, is_scaled: bool = False
+    ) -> None:
         """Copy a subsample of the parameters that the optimizer is about to update.
+
+        On the CPU that of their gradients too, beside the update if the parameters were read ahead.
 
         Args:
             optimizer: the optimizer; ``after`` recognizes it.
             parameters: those that have a gradient, by name; none if they were read before.
+            is_scaled: True if the gradients are still multiplied by a loss scale.
         """
         if not self._is_enabled or not parameters:
             return
@@ -130,7 +160,21 @@ class UpdateReader:
             self._last.pop(id(optimizer), None)
             if _pays_ahead(own.values()):
                 self._last[id(optimizer)] = tuple(own)
-        self._begun.setdefault(id(optimizer), []).extend(copies)
+        begun = self._begun.setdefault(id(optimizer), [])
+        for copy in copies:
+            if is_scaled or not copy.in_part:
+                begun.append(_Begun(copy, None, _nothing))
+                continue
+            reader = GradientReader(copy.in_part, self._memory)
+            begun.append(_Begun(copy, reader, self._begin(reader.read, beside=reading is not None)))
+
+    def _begin(self, read: Callable[[], T], *, beside: bool) -> Callable[[], T]:
+        """Begin to read on the thread beside this one, or read now; what returns the result."""
+        if beside:
+            return self._helper.start(read)
+        with aside("cpu"):
+            found = read()
+        return lambda: found
 
     def _find_tables(self, matrices: Iterable[tuple[str, Tensor]]) -> None:
         """Remember which parameters are weights of embeddings; listing modules takes long."""
@@ -152,18 +196,26 @@ class UpdateReader:
             if self._depths[id(optimizer)]:
                 return
         for done in [id(optimizer)] if optimizer is not None else list(self._begun):
-            for device, own in groupby(self._begun.pop(done, ()), attrgetter("device_type")):
+            for device, own in groupby(self._begun.pop(done, ()), _device_type):
                 self._read_again(device, list(own))
 
-    def _read_again(self, device_type: str, copies: list[RowCopy]) -> None:
+    def _read_again(self, device_type: str, begun: list[_Begun]) -> None:
         """Read what was copied of parameters on one type of device."""
-        with aside(device_type, _SCATTERED * sum(copy.copied.nbytes for copy in copies)):
-            found = [read_again(copy, self._tables) for copy in copies]
+        with aside(device_type, _SCATTERED * sum(one.copy.copied.nbytes for one in begun)):
+            found = [one.read_again(self._tables) for one in begun]
         self._ended += [updates for updates in found if updates is not None]
 
     def pending(self) -> tuple[Updates, ...]:
         """All updates that have ended."""
         return tuple(self._ended)
+
+
+def _nothing() -> None:
+    return
+
+
+def _device_type(begun: _Begun) -> str:
+    return begun.copy.device_type
 
 
 def _read_ahead(

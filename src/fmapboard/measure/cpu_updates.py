@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from fmapboard.measure.cpu_values import CpuValues, in_bytes
+from fmapboard.measure.gradient_rows import GradientRows
 from fmapboard.measure.spare_memory import SpareMemory
 from fmapboard.measure.updates import LEAST_CHANGED, finite_ratios
 
@@ -26,43 +28,22 @@ class ValuesOnCpu:
     """
 
     def __init__(self, views: Sequence[Tensor], memory: SpareMemory) -> None:
-        self._bytes = _in_bytes(views)
-        self._before, self._after = _Values(views, memory), _Values(views, memory)
+        self._bytes = in_bytes(views)
+        self._before, self._after = CpuValues(views, memory), CpuValues(views, memory)
         self._memory = memory
         self._before.read(self._bytes)
         self.nbytes = self._before.all.nbytes
 
     def read_again(
-        self, names: tuple[str, ...], views: Sequence[Tensor] | None, tables: frozenset[str]
+        self,
+        names: tuple[str, ...],
+        views: Sequence[Tensor] | None,
+        tables: frozenset[str],
+        gradients: GradientRows | None = None,
     ) -> CpuUpdates:
         """As ``updates.Copy.read_again``."""
-        self._after.read(self._bytes if views is None else _in_bytes(views))
-        return CpuUpdates(names, self._before, self._after, tables, self._memory)
-
-
-class _Values:
-    """Memory for what is read of several parameters of one dtype.
-
-    Attributes:
-        all: all values [S].
-        parts: the values of each parameter, in the shape in which they are read.
-    """
-
-    def __init__(self, views: Sequence[Tensor], memory: SpareMemory) -> None:
-        sizes = [view.numel() for view in views]
-        self.all = memory.take((sum(sizes),), views[0].dtype)
-        own = zip(self.all.split_with_sizes(sizes), views, strict=True)
-        self.parts = [part.view(view.shape) for part, view in own]
-        self._bytes = _in_bytes(self.parts)
-
-    def read(self, views: list[Tensor]) -> None:
-        """Copy the values as they are now, seen as bytes."""
-        torch._foreach_copy_(self._bytes, views)
-
-
-def _in_bytes(views: Sequence[Tensor]) -> list[Tensor]:
-    """Views of the bytes: torch copies 32,769 values and more on several threads, of any size."""
-    return [view.view(torch.uint8) for view in views]
+        self._after.read(self._bytes if views is None else in_bytes(views))
+        return CpuUpdates(names, self._before, self._after, tables, self._memory, gradients)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -75,21 +56,25 @@ class CpuUpdates:
         after: the same values after the update.
         tables: names of parameters whose updates may change few values: weights of embeddings.
         memory: gets the values back.
+        gradients: what was read of their gradients, if anything.
     """
 
     names: tuple[str, ...]
-    before: _Values
-    after: _Values
+    before: CpuValues
+    after: CpuValues
     tables: frozenset[str]
     memory: SpareMemory
+    gradients: GradientRows | None = None
 
     def tensors(self) -> Iterator[Tensor]:
         """All tensors held."""
         yield self.before.all
         yield self.after.all
+        if self.gradients is not None:
+            yield self.gradients.all
 
-    def ratios(self) -> dict[str, float]:
-        """As ``updates.PendingUpdates.ratios``."""
+    def ratios(self, gradient_norms: Mapping[str, float]) -> dict[str, float]:
+        """As ``updates.Updates.ratios``."""
         sizes, changes = [], []
         left_out = set[str]()
         parts = zip(self.names, self.before.parts, self.after.parts, strict=True)
@@ -97,12 +82,20 @@ class CpuUpdates:
             earlier = _wide(before)
             change = _wide(after) - earlier
             sizes.append(_norm(earlier))
-            changes.append(_norm(change))
+            changes.append(self._norm_of_change(name, change, gradient_norms))
             if name in self.tables and _is_too_sparse(change):
                 left_out.add(name)
-        self.memory.give_back(self.before.all, self.after.all)
+        self.memory.give_back(*self.tensors())
         found = finite_ratios(self.names, changes, sizes)
         return {name: ratio for name, ratio in found.items() if name not in left_out}
+
+    def _norm_of_change(
+        self, name: str, change: Tensor, gradient_norms: Mapping[str, float]
+    ) -> float:
+        rows, norm = self.gradients, gradient_norms.get(name)
+        if rows is None or norm is None or name not in rows.rows:
+            return _norm(change)
+        return rows.norm(name, change, norm)
 
 
 def _is_too_sparse(change: Tensor) -> bool:

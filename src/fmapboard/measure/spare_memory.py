@@ -11,7 +11,7 @@ import threading
 import torch
 from torch import Tensor
 
-_MOST = 8
+_MOST = 12
 """At most this many tensors are kept; the oldest are dropped."""
 
 

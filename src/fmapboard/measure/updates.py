@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,6 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
+
+from fmapboard.measure.gradient_rows import GradientRows
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.intp]
@@ -29,13 +31,17 @@ class Updates(Protocol):
         """All tensors held."""
         ...
 
-    def ratios(self) -> dict[str, float]:
+    def ratios(self, gradient_norms: Mapping[str, float]) -> dict[str, float]:
         """Wait for the device: name -> 2-norm of the update over that of the parameter before it.
 
         A parameter is left out if all values read were 0, or if one is not finite; an embedding
         that was read in part also if fewer than 256 of the rows read have changed.
 
         To be called once: the memory may be overwritten afterwards.
+
+        Args:
+            gradient_norms: 2-norms of the gradients that were there before the update, as far as
+                they are known.
         """
         ...
 
@@ -49,7 +55,11 @@ class Copy(Protocol):
         ...
 
     def read_again(
-        self, names: tuple[str, ...], views: Sequence[Tensor] | None, tables: frozenset[str]
+        self,
+        names: tuple[str, ...],
+        views: Sequence[Tensor] | None,
+        tables: frozenset[str],
+        gradients: GradientRows | None = None,
     ) -> Updates:
         """Called once, after the update.
 
@@ -57,6 +67,7 @@ class Copy(Protocol):
             names: names of the parameters.
             views: ``parameter_rows.rows_of`` each parameter; None if they are where they were.
             tables: names of parameters whose updates may change few values: weights of embeddings.
+            gradients: what was read of the gradients.
         """
         ...
 
@@ -85,8 +96,9 @@ class PendingUpdates:
         yield self.before
         yield self.after
 
-    def ratios(self) -> dict[str, float]:
+    def ratios(self, gradient_norms: Mapping[str, float]) -> dict[str, float]:
         """As `Updates.ratios`."""
+        del gradient_norms  # no rows of gradients are read
         sizes, changes = self._norms()
         ends: Ints = np.cumsum(self.rows)
         starts: Ints = ends - np.asarray(self.rows)
@@ -132,9 +144,14 @@ class RowsOnAccelerator:
         self.nbytes = self._both.nbytes // 2
 
     def read_again(
-        self, names: tuple[str, ...], views: Sequence[Tensor] | None, tables: frozenset[str]
+        self,
+        names: tuple[str, ...],
+        views: Sequence[Tensor] | None,
+        tables: frozenset[str],
+        gradients: GradientRows | None = None,
     ) -> PendingUpdates:
         """As `Copy.read_again`; the rows before the update are overwritten."""
+        del gradients  # none are read on accelerators
         total = len(self._both) // 2
         before, after = self._both[:total], self._both[total:]
         torch.cat(self._views if views is None else list(views), out=after)

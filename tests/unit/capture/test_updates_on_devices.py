@@ -43,7 +43,7 @@ def ratios(parameters: dict[str, Tensor]) -> dict[str, float]:
     reader.after(optimizer)
     found: dict[str, float] = {}
     for update in reader.pending():
-        found |= update.ratios()
+        found |= update.ratios({})
     return found
 
 
