@@ -24,4 +24,4 @@ def test_only_the_latest_are_kept() -> None:
         memory.give_back(tensor)
     again = [memory.take((len(tensor), 16), torch.float32) for tensor in given]
     kept = [new is old for new, old in zip(again, given, strict=True)]
-    assert kept == [False] * 11 + [True] * 8
+    assert kept == [False] * 7 + [True] * 12
