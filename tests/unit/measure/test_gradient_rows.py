@@ -32,6 +32,13 @@ def test_an_update_along_the_gradient_is_known_exactly(seed: int) -> None:
     assert abs(float((0.1 * gradient).norm()) / expected - 1) > 0.02  # of the rows alone
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
+def test_gradients_of_other_dtypes(dtype: torch.dtype) -> None:
+    gradient, whole = rows_and_norm(0)
+    found = norm(-0.1 * gradient, gradient.to(dtype), whole)
+    assert found == pytest.approx(math.sqrt(SHARE) * 0.1 * whole, rel=0.01)
+
+
 def test_an_update_that_does_not_follow_the_gradient_is_left_as_it_is() -> None:
     gradient, whole = rows_and_norm(0)
     change = gradient.sign()
