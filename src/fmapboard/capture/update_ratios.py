@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim.optimizer import Optimizer
 
-from fmapboard.capture.gradient_reader import GradientReader
+from fmapboard.capture.gradient_row_reader import GradientRowReader
 from fmapboard.capture.helper_thread import HelperThread
 from fmapboard.capture.isolation import aside
 from fmapboard.capture.row_copies import PLAIN, RowCopy, read_again, row_copies
@@ -65,7 +65,7 @@ class _Begun:
     """
 
     copy: RowCopy
-    reader: GradientReader | None
+    reader: GradientRowReader | None
     gradients: Callable[[], GradientRows | None]
 
     def read_again(self, tables: frozenset[str]) -> Updates | None:
@@ -165,7 +165,7 @@ class UpdateReader:
             if is_scaled or not copy.in_part:
                 begun.append(_Begun(copy, None, _nothing))
                 continue
-            reader = GradientReader(copy.in_part, self._memory)
+            reader = GradientRowReader(copy.in_part, self._memory)
             begun.append(_Begun(copy, reader, self._begin(reader.read, beside=reading is not None)))
 
     def _begin(self, read: Callable[[], T], *, beside: bool) -> Callable[[], T]:

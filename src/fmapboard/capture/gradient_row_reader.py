@@ -12,7 +12,7 @@ from fmapboard.measure.parameter_rows import rows_of
 from fmapboard.measure.spare_memory import SpareMemory
 
 
-class GradientReader:
+class GradientRowReader:
     """The gradients of parameters on the CPU of which only some rows are read.
 
     Made before the update, on the training thread.
