@@ -4,33 +4,23 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from itertools import count
 from typing import Any
 
 import pytest
 import torch
-from exact_updates import Exact, largest_error, update_ratios
+from exact_updates import update_ratios
+from large_network import RIGHT, Change, network, nothing, train
 from own_threads import own_threads
 from torch import Tensor, nn
+from torch_threads import torch_threads
 
 import fmapboard
 from fmapboard.capture import update_ratios as read
-from fmapboard.capture.helper_thread import HelperThread, _Task
-from fmapboard.measure.cpu_updates import CpuUpdates
+from fmapboard.capture.helper_thread import _Task
 from fmapboard.writers.memory import MemoryWriter
-
-Change = Callable[[nn.Module], None]
-RIGHT = 0.15
-"""Largest error of a sample of these updates; at the wrong time it would be half or more."""
-
-
-def network() -> nn.Sequential:
-    torch.manual_seed(0)
-    return nn.Sequential(
-        nn.Conv2d(3, 64, 3), nn.ReLU(), nn.Conv2d(64, 1024, 3), nn.ReLU(), nn.Conv2d(1024, 64, 3)
-    )  # 1.2 million values
 
 
 def wait_until(happened: Callable[[], bool]) -> bool:
@@ -42,11 +32,9 @@ def wait_until(happened: Callable[[], bool]) -> bool:
 
 
 @pytest.fixture(autouse=True)
-def two_threads() -> Any:
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    yield
-    torch.set_num_threads(before)
+def two_threads() -> Iterator[None]:
+    with torch_threads(2):
+        yield
 
 
 @pytest.fixture
@@ -71,32 +59,8 @@ def readers(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     return found
 
 
-def train(
-    model: nn.Module, optimizers: list[torch.optim.Optimizer], change: Change, steps: int = 3
-) -> float:
-    """Change the model between backward pass and update; the largest error of the ratios."""
-    kept, exact = MemoryWriter(), Exact(model)
-    with fmapboard.watch(model, writer=kept, every=1) as board:
-        for number in range(steps):
-            with board.step(number):
-                for optimizer in optimizers:
-                    optimizer.zero_grad()
-                model(torch.randn(2, 3, 7, 7)).square().mean().backward()
-                change(model)
-                with exact.update():
-                    for optimizer in optimizers:
-                        optimizer.step()
-    assert len(kept.steps) == steps
-    found = [update_ratios(step) for step in kept.steps]
-    return max(largest_error(own, true) for own, true in zip(found, exact.ratios, strict=True))
-
-
 def sgd(model: nn.Module) -> torch.optim.Optimizer:
     return torch.optim.SGD(model.parameters(), lr=0.1)
-
-
-def nothing(model: nn.Module) -> None:
-    return
 
 
 HELPER, TRAINING = "fmapboard-helper", "MainThread"
@@ -248,71 +212,3 @@ def test_training_is_bitwise_the_same(name: str, readers: list[tuple[str, int]])
     bare = weights(watched=False)
     assert all(map(torch.equal, bare, weights(watched=True)))
     assert readers == [(TRAINING, 6), *[(HELPER, 6)] * 3]
-
-
-class Masked(torch.optim.SGD):
-    """Sets the first half of each gradient to 0 before it uses it."""
-
-    def step(self, closure: Any = None) -> Any:
-        """Update the parameters."""
-        for group in self.param_groups:
-            for parameter in group["params"]:
-                parameter.grad[: len(parameter) // 2] = 0
-        return super().step(closure)
-
-
-def late(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the helper should read is read when it is needed."""
-    monkeypatch.setattr(HelperThread, "start", lambda helper, act: _Task(act).result)
-
-
-@pytest.mark.parametrize("is_late", [False, True])
-@pytest.mark.parametrize("kind", [torch.optim.SGD, Masked])
-def test_gradients_are_read_beside_the_update_if_it_leaves_them(
-    kind: type[torch.optim.SGD], is_late: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    used, real = [], CpuUpdates.ratios
-
-    def ratios(updates: CpuUpdates, norms: Any) -> Any:
-        used.append(updates.gradients is not None)
-        return real(updates, norms)
-
-    monkeypatch.setattr(CpuUpdates, "ratios", ratios)
-    if is_late:
-        late(monkeypatch)
-    model = network()
-    error = train(model, [kind(model.parameters(), lr=0.1)], nothing, steps=4)
-    assert used == [kind is torch.optim.SGD] * 4
-    assert error < (0.01 if kind is torch.optim.SGD else RIGHT)
-
-
-class Scaling(torch.optim.SGD):
-    """Divides the gradients by the loss scale itself, as fused optimizers do."""
-
-    _step_supports_amp_scaling = True
-
-    def step(self, closure: Any = None) -> Any:
-        """Update the parameters."""
-        factor = float(getattr(self, "grad_scale", 1.0))
-        with torch.no_grad():
-            for group in self.param_groups:
-                for parameter in group["params"]:
-                    parameter -= group["lr"] / factor * parameter.grad
-
-
-def test_gradients_that_are_still_scaled() -> None:
-    model, kept = network(), MemoryWriter()
-    exact, optimizer = Exact(model), Scaling(model.parameters(), lr=0.1)
-    scaler = torch.amp.GradScaler("cpu", init_scale=0.125)
-    with fmapboard.watch(model, writer=kept, every=1, scaler=scaler) as board:
-        for number in range(3):
-            with board.step(number):
-                optimizer.zero_grad()
-                scaler.scale(model(torch.randn(2, 3, 7, 7)).square().mean()).backward()
-                with exact.update():
-                    scaler.step(optimizer)
-                scaler.update()
-    found = [update_ratios(step) for step in kept.steps]
-    assert all(map(len, found))
-    pairs = zip(found, exact.ratios, strict=True)
-    assert max(largest_error(own, true) for own, true in pairs) < RIGHT
