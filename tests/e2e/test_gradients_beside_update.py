@@ -12,7 +12,7 @@ from large_network import RIGHT, network, nothing, train
 from torch_threads import torch_threads
 
 import fmapboard
-from fmapboard.capture.helper_thread import HelperThread, _Task
+from fmapboard.capture.side_thread import SideThread, _Task
 from fmapboard.measure.cpu_updates import CpuUpdates
 from fmapboard.writers.memory import MemoryWriter
 
@@ -34,13 +34,24 @@ class Masked(torch.optim.SGD):
         return super().step(closure)
 
 
+class MaskedData(torch.optim.SGD):
+    """The same where versions do not count it, as many older optimizers do."""
+
+    def step(self, closure: Any = None) -> Any:
+        """Update the parameters."""
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                parameter.grad.data[: len(parameter) // 2] = 0
+        return super().step(closure)
+
+
 def late(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the helper should read is read when it is needed."""
-    monkeypatch.setattr(HelperThread, "start", lambda helper, act: _Task(act).result)
+    monkeypatch.setattr(SideThread, "start", lambda helper, act: _Task(act).result)
 
 
 @pytest.mark.parametrize("is_late", [False, True])
-@pytest.mark.parametrize("kind", [torch.optim.SGD, Masked])
+@pytest.mark.parametrize("kind", [torch.optim.SGD, Masked, MaskedData])
 def test_gradients_are_read_beside_the_update_if_it_leaves_them(
     kind: type[torch.optim.SGD], is_late: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,7 +19,7 @@ from torch_threads import torch_threads
 
 import fmapboard
 from fmapboard.capture import update_ratios as read
-from fmapboard.capture.helper_thread import _Task
+from fmapboard.capture.side_thread import _Task
 from fmapboard.writers.memory import MemoryWriter
 
 
@@ -63,7 +63,7 @@ def sgd(model: nn.Module) -> torch.optim.Optimizer:
     return torch.optim.SGD(model.parameters(), lr=0.1)
 
 
-HELPER, TRAINING = "fmapboard-helper", "MainThread"
+HELPER, TRAINING = "fmapboard-side", "MainThread"
 
 
 def test_parameters_are_read_beside_the_backward_pass(readers: list[tuple[str, int]]) -> None:

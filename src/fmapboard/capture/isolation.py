@@ -37,27 +37,37 @@ class aside:  # lower case: a context manager that is used like a function
         # ``torch.no_grad`` does the same in ten times as many steps of the interpreter.
         self._had_grad = torch.is_grad_enabled()
         torch._C._set_grad_enabled(False)
-        if self._device_type == "cpu":
-            if thread_policy.allows_several(self._nbytes):
-                self._begun = time.perf_counter()
-            else:
-                self._one_thread = one_thread()
-                self._one_thread.__enter__()
-        # Both are expensive to enter and hooks run often, so only if a mode or autocast is active.
-        if _modes_are_active() or torch.is_autocast_enabled(self._device_type):
-            self._left = contextlib.ExitStack()
-            self._left.enter_context(_disable_current_modes())
-            autocast = torch.autocast(self._device_type, enabled=False, cache_enabled=False)
-            self._left.enter_context(autocast)
+        try:
+            self._choose_threads()
+            # Both are expensive to enter and hooks run often: only if a mode or autocast is active.
+            if _modes_are_active() or torch.is_autocast_enabled(self._device_type):
+                self._left = contextlib.ExitStack()
+                self._left.enter_context(_disable_current_modes())
+                autocast = torch.autocast(self._device_type, enabled=False, cache_enabled=False)
+                self._left.enter_context(autocast)
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def _choose_threads(self) -> None:
+        if self._device_type != "cpu":
+            return
+        if thread_policy.allows_several(self._nbytes):
+            self._begun = time.perf_counter()
+        else:
+            self._one_thread = one_thread()
+            self._one_thread.__enter__()
 
     def __exit__(self, *error: Any) -> None:
-        if self._left is not None:
-            self._left.close()
-        if self._one_thread is not None:
-            self._one_thread.__exit__()
-        if self._begun is not None:
-            thread_policy.record(time.perf_counter() - self._begun, self._nbytes)
-        torch._C._set_grad_enabled(self._had_grad)
+        try:
+            if self._left is not None:
+                self._left.close()
+            if self._one_thread is not None:
+                self._one_thread.__exit__()
+            if self._begun is not None:
+                thread_policy.record(time.perf_counter() - self._begun, self._nbytes)
+        finally:
+            torch._C._set_grad_enabled(self._had_grad)
 
 
 def _modes_are_active() -> bool:

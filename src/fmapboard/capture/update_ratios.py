@@ -8,21 +8,18 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from operator import is_
-from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch.optim.optimizer import Optimizer
 
 from fmapboard.capture.gradient_row_reader import GradientRowReader
-from fmapboard.capture.helper_thread import HelperThread
 from fmapboard.capture.isolation import aside
 from fmapboard.capture.row_copies import PLAIN, RowCopy, read_again, row_copies
+from fmapboard.capture.side_thread import SideThread
 from fmapboard.measure.gradient_rows import GradientRows
 from fmapboard.measure.spare_memory import SpareMemory
 from fmapboard.measure.updates import Updates
-
-T = TypeVar("T")
 
 _EMBEDDINGS = (nn.Embedding, nn.EmbeddingBag)
 
@@ -56,22 +53,19 @@ class _Ahead:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Begun:
-    """What was read of parameters whose update has begun.
+    """Rows of parameters whose update has begun.
 
     Attributes:
         copy: their rows before the update.
-        reader: knows their gradients; None if they are not read.
+        reader: reads their gradients; None if they are not read.
         gradients: returns the rows of the gradients; to be called after the update.
+        is_read: True if those were read before the update.
     """
 
     copy: RowCopy
-    reader: GradientRowReader | None
-    gradients: Callable[[], GradientRows | None]
-
-    def read_again(self, tables: frozenset[str]) -> Updates | None:
-        """Read the rows after the update."""
-        is_usable = self.reader is not None and self.reader.is_unchanged()
-        return read_again(self.copy, tables, self.gradients() if is_usable else None)
+    reader: GradientRowReader | None = None
+    gradients: Callable[[], GradientRows | None] = lambda: None
+    is_read: bool = False
 
 
 class UpdateReader:
@@ -91,11 +85,12 @@ class UpdateReader:
         self._known, self._tables = set[int](), frozenset[str]()
         self._versions: dict[int, int] = {}
         self._depths = Counter[int]()
-        self._memory, self._helper = SpareMemory(), HelperThread()
+        self._memory, self._side = SpareMemory(), SideThread()
         self._last: dict[int, tuple[str, ...]] = {}
         self._ahead: dict[int, Callable[[], _Ahead | None]] | None = None
         self._begun: dict[int, list[_Begun]] = {}
         self._ended: list[Updates] = []
+        self._editing = set[int]()  # optimizers that change gradients through ``.data``
 
     def forget(self) -> None:
         """Discard what was read."""
@@ -106,7 +101,7 @@ class UpdateReader:
 
     def end(self) -> None:
         """End the thread that reads ahead; reading again starts another one."""
-        self._helper.end()
+        self._side.end()
 
     def read_ahead(self, parameters: Mapping[str, Tensor]) -> None:
         """Called when a forward pass has ended: begin to read what will probably be updated.
@@ -120,7 +115,7 @@ class UpdateReader:
         if not self._is_enabled or self._ahead is not None:
             return
         self._ahead = {
-            optimizer: self._helper.start(partial(_read_ahead, names, parameters, self._memory))
+            optimizer: self._side.start(partial(_read_ahead, names, parameters, self._memory))
             for optimizer, names in self._last.items()
         }
 
@@ -138,7 +133,8 @@ class UpdateReader:
     ) -> None:
         """Copy a subsample of the parameters that the optimizer is about to update.
 
-        On the CPU that of their gradients too, beside the update if the parameters were read ahead.
+        Reads the gradients of large ones on the CPU too: beside the update if there was a
+        read-ahead, else at once.
 
         Args:
             optimizer: the optimizer; ``after`` recognizes it.
@@ -162,19 +158,19 @@ class UpdateReader:
                 self._last[id(optimizer)] = tuple(own)
         begun = self._begun.setdefault(id(optimizer), [])
         for copy in copies:
-            if is_scaled or not copy.in_part:
-                begun.append(_Begun(copy, None, _nothing))
-                continue
-            reader = GradientRowReader(copy.in_part, self._memory)
-            begun.append(_Begun(copy, reader, self._begin(reader.read, beside=reading is not None)))
+            if is_scaled or not copy.in_part or id(optimizer) in self._editing:
+                begun.append(_Begun(copy))
+            else:
+                reader = GradientRowReader(copy.in_part, self._memory)
+                begun.append(self._begin(copy, reader, beside=reading is not None))
 
-    def _begin(self, read: Callable[[], T], *, beside: bool) -> Callable[[], T]:
-        """Begin to read on the thread beside this one, or read now; what returns the result."""
+    def _begin(self, copy: RowCopy, reader: GradientRowReader, *, beside: bool) -> _Begun:
+        """Begin to read gradients, on the thread beside this one, or read them now."""
         if beside:
-            return self._helper.start(read)
+            return _Begun(copy, reader, self._side.start(reader.read))
         with aside("cpu"):
-            found = read()
-        return lambda: found
+            found = reader.read()
+        return _Begun(copy, reader, lambda: found, is_read=True)
 
     def _find_tables(self, matrices: Iterable[tuple[str, Tensor]]) -> None:
         """Remember which parameters are weights of embeddings; listing modules takes long."""
@@ -197,21 +193,29 @@ class UpdateReader:
                 return
         for done in [id(optimizer)] if optimizer is not None else list(self._begun):
             for device, own in groupby(self._begun.pop(done, ()), _device_type):
-                self._read_again(device, list(own))
+                self._read_again(done, device, list(own))
 
-    def _read_again(self, device_type: str, begun: list[_Begun]) -> None:
+    def _read_again(self, optimizer: int, device_type: str, begun: list[_Begun]) -> None:
         """Read what was copied of parameters on one type of device."""
         with aside(device_type, _SCATTERED * sum(one.copy.copied.nbytes for one in begun)):
-            found = [one.read_again(self._tables) for one in begun]
+            found = [
+                read_again(one.copy, self._tables, self._gradients(optimizer, one)) for one in begun
+            ]
         self._ended += [updates for updates in found if updates is not None]
+
+    def _gradients(self, optimizer: int, begun: _Begun) -> GradientRows | None:
+        """The rows of the gradients; None if the optimizer may have changed them."""
+        if begun.reader is None or not begun.reader.is_unchanged():
+            return None
+        rows = begun.gradients()
+        if rows is not None and begun.is_read and not begun.reader.holds(rows):
+            self._editing.add(optimizer)
+            return None
+        return rows
 
     def pending(self) -> tuple[Updates, ...]:
         """All updates that have ended."""
         return tuple(self._ended)
-
-
-def _nothing() -> None:
-    return
 
 
 def _device_type(begun: _Begun) -> str:

@@ -11,7 +11,7 @@ from torch import Tensor
 from fmapboard.measure.cpu_values import CpuValues, in_bytes
 from fmapboard.measure.gradient_rows import GradientRows
 from fmapboard.measure.spare_memory import SpareMemory
-from fmapboard.measure.updates import LEAST_CHANGED, finite_ratios
+from fmapboard.measure.updates import LEAST_CHANGED, finite_ratios, wide_values
 
 
 class ValuesOnCpu:
@@ -79,8 +79,8 @@ class CpuUpdates:
         left_out = set[str]()
         parts = zip(self.names, self.before.parts, self.after.parts, strict=True)
         for name, before, after in parts:
-            earlier = _wide(before)
-            change = _wide(after) - earlier
+            earlier = wide_values(before)
+            change = wide_values(after) - earlier
             sizes.append(_norm(earlier))
             changes.append(self._norm_of_change(name, change, gradient_norms))
             if name in self.tables and _is_too_sparse(change):
@@ -105,8 +105,3 @@ def _is_too_sparse(change: Tensor) -> bool:
 
 def _norm(values: Tensor) -> float:
     return float(torch.linalg.vector_norm(values, dtype=torch.float64))
-
-
-def _wide(values: Tensor) -> Tensor:
-    """Half precision as single; other dtypes as they are."""
-    return values.float() if values.dtype in (torch.float16, torch.bfloat16) else values

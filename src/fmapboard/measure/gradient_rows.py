@@ -1,7 +1,7 @@
-"""Rows of gradients, which tell how typical the rows are that were read of an update.
+"""Corrects the estimated size of an update by the norm of the gradient, which is known exactly.
 
-An update is often nearly a multiple of the gradient, whose norm is known exactly. Where the rows
-have less or more than their share of the gradient, they probably have of the update too. That is
+An update is often nearly a multiple of the gradient. Where the rows that were read hold less or
+more than their share of the gradient, they probably hold less or more of the update too. That is
 the regression estimator of survey sampling (W. G. Cochran, Sampling Techniques, 3rd edition, 1977,
 chapter 7).
 """
@@ -16,7 +16,12 @@ import torch
 from torch import Tensor
 
 _ROUNDING = 1e-3
-"""Norms are computed in float32."""
+"""Norms are summed in float32 in part."""
+
+_MOST_ERRORS = 4.0
+"""Rows whose share of the gradient is further off, in standard errors, are not corrected. It is not
+by chance: one unread row may hold nearly all of the gradient (a padding token of an embedding), and
+an optimizer that normalizes, as Adam does, does not change that row by as much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +30,7 @@ class GradientRows:
 
     Attributes:
         rows: the rows [..., n] of each gradient, by parameter name.
-        shares: which part of the gradient's values they are, 0 to 1.
+        shares: fraction of the gradient's values that was read, 0 to 1.
         all: the memory of all rows.
     """
 
@@ -46,21 +51,24 @@ class GradientRows:
 
 
 def _typical(update: Tensor, gradient: Tensor, whole_gradient: float, share: float) -> float:
-    """Sum of the squares of rows of an update, as it would be of typical rows.
+    """Estimate ``share`` times the sum of squares of a whole update, by regression on the gradient.
 
     Args:
-        update: of each row [R] the sum of its squares, f64.
+        update: of each row [R] that was read the sum of its squares, f64.
         gradient: the same of the gradient.
         whole_gradient: sum of the squares of the whole gradient.
-        share: which part of all values the rows are, 0 to 1.
+        share: fraction of all values that was read, 0 to 1.
     """
     own, read = float(update.sum()), float(gradient.sum())
     around = gradient - gradient.mean()
     variance = float(around.square().sum())
     if not (0 < variance < math.inf) or not read * (1 - _ROUNDING) <= whole_gradient < math.inf:
         return own
-    slope = float((around * (update - update.mean())).sum()) / variance
-    typical = own + slope * (share * whole_gradient - read)
+    missing = share * whole_gradient - read
+    rows = len(gradient)
+    if abs(missing) > _MOST_ERRORS * math.sqrt(variance * rows / (rows - 1)):
+        return own
+    typical = own + missing * float((around * (update - update.mean())).sum()) / variance
     # The whole update is at least as large as that of its rows.
     return max(typical, share * own) if math.isfinite(typical) else own
 

@@ -16,7 +16,7 @@ _MOST = 12
 
 
 class SpareMemory:
-    """Tensors on the CPU that one thread takes and another one gives back when it has read them."""
+    """Tensors on the CPU that one thread takes and another one gives back; any thread may."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

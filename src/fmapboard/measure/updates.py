@@ -122,7 +122,7 @@ class PendingUpdates:
         if before.dim() == 1:
             return before.double().numpy(), after.double().numpy()
         sizes = _norms_of_rows(before, torch.float64)
-        changes = _norms_of_rows(_wide(after) - _wide(before), torch.float64)
+        changes = _norms_of_rows(wide_values(after) - wide_values(before), torch.float64)
         return sizes.numpy(), changes.numpy()
 
 
@@ -178,7 +178,7 @@ def _sums(norms: Floats, starts: Ints) -> Floats:
     return sums
 
 
-def _wide(values: Tensor) -> Tensor:
+def wide_values(values: Tensor) -> Tensor:
     """Half precision as single; other dtypes as they are."""
     return values.float() if values.dtype in (torch.float16, torch.bfloat16) else values
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch_threads import torch_threads
 
+from fmapboard.capture import isolation
 from fmapboard.capture.isolation import aside
 
 
@@ -71,3 +73,16 @@ def test_autocast_and_gradients_are_off_inside_and_restored_afterwards() -> None
     with aside("cpu"):
         assert not torch.is_grad_enabled()
     assert torch.is_grad_enabled()
+
+
+def test_gradients_are_on_again_after_an_error_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails() -> bool:
+        raise ValueError("modes")
+
+    with torch_threads(3):
+        monkeypatch.setattr(isolation, "_modes_are_active", fails)
+        with pytest.raises(ValueError, match="modes"), aside("cpu"):
+            pass
+        assert torch.is_grad_enabled()
+        torch.rand(200_000).sum()
+        assert torch.get_num_threads() == 3

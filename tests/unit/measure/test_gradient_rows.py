@@ -16,7 +16,7 @@ SHARE = 0.1
 def rows_and_norm(seed: int) -> tuple[Tensor, float]:
     """Rows [100, 32], a tenth of a gradient of which few rows make up the most; its norm."""
     torch.manual_seed(seed)
-    gradient = torch.randn(1000, 32) * torch.randn(1000, 1).mul(2).exp()
+    gradient = torch.randn(1000, 32) * torch.randn(1000, 1).exp()
     return gradient[:100], float(gradient.norm())
 
 
@@ -29,7 +29,7 @@ def test_an_update_along_the_gradient_is_known_exactly(seed: int) -> None:
     gradient, whole = rows_and_norm(seed)
     expected = math.sqrt(SHARE) * 0.1 * whole
     assert norm(-0.1 * gradient, gradient, whole) == pytest.approx(expected, rel=1e-4)
-    assert abs(float((0.1 * gradient).norm()) / expected - 1) > 0.02  # of the rows alone
+    assert abs(float((0.1 * gradient).norm()) / expected - 1) > 0.001  # of the rows alone
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
@@ -43,6 +43,13 @@ def test_an_update_that_does_not_follow_the_gradient_is_left_as_it_is() -> None:
     gradient, whole = rows_and_norm(0)
     change = gradient.sign()
     assert norm(change, gradient, whole) == pytest.approx(float(change.norm()), rel=1e-6)
+
+
+def test_a_row_that_was_not_read_may_hold_nearly_the_whole_gradient() -> None:
+    gradient, whole = rows_and_norm(0)
+    change = gradient / (gradient.abs() + 1)  # of the row that was not read at most 1
+    found = norm(change, gradient, 100 * whole)
+    assert found == pytest.approx(float(change.norm()), rel=1e-6)
 
 
 @pytest.mark.parametrize("factor", [0.5, math.inf, math.nan])

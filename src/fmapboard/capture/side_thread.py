@@ -6,7 +6,7 @@ import os
 import weakref
 from collections.abc import Callable
 from queue import SimpleQueue
-from threading import Lock, Thread
+from threading import Lock, Thread, current_thread
 from typing import Any, Generic, TypeVar
 
 from fmapboard.capture.isolation import aside
@@ -14,10 +14,10 @@ from fmapboard.capture.isolation import aside
 T = TypeVar("T")
 
 _LONGEST_WAIT = 1.0
-"""``end`` waits at most this long, in seconds, for a function that is running."""
+"""``end`` waits at most this long, in seconds, for the thread to end."""
 
 
-class HelperThread:
+class SideThread:
     """Runs functions one after another on a thread of its own, which starts with the first.
 
     It pays for operations on the CPU that release the interpreter's lock. A function that the
@@ -32,6 +32,7 @@ class HelperThread:
     def __init__(self) -> None:
         self._tasks: SimpleQueue[_Task[Any] | None] | None = None
         self._thread: Thread | None = None
+        self._finish: Callable[[], object] | None = None
         self._process = 0
 
     def start(self, act: Callable[[], T]) -> Callable[[], T]:
@@ -50,21 +51,26 @@ class HelperThread:
         return task.result
 
     def end(self) -> None:
-        """End the thread once it has run what it was given; ``start`` starts another one."""
-        tasks, self._tasks = self._tasks, None
-        if tasks is not None and self._thread is not None and self._process == os.getpid():
-            tasks.put(None)
-            self._thread.join(_LONGEST_WAIT)  # the interpreter must not end inside torch
+        """End the thread once it has run what it was given; ``start`` starts another one.
+
+        Waits up to a second for it, because the interpreter must not end while it is inside torch.
+        """
+        self._tasks = None
+        if self._thread is None or self._finish is None or self._process != os.getpid():
+            return
+        self._finish()
+        if self._thread is not current_thread():  # where garbage collection may end it
+            self._thread.join(_LONGEST_WAIT)
 
     def _start_thread(self) -> SimpleQueue[_Task[Any] | None] | None:
         """The tasks of a new thread; None if the process is ending, or may start no thread."""
         tasks = SimpleQueue[_Task[Any] | None]()
-        thread = Thread(target=_loop, args=(tasks,), name="fmapboard-helper", daemon=True)
+        thread = Thread(target=_loop, args=(tasks,), name="fmapboard-side", daemon=True)
         try:
             thread.start()
         except RuntimeError:
             return None
-        weakref.finalize(self, tasks.put, None)
+        self._finish = weakref.finalize(self, tasks.put, None)
         self._tasks, self._thread, self._process = tasks, thread, os.getpid()
         return tasks
 
@@ -89,15 +95,20 @@ class _Task(Generic[T]):
                 self._value = self._act()
         except BaseException as error:
             self._error = error
+        del self._act
         self._ended.release()
 
     def result(self) -> T:
         """What the function returns; it is run now if no thread has begun to."""
         self.run()
         self._ended.acquire()
-        if self._error is not None:
-            raise self._error
-        return self._value
+        error, self._error = self._error, None
+        if error is None:
+            return self._value
+        try:
+            raise error
+        finally:
+            del error, self  # the error refers to this frame: a cycle would keep what was read
 
 
 def _loop(tasks: SimpleQueue[_Task[Any] | None]) -> None:

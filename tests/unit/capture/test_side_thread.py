@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import threading
@@ -13,7 +14,7 @@ import pytest
 import torch
 from own_threads import own_threads
 
-from fmapboard.capture.helper_thread import HelperThread
+from fmapboard.capture.side_thread import SideThread
 
 
 def this_thread() -> str:
@@ -21,7 +22,7 @@ def this_thread() -> str:
 
 
 def test_a_function_runs_on_the_helper_without_gradients() -> None:
-    helper, begun = HelperThread(), threading.Event()
+    helper, begun = SideThread(), threading.Event()
 
     def act() -> tuple[str, bool]:
         begun.set()
@@ -30,13 +31,13 @@ def test_a_function_runs_on_the_helper_without_gradients() -> None:
     result = helper.start(act)
     assert begun.wait(10)
     name, has_gradients = result()
-    assert name.startswith("fmapboard-helper")
+    assert name.startswith("fmapboard-side")
     assert not has_gradients
     assert torch.is_grad_enabled()
 
 
 def test_a_function_that_has_not_begun_runs_on_the_caller_s_thread() -> None:
-    helper, free = HelperThread(), threading.Event()
+    helper, free = SideThread(), threading.Event()
     first = helper.start(lambda: free.wait(10))
     assert helper.start(this_thread)() == this_thread()
     free.set()
@@ -48,7 +49,7 @@ def test_the_caller_gets_the_error(is_busy: bool) -> None:
     def fails() -> None:
         raise ValueError("not readable")
 
-    helper, free = HelperThread(), threading.Event()
+    helper, free = SideThread(), threading.Event()
     if is_busy:
         helper.start(lambda: free.wait(10))
     result = helper.start(fails)
@@ -64,12 +65,12 @@ def test_a_process_that_may_start_no_thread_does_it_itself(
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(threading.Thread, "start", refused)
-    assert HelperThread().start(this_thread)() == this_thread()
+    assert SideThread().start(this_thread)() == this_thread()
 
 
 def test_the_thread_ends_with_its_owner() -> None:
     before = set(own_threads())
-    helper = HelperThread()
+    helper = SideThread()
     helper.start(lambda: 3)
     (thread,) = set(own_threads()) - before
     del helper
@@ -79,7 +80,7 @@ def test_the_thread_ends_with_its_owner() -> None:
 
 
 def test_ending_waits_for_what_is_running() -> None:
-    helper, begun, free = HelperThread(), threading.Event(), threading.Event()
+    helper, begun, free = SideThread(), threading.Event(), threading.Event()
     ended: list[bool] = []
 
     def act() -> None:
@@ -98,16 +99,51 @@ def test_nothing_is_kept_of_what_has_run() -> None:
     class Held:
         pass
 
-    helper, held, gone = HelperThread(), Held(), threading.Event()
+    helper, held, gone = SideThread(), Held(), threading.Event()
     weakref.finalize(held, gone.set)
     helper.start(partial(id, held))()
     del held
     assert gone.wait(10)  # while the thread waits for the next function
 
 
+def test_nothing_is_kept_of_what_has_failed() -> None:
+    class Held:
+        pass
+
+    side, held = SideThread(), Held()
+    reference = weakref.ref(held)
+
+    def fails(own: Held) -> None:
+        raise ValueError(id(own))
+
+    gc.disable()
+    try:
+        with contextlib.suppress(ValueError):
+            side.start(partial(fails, held))()
+        side.end()
+        del held
+        assert reference() is None
+    finally:
+        gc.enable()
+
+
+def test_it_may_be_ended_on_its_own_thread() -> None:
+    side = SideThread()
+    begun = threading.Event()
+
+    def act() -> bool:
+        begun.set()
+        side.end()
+        return True
+
+    result = side.start(act)
+    assert begun.wait(10)
+    assert result()
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 def test_a_forked_process_starts_a_thread_of_its_own() -> None:
-    helper = HelperThread()
+    helper = SideThread()
     running = threading.Event()
     wait: Callable[[], object] = helper.start(running.set)
     assert running.wait(10)
