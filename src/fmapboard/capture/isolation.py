@@ -34,7 +34,7 @@ class aside:  # lower case: a context manager that is used like a function
         self._left: contextlib.ExitStack | None = None
 
     def __enter__(self) -> None:
-        # ``torch.no_grad`` does the same in ten times as many steps of the interpreter.
+        # ``torch.no_grad`` does the same, but alone takes 1.5 µs.
         self._had_grad = torch.is_grad_enabled()
         torch._C._set_grad_enabled(False)
         try:

@@ -25,8 +25,8 @@ class SideThread:
     for a busy machine. The thread ends with ``end``, or when this object is deleted. A forked
     process starts another one.
 
-    An executor of ``concurrent.futures`` does the same, but handing it a function takes the
-    training thread twice as long.
+    An executor of ``concurrent.futures`` does the same, but submitting a function takes longer:
+    0.11 instead of 0.07 ms in a training step.
     """
 
     def __init__(self) -> None:

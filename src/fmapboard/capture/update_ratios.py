@@ -72,8 +72,9 @@ class UpdateReader:
     """Estimates the size of the update that each parameter gets in one optimizer step.
 
     Runs on the training thread. Large models on the CPU are read before the update on a thread of
-    its own, from the end of the forward pass on; what has changed until the optimizer's step is
-    read again. Of sharded parameters it reads this process's shard.
+    its own, from the end of the forward pass on; parameters that change before the optimizer's step
+    are read again. Rows of their gradients are read there during the update. Of sharded parameters
+    it reads this process's shard.
 
     Args:
         model: the unwrapped model, in which it looks for embeddings.
@@ -165,7 +166,7 @@ class UpdateReader:
                 begun.append(self._begin(copy, reader, beside=reading is not None))
 
     def _begin(self, copy: RowCopy, reader: GradientRowReader, *, beside: bool) -> _Begun:
-        """Begin to read gradients, on the thread beside this one, or read them now."""
+        """Begin to read gradients on the side thread, or read them now."""
         if beside:
             return _Begun(copy, reader, self._side.start(reader.read))
         with aside("cpu"):

@@ -16,11 +16,11 @@ import torch
 from torch import Tensor
 
 _ROUNDING = 1e-3
-"""Norms are summed in float32 in part."""
+"""Relative tolerance: norms are summed partly in float32."""
 
 _MOST_ERRORS = 4.0
-"""Rows whose share of the gradient is further off, in standard errors, are not corrected. It is not
-by chance: one unread row may hold nearly all of the gradient (a padding token of an embedding), and
+"""Largest deviation from the expected share, in standard errors, that is corrected. A larger one is
+not chance: one unread row may hold nearly all of the gradient (an embedding's padding token), and
 an optimizer that normalizes, as Adam does, does not change that row by as much."""
 
 

@@ -16,7 +16,7 @@ _MOST = 12
 
 
 class SpareMemory:
-    """Tensors on the CPU that one thread takes and another one gives back; any thread may."""
+    """Pool of CPU tensors; any thread may take or give back."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
