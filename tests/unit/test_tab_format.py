@@ -156,7 +156,8 @@ def test_the_record_of_a_layer_with_64_channels_takes_at_most_8_kb() -> None:
         }  # fmt: skip
         assert all(p.get("drawn", 64) == 64 for p in header["pictures"])
         assert stored["feature_maps.mean"].shape == (64,)
-        assert sum(map(len, record.blobs)) <= 8 * 1024
+        slower = len("12345.678") - len(str(header["training_thread_ms"]))
+        assert sum(map(len, record.blobs)) + slower <= 8 * 1024
 
 
 def _wrapped(name: str, module: nn.Module) -> nn.Module:

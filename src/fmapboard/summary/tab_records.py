@@ -158,8 +158,10 @@ def kernel_facts(kernels: Kernels, most: int | None, peak: float) -> dict[str, A
     Args:
         kernels: The kernels.
         most: Maximum number of outputs and inputs that are drawn; None draws all.
-        peak: Largest drawn magnitude.
+        peak: Largest drawn magnitude. It is stored with the nine digits that identify a float32:
+            as a float64 it would print up to twice as many.
     """
+    peak = float(f"{peak:.9g}")
     shape = kernels.layer_call.kernel_shape
     if shape is None:
         return {"peak": peak}

@@ -128,6 +128,15 @@ def test_a_record_of_kernels_holds_the_value_of_their_strongest_colour() -> None
     assert arrays == {}
 
 
+def test_the_value_of_the_strongest_colour_is_stored_with_the_digits_of_float32() -> None:
+    kernels = kernels_of(4, 3, 7, 7)
+    kernels = replace(kernels, weight=kernels.weight / 3)
+    header, _ = unpack(compose(kernels=(kernels,)).records[0].blobs)
+    (picture,) = header["pictures"]
+    assert str(picture["peak"]) == "0.333333343"
+    assert np.float32(picture["peak"]) == np.float32(1) / np.float32(3)
+
+
 def test_values_of_a_float64_model_beyond_float32_raise_no_error() -> None:
     maps = random_maps(1, 4, 6, 6).double() * 1e200
     header, arrays = unpack(compose(measured=(measured(maps),)).records[0].blobs)
