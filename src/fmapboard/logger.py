@@ -18,6 +18,7 @@ from fmapboard.capture.side_pass import check_probe
 from fmapboard.errors import ConfigurationError, WarnOnce
 from fmapboard.lifetime import End, close_earlier, remember
 from fmapboard.model.distributed import is_sharded, rank
+from fmapboard.model.flat_parameters import options_for
 from fmapboard.model.given import check_model
 from fmapboard.model.layers import Layers, unwrap
 from fmapboard.options import Options
@@ -66,6 +67,7 @@ class FeatureMapLogger(ReportsRun):
         schedule, writes = as_schedule(options.every), rank() == 0
         takes_part = writes or options.reduce_statistics or is_sharded(model)
         steps = StepCounter(schedule if takes_part else never, options.start_step)
+        options = options_for(model, options, warn)
         session = StepSession(model, layers, options, scaler, warn)
         check_probe(model, session.probe_pass.probe)
         close_earlier(model, options.name, warn)

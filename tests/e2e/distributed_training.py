@@ -1,7 +1,7 @@
 """One of two processes that train a network together; started by test_distributed.
 
-Arguments: kind (ddp, fsdp), rank, port, folder, watched (0 or 1). Writes the activations, gradient
-norms and final parameters of its rank as JSON.
+Arguments: kind (ddp; fsdp; flat or original, the parameters of FSDP1), rank, port, folder, watched
+(0 or 1). Writes the activations, gradient norms and final parameters of its rank as JSON.
 """
 
 from __future__ import annotations
@@ -37,6 +37,12 @@ class SharedReluNet(nn.Module):
 def wrapped(model: nn.Module, kind: str) -> nn.Module:
     if kind == "ddp":
         return nn.parallel.DistributedDataParallel(model)
+    if kind != "fsdp":
+        from torch.distributed.fsdp import FullyShardedDataParallel as Fsdp1
+
+        options = {"device_id": torch.device("cpu"), "use_orig_params": kind == "original"}
+        model.deep = Fsdp1(model.deep, **options)
+        return Fsdp1(model, **options)
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
 
@@ -65,6 +71,7 @@ def main(kind: str, rank: int, port: str, folder: Path, watched: bool) -> None:
             every=2,
             kernels=1,
             activation_gradients=True,
+            attribution=True,
             probe=torch.zeros(1, 3, 8, 8),
             reduce_statistics=kind == "ddp",
         )
@@ -77,7 +84,8 @@ def main(kind: str, rank: int, port: str, folder: Path, watched: bool) -> None:
             stems.append(model.module.stem(x).detach().double().transpose(0, 1).flatten(1))
         loss = functional.cross_entropy(model(x), torch.tensor([0, 1]))
         loss.backward()
-        gradients = [full(p.grad).double() for p in model.parameters()]
+        own = [p.grad for p in model.parameters() if p.grad is not None]  # FSDP1: not every rank's
+        gradients = [full(gradient).double() for gradient in own]
         norms.append(torch.stack([g.norm() for g in gradients]).norm().item())
         optimizer.step()
     if board is not None:

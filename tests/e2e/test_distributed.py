@@ -105,6 +105,24 @@ def test_ranks_train_as_if_unwatched_and_rank_0_writes_the_true_norms(
         assert tag in tags
 
 
+@pytest.mark.parametrize("kind", ["flat", "original"])
+def test_parameters_that_fsdp1_has_flattened_are_not_read_and_maps_are_logged(
+    tmp_path: Path, kind: str
+) -> None:
+    skip_if_not_trainable("fsdp")
+    bare = train(kind, tmp_path / "bare", watched=False)
+    seen = train(kind, tmp_path / "seen", watched=True)
+    assert [rank["state"] for rank in seen] == [rank["state"] for rank in bare]
+    assert not (tmp_path / "seen" / "run1").exists()
+    tags = tags_of(read(tmp_path / "seen" / "run0"))
+    assert {
+        *("feature_maps_8x3x3x3/stem", "gradients_of_maps_9x8x3x3/deep"),
+        *("dead_channels/relu.call2", "activations/deep", "attribution/relu.call2/sample_0"),
+    } <= set(tags)
+    of_parameters = ("kernels", "gradient_norm", "update_ratio", "weights", "gradients/", "biases")
+    assert not [tag for tag in tags if tag.startswith(of_parameters)]
+
+
 def assert_statistics_are_of_both_batches(
     accumulator: EventAccumulator, seen: list[dict[str, Any]]
 ) -> None:

@@ -17,6 +17,7 @@ from fmapboard.capture.pending_parameters import PendingParameters
 from fmapboard.capture.update_ratios import UpdateReader
 from fmapboard.measure.norms import NO_NORMS, GradientNorms, PendingNorms
 from fmapboard.model.distributed import local, sharded_names
+from fmapboard.model.flat_parameters import not_flattened
 from fmapboard.model.layers import clean_name, unwrap
 
 
@@ -136,7 +137,7 @@ class GradientReader:
         with self._guard("gradients before clipping"):
             gradients = {
                 clean_name(name): parameter.grad
-                for name, parameter in self._model.named_parameters()
+                for name, parameter in not_flattened(dict(self._model.named_parameters())).items()
                 if parameter.grad is not None
             }
             for kind, own in _by_device_type(gradients):
@@ -210,7 +211,7 @@ class GradientReader:
                 self.observer(optimizer, own)
             elif self._trains_input(optimizer):
                 self._notify_complete()
-            fresh = {name: p for name, p in own.items() if not self._was_read(name)}
+            fresh = {name: p for name, p in not_flattened(own).items() if not self._was_read(name)}
             updated: dict[str, Tensor] = {}
             for kind, subset in _by_device_type(fresh):
                 with aside(kind, sum(local(parameter).nbytes for parameter in subset.values())):
@@ -258,7 +259,7 @@ class GradientReader:
             return
         left = {
             clean: parameter
-            for name, parameter in self._model.named_parameters()
+            for name, parameter in not_flattened(dict(self._model.named_parameters())).items()
             if (clean := clean_name(name)) in self._histograms and clean not in self._samples
         }
         for kind, own in _by_device_type(left):
