@@ -100,3 +100,41 @@ def test_data_loader_workers_do_not_warn(tmp_path: Path) -> None:
     """
     assert said_by(code, tmp_path) == []
     assert steps_in_directory(tmp_path) == [0, 1, 2, 3]
+
+
+def test_no_thread_of_fmapboard_imports_anything(tmp_path: Path) -> None:
+    code = """
+    import threading
+    from importlib.abc import MetaPathFinder
+
+    class Spy(MetaPathFinder):
+        def find_spec(self, name, path, target=None):
+            if threading.current_thread() is not threading.main_thread():
+                print(threading.current_thread().name, "imports", name, file=sys.stderr)
+
+    sys.meta_path.insert(0, Spy())
+    train(0, 3)
+    board.close()
+    torch.set_num_threads(2)  # the large layer is read on a side thread; NaN and added up gradients give findings
+    model = nn.Sequential(
+        nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(144, 8000)
+    )
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    board = fmapboard.watch(
+        model, sys.argv[1] + "/second", every=1, probe=torch.rand(2, 3, 8, 8), inputs=True,
+        activation_gradients=True, attribution=True, graph=True, colormap="viridis",
+    )
+    images = torch.rand(4, 3, 8, 8)
+    with board.step(0):
+        model(images).square().mean().backward()
+        optimizer.step()
+    images[0, 0, 0, 0] = float("nan")
+    with board.step(1):
+        model(images).square().mean().backward()
+        optimizer.step()
+    board.close()
+    """
+    said = said_by(code, tmp_path)
+    assert [line for line in said if " imports " in line] == []
+    assert [line for line in said if "gradients_not_cleared" in line]
+    assert [line for line in said if "first non-finite" in line]

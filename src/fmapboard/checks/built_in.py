@@ -6,6 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
+# ``numpy.median`` imports it. On the worker thread, a process that is forked meanwhile, such as a
+# DataLoader's worker, would inherit the lock of the import, and hang where it imports it itself.
+import numpy.ma  # noqa: F401
+
 from fmapboard.checks.finding import Finding, order
 from fmapboard.checks.growth import ExplodingCheck, VanishingCheck
 from fmapboard.checks.input_scale import InputScaleCheck
