@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
+import signal
 import threading
 import weakref
 from collections.abc import Callable
@@ -154,3 +155,25 @@ def test_a_forked_process_starts_a_thread_of_its_own() -> None:
         helper.start(begun.set)
         os._exit(0 if begun.wait(10) else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+def test_what_was_running_at_a_fork_runs_in_the_child_too() -> None:
+    helper, running, free = SideThread(), threading.Event(), threading.Event()
+    parent = os.getpid()
+
+    def act() -> int:
+        if os.getpid() == parent:
+            running.set()
+            assert free.wait(10)
+        return os.getpid()
+
+    result = helper.start(act)
+    assert running.wait(10)
+    child = os.fork()
+    if not child:
+        signal.alarm(10)  # ends the child if it waits for ever
+        os._exit(0 if result() == os.getpid() else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    free.set()
+    assert result() == parent
