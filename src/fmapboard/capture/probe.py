@@ -13,6 +13,7 @@ from fmapboard.capture.passes import Side
 from fmapboard.capture.side_pass import Probe, run_side_pass
 from fmapboard.measure.reducer import Reducer
 from fmapboard.model.distributed import Agreement
+from fmapboard.model.flat_parameters import are_flattened
 from fmapboard.options import Options
 
 
@@ -47,6 +48,9 @@ class ProbePass:
         """
         probe = self.probe
         if probe is None:
+            return None
+        if are_flattened(self._model):  # after ``watch``, which had left out the probe
+            self._guard.hint("flattened", "the probe is not drawn: parameters are sharded by FSDP1")
             return None
         found, is_asked = None, False
 

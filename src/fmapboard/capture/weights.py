@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from fmapboard.capture.side_pass import untouched
+from fmapboard.errors import CaptureError
 from fmapboard.model.distributed import is_dtensor, whole
 from fmapboard.model.kernel_shapes import CONVOLUTIONS, TRANSPOSED, kernel_shape
 from fmapboard.records import COLOURS, Kernels, LayerCall, Layout
@@ -112,6 +113,8 @@ def _kernels(
         weight = module.weight if gathered is None else gathered
         if not isinstance(weight, Tensor) or weight.is_complex():
             return None
+        if type(weight) in (Tensor, nn.Parameter) and not weight.untyped_storage().nbytes():
+            raise CaptureError("the weight has no memory: another library has freed or sharded it")
         kernels = whole(weight.detach())
         if isinstance(module, TRANSPOSED):
             kernels = kernels.transpose(0, 1)  # stored as (in, out / groups)
