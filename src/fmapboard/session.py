@@ -152,7 +152,8 @@ class StepSession:
             The collected step; None if no step is open, nothing was collected or an error occurred.
         """
         opened, pending = self._open, None
-        if opened is None:  # also after memory ran out
+        if opened is None:
+            self.abandon()  # memory ran out inside a hook, where hooks cannot be removed
             return None
         with self._guard("logged step"):
             self.registry.disarm()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Container
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -12,7 +13,8 @@ from module_hooks import hook_count
 from networks import NestedNet
 from torch import Tensor
 from torch.nn import functional
-from watched_training import batch, numbers
+from torch.optim import optimizer as global_optimizer_hooks
+from watched_training import batch, numbers, train_step
 
 import fmapboard
 import fmapboard.capture.before_update
@@ -146,6 +148,40 @@ def test_what_was_collected_is_freed_before_the_forward_pass_goes_on(
         assert kept
         assert [ref() for ref in kept] == [None] * len(kept)
         loss.backward()
+
+
+@pytest.mark.usefixtures("errors_are_only_logged")
+@pytest.mark.parametrize("counted", [False, True])
+@pytest.mark.parametrize("place", PLACES)
+def test_nothing_stays_installed_after_a_step_without_memory(
+    place: str, counted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch._dynamo
+
+    model, faults = NestedNet(), Faults(monkeypatch, place, {0})
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    probe = torch.ones(1, 3, 12, 12) if place == "probe" else None
+    board = fmapboard.watch(
+        model,
+        writer=MemoryWriter(),
+        optimizer=optimizer if counted else None,
+        every=10,
+        probe=probe,
+        kernels=1,
+        activation_gradients=True,
+    )
+    for number in range(10):
+        faults.now = number
+        with nullcontext() if counted else board.step(number):
+            train_step(model, optimizer)
+        assert board._run.session.open_step is None or number == 9
+        if number < 9:
+            assert hook_count(model) == 0
+            assert len(optimizer._optimizer_step_post_hooks) == counted
+            assert not global_optimizer_hooks._global_optimizer_pre_hooks
+            assert torch._dynamo.eval_frame._stance.stance == "default"
+    assert faults.tried == [0]
+    board.close()
 
 
 @pytest.mark.usefixtures("errors_are_only_logged")
