@@ -41,6 +41,15 @@ def test_a_healthy_run(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert check(capsys, "--json", runs / "healthy")[:2] == (0, "[]\n")
 
 
+def test_links_to_runs_are_followed(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a_run").symlink_to(runs / "nan")
+    status, output, errors = check(capsys, tmp_path)
+    assert (status, errors) == (1, "")
+    assert output.splitlines()[0] == str(tmp_path / "a_run")
+
+
 def test_nan_is_a_fact_with_its_first_place(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status, output, _ = check(capsys, runs / "nan")
     assert status == 1

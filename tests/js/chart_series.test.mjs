@@ -99,6 +99,12 @@ test("tags are grouped by the text before their first slash", () => {
   ]);
 });
 
+test("a parameter named as a group is in the group before the slash only", () => {
+  const all = { "gradients/mix.weights": 1, "weights/mix.weights": 1, "update_ratio/a.weights": 1 };
+  assert.deepEqual(tagsOf(all, "weights"), ["weights/mix.weights"]);
+  assert.deepEqual(tagsOf(all, "gradients"), ["gradients/mix.weights"]);
+});
+
 test("numbers are shortened and keep their sign", () => {
   const asText = [0, -0.5, 1234567, -0.00001234, NaN, -Infinity, 12.3456, 99999].map((value) =>
     short(value),

@@ -137,6 +137,13 @@ def test_a_report_has_the_steps_at_which_faults_began(tmp_path: Path) -> None:
     assert chosen.steps == ((0, 7, 8, 11),)
 
 
+def test_links_to_runs_are_followed_and_give_the_name(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "a_run").symlink_to(run)
+    report = write_report([tmp_path / "logs"], tmp_path / "report.html", steps=1)
+    assert report.runs == ("a_run",)
+
+
 def test_layers_are_chosen_by_globs_and_a_glob_without_match_is_an_error() -> None:
     names = ["layer1.conv", "layer1.down", "head"]
     assert matching(["layer1.*", "!*.down"], names) == {"layer1.conv"}

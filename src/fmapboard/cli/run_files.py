@@ -19,7 +19,7 @@ from fmapboard.checks.record_builder import GROUPS, RecordBuilder, is_read, spli
 from fmapboard.checks.run_record import RunRecord
 from fmapboard.cli.missing_files import nearby
 from fmapboard.errors import FmapboardError
-from fmapboard.writers.event_records import stored_events
+from fmapboard.writers.event_records import run_directories, stored_events
 
 
 class UnreadableRun(FmapboardError):
@@ -68,7 +68,7 @@ def _run_directories(path: Path) -> list[Path]:
         raise UnreadableRun(f"{path}: no such directory{nearby(path)}")
     if not path.is_dir():
         raise UnreadableRun(f"{path}: expected the directory that holds the event files")
-    found = sorted({file.parent for file in path.rglob("*tfevents*") if file.is_file()})
+    found = run_directories(path)
     if not found:
         raise UnreadableRun(f"{path}: no event files in it or below it")
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -166,8 +166,3 @@ def _number(value: Any) -> float:
     except (TypeError, ValueError):
         return np.nan
     return float(array.reshape(-1)[0]) if array.size == 1 else np.nan
-
-
-def run_directories(path: Path) -> Iterator[Path]:
-    """The directories at or below a path that hold event files, sorted."""
-    yield from sorted({file.parent for file in path.rglob("*tfevents*") if file.is_file()})

@@ -12,8 +12,9 @@ from fmapboard import __version__
 from fmapboard.errors import ConfigurationError, WriteError
 from fmapboard.report.choice import layers_of
 from fmapboard.report.contents import Contents
-from fmapboard.report.event_log import EventLog, run_directories
+from fmapboard.report.event_log import EventLog
 from fmapboard.report.result import Report
+from fmapboard.writers.event_records import run_directories
 
 PRIVACY = "This report contains training images; feature maps may reveal more of them."
 OF_IMAGES = "This report contains the images that were run; feature maps may reveal more of them."
@@ -101,7 +102,7 @@ def _replace(out: Path, page: bytes) -> None:
 
 def _logs(paths: Sequence[Path], *, below: bool) -> dict[str, EventLog]:
     """The runs with records of fmapboard by name: their path below what all have in common."""
-    found: dict[Path, EventLog] = {}
+    found: dict[Path, tuple[Path, EventLog]] = {}  # resolved -> as given
     problems: list[str] = []
     for path in paths:
         if not path.is_dir():
@@ -110,12 +111,12 @@ def _logs(paths: Sequence[Path], *, below: bool) -> dict[str, EventLog]:
             log = EventLog(folder)
             problems += log.problems
             if layers_of(log):
-                found[folder.resolve()] = log
+                found.setdefault(folder.resolve(), (Path(os.path.abspath(folder)), log))
     if not found:
         where, why = ", ".join(map(str, paths)), "".join(f"; {problem}" for problem in problems)
         raise ConfigurationError(f"nothing logged by fmapboard in {where}{why}")
-    above = os.path.commonpath([folder.parent for folder in found])
-    return {_name(folder, above): log for folder, log in found.items()}
+    above = os.path.commonpath([folder.parent for folder, _ in found.values()])
+    return {_name(folder, above): log for folder, log in found.values()}
 
 
 def _name(folder: Path, above: str) -> str:

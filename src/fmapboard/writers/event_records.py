@@ -1,10 +1,12 @@
-"""Read the records of an event file as a stream, with fast checksums."""
+"""Find event files, and read their records as a stream, with fast checksums."""
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, BinaryIO
 
 from google.protobuf.message import DecodeError
@@ -25,6 +27,34 @@ class StoredEvent:
     event: Any
     offset: int
     length: int
+
+
+def run_directories(path: Path) -> list[Path]:
+    """The directories at or below a path that hold event files, sorted.
+
+    Follows symbolic links, as TensorBoard does. A directory that is reached several times is listed
+    once, under the path with the fewest links.
+    """
+    found: list[Path] = []
+    reached: set[str] = set()
+    starts = [str(path)]
+    while starts:
+        links: list[str] = []
+        for folder, folders, files in (entry for start in starts for entry in os.walk(start)):
+            place = os.path.realpath(folder)
+            if place in reached:
+                folders.clear()
+                continue
+            reached.add(place)
+            links += (
+                inner for name in folders if os.path.islink(inner := os.path.join(folder, name))
+            )
+            if any(
+                "tfevents" in name and os.path.isfile(os.path.join(folder, name)) for name in files
+            ):
+                found.append(Path(folder))
+        starts = links
+    return sorted(found)
 
 
 def stored_events(opened: BinaryIO, name: str, problems: list[str]) -> Iterator[StoredEvent]:

@@ -116,17 +116,13 @@ function spread(edges, counts, lo, hi, into) {
 }
 
 /**
- * Tags of a chart: those of a group, with or without a model's name before it, in natural order.
- * @param {Record<string, unknown>} series by tag @param {string} group text before the first slash
+ * Tags of a chart: those of a group, in natural order.
+ * @param {Record<string, unknown>} series by tag, without the model's name
+ * @param {string} group text before the first slash
  */
 export function tagsOf(series, group) {
   return Object.keys(series)
-    .filter(
-      (tag) =>
-        tag.slice(0, tag.indexOf("/")) === group ||
-        tag.endsWith(`.${group}`) ||
-        tag.split("/")[0].endsWith(`.${group}`),
-    )
+    .filter((tag) => tag.slice(0, tag.indexOf("/")) === group)
     .sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
 }
 
