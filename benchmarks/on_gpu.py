@@ -2,11 +2,11 @@
 
 Runs from a checkout, with torch, torchvision, tensorboard, numpy and pillow installed. Sections:
 
-- right: all records equal clones of what ``forward`` returned, also NaN and infinite values;
+- right: all records equal clones of what ``forward`` returned, also NaN, infinite values and
+  tensors that are hard to measure;
 - neutral: training is bitwise the same with and without fmapboard;
 - waits: a logged step never makes the training thread wait for the device;
 - hazards: CUDA graphs, streams, full memory, a busy device;
-- fused: tensors that are hard to measure, and the bandwidth of the fused kernels;
 - cost: time, kernels, traffic and memory of a logged step, against bare steps, budgets, the classic
   recipe and, if it is installed, wandb.
 
@@ -49,7 +49,7 @@ from workloads import machine
 
 import fmapboard
 
-SECTIONS = ("right", "neutral", "waits", "hazards", "fused", "cost")
+SECTIONS = ("right", "neutral", "waits", "hazards", "cost")
 MAX_SECTION_S = 200
 """A section that takes longer is ended; cost, the last one, may take all the time left."""
 

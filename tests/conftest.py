@@ -17,7 +17,6 @@ SLOW = {
     *(f"docs/test_{what}.py" for what in ("reference", "site")),
     "unit/cli/test_tab_server.py",
     "unit/capture/test_optimizers.py",
-    "unit/capture/test_tile_coder.py",
     *(f"unit/interventions/test_intervene_{what}.py" for what in ("compiled", "copies")),
     *(
         f"unit/measure/test_fused_{what}.py"

@@ -22,7 +22,6 @@ from torch import Tensor, nn
 
 from gpu.compare import watched
 from gpu.device import Settings
-from gpu.kinds import KINDS, options_of
 from gpu.meter import Activity, peaks, profiled, timed
 from gpu.networks import Work, works
 from gpu.report import Check, Report, Skip
@@ -31,9 +30,9 @@ from gpu.trainings import Training
 
 MB = 1e6
 MAX_PER_TENSOR = 8
-MAX_TOTAL = {"plain": 800, "fused": 250}
+MAX_TOTAL = 800
 """Launches per logged step of ResNet-50."""
-MAX_TRAFFIC = {"plain": 3.5, "fused": 1.3}
+MAX_TRAFFIC = 3.5
 """Times the bytes of the watched tensors."""
 MAX_MEMORY_MB = 100
 TIMES = {"wall (ms)": "wall", "host (ms)": "host", "GPU (ms)": "gpu"}
@@ -74,13 +73,12 @@ def in_mode(report: Report, settings: Settings, work: Work, mode: str) -> None:
         return
     (known,) = found
     compiled = known.train.mode.compiled is not None
-    for kind in KINDS:
-        added: list[Added] = []
-        body = partial(fmapboard_adds, settings, known, kind, added)
-        report.run("cost", f"{about}: fmapboard, {kind}", body)
-        if added and not compiled:  # a logged step runs eagerly: launches do not compare
-            for name, holds in budgets(work, kind, known, added[0], settings):
-                report.run("budgets", f"{about}, {kind}: {name}", holds)
+    added: list[Added] = []
+    body = partial(fmapboard_adds, settings, known, added)
+    report.run("cost", f"{about}: fmapboard", body)
+    if added and not compiled:  # a logged step runs eagerly: launches do not compare
+        for name, holds in budgets(work, known, added[0], settings):
+            report.run("budgets", f"{about}: {name}", holds)
     if mode == "eager":
         report.run("cost", f"{about}: the classic recipe", partial(recipe_adds, settings, known))
         report.run("cost", f"{about}: wandb.watch", partial(wandb_adds, settings, known))
@@ -217,11 +215,8 @@ def closing(make: Callable[[Path], Any]) -> Iterator[Any]:
             tool.close()
 
 
-def fmapboard_adds(
-    settings: Settings, known: Bare, kind: str, found: list[Added], check: Check
-) -> None:
-    options = options_of(kind, settings.device)
-    with closing(lambda folder: Fmapboard(known.train, folder, **options)) as tool:
+def fmapboard_adds(settings: Settings, known: Bare, found: list[Added], check: Check) -> None:
+    with closing(lambda folder: Fmapboard(known.train, folder)) as tool:
         found.append(measure(settings, known, tool, check))
     check.expect_silence()
 
@@ -241,7 +236,7 @@ def wandb_adds(settings: Settings, known: Bare, check: Check) -> None:
 
 
 def budgets(
-    work: Work, kind: str, known: Bare, added: Added, settings: Settings
+    work: Work, known: Bare, added: Added, settings: Settings
 ) -> Iterator[tuple[str, Callable[[Check], None]]]:
     """Each budget's text and its check."""
     device = settings.device
@@ -261,6 +256,6 @@ def budgets(
 
     yield "launches per watched tensor", partial(within, per_tensor, MAX_PER_TENSOR)
     if work.name.startswith("ResNet-50"):
-        yield "launches", partial(within, lambda: added.launches, MAX_TOTAL[kind])
-    yield "estimated traffic (× watched)", partial(within, traffic, MAX_TRAFFIC[kind])
+        yield "launches", partial(within, lambda: added.launches, MAX_TOTAL)
+    yield "estimated traffic (× watched)", partial(within, traffic, MAX_TRAFFIC)
     yield "peak memory (MB)", partial(within, lambda: added.memory / MB, MAX_MEMORY_MB)

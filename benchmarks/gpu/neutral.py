@@ -16,7 +16,6 @@ import fmapboard
 from fmapboard.writers.memory import MemoryWriter
 from gpu import compare
 from gpu.device import Settings
-from gpu.kinds import KINDS, options_of
 from gpu.networks import small
 from gpu.report import Check, Report, Skip
 from gpu.trainings import MODES, Training
@@ -26,21 +25,16 @@ EVERYTHING: dict[str, Any] = {"inputs": True, "activation_gradients": True, "ker
 
 
 def run(report: Report, settings: Settings) -> None:
-    for kind in KINDS:
-        for mode in settings.modes or MODES:
-            body = partial(training_is_the_same, mode, kind, settings)
-            report.run("neutral", f"{kind}: {mode}", body)
+    for mode in settings.modes or MODES:
+        report.run("neutral", mode, partial(training_is_the_same, mode, settings))
 
 
-def training_is_the_same(mode: str, kind: str, settings: Settings, check: Check) -> None:
-    options = {**EVERYTHING, **options_of(kind, settings.device)}
-    if kind == "fused" and MODES[mode].compiled is not None:
-        raise Skip("a logged step of a compiled model runs eagerly, as in mode eager")
+def training_is_the_same(mode: str, settings: Settings, check: Check) -> None:
     with deterministic():
         (bare, _), (again, _) = (train(mode, settings) for _ in range(2))
         if differ := compare.differing(bare, again):
             raise Skip(f"two runs without fmapboard differ ({differ[0]}): nothing to compare with")
-        logged, steps = train(mode, settings, options)
+        logged, steps = train(mode, settings, EVERYTHING)
     check.figures["tensors compared"] = len(bare)
     check.expect_none(compare.differing(bare, logged), "tensors differ")
     check.expect(steps == [0, 2, 4], f"logged steps {steps}, expected 0, 2 and 4")

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from functools import partial
 from typing import Any
-from unittest import mock
 
 import torch
 from torch import Tensor, nn
 
 import fmapboard
-from fmapboard.capture import tile_coder
 from fmapboard.records import LoggedStep
 from fmapboard.writers.memory import MemoryWriter
 from gpu import compare
 from gpu.device import Device, Settings
-from gpu.kinds import KINDS, options_of
+from gpu.hard import DTYPES, hard_tensors
 from gpu.networks import Work, small
 from gpu.report import Check, Report
 from gpu.trainings import MODES, Training
@@ -28,32 +24,20 @@ AVERAGED = {"max_channels": 8, "max_tile": 8}
 
 
 def run(report: Report, settings: Settings) -> None:
-    for kind in KINDS:
-        for mode in settings.modes or MODES:
-            body = partial(records, mode, kind, WHOLE, settings)
-            report.run("right", f"{kind}: {mode}", body)
-        for mode in ("eager", "amp"):
-            body = partial(records, mode, kind, AVERAGED, settings)
-            report.run("right", f"{kind}: averaged tiles, {mode}", body)
-            report.run("right", f"{kind}: quantized tiles, {mode}", partial(quantized, body))
-            body = partial(nonfinite, mode, kind, settings)
-            report.run("right", f"{kind}: NaN and infinity, {mode}", body)
-            report.run("right", f"{kind}: NaN in quantized tiles, {mode}", partial(quantized, body))
+    for mode in settings.modes or MODES:
+        report.run("right", mode, partial(records, mode, WHOLE, settings))
+    for mode in ("eager", "amp"):
+        body = partial(records, mode, AVERAGED, settings)
+        report.run("right", f"averaged tiles, {mode}", body)
+        report.run("right", f"NaN and infinity, {mode}", partial(nonfinite, mode, settings))
+    for name, dtype in DTYPES.items():
+        report.run("right", f"hard tensors, {name}", partial(hard_tensors, dtype, settings))
 
 
-def quantized(body: Callable[[Check], None], check: Check) -> None:
-    """Run a check with all tiles quantized on the device, as many as in a large network."""
-    always = {"_LAUNCHES_PER_TENSOR": math.inf, "_SAVED_PER_LAUNCH": -math.inf}
-    with mock.patch.multiple(tile_coder, **always):
-        body(check)
-
-
-def records(
-    mode: str, kind: str, sizes: dict[str, int | None], settings: Settings, check: Check
-) -> None:
+def records(mode: str, sizes: dict[str, int | None], settings: Settings, check: Check) -> None:
     """All records of two logged steps, with the device held so that copies arrive late."""
     device = settings.device
-    options = {**EVERYTHING, **sizes, **options_of(kind, device)}
+    options = {**EVERYTHING, **sizes}
     train, writer = Training(small(tiny=settings.tiny), mode, device), MemoryWriter()
     for _ in range(3):
         train()
@@ -131,13 +115,12 @@ class PlantedNet(nn.Module):
         return logits
 
 
-def nonfinite(mode: str, kind: str, settings: Settings, check: Check) -> None:
+def nonfinite(mode: str, settings: Settings, check: Check) -> None:
     """Planted from the second logged step on: flagged there, counted at the third at the latest."""
-    options = options_of(kind, settings.device)
     work = Work("planted", PlantedNet, (2, 3, 32, 32))
     train, writer = Training(work, mode, settings.device), MemoryWriter()
     truths = []
-    with fmapboard.watch(train.raw, writer=writer, every=1, **options) as board:
+    with fmapboard.watch(train.raw, writer=writer, every=1) as board:
         for number in range(3):
             train.raw.first.plants = number > 0  # type: ignore[union-attr]
             with board.step(number), compare.clones(train.raw) as kept:

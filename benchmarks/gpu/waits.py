@@ -23,7 +23,6 @@ import torch
 import fmapboard
 from fmapboard.writers.memory import MemoryWriter
 from gpu.device import Device, Settings
-from gpu.kinds import KINDS, options_of
 from gpu.networks import Work
 from gpu.report import Check, Report
 from gpu.right import PlantedNet
@@ -77,14 +76,12 @@ CASES = {
 
 
 def run(report: Report, settings: Settings) -> None:
-    for kind in KINDS:
-        for name, case in CASES.items():
-            report.run("waits", f"{kind}: {name}", partial(no_waits, case, kind, settings))
+    for name, case in CASES.items():
+        report.run("waits", name, partial(no_waits, case, settings))
 
 
-def no_waits(case: Case, kind: str, settings: Settings, check: Check) -> None:
+def no_waits(case: Case, settings: Settings, check: Check) -> None:
     device = settings.device
-    options = {**case.options, **options_of(kind, device)}
     device.require_cuda()
     work = Work("planted", PlantedNet, (8, 3, 64, 64))
     train = Training(work, case.mode, device, fused=case.fused)
@@ -100,7 +97,7 @@ def no_waits(case: Case, kind: str, settings: Settings, check: Check) -> None:
         kernels=1,
         scaler=train.scaler if case.scaler else None,
         probe=torch.randn(2, *work.shape[1:]) if case.probe else None,
-        **options,
+        **case.options,
     ) as board:
 
         def logged() -> None:

@@ -18,7 +18,6 @@ from fmapboard.records import Normalization, Scale
 from fmapboard.schedule import Schedule, as_schedule, step_number, whole_number
 
 WhenFull = Literal["wait", "drop_oldest"]
-Fused = bool | Literal["auto"]
 
 PALETTES = ("grey", "viridis", "magma", "signed")
 """Names of the color palettes; ``signed`` has zero in the middle."""
@@ -48,7 +47,6 @@ class CommonOptions(TypedDict, total=False):
     normalization: tuple[Sequence[float], Sequence[float]] | None
     when_full: WhenFull
     checks: Checks
-    fused: Fused
 
 
 class WatchOptions(CommonOptions, total=False):
@@ -92,7 +90,6 @@ class Options:
     normalization: Normalization | None = None
     when_full: WhenFull = "wait"
     checks: Checks = True
-    fused: Fused = "auto"
 
     @classmethod
     def of(cls, **given: Unpack[WatchOptions]) -> Options:
@@ -125,8 +122,6 @@ class Options:
                 "reduce_statistics=True and when_full='drop_oldest' are mutually exclusive: each "
                 "rank would drop other steps; use when_full='wait'"
             )
-        if self.fused != "auto" and not isinstance(self.fused, (bool, np.bool_)):
-            raise ConfigurationError(f"fused={self.fused!r}: expected True, False, or 'auto'")
         chosen(self.checks)
         if not isinstance(self.attribution, str):
             if not isinstance(self.attribution, (bool, np.bool_)):

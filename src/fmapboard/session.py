@@ -28,10 +28,8 @@ from fmapboard.capture.probe import ProbePass
 from fmapboard.capture.probe_attribution import ProbeAttribution
 from fmapboard.capture.sending import sent
 from fmapboard.capture.step_parts import PendingStep, StepHeader, StepParts
-from fmapboard.capture.tile_coder import TileCoder
 from fmapboard.capture.transfer import Transfer
 from fmapboard.errors import WarnOnce
-from fmapboard.measure.fused.choice import reader_for
 from fmapboard.measure.merge_ranks import RankExchange
 from fmapboard.measure.reducer import Reducer
 from fmapboard.model.distributed import is_sharded
@@ -76,11 +74,10 @@ class StepSession:
         if (scripted := scripted_warning(model)) is not None:
             warn.warn("scripted", scripted)
         self._transfer, self._memory = Transfer(warn), MemoryPressure(warn)
-        self._code_tiles = TileCoder(warn)
         self._reducer = Reducer.for_model(
             model, samples=options.samples, max_channels=options.max_channels,
             max_tile=options.max_tile, scale=options.scale, colormap=options.colormap,
-            depth=options.depth, unsettled=set(), fused=reader_for(model, options.fused, warn),
+            depth=options.depth, unsettled=set(),
         )  # fmt: skip
         self._collector = partial(
             collector_for, model, options, self._reducer, self._guard, self._attribution
@@ -281,8 +278,7 @@ class StepSession:
         kernels, before, gaps = opened.kernels or (), opened.before_clipping, live.gaps()
         attributions = opened.attributions or live.attributions(own_images=has_probe)
         facts = self.facts.pending(opened)
-        opened.discard()  # frees what the tile coder replaces
-        self._code_tiles(measured)
+        opened.discard()
         skips = self._loss_scale.step_closes(self._gradients.fused)
         if not measured and not parameters.names:
             return None

@@ -6,7 +6,6 @@ import inspect
 from dataclasses import fields
 from typing import Any, get_type_hints
 
-import numpy as np
 import pytest
 import torch
 
@@ -58,14 +57,6 @@ def test_a_normalization_is_a_mean_and_a_deviation_per_channel(given: Any) -> No
 def test_a_normalization_that_is_not_a_pair_is_refused(given: Any) -> None:
     with pytest.raises(ConfigurationError, match=r"expected \(mean, std\), each a sequence"):
         Options.of(normalization=given)
-
-
-@pytest.mark.parametrize("given", ["on", 1, None])
-def test_fused_is_a_bool_or_auto(given: Any) -> None:
-    with pytest.raises(ConfigurationError, match=r"fused=.*: expected True, False, or 'auto'"):
-        Options(fused=given)
-    for known in (True, False, np.True_, "auto"):
-        assert Options(fused=known).fused == known
 
 
 def test_gray_means_grey() -> None:

@@ -10,7 +10,6 @@ import numpy as np
 from torch import Tensor
 
 from fmapboard.measure.device_stats import HALVES
-from fmapboard.measure.fused.tiles import PendingTiles
 from fmapboard.measure.pending_stats import PendingStatistics, finalize
 from fmapboard.measure.subsample import PendingSample
 from fmapboard.records import (
@@ -22,7 +21,6 @@ from fmapboard.records import (
     Statistics,
     TensorKind,
 )
-from fmapboard.render.codes import Coded
 from fmapboard.render.quantize import Averaged, Quantizer
 
 
@@ -31,7 +29,7 @@ class PendingMaps:
     """The part of a tensor that is drawn: a copy that is still on the device.
 
     Attributes:
-        maps: [N, C, H, W], f32 or f64; on accelerators also f16 or bf16, or u8 with ``limits``.
+        maps: [N, C, H, W], f32 or f64; on accelerators also f16 or bf16.
         channels: Number of channels of the whole tensor.
         view: How the tensor was converted to maps; empty for plain [N, C, H, W].
         counted: True if each channel's statistics cover exactly its drawn plane, so that their
@@ -40,7 +38,6 @@ class PendingMaps:
         block: Side in px of the squares that were averaged into one pixel on the device; 1 for
             none.
         extremes: Min and max [N, C] of each plane before it was averaged; None if ``block`` is 1.
-        limits: As in ``code_tiles.Codes``, if ``maps`` are codes; None if they are values.
     """
 
     maps: Tensor
@@ -50,27 +47,16 @@ class PendingMaps:
     layout: Layout = "tiles"
     block: int = 1
     extremes: tuple[Tensor, Tensor] | None = None
-    limits: Tensor | None = None
 
     def tensors(self) -> tuple[Tensor, ...]:
         """All tensors held."""
-        limits = () if self.limits is None else (self.limits,)
-        return self.maps, *(self.extremes or ()), *limits
+        return self.maps, *(self.extremes or ())
 
     def averaged(self) -> Averaged | None:
         """Wait for the device: how the maps were averaged on it, if they were."""
         if self.extremes is None:
             return None
         return Averaged(self.block, *(_wide(end).astype(np.float64) for end in self.extremes))
-
-    def coded(self) -> Coded | None:
-        """Wait for the device: the codes, if the maps were coded on it."""
-        if self.limits is None:
-            return None
-        codes = self.maps.cpu().numpy()
-        numbers = self.limits.cpu().numpy().astype(np.float64)  # [N * C, 3]
-        lo, hi, offset = (of.reshape(codes.shape[:2]) for of in numbers.T)
-        return Coded(codes, lo, hi, offset > 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +67,7 @@ class PendingMeasurement:
     kind: TensorKind
     shape: tuple[int, ...]
     quantize: Quantizer
-    drawn: PendingMaps | PendingTiles | None = None
+    drawn: PendingMaps | None = None
     statistics: PendingStatistics | Statistics | None = None
     sample: PendingSample | None = None
 
@@ -102,12 +88,7 @@ class PendingMeasurement:
         planes, drawn, numbers = None, self.drawn, self.statistics
         if isinstance(numbers, PendingStatistics):
             numbers = numbers.to_host()
-        if isinstance(drawn, PendingTiles):
-            planes = drawn.planes(self.shape)
-        elif drawn is not None and (coded := drawn.coded()) is not None:
-            how = drawn.channels, drawn.view, drawn.layout, drawn.averaged()
-            planes = coded.planes(self.quantize, self.shape, *how)
-        elif drawn is not None:
+        if drawn is not None:
             maps, key = _wide(drawn.maps), (self.layer_call.label, self.kind)
             known = _drawn_range(numbers, maps.shape[1]) if drawn.counted else None
             planes = self.quantize(

@@ -18,14 +18,13 @@ import torch
 from torch import Tensor
 
 from fmapboard.measure import device_stats
-from fmapboard.measure.fused.rows import combine
 from fmapboard.records import Floats, Statistics
 
 MAX_PLANES = 2**16
 """Maximum number of planes finalized at a time; bounds the temporary float64 arrays."""
 
 
-Reading = Literal["sums", "masked", "device", "device_exact", "fused", "fused_extremes"]
+Reading = Literal["sums", "masked", "device", "device_exact"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +39,6 @@ class PendingStatistics:
         reading: ``"sums"``: two, four or seven tensors of ``plane_sums``. ``"masked"``: one tensor
             [7, C] of ``_masked_statistics``. ``"device"``: two or four tensors of
             ``device_stats.read``. ``"device_exact"``: three of ``device_stats.read_exactly``.
-            ``"fused"``: one tensor, ``FusedReading.rows``; ``"fused_extremes"``: the same, without
-            mean and std.
         dtype: Dtype of the tensor, if it was read on an accelerator.
         settled: Called once the statistics are final if the tensor was read on an accelerator, with
             ``device_stats.Combined.settled``.
@@ -151,23 +148,10 @@ def _from_device(one: PendingStatistics) -> Statistics:
     return found if combined.counted else replace(found, counted=False)
 
 
-def _from_fused(one: PendingStatistics) -> Statistics:
-    """Statistics of a tensor that a fused kernel read; they are exact."""
-    (rows,) = (part.cpu().numpy() for part in one.parts)
-    of_channels, nonfinite = combine(rows)
-    numbers = np.stack(of_channels)
-    if one.reading == "fused_extremes":
-        numbers[2:] = np.nan
-    (found,) = _split([one], numbers, nonfinite)
-    return found
-
-
 _ALONE: dict[Reading, Callable[[PendingStatistics], Statistics]] = {
     "masked": _from_masked,
     "device": _from_device,
     "device_exact": _from_device,
-    "fused": _from_fused,
-    "fused_extremes": _from_fused,
 }
 """Tensors with these readings are finalized one by one."""
 

@@ -18,8 +18,6 @@ from torch import Tensor, nn
 from fmapboard.measure.average_on_device import average
 from fmapboard.measure.channel_stats import statistics, statistics_on_device
 from fmapboard.measure.device_stats import plane_extremes
-from fmapboard.measure.fused.reader import FusedReader
-from fmapboard.measure.fused.tiles import PendingTiles, fits
 from fmapboard.measure.layout import (
     Axes,
     MapsView,
@@ -30,7 +28,7 @@ from fmapboard.measure.layout import (
     may_hold_patches,
 )
 from fmapboard.measure.pending import PendingMaps, PendingMeasurement
-from fmapboard.measure.pending_stats import PendingStatistics, Reading
+from fmapboard.measure.pending_stats import PendingStatistics
 from fmapboard.measure.subsample import PendingSample, sample
 from fmapboard.model.activations import is_bounded
 from fmapboard.model.kernel_shapes import CONVOLUTIONS_1D
@@ -63,7 +61,6 @@ class Reducer:
         unsettled: Tensors on an accelerator to be read exactly next time, since the last reading
             found non-finite values or could not resolve the standard deviation (see
             ``device_stats``); filled in the worker thread. None reads every tensor exactly.
-        fused: Reads what it can in one or two launches; None uses plain operations.
     """
 
     samples: int | None = 1
@@ -77,7 +74,6 @@ class Reducer:
     depth: int | None = None
     quantize: Quantizer | None = field(default=None, repr=False)
     unsettled: set[Key] | None = None
-    fused: FusedReader | None = None
 
     @classmethod
     def for_model(
@@ -91,7 +87,6 @@ class Reducer:
         colormap: str = "grey",
         depth: int | None = None,
         unsettled: set[Key] | None = None,
-        fused: FusedReader | None = None,
     ) -> Reducer:
         """Create a reducer that interprets sequences as this model does.
 
@@ -111,7 +106,6 @@ class Reducer:
             tokens_are_rows=has_no_convolution(model),
             depth=depth,
             unsettled=unsettled,
-            fused=fused,
         )
 
     @property
@@ -148,19 +142,14 @@ class Reducer:
         view = self.view(tensor, module)
         counted: PendingStatistics | None = None
         sampled: PendingSample | None = None
-        kept: PendingMaps | PendingTiles | None = None
+        kept: PendingMaps | None = None
         extremes: Extremes | None = None
         draws = pictures and layer_call.pictures and view.drawable
-        if self.fused is not None:
-            floor = rounded(layer_call.floor, tensor.dtype)
-            counted, sampled, kept = self._read_fused(
-                self.fused, view, floor, layer_call.pictures, draws=draws, numbers=numbers
-            )
-        if numbers and counted is None:
+        if numbers:
             counted, extremes = self._statistics(view.maps, layer_call, kind, tensor, module)
             if layer_call.pictures:
                 sampled = sample(view.maps)
-        if draws and kept is None:
+        if draws:
             kept = self.keep(view, self.samples, extremes=extremes)
         assert self.quantize is not None  # set in __post_init__
         return PendingMeasurement(
@@ -185,47 +174,6 @@ class Reducer:
             return statistics_on_device(maps, floor, moments=moments)
         exactly, settled = key in unsettled, partial(_settle, unsettled, key)
         return statistics_on_device(maps, floor, moments=moments, exactly=exactly, settled=settled)
-
-    def _read_fused(
-        self,
-        reader: FusedReader,
-        view: MapsView,
-        floor: float | None,
-        moments: bool,
-        *,
-        draws: bool,
-        numbers: bool,
-    ) -> tuple[PendingStatistics | None, PendingSample | None, PendingMaps | PendingTiles | None]:
-        """Statistics, sample and what is drawn, each None if ``reader`` did not read it."""
-        if not reader.covers(view.maps):
-            return None, None, None
-        maps = view.maps if view.patches is None else view.patches
-        counted: PendingStatistics | None = None
-        sampled: PendingSample | None = None
-        kept: PendingMaps | PendingTiles | None = None
-        copied: Tensor | None = None
-        if draws:
-            drawn, how, layout = as_pictures(maps[: self.samples, : self.max_channels], self.depth)
-            notes = "; ".join(filter(None, [view.note, how]))
-            most = longest(self.max_tile, layout)
-            if layout == "tiles" and self.scale == "channel" and fits(drawn, most):
-                kept = reader.tiles(
-                    drawn, most, centered=self.zero_centered, channels=maps.shape[1], view=notes
-                )
-            elif most is None or max(drawn.shape[2:]) <= most:
-                copied = drawn
-        reading = reader.read(view.maps, drawn=copied, sampled=moments) if numbers else None
-        if reading is not None:
-            samples, channels = view.maps.shape[:2]
-            size = view.maps.numel() // (samples * channels)
-            kind: Reading = "fused" if moments else "fused_extremes"
-            counted = PendingStatistics((reading.rows,), samples, size, floor, kind)
-            sampled = reading.sample
-            if reading.copy is not None:
-                whole = view.patches is None and maps.dim() == reading.copy.dim()
-                counts = whole and len(maps) == 1
-                kept = PendingMaps(reading.copy, maps.shape[1], notes, counts, layout)
-        return counted, sampled, kept
 
     def view(self, tensor: Tensor, module: nn.Module) -> MapsView:
         """Interpret a tensor as maps."""

@@ -1,9 +1,9 @@
-"""Fused: tensors that are hard to measure, and the bandwidth at which a large one is read."""
+"""Tensors that are hard to measure, in several dtypes and layouts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -12,23 +12,10 @@ import fmapboard
 from fmapboard.records import LoggedStep
 from fmapboard.writers.memory import MemoryWriter
 from gpu import compare
-from gpu.cost import MAX_TRAFFIC
 from gpu.device import Settings
-from gpu.kinds import KINDS, options_of
-from gpu.meter import profiled
-from gpu.report import Check, Report
+from gpu.report import Check
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
-
-
-def run(report: Report, settings: Settings) -> None:
-    for kind in KINDS:
-        for name, dtype in DTYPES.items():
-            body = partial(hard_tensors, kind, dtype, settings)
-            report.run("fused", f"{kind}: hard tensors, {name}", body)
-        for layout in ("contiguous", "channels_last"):
-            body = partial(bandwidth, kind, layout, settings)
-            report.run("fused", f"{kind}: bandwidth, {layout}", body)
 
 
 class Returns(nn.Conv2d):
@@ -40,17 +27,17 @@ class Returns(nn.Conv2d):
         return self.tensor
 
 
-def logged(tensor: Tensor, kind: str, settings: Settings, *, steps: int) -> list[LoggedStep]:
-    """Log a tensor as the output of a layer.
-
-    Raises:
-        Skip: There is no such kind of reading.
-    """
-    options = options_of(kind, settings.device)
+def logged(tensor: Tensor, settings: Settings, *, steps: int) -> list[LoggedStep]:
+    """Log a tensor as the output of a layer."""
     model, writer = Returns(3, 3, 1).to(settings.device.name), MemoryWriter()
     model.tensor = tensor
     wrapped = nn.Sequential(model)
-    options |= {"max_channels": None, "max_tile": None, "samples": 2, "kernels": False}
+    options: dict[str, Any] = {
+        "max_channels": None,
+        "max_tile": None,
+        "samples": 2,
+        "kernels": False,
+    }
     with fmapboard.watch(wrapped, writer=writer, every=1, **options) as board:
         for number in range(steps):
             board.begin_step(number, training=False)
@@ -60,12 +47,12 @@ def logged(tensor: Tensor, kind: str, settings: Settings, *, steps: int) -> list
     return writer.steps
 
 
-def hard_tensors(kind: str, dtype: torch.dtype, settings: Settings, check: Check) -> None:
+def hard_tensors(dtype: torch.dtype, settings: Settings, check: Check) -> None:
     """The first record of each tensor has exact extremes and flags, the second all numbers."""
     wrong, count = [], 0
     for name, values in adversarial(dtype):
         for layout, tensor in laid_out(values.to(settings.device.name)):
-            steps = logged(tensor, kind, settings, steps=2)
+            steps = logged(tensor, settings, steps=2)
             if len(steps) != 2:
                 wrong.append(f"{name}, {layout}: {len(steps)} of 2 steps written")
                 continue
@@ -119,25 +106,3 @@ def laid_out(tensor: Tensor) -> Iterator[tuple[str, Tensor]]:
     strided = wide[:, :, 1:, ::2]
     strided.copy_(tensor)
     yield "strided", strided
-
-
-def bandwidth(kind: str, layout: str, settings: Settings, check: Check) -> None:
-    """Bytes of a large tensor per second of what a logged step runs on the device."""
-    device = settings.device
-    options_of(kind, device)  # skips the check if there is no such kind
-    device.require_cuda()
-    tensor = torch.randn(64, 64, 256, 256, device=device.name)  # 1 GiB
-    if layout == "channels_last":
-        tensor = tensor.contiguous(memory_format=torch.channels_last)
-    logged(tensor, kind, settings, steps=1)
-    seen = profiled(device, lambda: logged(tensor, kind, settings, steps=1))
-    rate, copy = tensor.nbytes / seen.busy / 1e6, device.bandwidth / 1e9
-    check.figures |= {
-        "launches": seen.launches,
-        "busy (ms)": round(seen.busy, 2),
-        "longest kernel (ms)": round(seen.longest, 2),
-        "GB/s": round(rate),
-        "GB/s of a copy": round(copy),
-        "read, times": round(copy / rate, 2),
-    }
-    check.expect(copy / rate <= MAX_TRAFFIC[kind], f"more than {MAX_TRAFFIC[kind]} times")
