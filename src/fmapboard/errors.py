@@ -16,18 +16,46 @@ ON_ERROR = "FMAPBOARD_ON_ERROR"
 log = logging.getLogger("fmapboard")
 
 
-class _PrefixWithLibraryName(logging.Filter):
-    """Prefixes every message with the library's name, whatever handler prints it."""
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Control characters, separators of lines, bidirectional overrides, and lone surrogates."""
+
+
+def escaped(text: object, *, keep: str = "\t\n") -> str:
+    r"""Text that cannot control a terminal: names from files may contain escape sequences.
+
+    Args:
+        text: Anything; its ``str``.
+        keep: Control characters to leave; empty for a name that must stay on one line.
+
+    Example:
+        >>> print(escaped("cat\x1b[2J.jpg"))
+        cat\x1b[2J.jpg
+    """
+
+    def escape(found: re.Match[str]) -> str:
+        return found[0] if found[0] in keep else found[0].encode("unicode_escape").decode()
+
+    return _CONTROL.sub(escape, str(text))
+
+
+class _ForAnyTerminal(logging.Filter):
+    """Prefixes messages with the library's name and escapes control characters, for any handler."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Prefix the record's message; keeps every record."""
-        if not str(record.msg).startswith(_PREFIX):
-            record.msg = f"{_PREFIX}{record.msg}"
+        """Change the record's message; keeps every record."""
+        text = escaped(str(record.msg))
+        record.msg = text if text.startswith(_PREFIX) else f"{_PREFIX}{text}"
+        if isinstance(record.args, tuple):
+            record.args = tuple(map(_escaped_argument, record.args))
         return True
 
 
+def _escaped_argument(value: object) -> object:
+    return escaped(str(value)) if isinstance(value, (str, BaseException, os.PathLike)) else value
+
+
 _PREFIX = "fmapboard: "
-log.addFilter(_PrefixWithLibraryName())
+log.addFilter(_ForAnyTerminal())
 
 
 class FmapboardError(Exception):

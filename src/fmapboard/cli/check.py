@@ -12,7 +12,7 @@ from typing import Any
 from fmapboard.checks import BUILT_IN, Check, Finding, Report, chosen, run_checks
 from fmapboard.cli.judging import judged
 from fmapboard.cli.run_files import RunFiles, read_runs
-from fmapboard.errors import ConfigurationError
+from fmapboard.errors import ConfigurationError, escaped
 
 
 def check_runs(
@@ -43,7 +43,7 @@ def _has_facts(
     ]
     for run in runs:
         for problem in run.problems:
-            print(f"fmapboard: {run.path}: {problem}", file=sys.stderr)
+            print(escaped(f"fmapboard: {run.path}: {problem}", keep=""), file=sys.stderr)
     if as_json:
         several = len(runs) > 1
         print(json.dumps([_object(run, each, several) for run, each in found], indent=1))
@@ -76,21 +76,25 @@ def _object(run: RunFiles, finding: Finding, several: bool) -> dict[str, Any]:
 
 
 def _print(run: RunFiles, reports: Sequence[Report]) -> None:
-    print(run.path)
+    _say(run.path)
     for report in reports:
         for line in told(report.findings):
-            print(f"  {line}")
+            _say(f"  {line}")
     for report in reports:
         of = f" of {report.record.name}" if report.record.name else ""
         if not report.findings:
-            print(f"  nothing found{of} in {_scope(report)}")
+            _say(f"  nothing found{of} in {_scope(report)}")
         by_reason: dict[str, list[str]] = {}
         for kind, why in report.not_recorded.items():
             by_reason.setdefault(why, []).append(kind)
         for why, kinds in by_reason.items():
-            print(f"  not recorded{of}: {', '.join(kinds)} (needs {why})")
+            _say(f"  not recorded{of}: {', '.join(kinds)} (needs {why})")
         for kind, error in report.failed.items():
-            print(f"  failed{of}: {kind}: {error}")
+            _say(f"  failed{of}: {kind}: {error}")
+
+
+def _say(line: object) -> None:
+    print(escaped(line, keep=""))
 
 
 def told(findings: Sequence[Finding]) -> Iterator[str]:

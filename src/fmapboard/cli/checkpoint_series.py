@@ -140,7 +140,7 @@ def draw_series(
         for checkpoint in series:
             report = load_checkpoint(loaded.model, checkpoint.path, key=options.checkpoint_key)
             line = f"step {checkpoint.step}: {checkpoint.path}: {report}"
-            say.print(line, markup=False, soft_wrap=True)
+            say.print(line, soft_wrap=True)
             for number, (run, image) in enumerate(zip(runs, images, strict=True)):
                 with inputs.of_image(number):
                     step = _recorded(options, loaded, passes, prepare.normalize(image), checkpoint)

@@ -64,9 +64,7 @@ def run_demo(
         f"(chance: {result.chance:.1%})."
     )
     _draw(network, run)
-    out.print(
-        f"\nOpen it in TensorBoard:\n  {to_paste('serve', run)}", markup=False, soft_wrap=True
-    )
+    out.print(f"\nOpen it in TensorBoard:\n  {to_paste('serve', run)}", soft_wrap=True)
     if serve:
         run_server(run, port, open_browser=open_browser)
 

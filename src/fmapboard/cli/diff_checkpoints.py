@@ -16,9 +16,10 @@ from fmapboard.cli.input_files import inputs_from
 from fmapboard.cli.judging import judged
 from fmapboard.cli.model_request import ModelRequest
 from fmapboard.cli.models.load import LoadedModel
-from fmapboard.cli.table import console
+from fmapboard.cli.table import add_row, console
 from fmapboard.cli.visualize import device_named
 from fmapboard.demo.bundled import bundled
+from fmapboard.errors import escaped
 from fmapboard.model_comparison.arguments import Arguments
 from fmapboard.model_comparison.comparison import compared
 from fmapboard.model_comparison.result import ModelDifference, shown
@@ -67,7 +68,7 @@ def _compared(request: Request) -> ModelDifference:
     second.model.to(device)
     images = _images_text(request, paths)
     for said in (f"preprocessing: {first.preprocessing}", images):
-        console(stderr=True).print(said, markup=False, soft_wrap=True)
+        console(stderr=True).print(said, soft_wrap=True)
     batches = Images(first, paths, inputs)
     check_tolerance(request.tolerance)
     comparison = compared(first.model, second.model, batches)
@@ -96,7 +97,7 @@ def _load(request: Request, spec: str, checkpoint: Path, key: str | None) -> Loa
     # Tensors that are in neither checkpoint get the same random values in both models.
     with torch.random.fork_rng(devices=[]):
         loaded = request.load(spec, checkpoint, checkpoint_key=key)
-    console(stderr=True).print(f"{checkpoint}: {loaded.report}", markup=False, soft_wrap=True)
+    console(stderr=True).print(f"{checkpoint}: {loaded.report}", soft_wrap=True)
     return loaded
 
 
@@ -138,7 +139,8 @@ def _print(found: ModelDifference, images: str) -> None:
     for row in found.layers:
         numbers = (shown(error) for error in (row.error_in, row.error_out, row.added))
         style = "bold" if row in different else None
-        table.add_row(row.name, row.type, *numbers, row.note, style=style)
+        add_row(table, row.name, row.type, *numbers, row.note, style=style)
     out = console()
     out.print(table)
-    out.print(f"\n{_LEGEND}\n{images}\n{found.summary}", markup=False, soft_wrap=True)
+    lines = (escaped(line, keep="") for line in (images, found.summary))
+    out.print("", _LEGEND, *lines, sep="\n", soft_wrap=True)

@@ -14,7 +14,7 @@ from PIL import Image
 from torch import Tensor, nn
 
 from fmapboard.cli.drawing import Drawing, batched
-from fmapboard.errors import CaptureError, ConfigurationError, WriteError
+from fmapboard.errors import CaptureError, ConfigurationError, WriteError, escaped
 from fmapboard.model.layers import Layers
 from fmapboard.records import Bytes8, InputImage, LayerPatches, LoggedStep, Normalization
 from fmapboard.render.grid import draw_input_image
@@ -67,7 +67,7 @@ class Patches(dict[str, LayerPatches]):
         ]
 
     def __repr__(self) -> str:
-        lines = [HEADINGS, *self.rows()]
+        lines = [HEADINGS, *(tuple(escaped(cell, keep="") for cell in row) for row in self.rows())]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         return "\n".join(
             "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from PIL import Image
-from rich.console import Console
 from torch import Tensor, nn
 
 from fmapboard.cli.drawing import Drawing, folders_of
@@ -19,7 +18,7 @@ from fmapboard.cli.forward_inputs import ForwardInputs
 from fmapboard.cli.given_images import GivenImages
 from fmapboard.cli.report import logged_for
 from fmapboard.cli.run_dirs import new_directory
-from fmapboard.cli.table import layer_table
+from fmapboard.cli.table import PlainConsole, layer_table
 from fmapboard.cli.write_images import WrittenImage
 from fmapboard.errors import ConfigurationError, log
 from fmapboard.model.given import check_model
@@ -236,7 +235,7 @@ def _check(
 
 
 def _table(first: WrittenImage) -> str:
-    console = Console(file=io.StringIO(), width=_TABLE_WIDTH, highlight=False)
+    console = PlainConsole(file=io.StringIO(), width=_TABLE_WIDTH)
     with console.capture() as captured:
         console.print(layer_table(first.step, first.files))
     return captured.get().rstrip()

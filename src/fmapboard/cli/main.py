@@ -21,7 +21,7 @@ from fmapboard.cli.patches_options import patches_command
 from fmapboard.cli.report_options import report_command
 from fmapboard.cli.run_dirs import Directory
 from fmapboard.cli.visualize_options import visualize
-from fmapboard.errors import FmapboardError
+from fmapboard.errors import FmapboardError, escaped
 
 if TYPE_CHECKING:
     from fmapboard.writers.remote import RemoteDirectory
@@ -198,6 +198,6 @@ def _guarded(command: click.Command, name: str, arguments: Sequence[str] | None)
 
 
 def _complain(name: str, text: str, code: int) -> int:
-    line = " ".join(text.split())
+    line = escaped(" ".join(text.split()))
     print(f"{name}: {line}", file=sys.stderr)
     return code

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from fmapboard.errors import ConfigurationError
+from fmapboard.errors import ConfigurationError, escaped
 from fmapboard.report.choice import CHART_STEPS
 from fmapboard.report.result import Report
 from fmapboard.report.write import write_report
@@ -39,11 +39,12 @@ def run_report(
 def say_report(report: Report) -> None:
     """Print where a report is, what it contains, and what was left out."""
     several = f"{len(report.runs)} runs" if len(report.runs) > 1 else "1 run"
-    print(f"{report.path}: {several}, {report.size / 1e6:.1f} MB. {report.privacy}")
+    size = f"{report.size / 1e6:.1f} MB"
+    print(escaped(f"{report.path}: {several}, {size}. {report.privacy}", keep=""))
     for text in report.left_out:
-        print(f"left out: {text}")
+        print(escaped(f"left out: {text}", keep=""))
     for problem in report.problems:
-        print(f"fmapboard: {problem}", file=sys.stderr)
+        print(escaped(f"fmapboard: {problem}", keep=""), file=sys.stderr)
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from fmapboard.cli.images import find_images
 from fmapboard.cli.model_request import ModelRequest
 from fmapboard.cli.models.load import Preprocessing
 from fmapboard.cli.run_dirs import new_directory
-from fmapboard.cli.table import console
+from fmapboard.cli.table import add_row, console
 from fmapboard.cli.terminal import say_model, say_where, what_ran
 from fmapboard.cli.visualize import device_named, fitted
 from fmapboard.model.layers import select
@@ -56,7 +56,7 @@ def search_images(request: Request) -> None:
     model, prepare = loaded.model.to(device_named(request.device)), loaded.preprocessing
     errors, output = console(stderr=True), console()
     if loaded.report is not None:
-        errors.print(str(loaded.report), markup=False)
+        errors.print(str(loaded.report))
     layers = list(request.layers) or None
     select(model, layers)  # an invalid pattern fails before anything is written
     finder = _finder(request, model, prepare, layers)
@@ -79,7 +79,7 @@ def _finder(
         model,
         prepare.normalize,
         (prepare.mean, prepare.std),
-        partial(console(stderr=True).print, markup=False, soft_wrap=True),
+        partial(console(stderr=True).print, soft_wrap=True),
         layers,
         request.k,
         request.channels or None,
@@ -104,7 +104,7 @@ def _table(found: Patches) -> Table:
     for heading in HEADINGS:
         table.add_column(heading, no_wrap=heading != "file", overflow="fold")
     for row in found.rows():
-        table.add_row(*row)
+        add_row(table, *row)
     return table
 
 

@@ -13,6 +13,7 @@ from rich.table import Table
 from torch import Tensor, nn
 
 from fmapboard.capture.side_pass import run_side_pass
+from fmapboard.cli.table import add_row
 from fmapboard.errors import ConfigurationError
 from fmapboard.interventions.channels import ChannelChange, silence
 from fmapboard.interventions.context import intervene
@@ -101,7 +102,7 @@ class Silenced:
         table.add_column("after", justify="right")
         for number, before, after in found.rows:
             name = self._names[number : number + 1] if self._names else ()
-            table.add_row(str(number), *name, f"{before:.2%}", f"{after:.2%}")
+            add_row(table, number, *name, f"{before:.2%}", f"{after:.2%}")
         return table
 
     def summary(self) -> str:

@@ -6,25 +6,52 @@ import io
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
+from fmapboard.errors import escaped
 from fmapboard.records import LayerMeasurement, LoggedStep
 
 _WIDTH = 160
 """Columns of a table that is not printed to a terminal."""
 
 
-def console(*, stderr: bool = False) -> Console:
+class PlainConsole(Console):
+    """Prints text as it is, brackets included, with control characters escaped.
+
+    Names of files, layers and tensors come from anywhere: `rich` would read ``[…]`` in them as
+    markup, and ``:name:`` as an emoji.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(markup=False, emoji=False, highlight=False, **options)
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """The text of a line or of a table's cell."""
+        return super().render_str(escaped(text), **options)
+
+    def out(self, *objects: Any, **options: Any) -> None:
+        """Print without wrapping lines."""
+        super().out(*map(escaped, objects), **options)
+
+
+def add_row(table: Table, *cells: object, style: str | None = None) -> None:
+    """Add a row of a table; every cell is one line of text."""
+    table.add_row(*(escaped(cell, keep="") for cell in cells), style=style)
+
+
+def console(*, stderr: bool = False) -> PlainConsole:
     """A console as wide as the terminal, or `_WIDTH` columns if the output is not a terminal."""
     stream = sys.stderr if stderr else sys.stdout
     if isinstance(stream, io.TextIOWrapper) and stream.errors != "backslashreplace":
         stream.reconfigure(errors="backslashreplace")  # the C locale cannot encode an é
     width = None if stream.isatty() else _WIDTH
-    return Console(stderr=stderr, width=width, highlight=False)
+    return PlainConsole(stderr=stderr, width=width)
 
 
 def layer_table(step: LoggedStep, files: Mapping[str, list[Path]]) -> Table:
@@ -44,7 +71,7 @@ def layer_table(step: LoggedStep, files: Mapping[str, list[Path]]) -> Table:
     table.add_column("non-finite", justify="right")
     table.add_column("file", overflow="fold")
     for measured in sorted(step.statistics, key=lambda measured: measured.layer_call.position):
-        table.add_row(*_cells(measured, files.get(measured.layer_call.label, [])))
+        add_row(table, *_cells(measured, files.get(measured.layer_call.label, [])))
     return table
 
 

@@ -17,7 +17,7 @@ from fmapboard.writers.remote import RemoteDirectory
 def say_model(loaded: LoadedModel, *, stderr: bool = False) -> None:
     """Print the model's name and its preprocessing."""
     line = f"{loaded.name}, preprocessing: {loaded.preprocessing}"
-    console(stderr=stderr).print(line, markup=False, soft_wrap=True)
+    console(stderr=stderr).print(line, soft_wrap=True)
 
 
 @contextmanager
@@ -28,7 +28,7 @@ def what_ran() -> Iterator[None]:
     except ForwardError as error:
         if error.ran:
             lines = "\n  ".join(["ran before the error:", *error.ran])
-            console(stderr=True).print(lines, markup=False, soft_wrap=True)
+            console(stderr=True).print(lines, soft_wrap=True)
         raise CaptureError(error.summary) from error
 
 
@@ -38,9 +38,7 @@ def say_where(
     """Print where PNG files were written, and the command that shows the run in TensorBoard."""
     out = console()
     if folder is not None:
-        out.print(f"\nPNG files: {folder}", markup=False, soft_wrap=True)
+        out.print(f"\nPNG files: {folder}", soft_wrap=True)
     if logdir is not None and not is_temporary(logdir):
         each = " (one step per image)" if images > 1 else ""
-        out.print(
-            f"\nTensorBoard{each}:\n  {to_paste('serve', logdir)}", markup=False, soft_wrap=True
-        )
+        out.print(f"\nTensorBoard{each}:\n  {to_paste('serve', logdir)}", soft_wrap=True)

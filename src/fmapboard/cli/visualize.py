@@ -30,7 +30,7 @@ from fmapboard.cli.table import console, layer_table
 from fmapboard.cli.terminal import say_model, say_where, what_ran
 from fmapboard.cli.write_images import WrittenImage
 from fmapboard.demo.bundled import bundled
-from fmapboard.errors import ConfigurationError
+from fmapboard.errors import ConfigurationError, escaped
 from fmapboard.model.layers import Layers, select
 from fmapboard.records import Scale
 from fmapboard.writers.remote import RemoteDirectory
@@ -118,7 +118,7 @@ def visualize_images(request: Request) -> None:
         checkpoint_key=request.checkpoint_key,
     )
     if loaded.report is not None:
-        console(stderr=True).print(str(loaded.report), markup=False)
+        console(stderr=True).print(str(loaded.report))
     if request.only_list:
         print_layers(loaded, paths[0] if request.images else None, request.chosen, inputs)
         return
@@ -171,11 +171,11 @@ def draw_images(
     check_embedding(request.embedding, loaded.model, logdir if stays else None)
     board = None if logdir is None else TensorBoardWriter(logdir, start_step=request.step)
     progress = _progress(len(paths))
-    labels, tell = [path.name for path in paths], partial(out.print, markup=False, soft_wrap=True)
+    labels, tell = [path.name for path in paths], partial(out.print, soft_wrap=True)
     drawing = replace(request.drawing, inputs=inputs, names=labels)
-    say = partial(progress.console.print, markup=False, soft_wrap=True)
+    say = partial(progress.console.print, soft_wrap=True)
     if silenced is not None:
-        out.print(str(silenced), markup=False, soft_wrap=True)
+        out.print(str(silenced), soft_wrap=True)
         drawing = replace(drawing, around=silenced.around)
     drawing, collected = with_embedding(
         request.embedding, drawing, loaded.model, labels, board, tell
@@ -202,7 +202,7 @@ def draw_images(
         if board is not None:
             board.close()
     if silenced is not None and len(paths) > 1:
-        out.print(f"\n{silenced.summary()}", markup=False)
+        out.print(f"\n{silenced.summary()}")
     say_where(logdir, folder, images=len(paths))
 
 
@@ -211,7 +211,7 @@ def _print_tables(
 ) -> None:
     """Print the layers of an image, and what was silenced in it; ``number`` counts from 0."""
     out = console()
-    out.print(f"\n{path}", markup=False, soft_wrap=True)
+    out.print(f"\n{escaped(path, keep='')}", soft_wrap=True)
     out.print(layer_table(written.step, written.files))
     if silenced is not None:
         out.print("", silenced.table(number), sep="\n")

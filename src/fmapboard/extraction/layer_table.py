@@ -16,7 +16,7 @@ from fmapboard.capture.failed_pass import explained
 from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.passes import Side
 from fmapboard.capture.side_pass import untouched
-from fmapboard.errors import LayerNotFound, closest
+from fmapboard.errors import LayerNotFound, closest, escaped
 from fmapboard.extraction.forward_pass import positional
 from fmapboard.model.given import check_model
 from fmapboard.model.kernel_shapes import kernel_shape
@@ -54,7 +54,7 @@ class LayerRow:
         """The row as text, in the order of the table's columns."""
         shapes = ", ".join(str(list(shape)) for shape in self.output_shapes)
         return (
-            self.name,
+            escaped(self.name, keep=""),
             self.type,
             str(self.kernel_shape or ""),
             f"{self.parameters:,}" if self.parameters else "",

@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from fmapboard.errors import escaped
+
 
 @dataclass(frozen=True, slots=True)
 class LayerDifference:
@@ -105,14 +107,15 @@ class ModelDifference:
         return "" if row is None else f"; NaN or infinite values first in `{row.name}`"
 
     def __repr__(self) -> str:
-        widest = max((len(row.name) for row in self.layers), default=5)
+        names = [escaped(row.name, keep="") for row in self.layers]
+        widest = max(map(len, names), default=5)
         lines = [f"{'layer':{widest}}  {'error in':>9} {'error out':>9} {'added':>9}"]
-        for row in self.layers:
+        for name, row in zip(names, self.layers, strict=True):
             numbers = " ".join(
                 f"{shown(error):>9}" for error in (row.error_in, row.error_out, row.added)
             )
-            lines.append(f"{row.name:{widest}}  {numbers}  {row.note}".rstrip())
-        return "\n".join([*lines, self.summary])
+            lines.append(f"{name:{widest}}  {numbers}  {escaped(row.note)}".rstrip())
+        return "\n".join([*lines, escaped(self.summary, keep="")])
 
 
 def is_different(added: float | None, tolerance: float) -> bool:
