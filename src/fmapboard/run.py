@@ -11,7 +11,6 @@ from torch.optim.optimizer import Optimizer
 
 from fmapboard.capture.compiled import is_capturing
 from fmapboard.capture.cuda_graphs import CAPTURES, follow_captures
-from fmapboard.capture.graph_memory import shortage
 from fmapboard.capture.open_step import Passes
 from fmapboard.capture.step_parts import PendingStep
 from fmapboard.errors import ConfigurationError, WarnOnce
@@ -91,31 +90,14 @@ class Run:
     def open(self, *, passes: Passes, probe_now: bool, any_thread: bool = False) -> None:
         """Begin to log the next step; for the arguments see ``StepSession.open``.
 
-        Does nothing while a CUDA graph is captured, and if the device may lack memory for the step.
+        Does nothing while a CUDA graph is captured.
         """
         if is_capturing():
             return
         follow_captures()
-        if self._lacks_memory():
-            self.session.abandon()
-            self.usage.due += 1
-            return
         self.session.open(
             self.steps.next, passes=passes, probe_now=probe_now, any_thread=any_thread
         )
-
-    def _lacks_memory(self) -> bool:
-        """True if the next step cannot be logged for lack of device memory, which is reported."""
-        if self.session.exchange is not None:
-            return False  # all ranks must log the same steps
-        try:
-            text = shortage(self.session.model)
-        except Exception as error:
-            self.warn.error("device memory", error, "it is not checked; training continues")
-            return False
-        if text is not None:
-            self.warn.warn("device memory", f"step {self.steps.next} is not logged: {text}")
-        return text is not None
 
     def warn_if_backwards(self, number: int) -> None:
         """Warn if the step numbers go back after a step was logged."""
