@@ -86,7 +86,11 @@ class StepSession:
         own = own_parameters(model, self.registry.layers)
         self.probe_pass = ProbePass(model, options, self._reducer, self._guard)
         probe_cam = ProbeAttribution.of(model, self.probe_pass.probe, options, self._guard)
-        self._gradients = GradientReader(model, own, self._guard, options.update_ratios)
+        chosen = self.registry.layers
+        listed = None if layers is None else own_parameters(model, chosen, inner=True)
+        self._gradients = GradientReader(
+            model, own, self._guard, options.update_ratios, listed=listed
+        )
         self._loss_scale = LossScale(scaler, self._gradients.holds)
         self._selection = PassSelection(model, self._guard)
         self._hints = Hints(warn, self._gradients, self._loss_scale, self._selection)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -127,6 +128,50 @@ def test_gradient_norms_are_those_that_the_optimizer_used() -> None:
         assert scalars[f"gradient_norm/{name}"] == pytest.approx(norm, rel=1e-5)
     total = math.sqrt(sum(norm**2 for norm in expected.values()))
     assert scalars["gradient_norm/total"] == pytest.approx(total, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("layers", "listed"),
+    [
+        ("stem", ["stem.weight", "stem.bias"]),
+        (nn.BatchNorm2d, ["inner.0.1.weight", "inner.0.1.bias"]),
+        (
+            lambda name, _: name == "inner.0",
+            [f"inner.0.{i}.{own}" for i in (0, 1) for own in ("weight", "bias")],
+        ),
+    ],
+)
+def test_gradient_norms_follow_the_chosen_layers_and_the_total_is_of_all(
+    layers: Any, listed: list[str]
+) -> None:
+    model, kept = NestedNet(), MemoryWriter()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with fmapboard.watch(model, writer=kept, optimizer=optimizer, layers=layers) as board:
+        x, y = batch()
+        functional.cross_entropy(model(x), y).backward()
+        board.before_clipping()
+        total = math.hypot(*(p.grad.double().norm().item() for p in model.parameters()))
+        optimizer.step()
+    scalars = kept.steps[0].scalars
+    for group in ("gradient_norm", "gradient_norm_before_clipping"):
+        found = [tag.partition("/")[2] for tag in scalars if tag.startswith(f"{group}/")]
+        assert found == ["total", *listed]
+        assert scalars[f"{group}/total"] == pytest.approx(total, rel=1e-5)
+
+
+def test_a_gradient_that_is_not_finite_lists_the_norms_of_all_parameters() -> None:
+    model, kept = NestedNet(), MemoryWriter()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1, layers="stem"):
+        for factor in (1.0, math.nan):
+            optimizer.zero_grad()
+            functional.cross_entropy(model(batch()[0]), batch()[1]).backward()
+            model.stem.weight.grad.mul_(factor)
+            optimizer.step()
+    first, second = ({tag for tag in s.scalars if "gradient_norm/" in tag} for s in kept.steps)
+    assert first == {f"gradient_norm/{name}" for name in ("total", "stem.weight", "stem.bias")}
+    assert len(second) == 1 + len(list(model.parameters()))
+    assert math.isfinite(kept.steps[1].scalars["gradient_norm/head.bias"])
 
 
 def test_each_sample_is_a_grid_of_its_own_and_never_a_colour() -> None:

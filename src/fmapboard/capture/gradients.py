@@ -35,6 +35,7 @@ class GradientReader:
         histograms: clean names of the parameters whose weights and gradients get histograms.
         guard: times the work and handles its errors, under ``"gradients"``.
         updates: also read the size of updates.
+        listed: clean names of the parameters whose norms are listed; None for all.
 
     Attributes:
         stepped: True once an optimizer steps on the model's parameters; reset by ``arm`` and by
@@ -48,10 +49,17 @@ class GradientReader:
     """
 
     def __init__(
-        self, model: nn.Module, histograms: Iterable[str], guard: Guard, updates: bool = True
+        self,
+        model: nn.Module,
+        histograms: Iterable[str],
+        guard: Guard,
+        updates: bool = True,
+        *,
+        listed: Iterable[str] | None = None,
     ) -> None:
         self._model = unwrap(model)
         self._histograms = frozenset(histograms)
+        self._listed = None if listed is None else frozenset(listed)
         self._guard = guard
         self._hook, self._is_armed = OptimizerHook(self), False
         self._samples: Samples = {}
@@ -159,7 +167,8 @@ class GradientReader:
             norms = self._norms.pending(self._sharded)
         names = tuple(name for name in self.names.values() if self._was_read(name))
         samples, nonfinite = dict(self._samples), dict(self._norms.nonfinite)
-        return PendingParameters(names, norms, samples, nonfinite, self._updates.pending())
+        updates = self._updates.pending()
+        return PendingParameters(names, norms, samples, nonfinite, updates, self._listed)
 
     def unoptimized(self) -> list[str]:
         """Names of the trainable parameters that no optimizer of the process holds."""

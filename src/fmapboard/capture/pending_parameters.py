@@ -24,6 +24,7 @@ class PendingParameters:
         nonfinite: counts of non-finite gradient values, by parameter name; already on the host
             (only gradients on the CPU are counted immediately).
         updates: how much the optimizers changed the parameters.
+        listed: names of the parameters whose norms are listed; None for all.
     """
 
     names: tuple[str, ...] = ()
@@ -31,6 +32,7 @@ class PendingParameters:
     samples: Mapping[str, tuple[PendingSample, PendingSample | None]] = field(default_factory=dict)
     nonfinite: Mapping[str, Nonfinite] = field(default_factory=dict)
     updates: tuple[Updates, ...] = ()
+    listed: frozenset[str] | None = None
 
     def tensors(self) -> Iterator[Tensor]:
         """All tensors held."""
@@ -55,6 +57,7 @@ class PendingParameters:
                     None if gradient is None else gradient.to_host(),
                     norms.get(name),
                     self.nonfinite.get(name, NONE),
+                    self.listed is None or name in self.listed,
                 )
             )
         return tuple(parameters)

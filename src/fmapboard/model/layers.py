@@ -247,14 +247,16 @@ def _matching(
     return {name for name in matching if isinstance(named[name], CONVOLUTIONS)} or matching
 
 
-def own_parameters(model: nn.Module, layers: Mapping[str, nn.Module]) -> set[str]:
-    """Clean names of the parameters that belong directly to these layers, not to their children.
+def own_parameters(
+    model: nn.Module, layers: Mapping[str, nn.Module], *, inner: bool = False
+) -> set[str]:
+    """Clean names of the parameters that belong directly to these layers.
 
-    Includes the parameters behind parametrizations.
+    Includes the parameters behind parametrizations; with ``inner``, also those of inner modules.
     """
     own: set[int] = set()
     for module in layers.values():
-        own |= {id(p) for p in module.parameters(recurse=False)}
+        own |= {id(p) for p in module.parameters(recurse=inner)}
         own |= {id(p) for p in getattr(module, "parametrizations", nn.Module()).parameters()}
     return {clean_name(name) for name, p in model.named_parameters() if id(p) in own}
 

@@ -166,6 +166,7 @@ class Parameter:
         gradient: Values of the gradient for its histogram; None without a gradient.
         norm: 2-norm of the gradient; None without a gradient.
         nonfinite: Counts of the gradient's non-finite values.
+        is_listed: False if ``layers=`` leaves its layer out: the norm counts in the total only.
     """
 
     name: str
@@ -173,6 +174,7 @@ class Parameter:
     gradient: Sample | None = None
     norm: float | None = None
     nonfinite: Nonfinite = NONE
+    is_listed: bool = True
 
 
 @dataclass(frozen=True, slots=True)

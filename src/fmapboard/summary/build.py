@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import replace
 
 from fmapboard import tags
@@ -203,21 +203,28 @@ class SummaryBuilder:
 
     def _scalars(self, data: StepData, fractions: Mapping[str, float]) -> dict[str, float]:
         norms = {p.name: p.norm for p in data.parameters if p.norm is not None}
+        omitted = {p.name for p in data.parameters if not p.is_listed}
         scalars = {
-            **_norms(tags.GRADIENT_NORM, norms),
+            **_norms(tags.GRADIENT_NORM, norms, omitted),
             **fractions,
             **data.scalars,
-            **_norms(tags.GRADIENT_NORM_BEFORE_CLIPPING, data.norms_before_clipping),
+            **_norms(tags.GRADIENT_NORM_BEFORE_CLIPPING, data.norms_before_clipping, omitted),
             tags.LOGGED_STEP_MS: data.training_thread_ms,
         }
         return {self._prefix + tag: value for tag, value in scalars.items()}
 
 
-def _norms(group: str, norms: Mapping[str, float]) -> dict[str, float]:
+def _norms(group: str, norms: Mapping[str, float], omitted: Container[str]) -> dict[str, float]:
+    """The total and the norms by tag.
+
+    If one is not finite, those of the omitted parameters are listed too: which gradients are finite
+    tells the cause.
+    """
     if not norms:
         return {}
     total = math.hypot(*norms.values())
+    listed = {n: v for n, v in norms.items() if n not in omitted or not math.isfinite(total)}
     return {
         tags.of(group, tags.TOTAL): total,
-        **{tags.of(group, name): norm for name, norm in norms.items()},
+        **{tags.of(group, name): norm for name, norm in listed.items()},
     }
