@@ -17,7 +17,13 @@ from fmapboard.writers.pipeline import Pipeline
 
 
 class Closeable(Protocol):
-    """The part of a logger that this module needs."""
+    """The part of a logger that this module needs.
+
+    Attributes:
+        end: its cleanup.
+    """
+
+    end: End
 
     @property
     def is_closed(self) -> bool:
@@ -81,6 +87,7 @@ def close_earlier(model: nn.Module, name: str | None, warn: WarnOnce) -> None:
         return
     if earlier.process != os.getpid():
         return  # it belongs to the process that this one was forked from
+    logger.end.explains = False  # it ends here, not with the training
     logger.close()
     warn.warn(
         "again",

@@ -5,9 +5,9 @@ from __future__ import annotations
 import inspect
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Literal, TypedDict, get_args
+from typing import Any, Literal, Protocol, TypedDict, get_args
 
 import numpy as np
 from typing_extensions import Unpack
@@ -21,6 +21,13 @@ WhenFull = Literal["wait", "drop_oldest"]
 
 PALETTES = ("grey", "viridis", "magma", "signed")
 """Names of the color palettes; ``signed`` has zero in the middle."""
+
+
+class Normalizing(Protocol):
+    """A transform that normalizes images, such as torchvision's ``Normalize``."""
+
+    mean: Sequence[float]
+    std: Sequence[float]
 
 
 class CommonOptions(TypedDict, total=False):
@@ -44,7 +51,7 @@ class CommonOptions(TypedDict, total=False):
     update_ratios: bool
     scale: Scale
     colormap: str
-    normalization: tuple[Sequence[float], Sequence[float]] | None
+    normalization: tuple[Sequence[float], Sequence[float]] | Normalizing | None
     when_full: WhenFull
     checks: Checks
 
@@ -99,10 +106,7 @@ class Options:
             ConfigurationError: an option does not exist (the message lists the closest names) or
                 has an invalid value.
         """
-        known = [field.name for field in fields(cls)]
-        for name in given:
-            if name not in known:
-                raise ConfigurationError(f"no option {name!r}{closest(name, known)}")
+        check_names(given, [field.name for field in fields(cls)])
         pair = given.get("normalization")
         checked = None if pair is None else _normalization(pair)
         return cls(**{**given, "normalization": checked})  # type: ignore[arg-type]  # cls() validates it
@@ -198,7 +202,10 @@ def _is_tag(name: Any) -> bool:
     return bool(name) and "/" not in name and name.encode("utf-8", "ignore").decode() == name
 
 
-def _normalization(pair: Any) -> Normalization:
+def _normalization(given: Any) -> Normalization:
+    # Of torchvision's Normalize these are values, of a tensor or an array they are methods.
+    is_transform = hasattr(given, "std") and not callable(given.std)
+    pair = (given.mean, given.std) if is_transform else given
     try:
         mean, std = (tuple(float(value) for value in part) for part in pair)
     except (TypeError, ValueError):
@@ -206,10 +213,59 @@ def _normalization(pair: Any) -> Normalization:
     usable = all(map(math.isfinite, (*mean, *std))) and all(value > 0 for value in std)
     if not mean or len(mean) != len(std) or not usable:
         raise ConfigurationError(
-            f"normalization={pair!r}: expected (mean, std), each a sequence of one "
-            "number per channel of the input, such as ([0.5], [0.5]), with std above 0"
+            f"normalization={given!r}: expected (mean, std), each a sequence of one "
+            "number per channel of the input, such as ([0.5], [0.5]), with std above 0, or a "
+            "transforms.Normalize"
         )
     return mean, std
+
+
+_OTHER_WORDS: Mapping[str, str] = {
+    "every": "freq frequency interval period log_freq log_frequency log_interval log_every "
+    "log_steps logging_steps every_n every_n_steps log_every_n log_every_n_steps n_steps steps",
+    "log_dir": "dir directory folder path out output out_dir output_dir save_dir run_dir "
+    "logging_dir root",
+    "writer": "summary_writer tb_writer tensorboard board logger",
+    "optimizer": "opt optim",
+    "scaler": "amp grad_scaler",
+    "layers": "module modules names target targets target_layers only",
+    "samples": "n n_samples num_samples max_samples n_images num_images max_images",
+    "probe": "images image input fixed_images val_images batch data x",
+    "start_step": "step first_step initial_step global_step step_offset offset resume resume_step",
+    "name": "prefix tag tags model_name",
+    "activation_gradients": "grads gradients grad activation_grads",
+    "attribution": "gradcam grad_cam cam saliency heatmap",
+    "kernels": "weights filters filter",
+    "max_channels": "channels n_channels num_channels",
+    "max_tile": "tile tile_size size resolution max_size",
+    "scale": "normalize_maps scale_each vmin vmax range value_range",
+    "colormap": "cmap palette color colors",
+    "normalization": "mean std norm normalise normalize normalizer transform transforms",
+    "when_full": "queue_size max_queue on_full",
+    "checks": "warn warnings diagnose",
+}
+"""Option -> names by which other tools know it, for the message about an unknown option."""
+
+
+def check_names(given: Iterable[str], known: Iterable[str]) -> None:
+    """Check that options exist.
+
+    Args:
+        given: names of the options that were passed.
+        known: names of the options that there are.
+
+    Raises:
+        ConfigurationError: a name is unknown; the message names the options probably meant.
+    """
+    names = list(known)
+    for name in given:
+        if name not in names:
+            word = name.lower().strip("_")
+            meant = [n for n in names if word in _OTHER_WORDS.get(n, "").split()]
+            near = f"; closest: {', '.join(meant)}" if meant else closest(word, names)
+            raise ConfigurationError(
+                f"no option {name!r}{near or '; help(fmapboard.watch) lists them'}"
+            )
 
 
 def check_depth(depth: int | None) -> None:
@@ -238,6 +294,21 @@ def checked_colormap(name: str) -> str:
             f"available: {', '.join(PALETTES)}"
         )
     return name
+
+
+def check_positions(log_dir: Any, others: Sequence[Any]) -> None:
+    """Check that nothing but the model and ``log_dir`` was passed to ``watch`` by position.
+
+    Raises:
+        ConfigurationError: there are others; the message shows the call with names.
+    """
+    if not others:
+        return
+    kinds = ", ".join(type(each).__name__ for each in (log_dir, *others))
+    raise ConfigurationError(
+        f"watch(model, {kinds}): expected only the model and log_dir by position, all else by "
+        "name: watch(model, log_dir, optimizer=optimizer, every=100)"
+    )
 
 
 def check_place(log_dir: Any, writer: Any, comment: Any, filename_suffix: Any) -> None:
@@ -271,9 +342,10 @@ def check_place(log_dir: Any, writer: Any, comment: Any, filename_suffix: Any) -
 
 
 def with_options(function: Callable[..., Any]) -> inspect.Signature:
-    """A function's signature with ``**options`` spelled out, for help() and editors."""
+    """A function's signature with its options spelled out, for help() and editors."""
     signature = inspect.signature(function)
-    named = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    stars = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    named = [p for p in signature.parameters.values() if p.kind not in stars]
     kind = inspect.Parameter.KEYWORD_ONLY
     options = [
         inspect.Parameter(field.name, kind, default=field.default, annotation=field.type)

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 from typing import Any
 
 from torch import nn
 from torch.optim.optimizer import Optimizer
-from typing_extensions import Unpack
+from typing_extensions import Never, Unpack
 
 from fmapboard.logger import FeatureMapLogger
 from fmapboard.model.layers import Layers
-from fmapboard.options import Options, WatchOptions, check_place, with_options
+from fmapboard.options import (
+    Options,
+    WatchOptions,
+    check_names,
+    check_place,
+    check_positions,
+    with_options,
+)
 from fmapboard.writers import Writer
 from fmapboard.writers.tensorboard import TensorBoardWriter, as_writer, default_log_dir
 
@@ -19,7 +27,7 @@ from fmapboard.writers.tensorboard import TensorBoardWriter, as_writer, default_
 def watch(
     model: nn.Module,
     log_dir: str | Path | None = None,
-    *,
+    *others: Never,
     writer: Any = None,
     optimizer: Optimizer | None = None,
     scaler: Any = None,
@@ -86,7 +94,8 @@ def watch(
         scale: the range drawn from black to white: that of each ``"channel"``, of the whole
             ``"layer"``, or ``"locked"`` to each channel's range at the first logged step.
         colormap: ``"grey"``, ``"viridis"``, ``"magma"`` or the zero-centered ``"signed"``.
-        normalization: the ``(mean, std)`` per channel of the input, undone before it is drawn.
+        normalization: the ``(mean, std)`` per channel of the input, or torchvision's ``Normalize``;
+            undone before the input is drawn.
         when_full: if steps are logged faster than written, ``"wait"`` blocks the training thread;
             ``"drop_oldest"`` drops queued steps, counted in ``dropped_steps``.
         checks: say what is wrong; False or ``{"dead": False}`` for less, ``[MyCheck()]`` for more.
@@ -102,6 +111,8 @@ def watch(
         WriteError: the directory cannot be written to.
         MissingExtra: a package for the URL in ``log_dir`` is not installed.
     """
+    check_positions(log_dir, others)
+    check_names(options, inspect.signature(watch).parameters)
     check_place(log_dir, writer, comment, filename_suffix)
     checked = Options.of(**options)
 

@@ -175,6 +175,20 @@ def test_the_watch_cell_of_a_notebook_may_run_again(said: Callable[[], list[str]
     assert "this NestedNet was watched already; the earlier logger is now closed" in said()[0]
 
 
+def test_a_model_that_is_watched_twice_before_it_trains_is_the_only_thing_said(
+    said: Callable[[], list[str]],
+) -> None:
+    model = NestedNet()
+    optimizer = sgd(model)
+    fmapboard.watch(model, writer=MemoryWriter(), optimizer=optimizer)
+    with fmapboard.watch(model, writer=MemoryWriter(), optimizer=optimizer):
+        train_step(model, optimizer)
+    assert said() == [
+        "fmapboard: this NestedNet was watched already; the earlier logger is now closed. To keep "
+        "both, give each logger its own name="
+    ]
+
+
 def test_loggers_of_different_names_share_a_model_and_an_optimizer(
     said: Callable[[], list[str]],
 ) -> None:

@@ -8,10 +8,13 @@ from typing import Any, get_type_hints
 
 import pytest
 import torch
+from torch import nn
+from torchvision.transforms import transforms as v1
+from torchvision.transforms import v2
 
 import fmapboard
 from fmapboard.errors import ConfigurationError
-from fmapboard.integrations.training_run import RunOptions
+from fmapboard.integrations.training_run import RunOptions, checked
 from fmapboard.options import Options, WatchOptions
 from fmapboard.render.palettes import palette
 
@@ -42,8 +45,58 @@ def test_the_integrations_pass_on_every_option_except_those_that_they_set() -> N
 
 
 def test_an_unknown_option_is_refused_with_the_closest_name() -> None:
-    with pytest.raises(ConfigurationError, match="no option 'smaples'; closest: samples"):
+    with pytest.raises(ConfigurationError, match=r"no option 'smaples'; closest: samples"):
         Options.of(smaples=3)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("logdir", "log_dir"), ("log_directory", "log_dir"), ("directory", "log_dir"),
+        ("layer", "layers"), ("module", "layers"), ("optimiser", "optimizer"), ("opt", "optimizer"),
+        ("log_freq", "every"), ("freq", "every"), ("interval", "every"), ("every_n_steps", "every"),
+        ("Interval", "every"), ("grad_scaler", "scaler"), ("num_samples", "samples"),
+        ("normalize", "normalization"), ("global_step", "start_step"),
+    ],
+)  # fmt: skip
+def test_watch_names_the_closest_of_all_its_options(given: str, meant: str) -> None:
+    with pytest.raises(ConfigurationError, match=rf"^no option '{given}'; closest: {meant}\b"):
+        fmapboard.watch(nn.Conv2d(1, 1, 1), **{given: None})  # type: ignore[arg-type]
+
+
+def test_an_option_that_resembles_none_is_refused_with_where_they_are_listed() -> None:
+    with pytest.raises(ConfigurationError) as error:
+        fmapboard.watch(nn.Conv2d(1, 1, 1), bananas=1)  # type: ignore[call-arg]
+    assert str(error.value) == "no option 'bananas'; help(fmapboard.watch) lists them"
+
+
+def test_an_integration_names_only_options_that_it_takes() -> None:
+    with pytest.raises(ConfigurationError, match=r"no option 'freq'; closest: every$"):
+        checked(10, freq=3)
+    with pytest.raises(ConfigurationError, match=r"no option 'logdir'; closest: log_dir$"):
+        checked(10, logdir="x")
+    with pytest.raises(ConfigurationError, match=r"no option 'opt'; help\("):
+        checked(10, opt=None)
+
+
+@pytest.mark.parametrize("others", [("x",), ("x", 100)])
+def test_what_is_passed_by_position_is_refused_with_the_call_that_works(
+    others: tuple[Any, ...],
+) -> None:
+    model = nn.Conv2d(1, 1, 1)
+    with pytest.raises(ConfigurationError) as error:
+        fmapboard.watch(model, torch.optim.SGD(model.parameters()), *others)  # type: ignore[arg-type]
+    kinds = ", ".join(["SGD", *(type(each).__name__ for each in others)])
+    assert str(error.value) == (
+        f"watch(model, {kinds}): expected only the model and log_dir by position, all else by "
+        "name: watch(model, log_dir, optimizer=optimizer, every=100)"
+    )
+
+
+@pytest.mark.parametrize("transforms", [v1, v2])
+def test_a_normalize_transform_is_a_normalization(transforms: Any) -> None:
+    given = transforms.Normalize([0.5, 0.25], (1, 2))
+    assert Options.of(normalization=given).normalization == ((0.5, 0.25), (1.0, 2.0))
 
 
 @pytest.mark.parametrize(

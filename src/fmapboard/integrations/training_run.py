@@ -12,7 +12,7 @@ from typing_extensions import Unpack
 from fmapboard.errors import ConfigurationError
 from fmapboard.logger import FeatureMapLogger
 from fmapboard.model.layers import Layers
-from fmapboard.options import CommonOptions, Options
+from fmapboard.options import CommonOptions, Options, check_names
 from fmapboard.schedule import Schedule
 from fmapboard.watching import watch
 from fmapboard.writers.log_dirs import log_directory
@@ -171,6 +171,7 @@ def checked(every: int | Schedule, **options: Any) -> None:
     """
     if options.get("share_writer") and options.get("log_dir") is not None:
         raise ConfigurationError("log_dir and share_writer are mutually exclusive: give one")
+    check_names(options, ["every", *RunOptions.__annotations__])
     Options.of(every=every, **{k: v for k, v in options.items() if k not in _NOT_OPTIONS})
 
 

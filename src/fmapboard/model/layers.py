@@ -240,7 +240,8 @@ def _matching(
         )
     if not matching:
         pattern = choice.__name__ if isinstance(choice, type) else choice
-        near = closest(str(getattr(pattern, "pattern", pattern)), named)
+        near = closest(str(getattr(pattern, "pattern", pattern)), named, listed=12)
+        near = near or "; for the names: fmapboard.layers(model), or visualize --list"
         raise LayerNotFound(f"no layer matches {pattern!r} among {len(named)}{near}{hint}")
     if isinstance(choice, type):
         return matching

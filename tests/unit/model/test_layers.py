@@ -129,6 +129,20 @@ def test_a_selection_that_matches_nothing_is_refused_and_quotes_the_users_input(
         select(resnet, layers)
 
 
+def test_a_pattern_that_resembles_no_name_is_answered_with_the_names_or_where_they_are(
+    resnet: nn.Module,
+) -> None:
+    plain = nn.Sequential(*[nn.Conv2d(1, 1, 1) for _ in range(8)])
+    for model, names in (
+        (plain, "; there are: Sequential, 0, 1, 2, 3, 4, 5, 6, 7"),
+        (resnet, "; for the names: fmapboard.layers(model), or visualize --list"),
+    ):
+        with pytest.raises(LayerNotFound) as error:
+            select(model, "encoder")
+        count = len(list(model.modules()))
+        assert str(error.value) == f"no layer matches 'encoder' among {count}{names}"
+
+
 def test_names_contain_nothing_that_wrappers_insert() -> None:
     assert clean_name("layer1._orig_mod.0._checkpoint_wrapped_module.conv") == "layer1.0.conv"
     assert clean_name("_fsdp_wrapped_module.conv1") == "conv1"
