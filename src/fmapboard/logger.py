@@ -150,11 +150,10 @@ class FeatureMapLogger(ReportsRun):
             return
         if self._automatic is not None and self._automatic.is_on:
             self._automatic.end()
-        if number is not None:
-            number = step_number(number)
-            run.warn_if_backwards(number)
-            run.steps.next = number
-        if run.steps.schedule(run.steps.next) and run.session.open_step != run.steps.next:
+        is_new = number is None or run.mark(step_number(number), training=training)
+        if not is_new or run.session.open_step == run.steps.next:
+            return
+        if run.steps.schedule(run.steps.next):
             run.open(passes="all" if training else "evaluation", probe_now=True)
 
     def end_step(self) -> None:

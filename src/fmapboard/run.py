@@ -12,6 +12,7 @@ from torch.optim.optimizer import Optimizer
 from fmapboard.capture.compiled import is_capturing
 from fmapboard.capture.cuda_graphs import CAPTURES, follow_captures
 from fmapboard.capture.open_step import Passes
+from fmapboard.capture.parameter_versions import ParameterVersions, Versions
 from fmapboard.capture.step_parts import PendingStep
 from fmapboard.errors import ConfigurationError, WarnOnce
 from fmapboard.measure.merge_ranks import RankExchange
@@ -75,6 +76,7 @@ class Run:
         warn: where warnings are reported.
         writes: False on ranks whose steps are not written.
         usage: how many steps ended, were due and were logged so far.
+        versions: the version counters of the model's parameters.
     """
 
     steps: StepCounter
@@ -83,15 +85,19 @@ class Run:
     warn: WarnOnce
     writes: bool
     usage: Usage = field(init=False)
+    versions: ParameterVersions = field(init=False)
+    _entered: tuple[int, Versions] = field(init=False, default=(-1, ()))
 
     def __post_init__(self) -> None:
         self.usage = Usage(self.steps.next)
+        self.versions = ParameterVersions(self.session.model)
 
     def open(self, *, passes: Passes, probe_now: bool, any_thread: bool = False) -> None:
         """Begin to log the next step; for the arguments see ``StepSession.open``.
 
         Does nothing while a CUDA graph is captured.
         """
+        self._entered = self.steps.next, self.versions.read()
         if is_capturing():
             return
         follow_captures()
@@ -99,15 +105,39 @@ class Run:
             self.steps.next, passes=passes, probe_now=probe_now, any_thread=any_thread
         )
 
-    def warn_if_backwards(self, number: int) -> None:
-        """Warn if the step numbers go back after a step was logged."""
-        before = self.steps.next - 1
-        if number < before and self.usage.logged:
+    def mark(self, number: int, *, training: bool) -> bool:
+        """Set the number of the step that begins.
+
+        Returns:
+            False if a training step of this number began before and the parameters have changed
+            since, which is reported: the step must not be logged again.
+        """
+        before, self.steps.next = self.steps.next - 1, number
+        if number > before:
+            return True
+        if number < before:
+            if self.usage.logged:
+                self.warn.warn(
+                    "backwards",
+                    f"step numbers went back from {before} to {number}: TensorBoard discards what "
+                    "was logged from there on; number steps over the whole training, not per epoch",
+                )
+            return True
+        if not training:  # the validation after a step may have its number
+            return True
+        versions = self.versions.read()
+        if self._entered[0] != number:
+            self._entered = number, versions
+        if self._entered[1] == versions:
+            return True
+        if self.writes:
             self.warn.warn(
-                "backwards",
-                f"step numbers went back from {before} to {number}: TensorBoard discards what was "
-                "logged from there on; number steps over the whole training, not per epoch",
+                "entered again",
+                f"step {number} was entered again after an optimizer step and is not logged again; "
+                "number optimizer steps over the whole training, not epochs, or let fmapboard "
+                "count them: with board.step():",
             )
+        return False
 
     def abandon_step(self) -> None:
         """Discard the open step after an exception, and write the ones before it."""

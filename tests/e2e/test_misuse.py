@@ -227,3 +227,54 @@ def test_any_other_step_number_is_refused_at_once(number: object) -> None:
     for mark in (board.step, board.begin_step):
         with pytest.raises(ConfigurationError, match="expected the number of completed optimizer"):
             mark(number)  # type: ignore[arg-type]
+
+
+def test_an_epoch_as_step_number_is_named_and_logs_each_number_once(
+    said: Callable[[], list[str]],
+) -> None:
+    model, kept = NestedNet(), MemoryWriter()
+    optimizer = sgd(model)
+    with fmapboard.watch(model, writer=kept, every=1) as board:
+        for epoch in range(2):
+            for _ in range(4):
+                with board.step(epoch):
+                    train_step(model, optimizer)
+    assert numbers(kept.steps) == [0, 1]
+    assert said() == [
+        "fmapboard: step 0 was entered again after an optimizer step and is not logged again; "
+        "number optimizer steps over the whole training, not epochs, or let fmapboard count them: "
+        "with board.step():"
+    ]
+
+
+def test_an_epoch_as_step_number_is_named_at_steps_that_are_not_logged(
+    said: Callable[[], list[str]],
+) -> None:
+    model, kept = NestedNet(), MemoryWriter()
+    optimizer = sgd(model)
+    board = fmapboard.watch(model, writer=kept, every=100)
+    for _ in range(3):
+        with board.step(1):
+            train_step(model, optimizer)
+    assert any("step 1 was entered again after an optimizer step" in text for text in said())
+    board.close()
+
+
+def test_a_number_may_be_entered_again_before_the_optimizer_steps_and_for_the_validation(
+    said: Callable[[], list[str]],
+) -> None:
+    model, kept = NestedNet(), MemoryWriter()
+    optimizer = sgd(model)
+    with fmapboard.watch(model, writer=kept, every=1) as board:
+        with board.step(0):
+            train_step(model, optimizer)
+        board.begin_step(0, training=False)
+        model.eval()(torch.rand(2, 3, 12, 12))
+        board.end_step()
+        model.train()
+        for _ in range(2):  # micro-batches
+            with board.step(1):
+                model(torch.rand(2, 3, 12, 12)).sum().backward()
+        optimizer.step()
+    assert numbers(kept.steps) == [0, 0, 1, 1]
+    assert not any("entered again" in text for text in said())
