@@ -56,7 +56,7 @@ def test_nan_is_a_fact_with_its_first_place(runs: Path, capsys: pytest.CaptureFi
     warning = next(line for line in output.splitlines() if "warning: nonfinite" in line)
     assert f"NaN since step {NAN_AT}, first in `4`" in warning
     assert "The fault is in the weights: `4.weight` is not finite, so" in warning
-    assert "Picture: `feature_maps_16x8x3x3/4`. See docs/checks.md#nonfinite" in warning
+    assert "Picture: `feature_maps_16x8x3x3/4`. See `fmapboard docs checks#nonfinite`" in warning
     facts = [one for one in found(capsys, runs / "nan") if one["class"] == "fact"]
     (nonfinite,) = facts
     assert list(nonfinite) == [

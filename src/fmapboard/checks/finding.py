@@ -6,8 +6,6 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
-DOCS = "docs/checks.md"
-"""The page that describes every check; each kind is a heading in it."""
 Class = Literal["fact", "figure"]
 WORDS: dict[Class, str] = {"fact": "warning", "figure": "note"}
 """What users read instead of the class."""
@@ -51,8 +49,11 @@ class Finding:
 
     @property
     def link(self) -> str:
-        """Where the docs describe the check."""
-        return f"{DOCS}#{self.kind}"
+        """The command that prints what the docs say of the check; "" if it is not built in."""
+        from fmapboard.checks.built_in import BUILT_IN  # here: it imports this module
+
+        documented = any(check.kind == self.kind for check in BUILT_IN)
+        return f"`fmapboard docs checks#{self.kind}`" if documented else ""
 
     @property
     def text(self) -> str:
@@ -62,7 +63,7 @@ class Finding:
         parts += [part.rstrip(".") for part in (self.meaning, self.advice) if part]
         if self.picture:
             parts.append(f"Picture: `{self.picture}`")
-        return ". ".join([*parts, f"See {self.link}"])
+        return ". ".join([*parts, f"See {self.link}"] if self.link else parts)
 
     @property
     def word(self) -> str:

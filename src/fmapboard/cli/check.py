@@ -116,7 +116,8 @@ def told(findings: Sequence[Finding]) -> Iterator[str]:
         model = f" of `{first.model}`" if first.model else ""
         healthy = f" (healthy: {first.healthy})" if first.healthy else ""
         place = f"in {count} places{model}{healthy}"
-        yield f"{first.word}: {first.kind}: {place}. {first.explanation} See {first.link}"
+        see = f" See {first.link}" if first.link else ""
+        yield f"{first.word}: {first.kind}: {place}. {first.explanation}{see}"
         for each in group:
             picture = f". Picture: `{each.picture}`" if each.picture else ""
             yield f"  {each.message}{picture}"

@@ -143,6 +143,19 @@ def doctor() -> None:
 
 
 @fmapboard.command(
+    cls=command_with("fmapboard docs checks#dead"),
+    context_settings=HELP,
+    short_help="Print a page of the documentation.",
+)
+@click.argument("page", required=False, metavar="[PAGE[#SECTION]]")
+def docs(page: str | None) -> None:
+    """Print a page of the documentation, or one of its sections; without PAGE, list the pages."""
+    from fmapboard.cli.docs_pages import print_docs
+
+    print_docs(page)
+
+
+@fmapboard.command(
     cls=command_with('eval "$(fmapboard completion bash)"    # in ~/.bashrc'),
     context_settings=HELP,
     short_help="Print a script that completes the commands in a shell.",

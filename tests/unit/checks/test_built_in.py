@@ -104,14 +104,14 @@ def test_the_json_of_a_finding() -> None:
         "kind": "dead", "class": "figure", "layer": "conv", "since_step": 4, "value": None,
         "healthy": "none",
         "message": "half of it (healthy: none). It is off. Turn it on. Picture: `maps/conv`. "
-        "See docs/checks.md#dead",
+        "See `fmapboard docs checks#dead`",
     }  # fmt: skip
     parameter = Finding(kind="x", class_="fact", message="m", parameter="w", model="gen", value=2)
     said = parameter.as_json()
     assert list(said) == [
         "kind", "class", "parameter", "since_step", "value", "healthy", "message", "model"
     ]  # fmt: skip
-    assert said["message"] == "`gen`: m. See docs/checks.md#x"
+    assert said["message"] == "`gen`: m"
     json.dumps(said, allow_nan=False)
 
 

@@ -65,13 +65,10 @@ def test_a_finding_is_logged_and_told_once(caplog: pytest.LogCaptureFixture) -> 
         texts.append(checks(step(number)).texts.get("fmapboard/checks"))
         checks.stored()
     assert texts[1:] == [None, None]
-    assert texts[0] == (
-        "- **warning: mine**: a `fault`. See docs/checks.md#mine\n"
-        "- **note: mine**: a note (healthy: none). See docs/checks.md#mine"
-    )
+    assert texts[0] == ("- **warning: mine**: a `fault`\n- **note: mine**: a note (healthy: none)")
     assert [(one.levelname, one.getMessage()) for one in caplog.records] == [
-        ("WARNING", "fmapboard: step 0: mine: a `fault`. See docs/checks.md#mine"),
-        ("INFO", "fmapboard: step 0: mine: a note (healthy: none). See docs/checks.md#mine"),
+        ("WARNING", "fmapboard: step 0: mine: a `fault`"),
+        ("INFO", "fmapboard: step 0: mine: a note (healthy: none)"),
     ]
 
 

@@ -27,7 +27,10 @@ def test_the_first_layer_with_nonfinite_values_is_named() -> None:
         0.5,
     )
     assert found.text.startswith("non-finite values since step 30, first in `conv1`. ")
-    assert "Picture: `feature_maps_64x64x3x3/conv1`. See docs/checks.md#nonfinite" in found.text
+    assert (
+        "Picture: `feature_maps_64x64x3x3/conv1`. See `fmapboard docs checks#nonfinite`"
+        in found.text
+    )
     assert NonfiniteCheck()(record()) == []
 
 

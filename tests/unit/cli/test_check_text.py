@@ -18,9 +18,9 @@ def test_findings_with_one_explanation_are_listed_below_it() -> None:
     other = Finding(kind="nonfinite", class_="fact", message="NaN", advice="Stop")
     found = [other, dead("a"), dead("b", 5, picture="maps/b"), dead("c", advice="Use more")]
     assert list(told(found)) == [
-        "warning: nonfinite: NaN. Stop. See docs/checks.md#nonfinite",
+        "warning: nonfinite: NaN. Stop. See `fmapboard docs checks#nonfinite`",
         "note: dead: in 2 places (healthy: below 50 %). They are off. Use less. "
-        "See docs/checks.md#dead",
+        "See `fmapboard docs checks#dead`",
         "  90 % of channels dead in `a` since step 0",
         "  90 % of channels dead in `b` since step 5. Picture: `maps/b`",
         f"note: dead: {found[3].text}",
@@ -32,7 +32,7 @@ def test_findings_of_several_models_are_not_mixed() -> None:
     assert list(told(found)) == [
         f"note: dead: {found[0].text}",
         "note: dead: in 2 places of `d` (healthy: below 50 %). They are off. Use less. "
-        "See docs/checks.md#dead",
+        "See `fmapboard docs checks#dead`",
         "  90 % of channels dead in `b` since step 0",
         "  90 % of channels dead in `c` since step 0",
     ]

@@ -1,0 +1,88 @@
+"""``fmapboard docs``: print a page of the documentation, or one of its sections."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+from rich.markdown import Markdown
+
+from fmapboard.cli.table import console
+from fmapboard.errors import ConfigurationError, closest
+
+_HEADING = re.compile(r"^(#+) (.*)$")
+
+
+def print_docs(place: str | None) -> None:
+    """Print a page, formatted if this is a terminal; without a place, list the pages.
+
+    Args:
+        place: name of a page, or page and section: ``"checks"``, ``"checks#dead"``.
+
+    Raises:
+        ConfigurationError: there is no such page or section; the message names the closest.
+    """
+    folder = _folder()
+    found = sorted(path.relative_to(folder) for path in folder.rglob("*.md"))
+    pages = {path.with_suffix("").as_posix(): folder / path for path in found}
+    pages.pop("README", None)
+    if place is None:
+        for name, path in pages.items():
+            title = path.read_text(encoding="utf-8").splitlines()[0].lstrip("# ")
+            print(f"{name:26}{title}")
+        return
+    name, _, anchor = place.partition("#")
+    name = name.removeprefix("docs/").removesuffix(".md")  # as the README writes it
+    if name not in pages:
+        raise ConfigurationError(
+            f"no page {name!r}{closest(name, pages) or '; fmapboard docs lists them'}"
+        )
+    text = pages[name].read_text(encoding="utf-8")
+    shown = section(text, anchor) if anchor else text
+    if sys.stdout.isatty():
+        console().print(Markdown(shown, hyperlinks=False))
+    else:
+        print(shown)
+
+
+def section(page: str, anchor: str) -> str:
+    """The section of a page under the heading with this anchor, its subsections included.
+
+    Args:
+        page: markdown.
+        anchor: the heading in lower case, with hyphens for spaces and without other punctuation.
+
+    Raises:
+        ConfigurationError: there is no such heading; the message names the closest.
+
+    Example:
+        >>> section("# A\\nx\\n## My b\\ny\\n### c\\n# D", "my-b")
+        '## My b\\ny\\n### c'
+    """
+    lines, found, level, known = [], False, 0, []
+    is_code = False
+    for line in page.splitlines():
+        is_code ^= line.startswith("```")
+        heading = None if is_code else _HEADING.match(line)
+        if heading is not None:
+            known.append(_anchor(heading[2]))
+            if found and len(heading[1]) <= level:
+                break
+            if not found and known[-1] == anchor.lower():
+                found, level = True, len(heading[1])
+        if found:
+            lines.append(line)
+    if not found:
+        raise ConfigurationError(f"no section {anchor!r}{closest(anchor, known)}")
+    return "\n".join(lines)
+
+
+def _anchor(heading: str) -> str:
+    return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
+
+
+def _folder() -> Path:
+    """The pages: inside an installed package, in ``docs`` in a checkout."""
+    inside = Path(__file__).parents[1] / "_docs"
+    return inside if inside.is_dir() else Path(__file__).parents[3] / "docs"

@@ -1,0 +1,69 @@
+"""`fmapboard docs`: the pages that messages refer to, wherever fmapboard is installed."""
+
+from __future__ import annotations
+
+import pytest
+
+from fmapboard.checks import BUILT_IN, Finding
+from fmapboard.cli.docs_pages import print_docs, section
+from fmapboard.cli.main import run
+
+
+@pytest.mark.parametrize("kind", [check.kind for check in BUILT_IN])
+def test_the_command_that_a_finding_names_prints_the_section_of_its_check(
+    kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    link = Finding(kind=kind, class_="fact", message="m").link
+    assert link == f"`fmapboard docs checks#{kind}`"
+    with pytest.raises(SystemExit) as done:
+        run(link.strip("`").split()[1:])
+    shown = capsys.readouterr().out
+    assert (done.value.code, shown.splitlines()[0]) == (0, f"### {kind}")
+    assert len(shown) > 200
+    assert shown.count("\n### ") == 0
+
+
+def test_a_finding_of_a_users_check_names_no_section() -> None:
+    mine = Finding(kind="mine", class_="fact", message="a fault", advice="Stop")
+    assert (mine.link, mine.text) == ("", "a fault. Stop")
+
+
+def test_a_page_is_printed_whole_and_may_be_named_as_in_the_readme(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    texts = []
+    for place in ("checks", "docs/checks.md"):
+        print_docs(place)
+        texts.append(capsys.readouterr().out)
+    assert texts[0] == texts[1]
+    assert texts[0].startswith("# What fmapboard checks\n")
+
+
+def test_without_a_page_all_are_listed_with_their_titles(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    print_docs(None)
+    lines = [line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines()]
+    assert ["checks", "What fmapboard checks"] in lines
+    assert ["recipes/gan"] in [line[:1] for line in lines]
+    assert "README" not in dict(line for line in lines if len(line) == 2)
+
+
+@pytest.mark.parametrize(
+    ("place", "text"),
+    [
+        ("chekcs", "no page 'chekcs'; closest: checks"),
+        ("x", "no page 'x'; fmapboard docs lists them"),
+        ("checks#daed", "no section 'daed'; closest: dead"),
+    ],
+)
+def test_what_is_not_there_is_answered_with_what_is(
+    place: str, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as done:
+        run(["docs", place])
+    assert (done.value.code, capsys.readouterr().err) == (2, f"fmapboard: {text}\n")
+
+
+def test_a_comment_in_code_is_no_heading() -> None:
+    assert section("## a\n```sh\n# b\n```\n## b\nx", "b") == "## b\nx"
