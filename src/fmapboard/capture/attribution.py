@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import weakref
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from fmapboard.capture.attribution_layers import AttributionLayers, Seen, Size
+from fmapboard.capture.gradient_sums import GradientSums, keeps_graph
 from fmapboard.capture.guard import Guard
 from fmapboard.capture.input_images import PendingInputImage
 from fmapboard.capture.isolation import aside
@@ -24,7 +25,7 @@ from fmapboard.measure.layout import Axes, axes_of
 from fmapboard.measure.reducer import Reducer
 from fmapboard.model.attribution_roles import Role, ends_in_function
 from fmapboard.model.tensors import first_tensor, is_observable
-from fmapboard.records import LayerCall
+from fmapboard.records import ONE_PASS, LayerCall, PassCount
 
 _LAST_TOKENS = 5
 """How many of the last outputs that hold tokens are kept at the newest resolution.
@@ -46,7 +47,7 @@ class _Kept:
         role: its role.
         output: the live tensor, which a surrounding block may return again.
         tokens: the layer returns tokens.
-        activation: [S, C, H, W], a copy, until the gradient has arrived; None if it was not kept.
+        activation: [S, C, H, W], a copy, until its gradient is known; None if it was not kept.
         found: the attribution, once the gradient has arrived.
         is_alive: False once the output is not needed any more.
         size: height and width of its maps, once it was copied.
@@ -72,10 +73,14 @@ class AttributionPass:
         layers: which layers.
         reduce: interprets tensors as maps.
         guard: handles errors, under ``"attribution"``.
+
+    Attributes:
+        sums: follows the gradients of outputs.
     """
 
     def __init__(self, layers: AttributionLayers, reduce: Reducer, guard: Guard) -> None:
         self._layers, self._reduce, self._guard = layers, reduce, guard
+        self.sums = GradientSums(guard)
         self._kept: list[_Kept] = []
         self._last: dict[Size, _Kept] = {}
         self._axes_before: tuple[torch.Size, Axes] | None = None
@@ -105,11 +110,19 @@ class AttributionPass:
 
     def discard(self) -> None:
         """Drop everything, and ignore gradients that arrive later."""
+        self.sums.discard()
         for kept in self._kept:
             kept.drop()
         self._kept.clear()
         self._last.clear()
         self._axes_before = None
+
+    def gradients_complete(self) -> None:
+        """Called when the gradients of the step are complete."""
+        self.sums.complete()
+        for kept in self._kept:
+            if kept.found is not None:
+                kept.activation = None
 
     def captured(self, layer_call: LayerCall, value: Any, module: nn.Module) -> None:
         """Called when a layer has returned: keep its output if it may be the one to show."""
@@ -217,24 +230,30 @@ class AttributionPass:
             self._kept.remove(kept)
 
     def _follow(self, kept: _Kept, tensor: Tensor, axes: Axes) -> None:
-        """Compute the attribution when the backward pass first reaches the output."""
+        """Compute the attribution in the backward pass, of the sum if there are several."""
         batch = 1 if axes.batch is None else tensor.shape[axes.batch]
 
-        def hook(gradient: Tensor) -> None:
-            activation, kept.activation = kept.activation, None
-            if not kept.is_alive or activation is None:
-                return
-            with self._guard("attribution"):
-                if not is_observable(gradient):
-                    return
-                with aside(gradient.device.type, activation.nbytes):
-                    own = gradient.detach()
-                    maps = first_samples(own, axes, self._layers.samples, self._reduce)
-                    assert maps is not None  # of the activation's shape
-                    parts = heat(maps, activation)
-                kept.found = PendingAttribution(kept.layer_call, *parts, batch, kept.tokens)
+        def first(gradient: Tensor) -> Tensor | None:
+            if not kept.is_alive or not is_observable(gradient):
+                return None
+            with aside(gradient.device.type):
+                own = gradient.detach()
+                return first_samples(own, axes, self._layers.samples, self._reduce)
 
-        tensor.register_hook(hook)  # type: ignore[no-untyped-call]  # torch has no types here
+        def record(gradient: Tensor | None, passes: PassCount) -> None:
+            activation = kept.activation
+            if not keeps_graph():
+                kept.activation = None
+            if gradient is not None and activation is not None:
+                with aside(gradient.device.type, activation.nbytes):
+                    parts = heat(gradient, activation)
+                kept.found = PendingAttribution(layer_call, *parts, batch, kept.tokens, passes)
+            elif kept.found is not None:
+                unused = PassCount(1, 2) if passes == ONE_PASS else passes
+                kept.found = replace(kept.found, passes=unused)
+
+        layer_call = kept.layer_call
+        self.sums.follow("attribution", tensor, first, record)
 
     def _tell_about_outputs(self) -> None:
         """Say where no activation module runs behind the layer that is shown."""

@@ -12,6 +12,7 @@ from fmapboard.capture.attribution import AttributionPass
 from fmapboard.capture.attribution_layers import AttributionLayers
 from fmapboard.capture.batch_images import PendingBatch, compared
 from fmapboard.capture.batch_norms import BatchNormReader
+from fmapboard.capture.gradient_sums import GradientSums
 from fmapboard.capture.guard import Guard
 from fmapboard.capture.input_images import PendingInputImage, image_batch, input_images
 from fmapboard.capture.isolation import aside
@@ -24,7 +25,7 @@ from fmapboard.measure.pending import PendingMeasurement
 from fmapboard.measure.reducer import Reducer
 from fmapboard.model.tensors import first_tensor, is_observable, tensors
 from fmapboard.options import Options
-from fmapboard.records import LayerCall, Normalization, TensorKind
+from fmapboard.records import LayerCall, Normalization, PassCount, TensorKind
 
 
 @dataclass(slots=True)
@@ -51,6 +52,7 @@ class ActivationCollector:
         input_trains: a tensor that the network receives requires a gradient; None if not known.
         batch: the result.
         batch_norms: what the pass has changed in BatchNorm layers.
+        sums: follows the gradients of outputs.
     """
 
     reduce: Reducer
@@ -68,11 +70,14 @@ class ActivationCollector:
     batch: PendingBatch | None = None
     input_trains: bool | None = None
     batch_norms: BatchNormReader | None = None
-    _generation: int = 0  # increased by `discard`; gradient hooks of older generations do nothing
+    sums: GradientSums = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.sums = GradientSums(self.guard)
 
     def discard(self) -> None:
         """Drop everything collected, and ignore gradients of this pass that arrive later."""
-        self._generation += 1
+        self.sums.discard()
         self.pending.clear()
         self.inputs.clear()
         self.batch = None
@@ -109,6 +114,18 @@ class ActivationCollector:
         if self.batch_norms is not None:
             with self.guard("BatchNorm"):
                 self.batch_norms.ended()
+
+    def gradients_cleared(self) -> None:
+        """Called when the gradients of the backward passes so far were cleared."""
+        self.sums.cleared()
+        if self.attribution is not None:
+            self.attribution.sums.cleared()
+
+    def gradients_complete(self) -> None:
+        """Called when the gradients of the step are complete."""
+        self.sums.complete()
+        if self.attribution is not None:
+            self.attribution.gradients_complete()
 
     def gaps(self) -> tuple[PendingGaps, ...]:
         """What the pass has changed in BatchNorm layers."""
@@ -171,21 +188,23 @@ class ActivationCollector:
         return self.gradients and layer_call.pictures
 
     def _follow(self, layer_call: LayerCall, tensor: Tensor, module: nn.Module) -> None:
-        """Reduce an output's gradient when the backward pass first reaches it."""
+        """Reduce an output's gradient in the backward pass, the sum if there are several."""
         layer_call = replace(layer_call, floor=None)  # gradients have no off value
-        generation, seen = self._generation, False
+        position: int | None = None
 
-        def hook(gradient: Tensor) -> None:
-            nonlocal seen
-            if seen or generation != self._generation:
-                return
-            seen = True
-            with self.guard(layer_call.layer):
-                if is_observable(gradient):
-                    unscaled = self._unscaled(gradient)
-                    self._keep(layer_call, "gradients_of_maps", unscaled, module, pictures=True)
+        def record(gradient: Tensor | None, passes: PassCount) -> None:
+            nonlocal position
+            if gradient is not None:
+                unscaled = self._unscaled(gradient)
+                self._keep(layer_call, "gradients_of_maps", unscaled, module, pictures=True)
+                if position is None:
+                    position = len(self.pending) - 1
+                else:
+                    self.pending[position] = self.pending.pop()
+            if position is not None:
+                self.pending[position] = replace(self.pending[position], passes=passes)
 
-        tensor.register_hook(hook)  # type: ignore[no-untyped-call]  # torch has no types here
+        self.sums.follow(layer_call.layer, tensor, _if_observable, record)
 
     def _unscaled(self, gradient: Tensor) -> Tensor:
         """The gradient of the unscaled loss, in float32 or wider if the loss was scaled."""
@@ -197,6 +216,10 @@ class ActivationCollector:
                 scale = scale.to(gradient.device, non_blocking=True)
             wide = gradient if gradient.dtype == torch.float64 else gradient.detach().float()
             return wide / scale
+
+
+def _if_observable(gradient: Tensor) -> Tensor | None:
+    return gradient if is_observable(gradient) else None
 
 
 def collector_for(

@@ -208,6 +208,7 @@ class PassSelection:
             self._chosen = self._best()
             self._learn(self._chosen)
             self._drop([one for one in self._candidates if one is not self._chosen])
+            self._chosen.collected.gradients_complete()
         return self._chosen
 
     def _best(self) -> Candidate:
@@ -245,6 +246,7 @@ class PassSelection:
         for one in self._candidates:
             if one.is_used:
                 one.is_used, one.is_cleared = False, True
+                one.collected.gradients_cleared()
             elif one is not self._current:
                 one.is_overtaken = True
         return True

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from fmapboard.capture.input_images import PendingInputImage
 from fmapboard.capture.loss_scale import Factor
-from fmapboard.records import Attribution, InputImage, LayerCall
+from fmapboard.records import Attribution, InputImage, LayerCall, PassCount
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,7 @@ class PendingAttribution:
         norms: f32 [S], norms of the gradients of the scaled loss.
         batch: number of samples in the batch.
         tokens: the layer returns tokens.
+        passes: the backward passes that the gradient is the sum of.
     """
 
     layer_call: LayerCall
@@ -29,6 +30,7 @@ class PendingAttribution:
     norms: Tensor
     batch: int
     tokens: bool
+    passes: PassCount
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,7 @@ class PendingAttributions:
                 of_sample.get(sample),
                 part.tokens,
                 of_probe=self.of_probe,
+                passes=part.passes,
             )
             for part in self.parts
             for sample in range(len(part.norms))

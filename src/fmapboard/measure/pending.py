@@ -13,10 +13,12 @@ from fmapboard.measure.device_stats import HALVES
 from fmapboard.measure.pending_stats import PendingStatistics, finalize
 from fmapboard.measure.subsample import PendingSample
 from fmapboard.records import (
+    ONE_PASS,
     Floats,
     LayerCall,
     LayerMeasurement,
     Layout,
+    PassCount,
     Sample,
     Statistics,
     TensorKind,
@@ -70,6 +72,7 @@ class PendingMeasurement:
     drawn: PendingMaps | None = None
     statistics: PendingStatistics | Statistics | None = None
     sample: PendingSample | None = None
+    passes: PassCount = ONE_PASS
 
     def tensors(self) -> Iterator[Tensor]:
         """All tensors held."""
@@ -102,7 +105,9 @@ class PendingMeasurement:
                 drawn.averaged(),
             )
         sampled = None if self.sample is None else _with_extremes(self.sample, numbers)
-        return LayerMeasurement(self.layer_call, self.kind, planes, numbers, sampled, self.shape)
+        return LayerMeasurement(
+            self.layer_call, self.kind, planes, numbers, sampled, self.shape, self.passes
+        )
 
 
 def with_numbers(pending: Sequence[PendingMeasurement]) -> list[PendingMeasurement]:

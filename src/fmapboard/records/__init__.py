@@ -15,12 +15,14 @@ from fmapboard.records.attribution import Attribution
 from fmapboard.records.input_image import InputImage
 from fmapboard.records.layer_call import (
     COLOURS,
+    ONE_PASS,
     Bytes8,
     Floats,
     KernelShape,
     LayerCall,
     Layout,
     Normalization,
+    PassCount,
     PixelMark,
     Scale,
     TensorKind,
@@ -51,6 +53,7 @@ from fmapboard.records.training_facts import TrainingFacts
 __all__ = [
     "COLOURS",
     "NONE",
+    "ONE_PASS",
     "Attribution",
     "Bytes8",
     "Crop",
@@ -69,6 +72,7 @@ __all__ = [
     "Nonfinite",
     "Normalization",
     "Parameter",
+    "PassCount",
     "Picture",
     "PixelMark",
     "Planes",

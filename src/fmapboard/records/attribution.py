@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fmapboard.records.input_image import InputImage
-from fmapboard.records.layer_call import Floats, LayerCall
+from fmapboard.records.layer_call import ONE_PASS, Floats, LayerCall, PassCount
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,7 @@ class Attribution:
         tokens: The layer returns tokens, of which other layers are alternatives.
         score: Name of the score, which is then -L; empty for a loss.
         of_probe: The loss is ``attribution_loss`` on the probe, instead of the training step's.
+        passes: The backward passes that the gradient is the sum of.
     """
 
     layer_call: LayerCall
@@ -34,3 +35,4 @@ class Attribution:
     tokens: bool = False
     score: str = ""
     of_probe: bool = False
+    passes: PassCount = ONE_PASS

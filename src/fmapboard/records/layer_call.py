@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -95,3 +95,27 @@ class LayerCall:
     def group(self) -> str:
         """Group in the Images dashboard: the kernel shape, otherwise the module's type."""
         return str(self.kernel_shape) if self.kernel_shape else self.type
+
+
+class PassCount(NamedTuple):
+    """How many of the backward passes that contribute to a step a gradient is the sum of.
+
+    >>> str(PassCount(1, 2)), str(PassCount(2, 2))
+    ('first of 2 backward passes', '')
+
+    Attributes:
+        summed: Number of passes in the sum; the others came later.
+        seen: Number of passes.
+    """
+
+    summed: int = 1
+    seen: int = 1
+
+    def __str__(self) -> str:
+        if self.summed >= self.seen:
+            return ""
+        first = "first" if self.summed == 1 else f"first {self.summed}"
+        return f"{first} of {self.seen} backward passes"
+
+
+ONE_PASS = PassCount()

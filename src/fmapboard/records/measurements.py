@@ -14,10 +14,12 @@ from fmapboard.records.attribution import Attribution
 from fmapboard.records.input_image import InputImage
 from fmapboard.records.layer_call import (
     COLOURS,
+    ONE_PASS,
     Bytes8,
     Floats,
     LayerCall,
     Layout,
+    PassCount,
     TensorKind,
 )
 from fmapboard.records.model_graph import ModelGraph
@@ -136,6 +138,7 @@ class LayerMeasurement:
         statistics: Statistics per channel; None if they were not computed.
         sample: Values for the histogram; None without a histogram.
         shape: Shape of the whole tensor.
+        passes: Of a gradient: the backward passes that it is the sum of.
     """
 
     layer_call: LayerCall
@@ -144,12 +147,14 @@ class LayerMeasurement:
     statistics: Statistics | None = None
     sample: Sample | None = None
     shape: tuple[int, ...] = ()
+    passes: PassCount = ONE_PASS
 
     @property
     def view(self) -> str:
-        """How the drawn tensor was converted to maps, and if forward hooks may have changed it."""
+        """How the drawn tensor was converted to maps, and what it may lack or have been given."""
         note = "" if self.planes is None else self.planes.view
-        return "; ".join(filter(None, [note, RECEIVED if self.layer_call.received else ""]))
+        received = RECEIVED if self.layer_call.received else ""
+        return "; ".join(filter(None, [note, received, str(self.passes)]))
 
 
 RECEIVED = "what the next layer receives, after all forward hooks"

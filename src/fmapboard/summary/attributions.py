@@ -147,4 +147,4 @@ def _describe(found: Attribution, *, is_negligible: bool) -> str:
             f"`{tags.ATTRIBUTION_GRADIENT}/`"
         )
     bright = f"{layer}where it is bright, a larger activation {effect}"
-    return "; ".join([bright, method, size, LEGEND])
+    return "; ".join(filter(None, [bright, method, size, str(found.passes), LEGEND]))

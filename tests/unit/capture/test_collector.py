@@ -111,7 +111,7 @@ def test_a_generator_is_not_consumed() -> None:
     assert len(list(value)) == 2
 
 
-def test_the_gradient_of_an_output_is_recorded_once_and_with_its_sign() -> None:
+def test_the_gradients_of_two_backward_passes_are_recorded_as_one_sum_with_its_sign() -> None:
     seen = _collector(gradients=True)
     maps = torch.rand(1, 1, 2, 2, requires_grad=True) * 1
     seen.begin((), {})
@@ -122,7 +122,17 @@ def test_the_gradient_of_an_output_is_recorded_once_and_with_its_sign() -> None:
     assert [part.kind for part in seen.pending] == ["feature_maps", "gradients_of_maps"]
     gradient = seen.pending[1].to_host().sample
     assert gradient is not None
-    assert gradient.values.tolist() == [1.0, -2.0, 3.0, 4.0]
+    assert gradient.values.tolist() == [2.0, -4.0, 6.0, 8.0]
+
+
+def test_gradients_of_half_precision_are_summed_in_single_precision() -> None:
+    seen = _collector(gradients=True)
+    maps = torch.rand(1, 1, 2, 2, dtype=torch.float16, requires_grad=True) * 1
+    seen.begin((), {})
+    seen.captured(CALL, "output", maps, CONV)
+    for _ in range(2):
+        maps.backward(torch.full_like(maps, 6e4), retain_graph=True)
+    assert seen.pending[1].to_host().statistics.maximum == [120_000]  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("end", ["discard", "begin"])

@@ -1,0 +1,216 @@
+"""``GradientSums``: gradients of tensors, summed over the backward passes that count."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fmapboard.capture.guard import Guard
+from fmapboard.capture.isolation import aside
+from fmapboard.capture.memory_pressure import is_out_of_memory
+from fmapboard.records import ONE_PASS, PassCount
+
+_MAX_NODES = 256
+"""How many nodes behind a tensor are searched for leaves."""
+
+_MAX_LEAVES = 4
+"""How many leaves behind a tensor are asked whether a backward pass reaches them."""
+
+Select = Callable[[Tensor], Tensor | None]
+"""Returns the part of a gradient that is needed, possibly a view; None if it cannot be read."""
+
+Record = Callable[[Tensor | None, PassCount], None]
+"""Receives each new sum, and the count alone if a gradient could not be added to it."""
+
+
+class GradientSums:
+    """Follows the gradients of tensors of one forward pass through its backward passes.
+
+    What is recorded of a tensor is the sum of its gradients over those backward passes that
+    contribute to the gradients of the step. Left out are passes
+
+    - whose gradients were cleared before another one,
+    - that follow when the gradients of the step are complete,
+    - that accumulate nothing, such as those of ``torch.autograd.grad``,
+
+    unless no other pass has reached the tensor.
+
+    A gradient is copied only if its backward pass keeps the graph: otherwise no other pass can
+    follow it. Copies are dropped as soon as the gradients of the step are complete.
+
+    Args:
+        guard: handles errors.
+    """
+
+    def __init__(self, guard: Guard) -> None:
+        self.guard = guard
+        self._followed: list[_Followed] = []
+        self._spare: dict[torch.device, int] = {}  # bytes
+        self.times_cleared, self.are_complete = 0, False
+
+    def follow(self, about: str, tensor: Tensor, select: Select, record: Record) -> None:
+        """Follow the gradient of a tensor that the forward pass has just computed.
+
+        Args:
+            about: name under which the guard handles errors.
+            tensor: requires a gradient.
+            select: see ``Select``.
+            record: see ``Record``; it must not keep the tensor, which is changed later.
+        """
+        followed = _Followed(self, about, _leaves_behind(tensor), select, record)
+        self._followed.append(followed)
+        tensor.register_hook(followed.arrives)  # type: ignore[no-untyped-call]  # torch
+
+    def cleared(self) -> None:
+        """Called when the gradients of earlier backward passes were cleared."""
+        self.times_cleared += 1
+
+    def complete(self) -> None:
+        """Called when the gradients of the step are complete."""
+        self.are_complete = True
+        for followed in self._followed:
+            followed.kept = None
+
+    def discard(self) -> None:
+        """Ignore gradients of this forward pass that arrive later."""
+        for followed in self._followed:
+            followed.is_alive, followed.kept = False, None
+        self._followed.clear()
+        self.times_cleared, self.are_complete = 0, False
+
+    def copy(self, gradient: Tensor) -> Tensor | None:
+        """A copy; None if there is not enough memory for it."""
+        device = gradient.device
+        if device.type == "cuda":
+            spare = self._spare[device] if device in self._spare else _spare_bytes(device)
+            if gradient.nbytes > spare:
+                return None
+            self._spare[device] = spare - gradient.nbytes
+        with _unless_out_of_memory(), aside(device.type, gradient.nbytes):
+            return gradient.detach().clone()
+        return None
+
+
+class _Followed:
+    """Sums the gradients of one tensor.
+
+    Attributes:
+        kept: the sum so far, if another backward pass may add to it.
+        is_alive: False once gradients are ignored.
+    """
+
+    def __init__(
+        self,
+        owner: GradientSums,
+        about: str,
+        leaves: tuple[Any, ...],
+        select: Select,
+        record: Record,
+    ) -> None:
+        self._owner, self._about, self._leaves = owner, about, leaves
+        self._select, self._record = select, record
+        self._count, self._times_cleared, self._counts = PassCount(0, 0), 0, False
+        self.kept: Tensor | None = None
+        self.is_alive = True
+
+    def arrives(self, gradient: Tensor) -> None:
+        """The hook of the tensor."""
+        owner = self._owner
+        if not self.is_alive or (owner.are_complete and self._count.seen):
+            return
+        with owner.guard(self._about):
+            part = self._select(gradient)
+            if part is not None:
+                self._add(part, counts=_accumulates(self._leaves))
+
+    def _add(self, gradient: Tensor, *, counts: bool) -> None:
+        owner = self._owner
+        is_first = not self._count.seen or self._times_cleared != owner.times_cleared
+        if is_first or (counts and not self._counts):
+            self._times_cleared, self._counts = owner.times_cleared, counts
+            self._count, self.kept = ONE_PASS, None
+            self._record(gradient, self._count)
+            if counts and keeps_graph():
+                self.kept = owner.copy(gradient)
+        elif counts:
+            kept, self.kept = self.kept, None
+            total = None if kept is None else _added(kept, gradient)
+            summed, seen = self._count
+            self._count = PassCount(summed + (total is not None), seen + 1)
+            self._record(total, self._count)
+            if keeps_graph():
+                self.kept = total
+
+
+def keeps_graph() -> bool:
+    """True if another backward pass may follow the one that is running; False if not known."""
+    asked = getattr(torch._C._autograd, "_get_current_graph_task_keep_graph", None)
+    return asked is not None and asked()
+
+
+def _accumulates(leaves: tuple[Any, ...]) -> bool:
+    """True if the running backward pass accumulates gradients in leaves, as far as is known.
+
+    It does not in ``torch.autograd.grad``, nor for leaves that are not among ``inputs=``.
+    """
+    asked = getattr(torch._C, "_will_engine_execute_node", None)
+    if asked is None or not leaves:
+        return True
+    for leaf in leaves:
+        with contextlib.suppress(RuntimeError):  # autograd.grad() returns this leaf's gradient
+            if asked(leaf):
+                return True
+    return False
+
+
+def _leaves_behind(tensor: Tensor) -> tuple[Any, ...]:
+    """The nodes that accumulate the gradients of the nearest leaves, such as a layer's weight.
+
+    They hold the leaves, but nothing that leads to the tensor.
+    """
+    found: list[Any] = []
+    if tensor.grad_fn is None:
+        return ()
+    due, seen = deque([tensor.grad_fn]), {tensor.grad_fn}
+    while due and len(found) < _MAX_LEAVES:
+        node = due.popleft()
+        if type(node).__name__ == "AccumulateGrad":
+            found.append(node)
+        for following, _ in node.next_functions:
+            if following is not None and following not in seen and len(seen) < _MAX_NODES:
+                seen.add(following)
+                due.append(following)
+    return tuple(found)
+
+
+def _added(kept: Tensor, gradient: Tensor) -> Tensor | None:
+    """The sum, in float32 or wider, in the memory of ``kept`` if possible; None without memory."""
+    wide = torch.promote_types(kept.dtype, torch.float32)
+    with _unless_out_of_memory(), aside(gradient.device.type, gradient.nbytes):
+        return kept.to(wide).add_(gradient)
+    return None
+
+
+@contextlib.contextmanager
+def _unless_out_of_memory() -> Iterator[None]:
+    """Leave the block quietly if memory of a device runs out in it."""
+    try:
+        yield
+    except Exception as error:
+        if not is_out_of_memory(error):
+            raise
+
+
+def _spare_bytes(device: torch.device) -> int:
+    """How much memory the device has beyond the largest amount that was ever allocated on it.
+
+    A copy within it takes nothing that training has needed so far.
+    """
+    reserved = torch.cuda.memory_reserved(device)
+    free, most = torch.cuda.mem_get_info(device)[0], torch.cuda.max_memory_allocated(device)
+    return max(0, free + reserved - most)
