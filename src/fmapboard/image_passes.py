@@ -101,6 +101,7 @@ class ImagePasses:
             raise CaptureError(
                 f"the model cannot run on this input: {first_line(error)}"
             ) from error
+        registry.check_taps()
         kernels = read_kernels(registry.layers, None) if self.kernels and step == 0 else ()
         (recorded,) = seen.steps(step, kernels)
         return recorded

@@ -115,6 +115,7 @@ def draw(
     colormap: str = "grey",
     channel_axis: int | None = None,
     depth: int | None = None,
+    nrow: int | None = None,
 ) -> Grid:
     """Draw one sample's channels as a grid of tiles, as in the Images dashboard.
 
@@ -133,6 +134,8 @@ def draw(
         channel_axis: Axis of the channels: 1 for a sequence [N, C, L] (Conv1d), 2 or -1 for
             [N, L, C] (LSTM, Embedding, tokens); None infers it from the shape.
         depth: Depth slice of a volume; None draws the middle one.
+        nrow: Tiles per row, as in ``make_grid``; None draws ``int(sqrt(channels))``. The rows of a
+            sequence are always below each other.
 
     Returns:
         The picture. It displays itself in a notebook; ``save(path)`` writes it as a PNG file,
@@ -148,6 +151,8 @@ def draw(
         >>> from fmapboard import draw
         >>> draw(torch.rand(1, 8, 40, 40))
         Grid(86×170 px, 8 channels)
+        >>> draw(torch.rand(1, 8, 40, 40), nrow=8)
+        Grid(338×44 px, 8 channels)
     """
     if not isinstance(maps, Tensor):
         raise ConfigurationError(
@@ -157,6 +162,8 @@ def draw(
     check_depth(depth)
     if scale not in ("channel", "layer"):
         raise ConfigurationError(f"scale={scale!r}: expected 'channel' or 'layer'")
+    if nrow is not None and (isinstance(nrow, bool) or not isinstance(nrow, int) or nrow < 1):
+        raise ConfigurationError(f"nrow={nrow!r}: expected a number of tiles per row, at least 1")
     if maps.dim() == 0 or not 0 <= sample < len(maps):
         count = len(maps) if maps.dim() else 0
         raise ConfigurationError(f"sample={sample}: the maps have {count} samples, counted from 0")
@@ -171,7 +178,7 @@ def draw(
             f"maps of shape {list(maps.shape)} cannot be drawn: expected [N, C, H, W] "
             "(maps[None] for [C, H, W]), or a sequence with its channel_axis (1 for [N, C, L])"
         )
-    return Grid(enlarge(draw_maps(planes, 0, colours)), _said(planes))
+    return Grid(enlarge(draw_maps(planes, 0, colours, nrow=nrow)), _said(planes))
 
 
 class LayerMaps(dict[str, Any]):

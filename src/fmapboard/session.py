@@ -167,7 +167,8 @@ class StepSession:
         with self._guard("logged step"):
             self._choose_pass()
             if self._open is opened:
-                self._hints.explain(opened, has_failed=self._guard.has_failed)
+                missing = self.registry.tap_choice.missing() if self.registry.root_ran else None
+                self._hints.explain(opened, has_failed=self._guard.has_failed, missing=missing)
                 pending = self._assembled(opened, parameters)
         self.abandon()
         self._before_update.steps += pending is not None or self._is_sharded

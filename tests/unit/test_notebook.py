@@ -12,8 +12,10 @@ import pytest
 import torch
 from PIL import Image
 from torch import nn
+from torchvision.utils import make_grid
 
 import fmapboard
+from fmapboard.errors import ConfigurationError
 
 
 def maps() -> dict[str, torch.Tensor]:
@@ -93,6 +95,17 @@ def test_a_grid_has_the_pixels_of_make_grid(tmp_path: Path) -> None:
 def test_a_grid_says_what_it_left_out() -> None:
     grid = fmapboard.draw(torch.rand(1, 100, 128, 128), max_channels=4)
     assert repr(grid) == "Grid(134×134 px, 4 of 100 channels; each pixel is the mean of 2×2 values)"
+
+
+def test_nrow_is_the_number_of_tiles_per_row() -> None:
+    eight = torch.rand(1, 8, 40, 40)
+    expected = make_grid(eight[0][:, None], nrow=3, normalize=True, scale_each=True)[0] * 255
+    drawn = np.asarray(fmapboard.draw(eight, nrow=3))
+    assert np.abs(drawn - expected.numpy()).max() <= 1
+    assert np.asarray(fmapboard.draw(eight, nrow=99)).shape == (44, 338)
+    for wrong in (0, 2.0, True):
+        with pytest.raises(ConfigurationError, match=f"nrow={wrong}: expected a number of tiles"):
+            fmapboard.draw(eight, nrow=wrong)
 
 
 def test_tokens_that_fill_a_square_are_drawn_as_patches() -> None:

@@ -38,15 +38,18 @@ class Hints:
         self._loss_scale, self._selection = loss_scale, selection
         self._knows_optimizers = False
 
-    def explain(self, opened: OpenStep, *, has_failed: bool) -> None:
+    def explain(self, opened: OpenStep, *, has_failed: bool, missing: str | None = None) -> None:
         """Warn about anything missing or unexpected in a logged step that closes.
 
         Args:
             opened: the step.
             has_failed: errors were reported, which may be the reason why nothing was collected.
+            missing: says that a pattern in ``layers=`` matched neither a layer nor a tapped tensor.
         """
+        if missing is not None:
+            self._warn.warn("taps", f"step {opened.step}: {missing}")
         if not opened.live.pending:
-            if not has_failed:
+            if not has_failed and missing is None:
                 self.nothing_ran(opened.step)
         elif opened.passes != "evaluation":
             if self._selection.passes.input_learns:

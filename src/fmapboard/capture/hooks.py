@@ -7,6 +7,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import torch
@@ -19,10 +20,10 @@ from fmapboard.capture.hook_order import installed
 from fmapboard.capture.layer_hook import LayerHook, is_replica
 from fmapboard.capture.listener import CaptureListener
 from fmapboard.capture.passes import PassTracker, Side
-from fmapboard.capture.taps import is_left_out, receiving_taps, tap_module
-from fmapboard.errors import ConfigurationError
+from fmapboard.capture.taps import TapChoice, has_taps, receiving_taps, tap_module
+from fmapboard.errors import ConfigurationError, LayerNotFound
 from fmapboard.model.kernel_shapes import by_kernel_shape
-from fmapboard.model.layers import Layers, select, unwrap
+from fmapboard.model.layers import Layers, named_layers, select, unwrap
 from fmapboard.model.membership import Membership
 from fmapboard.model.tensors import tensors
 from fmapboard.records import KernelShape
@@ -59,8 +60,9 @@ class HookRegistry:
         failed: Callable[[str, Exception], None] | None = None,
     ) -> None:
         self.model, self._failed = unwrap(model), failed
-        self._chosen, self.tap_choice, self.effective = layers, layers, effective
-        self._watch(select(self.model, layers), also or {})
+        self._chosen, self.effective = layers, effective
+        self._watch(self._selected(), also or {})
+        self.tap_choice = TapChoice.of(layers, named_layers(self.model))
         self._hooks: contextlib.ExitStack | None = None
         self._listener: CaptureListener | None = None
         self._passes = PassTracker(_always, bool)  # bool() is False: never restart
@@ -75,6 +77,9 @@ class HookRegistry:
         self._numbers_only = {name: m for name, m in also.items() if name not in layers}
         self._calls = CallRecords(layers, self._numbers_only, effective=self.effective)
         self._membership = Membership(self.model, [*layers.values(), *also.values()])
+
+    def _selected(self) -> dict[str, nn.Module]:
+        return select(self.model, self._chosen, has_taps=partial(has_taps, self.model))
 
     def follow_replacements(
         self, also: Callable[[nn.Module], dict[str, nn.Module]]
@@ -91,11 +96,21 @@ class HookRegistry:
             return ()
         before, present = self.layers, set(self.model.modules())
         try:
-            layers = select(self.model, self._chosen)
+            layers = self._selected()
         except ConfigurationError:  # a pattern matches nothing any more: keep what is left
             layers = {name: module for name, module in before.items() if module in present}
         self._watch(layers, also(self.model))
         return tuple(name for name in before if name not in layers)
+
+    def check_taps(self) -> None:
+        """Check that each pattern that matches no module matched a tensor named by ``tap``.
+
+        Raises:
+            LayerNotFound: one matched none in the recorded passes.
+        """
+        missing = self.tap_choice.missing()
+        if missing is not None:
+            raise LayerNotFound(missing)
 
     @property
     def groups(self) -> dict[KernelShape, list[str]]:
@@ -258,7 +273,7 @@ class HookRegistry:
         self._deliver(name, module, "output", output)
 
     def _tapped(self, name: str, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
-        if not is_left_out(name, self.tap_choice):  # by a "!pattern"
+        if self.tap_choice(name):
             self._deliver(name, tap_module(), "output", output)
 
     def _deliver(self, name: str, module: nn.Module, side: Side, value: Any) -> None:

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import sys
 import threading
+import types
 import weakref
-from collections.abc import Iterator
-from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Container, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import torch
 from torch import nn
 
 from fmapboard.capture.layer_hook import LayerHook, hooked_roots
-from fmapboard.model.layers import Layers, clean_name
+from fmapboard.model.layers import Layers, clean_name, matches
+from fmapboard.model.own_code import functions, names_in
 
 if TYPE_CHECKING:
     from fmapboard.capture.hooks import HookRegistry
 
 T = TypeVar("T")
+TapChange: TypeAlias = "Callable[[str, Any, list[nn.Module]], Any]"
+"""Called with the name, the value and the running modules; returns what ``tap`` returns."""
 
 
 class Tap(nn.Identity):
@@ -29,6 +34,8 @@ class Tap(nn.Identity):
 _TAP = Tap()
 _armed: tuple[weakref.ref[HookRegistry], ...] = ()
 """The registries that have hooks installed; replaced as a whole, since every thread reads it."""
+_changes: tuple[TapChange, ...] = ()
+"""The open interventions that change tapped tensors, the outermost first; as ``_armed``."""
 _lock = threading.RLock()  # reentrant: the garbage collector may disarm a registry while it is held
 MODULE_CALL = nn.Module.__call__.__code__
 """The code of every module's ``__call__``; its locals are ``self``, ``args`` and ``kwargs``."""
@@ -41,8 +48,10 @@ def tap(name: str, value: T) -> T:
     that is all that happens, also in a compiled model, where no trace of the call is left. While
     ``watch`` logs a step, the tensor is drawn and measured like the output of a layer and, if it
     requires a gradient and is not a leaf, so is its gradient. ``extract``, ``extract_gradients``
-    and ``visualize`` record it too. ``layers=`` does not have to name it; ``"!name"`` there leaves
-    it out.
+    and ``visualize`` record it too. ``layers=`` does not have to name it: a pattern there that
+    matches no module selects among tapped tensors, and ``"!name"`` leaves one out. Under
+    ``intervene``, a change of ``outputs`` is in the value that is returned, one of ``gradients``
+    in the gradient of ``value``.
 
     Args:
         name: Name of the layer, such as ``"encoder.sum"``. If it is that of a module, ``.tap`` is
@@ -50,7 +59,7 @@ def tap(name: str, value: T) -> T:
         value: A tensor, or a tuple, list or dict of tensors, of which ``watch`` logs the first.
 
     Returns:
-        ``value``.
+        ``value``, unless ``intervene`` changes it.
 
     Example:
         >>> import torch
@@ -68,8 +77,9 @@ def tap(name: str, value: T) -> T:
           conv: float32 [1, 3, 8, 8]
           sum: float32 [1, 3, 8, 8]
     """
-    if _armed and not torch.compiler.is_compiling():
-        _deliver(name, value)
+    if (_armed or _changes) and not torch.compiler.is_compiling():
+        changed: T = _deliver(name, value)
+        return changed
     return value
 
 
@@ -86,20 +96,36 @@ def receiving_taps(registry: weakref.ref[HookRegistry]) -> Iterator[None]:
             _armed = tuple(one for one in _armed if one is not registry)
 
 
-def _deliver(name: str, value: Any) -> None:
-    """Deliver a tensor to the registries whose model is running in this thread."""
+@contextlib.contextmanager
+def changing_taps(change: TapChange) -> Iterator[None]:
+    """Call a function on each tapped tensor for the duration of a ``with`` block."""
+    global _changes
+    with _lock:
+        _changes = (*_changes, change)
+    try:
+        yield
+    finally:
+        with _lock:
+            _changes = tuple(one for one in _changes if one is not change)
+
+
+def _deliver(name: str, value: Any) -> Any:
+    """Change a tensor, and deliver it to the registries whose model is running in this thread."""
     modules = list(_running_modules())
+    for change in _changes:
+        value = change(name, value, modules)
     for registry in [reference() for reference in _armed]:
         if registry is None:
             continue
         try:
-            module, label = _running_part(registry, modules), _label(registry, name)
+            module, label = _running_part(registry, modules), tap_label(name, registry.layers)
         except Exception as error:
             registry.failed(Tap.__name__, error)
             continue
         if module is not None:
             # As a hook of the module, which checks the thread and the device.
             LayerHook(registry, "_tapped", label)(module, (), {}, value)
+    return value
 
 
 def _running_part(registry: HookRegistry, modules: list[nn.Module]) -> nn.Module | None:
@@ -114,9 +140,10 @@ def _running_part(registry: HookRegistry, modules: list[nn.Module]) -> nn.Module
     return next((module for module in modules if module in own), None)
 
 
-def _label(registry: HookRegistry, name: str) -> str:
+def tap_label(name: str, layers: Container[str]) -> str:
+    """The name under which a tapped tensor is recorded beside these layers."""
     label = clean_name(str(name)) or Tap.__name__
-    return f"{label}.tap" if label in registry.layers else label
+    return f"{label}.tap" if label in layers else label
 
 
 def _running_modules() -> Iterator[nn.Module]:
@@ -137,10 +164,66 @@ def tap_module() -> nn.Module:
     return _TAP
 
 
-def is_left_out(name: str, layers: Layers) -> bool:
-    """True if a ``"!pattern"`` in ``layers=`` matches the name of a tapped tensor."""
-    choices = [layers] if isinstance(layers, str) else layers
-    if not isinstance(choices, (list, tuple)):
-        return False
-    globs = [choice[1:] for choice in choices if isinstance(choice, str) and choice[:1] == "!"]
-    return any(fnmatchcase(name, glob) for glob in globs)
+@dataclass(frozen=True, slots=True)
+class TapChoice:
+    """Which tapped tensors ``layers=`` selects.
+
+    Attributes:
+        only: patterns that match no module of the model. If there are any, only the tapped tensors
+            that match one of them are selected.
+        without: globs of the tapped tensors that are not selected.
+        seen: names that were tapped in recorded passes, selected or not.
+    """
+
+    only: tuple[str | re.Pattern[str], ...] = ()
+    without: tuple[str, ...] = ()
+    seen: set[str] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, layers: Layers, named: Iterable[str]) -> TapChoice:
+        """The choice that ``layers=`` makes in a model with these names of modules."""
+        choices: Any = layers if isinstance(layers, (list, tuple)) else [layers]
+        patterns = [choice for choice in choices if isinstance(choice, (str, re.Pattern))]
+        left_out = [p for p in patterns if isinstance(p, str) and p.startswith("!")]
+        names = list(named) if len(patterns) > len(left_out) else ()
+        only = (p for p in patterns if p not in left_out and not any(matches(p, n) for n in names))
+        return cls(tuple(only), tuple(glob[1:] for glob in left_out))
+
+    def __call__(self, name: str) -> bool:
+        """True if a tapped tensor of this name is selected."""
+        self.seen.add(name)
+        selected = not self.only or any(matches(pattern, name) for pattern in self.only)
+        return selected and not any(matches(glob, name) for glob in self.without)
+
+    def missing(self) -> str | None:
+        """What to say of the patterns that no tapped tensor matched; None if each matched one."""
+        unmatched = [p for p in self.only if not any(matches(p, name) for name in self.seen)]
+        if not unmatched:
+            return None
+        listed = ", ".join(repr(p if isinstance(p, str) else p.pattern) for p in unmatched)
+        tapped = ", ".join(sorted(self.seen)) or "nothing"
+        return f"no layer matches {listed}, and no tensor named by tap(): tapped was {tapped}"
+
+
+def has_taps(model: nn.Module) -> bool:
+    """True if the code of a model's modules, or a function that it calls by name, uses ``tap``."""
+    waiting = [function for module in model.modules() for function in functions(module)]
+    seen = set()
+    while waiting:
+        function = waiting.pop()
+        if function.__code__ in seen:
+            continue
+        seen.add(function.__code__)
+        names = names_in(function.__code__)
+        if "tap" in names:
+            return True
+        for value in filter(None, map(function.__globals__.get, names)):
+            if value is tap:
+                return True
+            if isinstance(value, types.FunctionType) and not _is_of_torch(value):
+                waiting.append(value)
+    return False
+
+
+def _is_of_torch(function: types.FunctionType) -> bool:
+    return str(function.__module__).partition(".")[0] in ("torch", "torchvision")

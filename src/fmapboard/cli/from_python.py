@@ -12,6 +12,7 @@ from typing import Any
 from PIL import Image
 from torch import Tensor, nn
 
+from fmapboard.capture.hooks import HookRegistry
 from fmapboard.cli.drawing import Drawing, folders_of
 from fmapboard.cli.embedding import check_embedding, with_embedding
 from fmapboard.cli.forward_inputs import ForwardInputs
@@ -22,7 +23,7 @@ from fmapboard.cli.table import PlainConsole, layer_table
 from fmapboard.cli.write_images import WrittenImage
 from fmapboard.errors import ConfigurationError, log
 from fmapboard.model.given import check_model
-from fmapboard.model.layers import Layers, select, unwrap
+from fmapboard.model.layers import Layers, unwrap
 from fmapboard.options import check_depth, checked_colormap
 from fmapboard.records import Normalization, Scale
 from fmapboard.report.result import Report
@@ -147,7 +148,7 @@ def visualize(
     """
     check_model(model)
     model = unwrap(model)
-    select(model, layers)  # an invalid pattern fails before anything is written
+    HookRegistry(model, layers)  # an invalid pattern fails before anything is written
     check_depth(depth)
     _check(step, batch_size, scale, target, attribution=attribution)
     drawing = Drawing(

@@ -13,6 +13,7 @@ import torch
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import Tensor, nn
 
+from fmapboard.capture.hooks import HookRegistry
 from fmapboard.cli.checkpoint_series import Checkpoint, SeriesOptions, draw_series, series_of
 from fmapboard.cli.drawing import Drawing, folders_of
 from fmapboard.cli.embedding import check_embedding, with_embedding
@@ -31,7 +32,7 @@ from fmapboard.cli.terminal import say_model, say_where, what_ran
 from fmapboard.cli.write_images import WrittenImage
 from fmapboard.demo.bundled import bundled
 from fmapboard.errors import ConfigurationError, escaped
-from fmapboard.model.layers import Layers, select
+from fmapboard.model.layers import Layers
 from fmapboard.records import Scale
 from fmapboard.writers.remote import RemoteDirectory
 from fmapboard.writers.tensorboard import TensorBoardWriter
@@ -159,7 +160,7 @@ def draw_images(
     Raises:
         FmapboardError: the request is invalid or failed; the output of earlier images is kept.
     """
-    select(loaded.model, request.chosen)  # an invalid pattern fails before anything is written
+    HookRegistry(loaded.model, request.chosen)  # an invalid pattern fails before any output
     inputs = inputs or inputs_from((), len(paths))
     inputs.check(loaded.model)
     silenced = request.silenced(loaded.model)

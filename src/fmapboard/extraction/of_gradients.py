@@ -91,9 +91,11 @@ def extract_gradients(
         stack.enter_context(torch.inference_mode(False))
         stack.enter_context(torch.enable_grad())
         arguments = map_tensors(positional(x), _requiring_gradient)
-        run = partial(registry.model, *arguments, **(forward_kwargs or {}))
+        keywords = map_tensors(dict(forward_kwargs or {}), _requiring_gradient)
+        run = partial(registry.model, *arguments, **keywords)
         with explained(registry.model, partial(_again, registry, run)):
             output = run()
+        registry.check_taps()
         value = loss(output)
         return edges.gradients(_checked(value))
 

@@ -102,6 +102,7 @@ def extracted(
         registry.listening(collector, sides=collector.sides),
     ):
         run()
+    registry.check_taps()
     return collector.values
 
 

@@ -6,18 +6,20 @@ import contextlib
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 from torch import nn
 
 from fmapboard.capture.compiled import force_eager
 from fmapboard.capture.hook_order import recorded_last
+from fmapboard.capture.taps import Tap, TapChange, changing_taps, has_taps, tap_label, tap_module
 from fmapboard.errors import ConfigurationError, log
 from fmapboard.interventions.channels import ChannelChange
 from fmapboard.interventions.hooks import Change, ChangeHook, GradientHook, Where
 from fmapboard.model.given import check_model, described
 from fmapboard.model.kernel_shapes import CONVOLUTIONS, CONVOLUTIONS_1D
-from fmapboard.model.layers import clean_name, select, unwrap
+from fmapboard.model.layers import clean_name, matches, named_layers, select, unwrap
 
 Changes: TypeAlias = "Mapping[str | re.Pattern[str] | type[nn.Module], Change | Sequence[Change]]"
 """Layer -> what becomes of its tensor, or several changes that are made in order. A layer is a
@@ -43,6 +45,7 @@ class Intervention:
         check_model(model)
         self._root = unwrap(model)
         self._wrapped = model is not self._root
+        self._patterns: dict[str, str | re.Pattern[str]] = {}  # of tapped tensors
         self._planned = [
             *self._plan("outputs", outputs),
             *self._plan("inputs", inputs),
@@ -67,16 +70,23 @@ class Intervention:
                 stack.enter_context(force_eager())
             is_last = not any(isinstance(m, CONVOLUTIONS_1D) for m in self._root.modules())
             hooks: list[tuple[str, ChangeHook]] = []
-            for name, module, where, change in self._planned:
+            # Of several hooks on a layer's output, the last one changes the gradient first.
+            parts: tuple[list[Any], list[Any]] = [], []
+            for planned in self._planned:
+                parts[planned[2] == "gradients" and planned[1] is not tap_module()].append(planned)
+            for name, module, where, change in [*parts[0], *reversed(parts[1])]:
                 kind = GradientHook if where == "gradients" else ChangeHook
                 hook = kind(name, where, change, channels_last_sequences=is_last)
+                hooks.append((name, hook))
+                if isinstance(module, Tap):
+                    stack.enter_context(changing_taps(self._tap_change(name, hook)))
+                    continue
                 install = (
                     module.register_forward_pre_hook
                     if where == "inputs"
                     else module.register_forward_hook
                 )
                 stack.callback(install(hook, with_kwargs=True).remove)
-                hooks.append((name, hook))
             stack.enter_context(recorded_last(self._root))
             self._hooks, self._open = hooks, stack.pop_all()
         return self
@@ -89,6 +99,18 @@ class Intervention:
         for name in dict.fromkeys(name for name, hook in self._hooks if not hook.was_called):
             if error is None:
                 log.warning("intervene: %r was not called, so nothing was changed there", name)
+
+    def _tap_change(self, pattern: str, hook: ChangeHook) -> TapChange:
+        """Changes the tapped tensors of this model whose names match."""
+        names, own = named_layers(self._root), set(self._root.modules())
+        matching = self._patterns.get(pattern, pattern)
+
+        def change(name: str, value: Any, running: list[nn.Module]) -> Any:
+            if own.isdisjoint(running) or not matches(matching, tap_label(name, names)):
+                return value
+            return hook(tap_module(), (), {}, value)
+
+        return change
 
     def _plan(
         self, where: Where, given: Changes | None
@@ -119,7 +141,13 @@ class Intervention:
             own = dict(self._root.named_children())
             if self._wrapped and key.startswith("module.") and "module" not in own:
                 key = key.removeprefix("module.")
-        return select(self._root, key)
+        may_be_tap = where != "inputs" and not isinstance(key, type)
+        taps = partial(has_taps, self._root) if may_be_tap else bool
+        found = select(self._root, key, has_taps=taps)
+        if not found:
+            name = key if isinstance(key, str) else key.pattern
+            found, self._patterns[name] = {name: tap_module()}, key
+        return found
 
 
 def intervene(
@@ -143,7 +171,8 @@ def intervene(
         outputs: Layer -> what becomes of its output: ``silence(...)``, ``scale(...)``,
             ``replace(...)``, ``add(...)``, a function from a tensor to a tensor of the same shape,
             or a list of these. Layers are selected as in ``watch``: names, globs, compiled regular
-            expressions and module types. Of several tensors, the first one of a floating-point
+            expressions and module types; a name or pattern that matches no module selects tensors
+            named by ``tap``. Of several tensors, the first one of a floating-point
             dtype is changed.
         inputs: The same for what layers receive.
         gradients: The same for the gradient of layers' outputs, before it flows back into them. A

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from torch import Tensor, nn
 
 from fmapboard.capture.layer_hook import InertInCopies
+from fmapboard.capture.taps import Tap
 from fmapboard.errors import ConfigurationError
 from fmapboard.interventions.channels import ChannelChange
 from fmapboard.measure.layout import axes_of
@@ -57,7 +58,8 @@ class ChangeHook(InertInCopies):
         if chosen is None:
             verb = "receives" if self._where == "inputs" else "returned"
             raise ConfigurationError(f"{self._name!r} {verb} no tensor that could be changed")
-        return replace_tensor(value, chosen, change(chosen))
+        changed = change(chosen)
+        return value if changed is chosen else replace_tensor(value, chosen, changed)
 
     def _changed(self, module: nn.Module, tensor: Tensor) -> Tensor:
         change = self._change
@@ -95,6 +97,8 @@ class GradientHook(ChangeHook):
     def _with_gradient(self, module: nn.Module, tensor: Tensor) -> Tensor:
         if not tensor.requires_grad:
             return tensor
-        own = tensor.clone()  # the layer may have returned its input, which others use too
+        is_tapped = isinstance(module, Tap) and not tensor.is_leaf  # what tap returns may be unused
+        # A layer may have returned its input, which others use too.
+        own = tensor if is_tapped else tensor.clone()
         own.register_hook(partial(self._changed, module))  # type: ignore[no-untyped-call]  # torch
         return own

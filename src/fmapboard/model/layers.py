@@ -85,8 +85,16 @@ def kernel_groups(model: nn.Module, layers: Layers = None) -> dict[KernelShape, 
     return by_kernel_shape(select(model, layers))
 
 
-def select(model: nn.Module, layers: Layers = None) -> dict[str, nn.Module]:
+def select(
+    model: nn.Module, layers: Layers = None, *, has_taps: Callable[[], bool] = lambda: False
+) -> dict[str, nn.Module]:
     """The selected layers by name, in definition order (see ``Layers``).
+
+    Args:
+        model: any module.
+        layers: which layers.
+        has_taps: called if nothing is found; returns True if the model may name tensors with
+            ``tap``, which are known in a pass only. A pattern may then match no layer.
 
     Raises:
         LayerNotFound: nothing is selected, or one of the patterns matches no layer.
@@ -98,21 +106,21 @@ def select(model: nn.Module, layers: Layers = None) -> dict[str, nn.Module]:
     check_no_modules(model, layers)
     named, hint = _capturable(model)
     if layers is None:
-        return _default(model, named, hint)
+        return _default(model, named, hint, has_taps)
     if callable(layers) and not isinstance(layers, type):
-        return _by_predicate(layers, named, hint)
+        return _by_predicate(layers, named, hint, has_taps)
     choices = [layers] if isinstance(layers, (str, re.Pattern, type)) else _listed(layers)
     excluded = [c[1:] for c in choices if isinstance(c, str) and c.startswith("!")]
     included = [c for c in choices if not (isinstance(c, str) and c.startswith("!"))]
-    chosen: set[str] = set() if included else set(_default(model, named, hint))
+    chosen: set[str] = set() if included else set(_default(model, named, hint, has_taps))
     for choice in included:
-        chosen |= _matching(choice, named, hint)
+        chosen |= _matching(choice, named, hint, has_taps)
     kept = {
         name: module
         for name, module in named.items()
         if name in chosen and not any(fnmatchcase(name, glob) for glob in excluded)
     }
-    if not kept:
+    if not kept and not has_taps():
         raise LayerNotFound(
             f"layers={layers!r} selects no layer: every matching layer is excluded by a '!' pattern"
         )
@@ -162,7 +170,9 @@ def _listed(layers: Any) -> list[Any]:
     return choices
 
 
-def _default(model: nn.Module, named: Mapping[str, nn.Module], hint: str) -> dict[str, nn.Module]:
+def _default(
+    model: nn.Module, named: Mapping[str, nn.Module], hint: str, has_taps: Callable[[], bool]
+) -> dict[str, nn.Module]:
     found: dict[str, nn.Module] = {n: m for n, m in named.items() if isinstance(m, CONVOLUTIONS)}
     if found:
         return found
@@ -178,6 +188,8 @@ def _default(model: nn.Module, named: Mapping[str, nn.Module], hint: str) -> dic
     }
     root = unwrap(model)
     if not found:
+        if has_taps():
+            return found
         raise NoConvolution(
             f"{type(root).__name__} has no convolution and no other layer with parameters to "
             f"watch; its modules are {_types(named)}. Select some by name or type with "
@@ -213,25 +225,38 @@ def _types(named: Mapping[str, nn.Module]) -> str:
 
 
 def _by_predicate(
-    predicate: Predicate, named: Mapping[str, nn.Module], hint: str
+    predicate: Predicate,
+    named: Mapping[str, nn.Module],
+    hint: str,
+    has_taps: Callable[[], bool],
 ) -> dict[str, nn.Module]:
     chosen = {name: module for name, module in named.items() if predicate(name, module)}
-    if not chosen:
+    if not chosen and not has_taps():
         raise LayerNotFound(
             f"the predicate layers={predicate!r} accepts none of the {len(named)} modules{hint}"
         )
     return chosen
 
 
+def matches(choice: str | re.Pattern[str], name: str) -> bool:
+    """True if a glob or a compiled regular expression matches a name."""
+    if isinstance(choice, str):
+        return fnmatchcase(name, choice)
+    return choice.search(name) is not None
+
+
 def _matching(
-    choice: str | re.Pattern[str] | type, named: Mapping[str, nn.Module], hint: str
+    choice: str | re.Pattern[str] | type,
+    named: Mapping[str, nn.Module],
+    hint: str,
+    has_taps: Callable[[], bool],
 ) -> set[str]:
     if isinstance(choice, type):
         matching = {name for name, module in named.items() if isinstance(module, choice)}
-    elif isinstance(choice, str):
-        matching = {name for name in named if fnmatchcase(name, choice)}
     else:
-        matching = {name for name in named if choice.search(name)}
+        matching = {name for name in named if matches(choice, name)}
+        if not matching and has_taps():
+            return set()
     if not matching and _is_absent(choice, named):
         raise NoConvolution(
             f"no layer is a {getattr(choice, '__name__', choice)}: the model has no convolution; "

@@ -41,6 +41,7 @@ def draw_maps(
     sample: int,
     colours: Palette,
     dead: npt.NDArray[np.bool_] | None = None,
+    nrow: int | None = None,
 ) -> Picture:
     """Draw the grid of one sample's maps, or the rows of a sequence.
 
@@ -52,6 +53,7 @@ def draw_maps(
         sample: Index of the drawn sample.
         colours: The palette.
         dead: bool [C], True for dead channels, drawn in the colour of ``PixelMark.DEAD``.
+        nrow: Tiles per row of the grid; None for ``int(sqrt(C))``.
     """
     pixels, flat = planes.pixels[sample], planes.flat[sample]
     marks = None if planes.marks is None else planes.marks[sample]
@@ -59,6 +61,8 @@ def draw_maps(
     is_plain = marks is None and not flat.any() and not is_dead.any()
     tile = (int(pixels.shape[1]), int(pixels.shape[2]))
     per_row, padding = arrangement(planes)
+    if nrow is not None and planes.layout == "tiles":
+        per_row = nrow
     if is_plain and colours.name == "grey":
         return Picture(grid(pixels, per_row, padding, 0), tile=tile)
     indices = LEVEL_OF_PIXEL[pixels]  # [C, H, W]
