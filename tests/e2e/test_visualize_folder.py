@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,11 +12,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from installed_commands import BIN, environment
 from PIL import Image
 from run_reader import read, tags_of
+from torch import nn
 
+import fmapboard
+from fmapboard.cli.main import run as run_fmapboard
 from fmapboard.cli.main import run_visualize
+from fmapboard.cli.run_files import read_run
 from fmapboard.demo.bundled import bundled
 
 
@@ -22,6 +29,7 @@ from fmapboard.demo.bundled import bundled
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with six photographs of 96 px, in the working directory."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
     path = tmp_path / "photos"
     path.mkdir()
     for number, source in enumerate(sorted(bundled("photographs").glob("*.jpg"))[:6]):
@@ -78,17 +86,171 @@ def test_the_batch_size_changes_nothing_that_is_written(folder: Path) -> None:
     assert [step for step, *_ in four["kernels_16x3x7x7/conv1"]] == [0]
 
 
-def test_a_broken_image_is_an_error_and_the_images_before_it_are_written(
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:900])
+
+
+def test_a_broken_file_given_by_name_is_an_error_and_the_images_before_it_are_written(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    broken = folder / "photo4.png"
-    broken.write_bytes(broken.read_bytes()[:900])
-    assert visualize("photos", "--logdir", "run", "--out", "maps", "--batch-size", "3") == 2
+    cut(folder / "photo4.png")
+    files = [f"photos/photo{number}.png" for number in range(6)]
+    assert visualize(*files, "--logdir", "run", "--out", "maps", "--batch-size", "3") == 2
     assert "photo4.png" in capsys.readouterr().err
     assert [step for step, *_ in series("run")["feature_maps_16x3x7x7/conv1"]] == [0, 1, 2, 3]
     assert sorted(path.name for path in Path("maps").iterdir()) == [
         "photo0", "photo1", "photo2", "photo3",
     ]  # fmt: skip
+
+
+@pytest.fixture
+def mixed(folder: Path) -> Path:
+    """The folder with two subfolders, and two files among eight that are no images."""
+    for number, place in ((1, "class0"), (2, "class0"), (3, "class1/deep")):
+        (folder / place).mkdir(parents=True, exist_ok=True)
+        (folder / f"photo{number}.png").rename(folder / place / f"photo{number}.png")
+    (folder / "class1" / "notes.jpg").write_text("not an image")
+    (folder / "also.jpg").write_text("no image either")
+    return folder
+
+
+LEFT_OUT = """\
+left out: also.jpg: 'photos/also.jpg' is not an image that Pillow can read
+left out: class1/notes.jpg: 'photos/class1/notes.jpg' is not an image that Pillow can read
+"""
+READ = [
+    "photo0.png", "photo4.png", "photo5.png", "class0/photo1.png", "class0/photo2.png",
+    "class1/deep/photo3.png",
+]  # fmt: skip
+
+
+def test_a_folder_is_searched_with_its_subfolders_and_broken_files_are_left_out_and_listed(
+    mixed: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert visualize("photos", "--logdir", "run", "--out", "maps", "--batch-size", "3") == 1
+    printed = capsys.readouterr()
+    assert printed.err == LEFT_OUT + (
+        "visualize: 2 of 8 files could not be read and were left out; everything else is done\n"
+    )
+    assert printed.out.splitlines()[-1].startswith("6 of 8 images; no NaN; no infinity")
+    folders = {Path(name).parent.as_posix() for name in pictures("maps")}
+    assert folders == {name.removesuffix(".png") for name in READ}
+    assert names_in_tab("run") == READ
+
+
+def names_in_tab(run: str) -> list[str]:
+    """The names of the steps' images, as the tab shows them."""
+    record = read_run(Path(run)).records[0]
+    assert record.health is not None
+    return [record.health.sources[step].name for step in record.health.steps]
+
+
+def test_rows_of_inputs_belong_to_files_also_if_one_of_them_cannot_be_read(
+    mixed: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (mixed.parent / "scaling_by_rows.py").write_text(
+        "from torch import nn\n"
+        "class Net(nn.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.same = nn.Identity()\n"
+        "    def forward(self, x, by):\n"
+        "        return self.same(x[:, :1] * 0 + by[:, None, None, None])\n"
+    )
+    torch.save(torch.arange(8.0), "by.pt")
+    arguments = ("--model", "scaling_by_rows:Net", "--input", "by=by.pt", "--layers", "same")
+    assert visualize("photos", *arguments, "--out", "maps", "--samples", "8") == 1
+    assert "1 … 1" in capsys.readouterr().out  # of photo0, the second file
+    done = fmapboard.visualize(
+        importlib.import_module("scaling_by_rows").Net(), "photos", layers="same",
+        inputs={"by": torch.arange(8.0)}, log_dir="run",
+    )  # fmt: skip
+    assert [name for name, _ in done.left_out] == ["also.jpg", "class1/notes.jpg"]
+    health = read_run(Path("run")).records[0].health
+    assert health is not None
+    assert [float(row[0]) for row in health.columns["maximum"]] == [1, 2, 3, 4, 5, 7]
+
+
+def test_a_folder_in_which_nothing_can_be_read_is_an_error(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for path in folder.iterdir():
+        cut(path)
+    assert visualize("photos", "--out", "maps") == 2
+    assert capsys.readouterr().err.startswith("visualize: none of 6 files can be read: cannot ")
+
+
+def test_python_leaves_out_the_same_files_and_warns(
+    mixed: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU())
+    done = fmapboard.visualize(net, "photos", out="maps")
+    assert [name for name, _ in done.left_out] == ["also.jpg", "class1/notes.jpg"]
+    assert {path.parent.as_posix() for one in done.files for path in one["0"]} == {
+        f"maps/{name.removesuffix('.png')}" for name in READ
+    }
+    assert done.found == "6 of 8 images; no NaN; no infinity"
+    assert done.found in repr(done).splitlines()
+    found = fmapboard.patches(net, "photos", k=6, channels=1)
+    assert found.left_out == done.left_out
+    assert {crop.name for crop in found["0"].crops[0]} == set(READ)
+    messages = [record.getMessage() for record in caplog.records]
+    assert messages == [f"fmapboard: {line}" for line in LEFT_OUT.splitlines() * 2]
+
+
+def test_patches_searches_subfolders_and_leaves_out_the_same_files(
+    mixed: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ("patches", "photos", "--model", "demo", "--layers", "conv1", "--out", "crops")
+    with pytest.raises(SystemExit) as exit_of:
+        run_fmapboard(arguments)
+    assert exit_of.value.code == 1
+    printed = capsys.readouterr()
+    assert LEFT_OUT in printed.err
+    assert printed.out.splitlines()[-1] == "6 of 8 images; no NaN"
+
+
+NAN = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv, self.relu = nn.Conv2d(3, 2, 1), nn.ReLU()
+        nn.init.constant_(self.conv.weight, 1.0)
+        with torch.no_grad():
+            self.conv.bias.copy_(torch.tensor([0.0, -100.0]))
+
+    def forward(self, x):
+        return self.relu(self.conv(x / (x.mean((1, 2, 3), keepdim=True) > -1.0)))
+"""
+
+
+def test_the_last_line_is_about_all_images(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder.parent / "dividing_by_zero.py").write_text(NAN)
+    Image.new("RGB", (96, 96)).save(folder / "photo5.png")  # black: divided by zero
+    assert visualize("photos", "--model", "dividing_by_zero:Net", "--out", "maps") == 0
+    assert capsys.readouterr().out.splitlines()[-1] == (
+        "6 images; no NaN; infinity in 1: photo5.png; dead channels in all of them: relu 1 of 2"
+    )
+
+
+def test_the_last_line_says_what_tensorboard_does_not_show(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number in range(200):
+        shutil.copy(folder / "photo1.png", folder / f"more{number}.png")
+    assert visualize("photos", "--layers", "conv1", "--logdir", "run") == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith("206 images; no NaN; no infinity")
+    assert last.endswith(
+        "; TensorBoard shows 200 of 206 images per layer; for all of them: "
+        "tensorboard --logdir run --samples_per_plugin images=206"
+    )
 
 
 def test_a_network_that_mixes_images_gets_them_one_by_one_and_a_message_says_so(

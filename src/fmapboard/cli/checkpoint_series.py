@@ -13,22 +13,24 @@ import torch
 from torch import Tensor
 
 from fmapboard.capture.weights import read_kernels
+from fmapboard.cli.all_images import AllImages
 from fmapboard.cli.attributed import SIDE, with_attributions
-from fmapboard.cli.drawing import Drawing
+from fmapboard.cli.drawing import Drawing, folders_of
 from fmapboard.cli.forward_inputs import ForwardInputs
-from fmapboard.cli.images import natural_order, read_fitted
+from fmapboard.cli.images import ImageFile, natural_order
 from fmapboard.cli.models.checkpoints import load_checkpoint
 from fmapboard.cli.models.load import LoadedModel
+from fmapboard.cli.read_images import ReadImages
 from fmapboard.cli.table import console
 from fmapboard.errors import CheckpointError
 from fmapboard.image_passes import ImagePasses
 from fmapboard.measure.reducer import Reducer
 from fmapboard.model.layers import select
 from fmapboard.overview_format import StepSource
-from fmapboard.records import StepData
+from fmapboard.records import LoggedStep, StepData
 from fmapboard.summary.build import SummaryBuilder
 from fmapboard.writers import Writer
-from fmapboard.writers.folder import FolderWriter, free_name
+from fmapboard.writers.folder import FolderWriter
 from fmapboard.writers.remote import RemoteDirectory
 from fmapboard.writers.tensorboard import TensorBoardWriter
 
@@ -113,27 +115,33 @@ class SeriesOptions:
 
 
 def draw_series(
-    options: SeriesOptions, loaded: LoadedModel, series: Sequence[Checkpoint], paths: Sequence[Path]
-) -> None:
+    options: SeriesOptions, loaded: LoadedModel, series: Sequence[Checkpoint], images: ReadImages
+) -> AllImages:
     """Draw every image with every checkpoint; one step per checkpoint, one run per image.
 
     Args:
         options: What is drawn, and where.
         loaded: The model; its weights are replaced.
         series: The checkpoints.
-        paths: The images.
+        images: The images, all of which are held in memory.
+
+    Returns:
+        What was found in all of them.
 
     Raises:
         FmapboardError: A checkpoint or an image cannot be read, the model cannot run, or a file
             cannot be written. The output of earlier checkpoints is complete.
     """
     prepare = loaded.preprocessing
-    images = [read_fitted(path, prepare.fit) for path in paths]
-    say = console(stderr=True)
-    inputs = options.drawing.inputs or ForwardInputs.of(None, len(images))
+    pixels = list(images.tensors())
+    say, found = console(stderr=True), AllImages()
+    inputs = options.drawing.inputs or ForwardInputs.of(None, 1)
+    files = [one for one in images.sources if isinstance(one, ImageFile)]
+    places = list(images.of_read(folders_of(Path(), [one.stem for one in files])))
+    names = images.of_read([one.name for one in files])
     with ExitStack() as stack:
         stack.enter_context(inputs.applied(loaded.model))
-        runs = _runs(options, paths)
+        runs = [_Run(options, place or Path()) for place in places]
         for run in runs:
             stack.callback(run.close)
         passes = _passes(options, loaded)
@@ -141,10 +149,12 @@ def draw_series(
             report = load_checkpoint(loaded.model, checkpoint.path, key=options.checkpoint_key)
             line = f"step {checkpoint.step}: {checkpoint.path}: {report}"
             say.print(line, soft_wrap=True)
-            for number, (run, image) in enumerate(zip(runs, images, strict=True)):
-                with inputs.of_image(number):
+            for number, (run, image) in enumerate(zip(runs, pixels, strict=True)):
+                with inputs.of_image(images.numbers[number]):
                     step = _recorded(options, loaded, passes, prepare.normalize(image), checkpoint)
-                run.write(step)
+                at = checkpoint.path.name
+                found.add(at if len(runs) == 1 else f"{names[number]} ({at})", run.write(step))
+    return found
 
 
 def _passes(options: SeriesOptions, loaded: LoadedModel) -> ImagePasses:
@@ -187,14 +197,14 @@ def _recorded(
 
 
 class _Run:
-    """Writes the steps of one image."""
+    """Writes the steps of one image.
 
-    def __init__(
-        self,
-        options: SeriesOptions,
-        logdir: Path | RemoteDirectory | None,
-        out: Path | None,
-    ) -> None:
+    Args:
+        options: What is drawn, and where.
+        place: The image's folder within the run directory and the folder of PNG files.
+    """
+
+    def __init__(self, options: SeriesOptions, place: Path) -> None:
         self._summarize = SummaryBuilder(
             colormap=options.drawing.colormap,
             scale=options.drawing.scale,
@@ -202,31 +212,18 @@ class _Run:
             has_probe=True,
         )
         self._writers: list[Writer] = []
-        if logdir is not None:
+        if options.logdir is not None:
+            logdir = options.logdir / place.as_posix() if place.parts else options.logdir
             self._writers.append(TensorBoardWriter(logdir))
-        if out is not None:
-            self._writers.append(FolderWriter(out, per_step=True))
+        if options.out is not None:
+            self._writers.append(FolderWriter(options.out / place, per_step=True))
 
-    def write(self, step: StepData) -> None:
+    def write(self, step: StepData) -> LoggedStep:
         summary = self._summarize(step)
         for writer in self._writers:
             writer.write(summary)
+        return summary
 
     def close(self) -> None:
         for writer in self._writers:
             writer.close()
-
-
-def _runs(options: SeriesOptions, paths: Sequence[Path]) -> list[_Run]:
-    if len(paths) == 1:
-        return [_Run(options, options.logdir, options.out)]
-    taken: set[str] = set()
-    names = [free_name(path.stem, taken) for path in paths]
-    return [
-        _Run(
-            options,
-            None if options.logdir is None else options.logdir / name,
-            None if options.out is None else options.out / name,
-        )
-        for name in names
-    ]

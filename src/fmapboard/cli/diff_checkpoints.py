@@ -57,7 +57,7 @@ def diff_checkpoints(request: Request) -> int:
 
 
 def _compared(request: Request) -> ModelDifference:
-    paths = find_images(request.images or [_DEFAULT_IMAGE])
+    paths = [one.path for one in find_images(request.images or [_DEFAULT_IMAGE])]
     device = device_named(request.device)
     inputs = inputs_from(request.inputs, len(paths))
     first = _load(request, request.spec, request.first, request.checkpoint_key)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import torch
 from torch import Tensor, nn
@@ -33,7 +33,9 @@ class Drawing:
 
     Attributes:
         first_step: Number of the first image's step; the others follow.
-        names: Name of each image, which the tab shows; empty if they have none.
+        names: Name of each image, which the tab shows; None if they have none. It may grow while
+            the images are read.
+        numbers: Which row of ``inputs`` belongs to each image, likewise; None for its own number.
         effective: As in ``extract``.
         inputs: What the model takes in addition to images; None passes images alone.
         around: Called with a batch of prepared images and the number of its first image, from 0;
@@ -49,7 +51,8 @@ class Drawing:
     attribution: bool = False
     class_number: int | None = None
     first_step: int = 0
-    names: Sequence[str] = ()
+    names: Sequence[str] | None = None
+    numbers: Sequence[int] | None = None
     effective: bool = False
     inputs: ForwardInputs | None = None
     around: Callable[[Tensor, int], AbstractContextManager[object]] = _alone
@@ -59,7 +62,7 @@ class Drawing:
         model: nn.Module,
         images: Generator[Tensor, None, None],
         board: Writer | None,
-        folders: list[Path | None],
+        folders: Sequence[Path | None],
         *,
         prepare: Callable[[Tensor], Tensor],
         normalization: Normalization | None,
@@ -99,7 +102,7 @@ class Drawing:
             refused=lambda reason: say(f"Running one image per forward pass: {reason}"),
             effective=self.effective,
         )
-        inputs = self.inputs or ForwardInputs.of(None, len(folders))
+        inputs = self.inputs or ForwardInputs.of(None, 1)
         recorded = self._recorded(passes, inputs, images, prepare)
         with inputs.applied(model), closing(recorded), closing(writer.write(recorded)) as done:
             yield from done
@@ -116,7 +119,8 @@ class Drawing:
         with closing(images):
             for batch in batched(images, 1 if inputs.per_image else self.batch_size):
                 prepared = prepare(batch)
-                with inputs.of_image(first), self.around(prepared, first):
+                number = first if self.numbers is None else self.numbers[first]
+                with inputs.of_image(number), self.around(prepared, first):
                     steps: Iterable[PendingStep] = passes(prepared, first)
                     if self.attribution:
                         steps = with_attributions(steps, passes.model, prepared, self.class_number)
@@ -144,9 +148,19 @@ def batched(images: Iterable[Tensor], size: int) -> Iterator[Tensor]:
         yield torch.stack(together)
 
 
-def folders_of(folder: Path | None, names: list[str]) -> list[Path | None]:
-    """The folder for each image's PNG files: ``folder`` for a single image, else one per image."""
+def folders_of(folder: Path | None, names: Sequence[str]) -> list[Path | None]:
+    """The folder for each image's PNG files: ``folder`` for a single image, else one per image.
+
+    Args:
+        folder: Contains them; None for no files.
+        names: Name of each image; slashes in it make subfolders.
+    """
     if folder is None or len(names) == 1:
         return [folder] * len(names)
-    taken: set[str] = set()
-    return [folder / free_name(name, taken) for name in names]
+    taken: dict[str, set[str]] = {}
+    paths = [PurePosixPath(name) for name in names]
+    within = [taken.setdefault(str(path.parent).lower(), set()) for path in paths]
+    return [
+        folder / path.parent / free_name(path.name, names_there)
+        for path, names_there in zip(paths, within, strict=True)
+    ]

@@ -35,7 +35,7 @@ def with_embedding(
     layer: str | None,
     drawing: Drawing,
     model: nn.Module,
-    labels: Sequence[str],
+    images: int,
     board: TensorBoardWriter | None,
     say: Callable[[str], object],
 ) -> tuple[Drawing, Collected]:
@@ -43,9 +43,9 @@ def with_embedding(
 
     Args:
         layer: Name of the layer, or None: nothing is added.
-        drawing: What is drawn.
+        drawing: What is drawn; its names label the images.
         model: The model that runs.
-        labels: One per image.
+        images: Maximum number of images.
         board: Its directory gets the files.
         say: Called with one line when they are written.
 
@@ -59,7 +59,8 @@ def with_embedding(
     if layer is None:
         return drawing, lambda written: written
     place = None if board is None else board.log_dir
-    embedding = Embedding(model, layer, labels, check_embedding(layer, model, place))
+    labels: Sequence[str] = () if drawing.names is None else drawing.names
+    embedding = Embedding(model, layer, labels, images, check_embedding(layer, model, place))
     around = drawing.around
 
     @contextlib.contextmanager
@@ -117,16 +118,17 @@ class Embedding:
     Args:
         model: Any module.
         layer: Name of a layer, or of one of its calls, such as ``relu.call2``.
-        labels: One per image.
+        labels: One per image, complete when ``write`` is called.
+        images: Maximum number of images.
         directory: Where ``write`` writes.
     """
 
     def __init__(
-        self, model: nn.Module, layer: str, labels: Sequence[str], directory: Path
+        self, model: nn.Module, layer: str, labels: Sequence[str], images: int, directory: Path
     ) -> None:
         name = _module_of(layer, named_layers(model))
-        self._model, self._layer, self._labels = model, layer, tuple(labels)
-        self._directory, self._side = directory, thumbnail_side(len(labels))
+        self._model, self._layer, self._labels = model, layer, labels
+        self._directory, self._side = directory, thumbnail_side(images)
         self._registry = HookRegistry(model, lambda other, _: other == name)
         self._last_is_channels = Reducer.for_model(model).channels_last_sequences
         self._found: tuple[Any, nn.Module] | None = None
@@ -171,7 +173,7 @@ class Embedding:
         data = ProjectorData(
             self._layer,
             vectors,
-            self._labels,
+            tuple(self._labels),
             np.stack(self._thumbnails) if complete else None,
         )
         write_projector(self._directory, data)

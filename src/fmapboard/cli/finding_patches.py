@@ -13,6 +13,7 @@ import numpy as np
 from PIL import Image
 from torch import Tensor, nn
 
+from fmapboard.cli.all_images import AllImages
 from fmapboard.cli.drawing import Drawing, batched
 from fmapboard.errors import CaptureError, ConfigurationError, WriteError, escaped
 from fmapboard.model.layers import Layers
@@ -36,6 +37,8 @@ class Patches(dict[str, LayerPatches]):
         log_dir: The run directory of the event file; None if there is none.
         out: The folder of the PNG files; None if there is none.
         files: Label -> the PNG files.
+        images: What was found in all images.
+        left_out: Name and reason of the files in folders that could not be read.
     """
 
     def __init__(self, found: Mapping[str, LayerPatches]) -> None:
@@ -43,6 +46,8 @@ class Patches(dict[str, LayerPatches]):
         self.log_dir: Path | RemoteDirectory | None = None
         self.out: Path | None = None
         self.files: dict[str, list[Path]] = {}
+        self.images = AllImages()
+        self.left_out: tuple[tuple[str, str], ...] = ()
 
     def picture(self, label: str, page: int = 0) -> Image.Image:
         """The crops of 64 channels of a layer, one row per channel, as the PNG files show them.
@@ -132,7 +137,7 @@ class PatchFinder:
 
         Args:
             images: [C, H, W] each, before ``prepare``.
-            names: One per image.
+            names: One per image; it may grow while they are read.
 
         Raises:
             FmapboardError: As ``PatchSearch`` does, or no selected layer ran.
@@ -149,7 +154,10 @@ class PatchFinder:
         found = search.result()
         if not found:
             raise CaptureError("no selected layer ran, or none returned a tensor")
-        return Patches(found)
+        patches = Patches(found)
+        ran = {one.layer_call.layer for one in found.values()}
+        patches.images = AllImages(search.images, search.nan, None, ran=ran)
+        return patches
 
     def write(
         self,

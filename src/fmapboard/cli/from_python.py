@@ -6,13 +6,13 @@ import io
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from PIL import Image
 from torch import Tensor, nn
 
-from fmapboard.capture.hooks import HookRegistry
+from fmapboard.cli.all_images import AllImages, selected_layers
 from fmapboard.cli.drawing import Drawing, folders_of
 from fmapboard.cli.embedding import check_embedding, with_embedding
 from fmapboard.cli.forward_inputs import ForwardInputs
@@ -47,6 +47,8 @@ class Visualized:
         steps: Number of each image's step.
         files: For each image: layer name -> the PNG files of its maps.
         table: One row per layer of the first image, as the command prints it.
+        found: What was found in all images, in one line.
+        left_out: Name and reason of the files in folders that could not be read.
         projector: What was written for the Projector; empty without ``embedding=``.
         html: The report; None if there is none.
     """
@@ -56,6 +58,8 @@ class Visualized:
     steps: tuple[int, ...]
     files: tuple[dict[str, list[Path]], ...]
     table: str
+    found: str
+    left_out: tuple[tuple[str, str], ...] = ()
     projector: str = ""
     html: Path | None = None
 
@@ -64,7 +68,7 @@ class Visualized:
         places = [f"log_dir={self.log_dir}"] * (self.log_dir is not None)
         places += [f"out={self.out}"] * (self.out is not None)
         places += [f"html={self.html}"] * (self.html is not None)
-        shown = [self.table, *filter(None, [self.projector])]
+        shown = [self.table, self.found, *filter(None, [self.projector])]
         return "\n".join([f"{images} at step {self.steps[0]}, {', '.join(places)}", *shown])
 
 
@@ -98,7 +102,8 @@ def visualize(
     Args:
         model: Any module that takes images [N, C, H, W].
         images: A tensor [N, C, H, W] or [C, H, W], as the model takes it; or an image file, a
-            folder, a ``PIL.Image.Image``, or a list of these.
+            folder with its subfolders, a ``PIL.Image.Image``, or a list of these. A file in a
+            folder that cannot be read is left out, with a warning.
         log_dir: Run directory or URL of the event file for TensorBoard.
         out: Folder of the PNG files; with several images, each has a folder inside it. Without
             ``log_dir``, ``out`` and ``html``, the first two are written below ``runs/visualize``.
@@ -148,7 +153,7 @@ def visualize(
     """
     check_model(model)
     model = unwrap(model)
-    HookRegistry(model, layers)  # an invalid pattern fails before anything is written
+    selected_layers(model, layers)  # an invalid pattern fails before anything is written
     check_depth(depth)
     _check(step, batch_size, scale, target, attribution=attribution)
     drawing = Drawing(
@@ -165,10 +170,11 @@ def visualize(
         folder = place / "png"
     check_embedding(embedding, model, place)
     report = None if html is None else Path(html)
-    drawing = replace(drawing, inputs=own, names=given.names)
+    drawing = replace(drawing, inputs=own, names=given.of_read(given.names), numbers=given.numbers)
     with logged_for(report, place, len(given.names), _say_report) as logdir:
         drawn = _drawn(drawing, model, given, logdir, folder, embedding)
-    return Visualized(place, folder, *drawn, report)
+    given.warn_left_out()
+    return replace(drawn, log_dir=place, out=folder, html=report)
 
 
 def _drawn(
@@ -178,34 +184,43 @@ def _drawn(
     logdir: Path | RemoteDirectory | None,
     folder: Path | None,
     embedding: str | None,
-) -> tuple[tuple[int, ...], tuple[dict[str, list[Path]], ...], str, str]:
-    """Draw all images; returns steps, files, the table, and what the Projector got."""
+) -> Visualized:
+    """Draw all images; returns what was written where."""
     first = drawing.first_step
     board = None if logdir is None else TensorBoardWriter(logdir, start_step=first)
     projector: list[str] = []
     drawing, collected = with_embedding(
-        embedding, drawing, model, given.names, board, projector.append
+        embedding, drawing, model, len(given.names), board, projector.append
     )
     written = drawing.written(
         model,
         given.tensors(),
         board,
-        folders_of(folder, [Path(name).stem for name in given.names]),
+        given.of_read(folders_of(folder, [_stem(name) for name in given.names])),
         prepare=given.prepare,
         normalization=given.normalization,
         say=lambda text: log.info("%s", text),
     )
-    table, steps, files = "", list[int](), list[dict[str, list[Path]]]()
+    table, steps, files, found = "", list[int](), list[dict[str, list[Path]]](), AllImages()
+    names = given.of_read(given.names)
     try:
         with closing(collected(written)) as done:
             for one in done:
                 table = table or _table(one)
+                found.add(names[len(steps)], one.step)
                 steps.append(one.step.step)
                 files.append(one.files)
     finally:
         if board is not None:
             board.close()
-    return tuple(steps), tuple(files), table, "".join(projector)
+    line = found.line(len(given.names), chosen=selected_layers(model, drawing.layers))
+    return Visualized(
+        None, folder, tuple(steps), tuple(files), table, line, given.left_out, "".join(projector)
+    )
+
+
+def _stem(name: str) -> str:
+    return str(PurePosixPath(name).with_suffix(""))
 
 
 def _say_report(report: Report) -> None:

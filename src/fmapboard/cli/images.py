@@ -7,7 +7,8 @@ import re
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
 import numpy as np
@@ -52,15 +53,36 @@ _UPRIGHT = {
 """EXIF orientation -> the transposition that turns the stored pixels upright."""
 
 
-def find_images(paths: Iterable[Path]) -> list[Path]:
+@dataclass(frozen=True, slots=True)
+class ImageFile:
+    """An image file that was given by its name, or found in a folder.
+
+    Attributes:
+        path: The file.
+        name: Its name; in a folder, its path from there on, with slashes.
+        in_folder: It was found in a folder. If it cannot be read, it may be left out.
+    """
+
+    path: Path
+    name: str
+    in_folder: bool = False
+
+    @property
+    def stem(self) -> str:
+        """The name without its suffix."""
+        return str(PurePosixPath(self.name).with_suffix(""))
+
+
+def find_images(paths: Iterable[Path]) -> list[ImageFile]:
     """The image files given by ``paths``, in that order.
 
-    A file is taken whatever its suffix. A folder is replaced by the image files in it (see
-    `IMAGE_SUFFIXES`), in natural order: ``photo2`` before ``photo10``. Hidden files and
-    sub-folders are skipped.
+    A file is taken whatever its suffix. A folder is replaced by the image files in it and in its
+    subfolders (see `IMAGE_SUFFIXES`), in natural order: ``photo2`` before ``photo10``, files before
+    subfolders. Hidden files and folders are left out; links to folders are followed. A subfolder
+    that cannot be listed counts as a file that cannot be read.
 
     Raises:
-        ImageError: a path does not exist, or a folder contains no image.
+        ImageError: A path does not exist, or a folder contains no image.
     """
     return [image for path in paths for image in _expand(path)]
 
@@ -74,8 +96,8 @@ def read_image(path: Path) -> Image.Image:
         ImageError: the file does not exist, or is empty, truncated, damaged, too large, or not an
             image.
     """
-    _check_file(path)
     try:
+        _check_file(path)
         with decoding():
             return _decode(path)
     except ImageError:
@@ -179,30 +201,40 @@ def _strip_to_rgb(strip: Image.Image, low: float, high: float) -> Image.Image:
     return strip.convert("RGB")
 
 
-def _expand(path: Path) -> list[Path]:
+def _expand(path: Path) -> list[ImageFile]:
     if path.is_dir():
         return _images_in(path)
     _check_exists(path)
-    return [path]
+    return [ImageFile(path, path.name)]
 
 
-def _images_in(folder: Path) -> list[Path]:
-    try:
-        entries = list(folder.iterdir())
-    except OSError as error:
-        raise ImageError(f"cannot list the folder {str(folder)!r}: {error.strerror}") from error
-    found = [
-        entry
-        for entry in entries
-        if entry.suffix.lower() in IMAGE_SUFFIXES
-        and not entry.name.startswith(".")
-        and entry.is_file()
-    ]
+def _images_in(folder: Path) -> list[ImageFile]:
+    found = [ImageFile(p, p.relative_to(folder).as_posix(), True) for p in _walk(folder, set())]
     if not found:
         raise ImageError(
-            f"no image in the folder {str(folder)!r}; looked for {', '.join(IMAGE_SUFFIXES)}"
+            f"no image in the folder {str(folder)!r} and its subfolders; looked for "
+            f"{', '.join(IMAGE_SUFFIXES)}"
         )
-    return sorted(found, key=natural_order)
+    return found
+
+
+def _walk(folder: Path, above: set[Path]) -> Iterator[Path]:
+    """The images at and below a folder; ``above`` are the real paths of the folders around it."""
+    try:
+        entries = [entry for entry in folder.iterdir() if not entry.name.startswith(".")]
+        is_folder = {entry: entry.is_dir() for entry in sorted(entries, key=natural_order)}
+    except OSError as error:
+        if above:
+            yield folder
+            return
+        raise ImageError(f"cannot list the folder {str(folder)!r}: {error.strerror}") from error
+    for entry in is_folder:
+        if not is_folder[entry] and entry.suffix.lower() in IMAGE_SUFFIXES and entry.is_file():
+            yield entry
+    here = folder.resolve()
+    for entry in is_folder:
+        if is_folder[entry] and entry.resolve() not in {*above, here}:  # a link may lead upwards
+            yield from _walk(entry, {*above, here})
 
 
 def natural_order(path: Path) -> tuple[list[tuple[int, int, str]], str]:
@@ -220,6 +252,10 @@ def _check_exists(path: Path) -> None:
 def _check_file(path: Path) -> None:
     _check_exists(path)
     if path.is_dir():
+        try:
+            next(path.iterdir(), None)
+        except OSError as error:
+            raise ImageError(f"cannot list the folder {str(path)!r}: {error.strerror}") from error
         raise ImageError(f"{str(path)!r} is a folder, not an image")
     if not path.is_file():
         raise ImageError(f"{str(path)!r} is a pipe or a device, not a file; save the image first")

@@ -44,7 +44,8 @@ def patches(
     Args:
         model: Any module that takes images [N, C, H, W].
         images: A tensor [N, C, H, W] or [C, H, W], as the model takes it; or an image file, a
-            folder, a ``PIL.Image.Image``, or a list of these.
+            folder with its subfolders, a ``PIL.Image.Image``, or a list of these. A file in a
+            folder that cannot be read is left out, with a warning.
         layers: Which layers, as in ``extract``.
         k: Number of crops per channel.
         channels: The first channels of each layer that are searched; None for all.
@@ -98,6 +99,9 @@ def patches(
         layers, k, channels, one_per_image, batch_size, step,
     )  # fmt: skip
     make_directories(place, folder)
-    found = finder.find(given.tensors(), given.names)
-    finder.write(found, place, folder, given.tensors(), given.names[0])
+    names = given.of_read(given.names)
+    found = finder.find(given.tensors(), names)
+    found.left_out = given.left_out
+    finder.write(found, place, folder, given.first(), names[0])
+    given.warn_left_out()
     return found

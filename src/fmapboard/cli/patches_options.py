@@ -82,6 +82,7 @@ _EXISTING = click.Path(path_type=Path)
 def patches_command(**options: Any) -> None:
     """Find the parts of IMAGES (files or folders) that excite each channel of a network most.
 
+    Folders are searched with their subfolders; unreadable files in them are left out and listed.
     Each image runs once. Without --log-dir and --out, both are written below runs/patches.
     """
     from fmapboard.cli.search_images import Request, search_images

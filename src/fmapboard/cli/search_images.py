@@ -12,15 +12,16 @@ from rich.progress import track
 from rich.table import Table
 from torch import Tensor, nn
 
+from fmapboard.cli.all_images import selected_layers
 from fmapboard.cli.finding_patches import HEADINGS, Patches, PatchFinder, make_directories
 from fmapboard.cli.images import find_images
 from fmapboard.cli.model_request import ModelRequest
 from fmapboard.cli.models.load import Preprocessing
+from fmapboard.cli.read_images import ReadImages
 from fmapboard.cli.run_dirs import new_directory
 from fmapboard.cli.table import add_row, console
 from fmapboard.cli.terminal import say_model, say_where, what_ran
-from fmapboard.cli.visualize import device_named, fitted
-from fmapboard.model.layers import select
+from fmapboard.cli.visualize import device_named
 from fmapboard.writers.remote import RemoteDirectory
 
 
@@ -46,7 +47,7 @@ def search_images(request: Request) -> None:
     Raises:
         FmapboardError: The request is invalid or failed; the message is one line.
     """
-    paths = find_images(request.images)
+    files = find_images(request.images)
     loaded = request.load(
         request.spec,
         request.checkpoint,
@@ -58,17 +59,19 @@ def search_images(request: Request) -> None:
     if loaded.report is not None:
         errors.print(str(loaded.report))
     layers = list(request.layers) or None
-    select(model, layers)  # an invalid pattern fails before anything is written
+    chosen = selected_layers(model, layers)  # an invalid pattern fails before anything is written
     finder = _finder(request, model, prepare, layers)
     log_dir, out = _directories(request)
     say_model(loaded)
-    images = _followed(fitted(prepare, paths, ahead=2 * request.batch_size), len(paths))
+    images = ReadImages(files, prepare.fit, ahead=2 * request.batch_size)
+    names = images.of_read([one.name for one in files])
     with what_ran():
-        found = finder.find(images, [path.name for path in paths])
-    first = fitted(prepare, paths[:1], ahead=1)
-    finder.write(found, log_dir, out, first, paths[0].name)
+        found = finder.find(_followed(images.tensors(), len(files)), names)
+    finder.write(found, log_dir, out, images.first(), names[0])
     output.print(_table(found))
     say_where(log_dir, out)
+    output.print(f"\n{found.images.line(len(files), chosen=chosen)}", soft_wrap=True)
+    images.check_complete()
 
 
 def _finder(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Generator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,19 +9,19 @@ from pathlib import Path
 
 import torch
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from torch import Tensor, nn
+from torch import nn
 
-from fmapboard.capture.hooks import HookRegistry
+from fmapboard.cli.all_images import AllImages, not_shown, selected_layers
 from fmapboard.cli.checkpoint_series import Checkpoint, SeriesOptions, draw_series, series_of
 from fmapboard.cli.drawing import Drawing, folders_of
 from fmapboard.cli.embedding import check_embedding, with_embedding
 from fmapboard.cli.forward_inputs import ForwardInputs
-from fmapboard.cli.images import decoding, find_images, read_fitted
+from fmapboard.cli.images import ImageFile, find_images
 from fmapboard.cli.input_files import inputs_from
 from fmapboard.cli.layer_list import print_layers
 from fmapboard.cli.model_request import ModelRequest
-from fmapboard.cli.models.load import LoadedModel, Preprocessing
-from fmapboard.cli.prefetch import prefetched
+from fmapboard.cli.models.load import LoadedModel
+from fmapboard.cli.read_images import ReadImages
 from fmapboard.cli.report import is_temporary, logged_for, say_report
 from fmapboard.cli.run_dirs import new_directory
 from fmapboard.cli.silenced import Silenced, class_names
@@ -39,9 +37,6 @@ from fmapboard.writers.tensorboard import TensorBoardWriter
 
 TABLES = 3
 """With more images than this, only the first one's table is printed."""
-
-READERS = min(4, os.cpu_count() or 1)
-"""Threads that read images ahead of the forward passes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,8 +101,8 @@ def visualize_images(request: Request) -> None:
     """
     if request.class_number is not None and not request.attribution:
         raise ConfigurationError("--class needs --attribution")
-    paths = find_images(request.images or [bundled("photographs") / "chelsea.jpg"])
-    inputs = inputs_from(request.inputs, len(paths))
+    files = find_images(request.images or [bundled("photographs") / "chelsea.jpg"])
+    inputs = inputs_from(request.inputs, len(files))
     series = series_of(request.checkpoint)
     for option in ("silence", "embedding", "step"):
         if series and getattr(request, option):
@@ -121,22 +116,26 @@ def visualize_images(request: Request) -> None:
     if loaded.report is not None:
         console(stderr=True).print(str(loaded.report))
     if request.only_list:
-        print_layers(loaded, paths[0] if request.images else None, request.chosen, inputs)
+        print_layers(loaded, files[0].path if request.images else None, request.chosen, inputs)
         return
-    paths = paths[: request.samples]
-    with logged_for(request.html, request.logdir, len(series or paths), say_report) as logdir:
+    images = ReadImages(
+        files[: request.samples], loaded.preprocessing.fit, ahead=2 * request.batch_size
+    )
+    steps = len(series or images.sources)
+    with logged_for(request.html, request.logdir, steps, say_report) as logdir:
         request = replace(request, logdir=logdir)
         if series:
-            _draw_series(request, loaded, series, paths, inputs)
+            _draw_series(request, loaded, series, images, inputs)
         else:
-            draw_images(request, loaded, paths, inputs)
+            draw_images(request, loaded, images, inputs)
+    images.check_complete()
 
 
 def _draw_series(
     request: Request,
     loaded: LoadedModel,
     series: list[Checkpoint],
-    paths: list[Path],
+    images: ReadImages,
     inputs: ForwardInputs,
 ) -> None:
     """Draw the images with each checkpoint of a series."""
@@ -148,20 +147,23 @@ def _draw_series(
         replace(request.drawing, inputs=inputs), request.checkpoint_key, logdir, folder
     )
     with what_ran():
-        draw_series(options, loaded, series, paths)
+        found = draw_series(options, loaded, series, images)
     say_where(logdir, folder)
+    chosen = selected_layers(loaded.model, request.chosen)
+    pictures = len(images.sources) * len(series)
+    _say_last(found.line(pictures, noun="picture", chosen=chosen), logdir, len(series))
 
 
 def draw_images(
-    request: Request, loaded: LoadedModel, paths: list[Path], inputs: ForwardInputs | None = None
+    request: Request, loaded: LoadedModel, images: ReadImages, inputs: ForwardInputs
 ) -> None:
     """Draw a loaded network's feature maps for images, and print tables of its layers.
 
     Raises:
         FmapboardError: the request is invalid or failed; the output of earlier images is kept.
     """
-    HookRegistry(loaded.model, request.chosen)  # an invalid pattern fails before any output
-    inputs = inputs or inputs_from((), len(paths))
+    # An invalid pattern fails before anything is written.
+    chosen = selected_layers(loaded.model, request.chosen)
     inputs.check(loaded.model)
     silenced = request.silenced(loaded.model)
     loaded.model.to(device_named(request.device))
@@ -171,40 +173,51 @@ def draw_images(
     stays = logdir is not None and not is_temporary(logdir)
     check_embedding(request.embedding, loaded.model, logdir if stays else None)
     board = None if logdir is None else TensorBoardWriter(logdir, start_step=request.step)
-    progress = _progress(len(paths))
-    labels, tell = [path.name for path in paths], partial(out.print, soft_wrap=True)
-    drawing = replace(request.drawing, inputs=inputs, names=labels)
+    files = [one for one in images.sources if isinstance(one, ImageFile)]
+    progress = _progress(len(files))
+    labels, tell = images.of_read([one.name for one in files]), partial(out.print, soft_wrap=True)
+    drawing = replace(request.drawing, inputs=inputs, names=labels, numbers=images.numbers)
     say = partial(progress.console.print, soft_wrap=True)
     if silenced is not None:
         out.print(str(silenced), soft_wrap=True)
         drawing = replace(drawing, around=silenced.around)
     drawing, collected = with_embedding(
-        request.embedding, drawing, loaded.model, labels, board, tell
+        request.embedding, drawing, loaded.model, len(files), board, tell
     )
     written_images = drawing.written(
         loaded.model,
-        fitted(loaded.preprocessing, paths, ahead=2 * request.batch_size),
+        images.tensors(),
         board,
-        folders_of(folder, [path.stem for path in paths]),
+        images.of_read(folders_of(folder, [one.stem for one in files])),
         prepare=loaded.preprocessing.normalize,
         normalization=(loaded.preprocessing.mean, loaded.preprocessing.std),
         say=say,
     )
+    found = AllImages()
     try:
         with what_ran(), closing(collected(written_images)) as done:
-            for number, (path, written) in enumerate(zip(paths, done, strict=True)):
-                progress.advance(progress.task_ids[0])
-                if number == 0 or len(paths) <= TABLES:
-                    _print_tables(path, written, silenced, number)
+            for number, written in enumerate(done):
+                file = files[images.numbers[number]]
+                found.add(file.name, written.step)
+                progress.update(progress.task_ids[0], completed=images.numbers[number] + 1)
+                if number == 0 or len(files) <= TABLES:
+                    _print_tables(file.path, written, silenced, number)
                     progress.start()  # not earlier: the bar would interrupt the first table
     finally:
         if progress.live.is_started:
             progress.stop()
         if board is not None:
             board.close()
-    if silenced is not None and len(paths) > 1:
+    if silenced is not None and len(files) > 1:
         out.print(f"\n{silenced.summary()}")
-    say_where(logdir, folder, images=len(paths))
+    say_where(logdir, folder, images=len(files))
+    _say_last(found.line(len(files), chosen=chosen), logdir, found.count)
+
+
+def _say_last(line: str, logdir: Path | RemoteDirectory | None, steps: int) -> None:
+    """Print what was found in all images, and what TensorBoard will not show of the run."""
+    missing = "" if logdir is None or is_temporary(logdir) else not_shown(steps, logdir)
+    console().print(f"\n{'; '.join(filter(None, [line, missing]))}", soft_wrap=True)
 
 
 def _print_tables(
@@ -216,19 +229,6 @@ def _print_tables(
     out.print(layer_table(written.step, written.files))
     if silenced is not None:
         out.print("", silenced.table(number), sep="\n")
-
-
-def fitted(
-    prepare: Preprocessing, paths: list[Path], *, ahead: int
-) -> Generator[Tensor, None, None]:
-    """The images, resized and cropped, uint8 [C, H, W], read ``ahead`` in threads."""
-
-    def read(path: Path) -> Tensor:
-        return read_fitted(path, prepare.fit)
-
-    images = prefetched(read, paths, ahead=ahead, threads=READERS)
-    with decoding(), closing(images):
-        yield from images
 
 
 def _progress(images: int) -> Progress:

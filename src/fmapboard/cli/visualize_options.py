@@ -129,6 +129,7 @@ _EXISTING = click.Path(path_type=Path)
 def visualize(**options: Any) -> None:
     """Draw the feature maps of a network for each of IMAGES (files or folders).
 
+    Folders are searched with their subfolders; unreadable files in them are left out and listed.
     Without IMAGES, a bundled photograph is used. Without --logdir and --out, both are written
     below runs/visualize.
     """

@@ -49,7 +49,7 @@ class ImageWriter:
         board: writes the steps for TensorBoard, or None; the caller closes it.
         folders: step -> the folder for that image's PNG files, or None to write none.
         first_step: number of the first image's step; the images themselves are numbered from 0.
-        names: name of each image, which the tab shows; empty if they have none.
+        names: name of each image, which the tab shows; None if they have none.
         max_bytes: limit for the recorded images in the queue; a single image may exceed it.
     """
 
@@ -57,10 +57,10 @@ class ImageWriter:
         self,
         compose: SummaryBuilder,
         board: Writer | None,
-        folders: list[Path | None],
+        folders: Sequence[Path | None],
         *,
         first_step: int = 0,
-        names: Sequence[str] = (),
+        names: Sequence[str] | None = None,
         max_bytes: int = MAX_WAITING_BYTES,
     ) -> None:
         self._compose, self._board, self._folders = compose, board, folders
@@ -127,7 +127,9 @@ class ImageWriter:
     def _work(self, image: PendingStep) -> None:
         if not self._given_up:
             data = image.to_host()
-            source = StepSource("image", self._names[data.step]) if self._names else None
+            source = (
+                StepSource("image", self._names[data.step]) if self._names is not None else None
+            )
             data = replace(data, step=self._first_step + data.step, source=source)
             step = self._compose(data)
             self._results.put(WrittenImage(step, self._store(step)))

@@ -51,6 +51,8 @@ class PatchSearch:
         batch_size: Maximum number of images per pass.
         side: Longest side of a stored crop in px; a larger one is averaged over squares of pixels.
         say: Called with a message if images run one at a time, or have too many sizes.
+        images: Number of images so far.
+        nan: Names of those with NaN in a searched channel.
     """
 
     model: nn.Module
@@ -62,6 +64,7 @@ class PatchSearch:
     side: int = 64
     say: Callable[[str], object] = str
     images: int = 0
+    nan: list[str] = field(default_factory=list)
     _of_layer: dict[str, _LayerSearch] = field(default_factory=dict)
     _fields: dict[tuple[int, ...], MeasuredFields] = field(default_factory=dict)
     _registry: HookRegistry | None = None
@@ -93,6 +96,8 @@ class PatchSearch:
                         whole = Fields.whole(output.grid, size_px, CONTROL_FLOW)
                         fields.of_layer[label] = whole
                     self._layer(label, output).add(output, number, source, fields.of_layer[label])
+                if any(output.nan[number].any() for output in seen.outputs.values()):
+                    self.nan.append(name)
                 self.images += 1
 
     def result(self) -> dict[str, LayerPatches]:

@@ -38,7 +38,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with the network, an image, and two checkpoints with a name that is not in it."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    Path("named_nets.py").write_text(NETS)
+    Path("oddly_named_nets.py").write_text(NETS)
     Image.new("RGB", (24, 24), "teal").save("cat\x1b]0;t[b].png")
     scope: dict[str, type[nn.Module]] = {}
     exec(NETS, scope)
@@ -56,7 +56,7 @@ def status(*arguments: str) -> int:
     return exit_of.value.code
 
 
-MODEL = ("--model", "named_nets:Named", "--input-size", "24")
+MODEL = ("--model", "oddly_named_nets:Named", "--input-size", "24")
 IMAGE = "cat\x1b]0;t[b].png"
 
 

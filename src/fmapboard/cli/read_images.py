@@ -1,0 +1,139 @@
+"""Read images one after the other, leaving out files in folders that cannot be read."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
+from typing import Any, Generic, TypeVar, overload
+
+from PIL import Image
+from torch import Tensor
+
+from fmapboard.cli.images import ImageFile, decoding, read_fitted, to_rgb
+from fmapboard.cli.prefetch import prefetched
+from fmapboard.errors import FmapboardError, ImageError, escaped
+
+T = TypeVar("T")
+
+READERS = min(4, os.cpu_count() or 1)
+"""Threads that read images ahead of the forward passes."""
+
+LISTED = 20
+"""Maximum number of files that are listed as left out."""
+
+
+class ImagesLeftOut(FmapboardError):
+    """Some files in folders could not be read; everything else is done."""
+
+
+class ReadImages:
+    """Images in order. A file in a folder that cannot be read is left out, and remembered.
+
+    Args:
+        sources: Files, or images of PIL.
+        fit: Turns an image of PIL into a tensor [C, H, W].
+        ahead: Maximum number of images that are read, in threads, before they are needed.
+
+    Attributes:
+        sources: As given.
+        numbers: Index in ``sources`` of each image read so far; it grows while ``tensors`` is
+            iterated.
+        left_out: Name and reason of the files left out so far.
+    """
+
+    def __init__(
+        self,
+        sources: Sequence[ImageFile | Image.Image],
+        fit: Callable[[Image.Image], Tensor],
+        *,
+        ahead: int = 0,
+    ) -> None:
+        self.sources, self._fit, self._ahead = sources, fit, ahead
+        self.numbers: list[int] = []
+        self.left_out: list[tuple[str, str]] = []
+
+    def tensors(self) -> Generator[Tensor, None, None]:
+        """Yield each image that can be read, [C, H, W].
+
+        Raises:
+            ImageError: A file that was given by its name cannot be read, or no file can.
+        """
+        images = (self._read(source) for source in self.sources)
+        if self._ahead:
+            images = prefetched(self._read, self.sources, ahead=self._ahead, threads=READERS)
+        with decoding(), closing(images):
+            for number, image in enumerate(images):
+                if isinstance(image, Tensor):
+                    self.numbers.append(number)
+                    yield image
+                else:
+                    source = self.sources[number]
+                    assert isinstance(source, ImageFile)  # only files are left out
+                    self.left_out.append((source.name, str(image)))
+        if not self.numbers:
+            reason = self.left_out[0][1]
+            several = f"none of {len(self.sources):,} files can be read: "
+            raise ImageError(f"{several if len(self.sources) > 1 else ''}{reason}")
+
+    def first(self) -> Generator[Tensor, None, None]:
+        """Yield the first image that ``tensors`` has yielded, again."""
+        image = self._read(self.sources[self.numbers[0]])
+        assert isinstance(image, Tensor)  # it was read before
+        yield image
+
+    def _read(self, source: ImageFile | Image.Image) -> Tensor | ImageError:
+        if not isinstance(source, ImageFile):
+            return self._fit(to_rgb(source))
+        try:
+            return read_fitted(source.path, self._fit)
+        except ImageError as error:
+            if source.in_folder:
+                return error
+            raise
+
+    def of_read(self, values: Sequence[T]) -> OfRead[T]:
+        """Of one value per source, those of the images read so far; it grows with them."""
+        return OfRead(values, self.numbers)
+
+    def say_left_out(self, say: Callable[[str], object]) -> None:
+        """Name the files that were left out, one per line."""
+        for name, reason in self.left_out[:LISTED]:
+            say(escaped(f"left out: {name}: {reason}", keep=""))
+        if len(self.left_out) > LISTED:
+            say(f"left out: {len(self.left_out) - LISTED:,} more")
+
+    def check_complete(self) -> None:
+        """Raise an error if files were left out, after listing them on stderr.
+
+        Raises:
+            ImagesLeftOut: Files were left out.
+        """
+        self.say_left_out(lambda line: print(line, file=sys.stderr))
+        if self.left_out:
+            files = len(self.sources)
+            raise ImagesLeftOut(
+                f"{len(self.left_out):,} of {files:,} files could not be read and were left out; "
+                "everything else is done"
+            )
+
+
+class OfRead(Sequence[T], Generic[T]):
+    """A view of a sequence: the entries with the given numbers, which may grow."""
+
+    def __init__(self, values: Sequence[T], numbers: Sequence[int]) -> None:
+        self._values, self._numbers = values, numbers
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[T]: ...
+
+    def __getitem__(self, index: int | slice) -> T | list[T]:
+        found: Any = self._numbers[index]
+        return self._values[found] if isinstance(found, int) else [self._values[n] for n in found]
