@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -41,13 +42,13 @@ class End:
         pipeline: closed after the open step is abandoned.
         handles: hooks to remove.
         run: its open step is abandoned.
-        explains: if True, warn that nothing was logged; False after an exception.
+        end_explaining: ends the thread that explains why nothing is logged.
     """
 
     pipeline: Pipeline
     handles: list[RemovableHandle]
     run: Run
-    explains: bool = True
+    end_explaining: Callable[[], object] | None = None
 
     def __call__(self) -> None:
         """Clean up; called once. In a CUDA graph's capture, steps are written after it."""
@@ -55,9 +56,9 @@ class End:
             handle.remove()
         self.run.session.end()
         CAPTURES.after(self.pipeline.close)
-        why = self.run.usage.why_nothing(self.run.steps)
-        if why is not None and self.explains and self.run.writes:
-            self.run.warn.warn("nothing logged", why)
+        if self.end_explaining is not None:
+            self.end_explaining()
+            self.run.usage.explain(is_over=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ def close_earlier(model: nn.Module, name: str | None, warn: WarnOnce) -> None:
         return
     if earlier.process != os.getpid():
         return  # it belongs to the process that this one was forked from
-    logger.end.explains = False  # it ends here, not with the training
+    logger.end.run.usage.explains = False  # it ends here, not with the training
     logger.close()
     warn.warn(
         "again",

@@ -27,6 +27,7 @@ from fmapboard.report.of_logger import ReportsRun
 from fmapboard.run import OptimizerSteps, Run, StepBlock
 from fmapboard.schedule import StepCounter, as_schedule, never, step_number
 from fmapboard.session import StepSession
+from fmapboard.usage import explain_every_minute
 from fmapboard.writers import Writer
 from fmapboard.writers.memory import MemoryWriter
 from fmapboard.writers.pipeline import Pipeline
@@ -77,10 +78,12 @@ class FeatureMapLogger(ReportsRun):
         self._automatic: OptimizerSteps | None = None
         handles: list[RemovableHandle] = []
         self.end = End(pipeline, handles, self._run)
+        if writes:
+            self.end.end_explaining = explain_every_minute(self._run.usage)
         self._finalizer = weakref.finalize(self, self.end)
         remember(self, model, options.name)
         if counted is not None:
-            self._automatic = OptimizerSteps(self._run, self)
+            self._automatic = OptimizerSteps(self._run, counted, self)
             handles.append(after_each_step(counted, self._automatic.after_step))
 
     def __repr__(self) -> str:
@@ -150,6 +153,7 @@ class FeatureMapLogger(ReportsRun):
             return
         if self._automatic is not None and self._automatic.is_on:
             self._automatic.end()
+        run.usage.marked = True
         is_new = number is None or run.mark(step_number(number), training=training)
         if not is_new or run.session.open_step == run.steps.next:
             return
@@ -187,7 +191,7 @@ class FeatureMapLogger(ReportsRun):
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        self.end.explains &= error is None
+        self._run.usage.explains &= error is None
         self._finalizer()
         if error is None:
             self._run.warn.raise_first()

@@ -16,53 +16,10 @@ from fmapboard.capture.parameter_versions import ParameterVersions, Versions
 from fmapboard.capture.step_parts import PendingStep
 from fmapboard.errors import ConfigurationError, WarnOnce
 from fmapboard.measure.merge_ranks import RankExchange
-from fmapboard.schedule import StepCounter, next_due
+from fmapboard.schedule import StepCounter
 from fmapboard.session import StepSession
+from fmapboard.usage import Usage
 from fmapboard.writers.pipeline import Pipeline
-
-
-@dataclass(slots=True)
-class Usage:
-    """How a logger was used, to explain at the end why nothing was logged.
-
-    Attributes:
-        start: the number of the first step.
-        counts: True while the steps of an optimizer are counted.
-        ended: number of steps that ended, logged or not; incomplete while the steps of an optimizer
-            are counted.
-        due: number of steps that ended and were due.
-        logged: number of steps handed to the pipeline.
-    """
-
-    start: int
-    counts: bool = False
-    ended: int = 0
-    due: int = 0
-    logged: int = 0
-
-    def why_nothing(self, steps: StepCounter) -> str | None:
-        """Why nothing was logged, and what to do; None if there is nothing to explain."""
-        if self.logged:
-            return None
-        done = steps.next - self.start if self.counts else self.ended
-        if not done and self.counts:
-            return (
-                "nothing was logged: the optimizer passed to watch() never stepped; pass the one "
-                "that the training loop uses"
-            )
-        if not done:
-            return (
-                "nothing was logged: no step was marked; pass optimizer= to watch(), or wrap each "
-                "training step in: with board.step(i):"
-            )
-        if self.due:
-            return None  # a step that is due and collects nothing logs its own warning
-        due = next_due(steps.schedule, steps.next - 1)
-        return (
-            f"nothing was logged: none of the {done} steps before step {steps.next} was due "
-            f"({steps.schedule}); the next one could be step {due}. Log more often, for "
-            "example with every=1"
-        )
 
 
 @dataclass(slots=True)
@@ -76,7 +33,6 @@ class Run:
         warn: where warnings are reported.
         writes: False on ranks whose steps are not written.
         usage: how many steps ended, were due and were logged so far.
-        versions: the version counters of the model's parameters.
     """
 
     steps: StepCounter
@@ -85,19 +41,17 @@ class Run:
     warn: WarnOnce
     writes: bool
     usage: Usage = field(init=False)
-    versions: ParameterVersions = field(init=False)
     _entered: tuple[int, Versions] = field(init=False, default=(-1, ()))
 
     def __post_init__(self) -> None:
-        self.usage = Usage(self.steps.next)
-        self.versions = ParameterVersions(self.session.model)
+        self.usage = Usage(self.steps, ParameterVersions(self.session.model), self.warn)
 
     def open(self, *, passes: Passes, probe_now: bool, any_thread: bool = False) -> None:
         """Begin to log the next step; for the arguments see ``StepSession.open``.
 
         Does nothing while a CUDA graph is captured.
         """
-        self._entered = self.steps.next, self.versions.read()
+        self._entered = self.steps.next, self.usage.versions.read()
         if is_capturing():
             return
         follow_captures()
@@ -125,7 +79,7 @@ class Run:
             return True
         if not training:  # the validation after a step may have its number
             return True
-        versions = self.versions.read()
+        versions = self.usage.versions.read()
         if self._entered[0] != number:
             self._entered = number, versions
         if self._entered[1] == versions:
@@ -240,15 +194,17 @@ class OptimizerSteps:
 
     Args:
         run: the run whose steps are opened and closed.
+        optimizer: its steps are counted.
         owner: the logger; kept alive by the optimizer, which references this object.
 
     Attributes:
         is_on: False once the user has marked a step.
     """
 
-    def __init__(self, run: Run, owner: object) -> None:
+    def __init__(self, run: Run, optimizer: Optimizer, owner: object) -> None:
         self._run, self._steps, self._owner = run, run.steps, owner
-        self.is_on = run.usage.counts = True
+        self.is_on = True
+        run.usage.count(optimizer)
         self._open_if_due(any_thread=True)
 
     def after_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
@@ -261,6 +217,7 @@ class OptimizerSteps:
         elif self.is_on and not self._run.session.was_skipped(optimizer):
             self._run.close_step()
             self._run.session.facts.step_completed(optimizer)
+            self._run.usage.counted()
             self._open_if_due()
 
     def end(self) -> None:

@@ -15,8 +15,8 @@ PACKAGE = ROOT / "src" / "fmapboard"
 
 ORDER = [
     *("__main__", "cli", "demo", "integrations"),
-    *("watching", "logger", "lifetime", "run", "model_comparison", "top_patches", "image_passes"),
-    "interventions",
+    *("watching", "logger", "lifetime", "run", "usage", "model_comparison", "top_patches"),
+    *("image_passes", "interventions"),
     *("extraction", "notebook", "report"),
     *("session", "capture", "writers", "measure", "summary", "render", "model", "options"),
     "checks",

@@ -139,3 +139,20 @@ def test_no_thread_of_fmapboard_imports_anything(tmp_path: Path) -> None:
     assert [line for line in said if " imports " in line] == []
     assert [line for line in said if "gradients_not_cleared" in line]
     assert [line for line in said if "first non-finite" in line]
+
+
+def test_a_forked_child_has_no_thread_that_explains_and_closes_at_once(tmp_path: Path) -> None:
+    code = """
+    import threading
+    names = lambda: [t.name for t in threading.enumerate() if t.name == "fmapboard-usage"]
+    assert names()
+    child = os.fork()
+    if child == 0:
+        with board.step(0):
+            model(torch.rand(1, 3, 8, 8)).sum().backward()
+        assert not names()
+        board.close()
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    """
+    said_by(code, tmp_path)

@@ -108,7 +108,7 @@ class TrainingRun:
             name = f"{given}.validation" if given else "validation"
             options |= {"name": name, "probe": None, "kernels": False}
             self._validation = watch(model, every=1, **options)
-            self._validation.end.explains = False  # no warning if no validation was run
+            self._validation.end.run.usage.explains = False  # no warning if no validation was run
 
     def begin(self, number: int) -> None:
         """Begin a step, or the next micro-batch of the open step.
