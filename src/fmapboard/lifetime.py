@@ -52,6 +52,13 @@ class End:
 
     def __call__(self) -> None:
         """Clean up; called once. In a CUDA graph's capture, steps are written after it."""
+        try:
+            self._clean_up()
+        except BaseException:  # an interrupt: whatever it has cut short is done now
+            self._clean_up()
+            raise
+
+    def _clean_up(self) -> None:
         for handle in self.handles:
             handle.remove()
         self.run.session.end()

@@ -14,7 +14,7 @@ from fmapboard.capture.cuda_graphs import CAPTURES, follow_captures
 from fmapboard.capture.open_step import Passes
 from fmapboard.capture.parameter_versions import ParameterVersions, Versions
 from fmapboard.capture.step_parts import PendingStep
-from fmapboard.errors import ConfigurationError, WarnOnce
+from fmapboard.errors import ConfigurationError, WarnOnce, is_interrupted
 from fmapboard.measure.merge_ranks import RankExchange
 from fmapboard.schedule import StepCounter
 from fmapboard.session import StepSession
@@ -94,10 +94,14 @@ class Run:
         return False
 
     def abandon_step(self) -> None:
-        """Discard the open step after an exception, and write the ones before it."""
+        """Discard the open step after an exception, and wait until the ones before it are written.
+
+        After an interrupt, such as Ctrl-C, this does not wait.
+        """
         self._count_end()
         self.session.abandon()
-        self.flush()
+        if not is_interrupted():
+            self.flush()
 
     def flush(self) -> None:
         """Wait until every step handed over so far can be read.

@@ -1,4 +1,4 @@
-"""Which logged steps are on disk after a training process is killed without warning."""
+"""What is on disk while a process trains: after `watch`, and when it is killed without warning."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 from event_files import event_files, steps_in
+from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
+from torch import nn
 
+import fmapboard
 from fmapboard.writers.backlog import MAX_STEPS
 
 _CODE = """if 1:
@@ -33,13 +36,13 @@ _CODE = """if 1:
             self.taken += 1
             return super().take()
 
-        def is_full(self, nbytes, now):
-            found = super().is_full(nbytes, now)
+        def is_full(self, nbytes):
+            found = super().is_full(nbytes)
             if found and self.taken == 21:  # step 20, at which the writer stalls
                 print("waits", flush=True)
             return found
 
-    worker.Backlog, backlog.MAX_SECONDS = Counting, 0.0
+    worker.Backlog = Counting
     torch.set_num_threads(1)
     model = nn.Sequential(nn.Conv2d(3, 4, 3))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -52,6 +55,14 @@ _CODE = """if 1:
         print(number, flush=True)
     os._exit(0)
 """
+
+
+def test_the_event_file_is_there_and_readable_when_watch_returns(tmp_path: Path) -> None:
+    board = fmapboard.watch(nn.Conv2d(3, 4, 3), tmp_path / "run", every=1)
+    (path,) = event_files(tmp_path / "run")
+    (first, *_) = EventFileLoader(str(path)).Load()
+    assert first.file_version == "brain.Event:2"
+    board.close()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="kills")

@@ -77,12 +77,14 @@ class Captures:
     def after(self, act: Callable[[], object]) -> None:
         """Call ``act`` now or, if this thread captures a graph, once it no longer does.
 
-        Errors of a call that is put off are discarded.
+        Errors of a call that is put off are discarded. Without a capture no lock is taken: an
+        interrupt could leave it locked.
         """
-        with self._changed:
-            if self.is_open_here():
-                self._afterwards.append((threading.get_ident(), act))
-                return
+        if self.is_open_here():
+            with self._changed:
+                if self.is_open_here():
+                    self._afterwards.append((threading.get_ident(), act))
+                    return
         act()
 
     def _begins(self, graph: Any) -> None:

@@ -1,7 +1,7 @@
 """Build and write logged steps in a worker thread.
 
-If the process is killed, the steps that are not yet written are lost: at most 8, or those of the
-last 2 s of training if that is more (see ``writers.backlog``).
+If the process is killed, the steps that are not yet written are lost: at most 8 (see
+``writers.backlog``).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from fmapboard.checks import chosen
 from fmapboard.checks.live import LiveChecks
-from fmapboard.errors import WarnOnce, WorkerEnded, WriteError
+from fmapboard.errors import WarnOnce, WorkerEnded, WriteError, interrupt_in, is_interrupted
 from fmapboard.options import Options
 from fmapboard.records import LoggedStep, StepData
 from fmapboard.summary.budget import Budget
@@ -31,7 +31,8 @@ _HINTS = {"not_in_optimizer": "no optimizer", "eval_mode": "eval mode"}
 """Kind of a finding -> subject of the warning (`capture.hints`) that says the same."""
 MAX_QUEUE_BYTES = 256 * 2**20
 """Maximum size in bytes of the steps that wait to be written."""
-
+SECONDS_AFTER_INTERRUPT = 10.0
+"""After an interrupt, ``close`` waits at most this long for the steps that are not yet written."""
 
 _FORKED = (
     "process {} was forked from the process that logs this run, so its steps are not logged: they "
@@ -111,11 +112,31 @@ class Pipeline:
         self._guarded(self._writer.flush)
 
     def close(self) -> None:
-        """Flush, stop the worker and close the writer; a second call does nothing."""
-        if not self._closed:
-            self._closed = True
-            self._worker.close()
+        """Flush, stop the worker and close the writer; a second call does nothing.
+
+        After an interrupt, such as Ctrl-C, and if one arrives during the wait, this waits at most
+        ``SECONDS_AFTER_INTERRUPT`` and reports how many steps are not written. They are still
+        written as long as the process runs.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            self._end(SECONDS_AFTER_INTERRUPT if is_interrupted() else None)
+        except BaseException:
+            self._end(SECONDS_AFTER_INTERRUPT)
+            raise
+
+    def _end(self, seconds: float | None) -> None:
+        if self._worker.close(seconds):
             self._guarded(self._writer.close)
+            return
+        count = self._worker.unfinished
+        self._warn.warn(
+            "interrupted",
+            f"{seconds:g} s after the interrupt, logged steps are still being written: the last "
+            f"{count} of them are lost if the process ends now",
+        )
 
     def _work(self, receive: Callable[[], StepData | None]) -> Iterator[None]:
         """Build and write one step; at each yield the work may move to another thread."""
@@ -187,6 +208,8 @@ class Pipeline:
         try:
             act()
         except (WriteError, OSError) as error:
+            if interrupt_in(error) is not None:
+                raise
             self._failed(error)
 
 

@@ -5,6 +5,10 @@ thread lower its priority but never raise it again, there is a second thread wit
 It takes over while a caller waits, or when the backlog reaches its bound (see ``backlog``), and
 later hands the work back. Only one of the threads works at a time. When the backlog is full, either
 the caller waits or the oldest queued step is dropped and counted.
+
+A signal handler may raise an exception at any point of a caller's thread, which would leave a lock
+locked for ever. So callers take no lock that the worker threads take: they change the backlog and
+wake a thread through a ``SimpleQueue``, which C code does in one operation each.
 """
 
 from __future__ import annotations
@@ -15,7 +19,9 @@ import sys
 import threading
 import time
 import weakref
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from queue import SimpleQueue
 from typing import Generic, TypeVar
 
 from fmapboard.errors import WorkerEnded
@@ -27,15 +33,13 @@ _LOWEST_PRIORITY = 19
 _HAS_PRIORITIES = sys.platform == "linux"
 """Only Linux has per-thread priorities; elsewhere the call could affect the whole process."""
 _DONE = object()
-_START_SECONDS = 1.0
-"""Maximum time in seconds that a thread takes to start."""
 
 
 class Worker(Generic[T]):
     """A bounded, ordered queue and the threads that process it, one at a time.
 
-    All methods may be called from any thread. If the worker has ended or cannot start, they do not
-    raise, and items are discarded.
+    ``put`` may be called from one thread at a time, the other methods from any thread. If the
+    worker has ended or cannot start, they do not raise, and items are discarded.
 
     Args:
         work: Called with each item, in order, in a worker thread. If it is a generator function,
@@ -65,17 +69,14 @@ class Worker(Generic[T]):
         self._backlog: Backlog[T] = Backlog(max_bytes, in_steps=low_priority)
         self._urgency = Urgency()
         self._starts_low = low_priority and _HAS_PRIORITIES
-        self._waited = 0.0
-        self._callers = 0
+        self._callers: deque[_Caller] = deque()
         self._parts: Iterator[None] | None = None
-        self._busy = False
         self._closed = self._ended = False
         self._pid = os.getpid()
-        lock = threading.RLock()
-        self._changed = threading.Condition(lock)
-        # One condition per thread: a low-priority thread woken needlessly could hold the lock.
-        self._turn = {low: threading.Condition(lock) for low in (True, False)}
-        self._threads: dict[bool, threading.Thread] = {}
+        self._working = threading.Lock()  # taken by worker threads only
+        self._wake: dict[bool, SimpleQueue[object]] = {low: SimpleQueue() for low in (True, False)}
+        self._threads: list[threading.Thread] = []
+        self._running: set[bool] = set()  # priorities of the threads that run: True is low
         self.dropped = 0
 
     @property
@@ -86,6 +87,11 @@ class Worker(Generic[T]):
         """
         return bool(self._threads) and self._pid != os.getpid()
 
+    @property
+    def unfinished(self) -> int:
+        """How many items are queued or being worked on."""
+        return len(self._backlog)
+
     def put(self, item: T, nbytes: int) -> float:
         """Queue an item that holds ``nbytes`` bytes; the first one starts the thread.
 
@@ -94,139 +100,153 @@ class Worker(Generic[T]):
         Returns:
             Time in seconds that the caller waited because the queue was full.
         """
-        if self.is_inherited:
+        if self.is_inherited or self._closed or self._ended:
             return 0.0
-        with self._changed:
-            if self._closed or self._ended:
-                return 0.0
-            error = None if self._threads else self._start(self._starts_low)
-            if error is None:
-                return self._add(item, nbytes)
+        if not self._running and (error := self._start(self._starts_low)) is not None:
             self._ended = True
-        self._failed(error)
-        return 0.0
-
-    def flush(self) -> None:
-        """Wait until everything queued has been processed; in a worker thread, do nothing."""
-        if self.is_inherited or self._is_own_thread():
-            return
-        with self._changed:
-            if self._backlog:
-                self._wait_until(lambda: not self._backlog)
-
-    def close(self) -> None:
-        """Flush and end the threads; a second call does nothing."""
-        self.flush()
-        if self.is_inherited:
-            return
-        with self._changed:
-            self._closed = True
-            self._wake_all()
-        if not self._is_own_thread():
-            for thread in list(self._threads.values()):
-                thread.join()
-
-    def _add(self, item: T, nbytes: int) -> float:
-        """Queue the item once there is space for it; returns the seconds waited."""
-        now, before = self._clock() - self._waited, len(self._backlog)
-        waited = self._make_space(nbytes, now)
+            self._failed(error)
+            return 0.0
+        before = len(self._backlog)
+        waited = self._make_space(nbytes)
         if self._closed or self._ended:
             return waited
         self._urgency.added(before)
-        if self._backlog.add(item, nbytes, now):
+        self._backlog.add(item, nbytes)
+        if self._backlog.is_at_bound:
             self._urgency.rise()
             self._start_normal()
-        self._turn[self._is_low()].notify()
+        self._wake_worker()
+        if self._ended:  # it may have emptied the queue before the item was added
+            self._backlog.clear()
         return waited
 
-    def _make_space(self, nbytes: int, now: float) -> float:
+    def flush(self, seconds: float | None = None) -> bool:
+        """Wait until everything queued has been processed; in a worker thread, do nothing.
+
+        Args:
+            seconds: wait at most this long; None waits for everything.
+
+        Returns:
+            False if something is left.
+        """
+        if self.is_inherited or self._is_own_thread() or not self._backlog:
+            return True
+        return self._wait_until(lambda: not self._backlog, seconds)
+
+    def close(self, seconds: float | None = None) -> bool:
+        """Flush and end the threads; a second call does nothing.
+
+        Args:
+            seconds: as for ``flush``. What is left after that time is still processed, as long as
+                the process runs.
+
+        Returns:
+            False if something is left.
+        """
+        is_done = self.flush(seconds)
+        if self.is_inherited:
+            return is_done
+        self._closed = True
+        for wake in self._wake.values():
+            wake.put(None)
+        if is_done and not self._is_own_thread():
+            for thread in self._threads:
+                if thread.ident is not None:  # otherwise its start was interrupted
+                    thread.join()
+        return is_done
+
+    def _make_space(self, nbytes: int) -> float:
         """Make space in the queue according to ``when_full``; returns the seconds waited."""
-        if not self._backlog.is_full(nbytes, now):
+        if not self._backlog.is_full(nbytes):
             return 0.0
         self._urgency.rise()
         self._start_normal()
         if self._when_full == "drop_oldest":
-            while self._backlog.is_full(nbytes, now):
-                self._backlog.drop_oldest()
-                self.dropped += 1
+            while self._backlog.is_full(nbytes):
+                self.dropped += self._backlog.drop_oldest()
             return 0.0
         began = self._clock()
-        try:
-            self._wait_until(lambda: not self._backlog.is_full(nbytes, now))
-        finally:
-            waited = self._clock() - began
-            self._waited += waited
-        return waited
+        self._wait_until(lambda: not self._backlog.is_full(nbytes))
+        return self._clock() - began
 
-    def _wait_until(self, condition: Callable[[], bool]) -> None:
-        """Wait for a condition while the work runs at normal priority; call with the lock held."""
-        self._callers += 1
-        try:
-            self._start_normal()
-            self._turn[self._is_low()].notify()
-            self._changed.wait_for(condition)  # an ended worker has no backlog, so this returns
-        finally:
-            self._callers -= 1
-            self._turn[self._is_low()].notify()
+    def _wait_until(self, condition: Callable[[], bool], seconds: float | None = None) -> bool:
+        """Wait for a condition while the work runs at normal priority; False if time ran out."""
+        caller = _Caller(condition)
+        self._callers.append(caller)
+        self._start_normal()
+        self._wake_worker()
+        if condition() or self._ended:  # it may have been before the caller was noted
+            return True
+        return caller.wait(seconds)
+
+    def _wake_worker(self) -> None:
+        self._wake[self._is_low()].put(None)
 
     def _is_low(self) -> bool:
         """True if it is the turn of the low-priority thread."""
-        can_change = False in self._threads
-        is_urgent = self._urgency.is_high or self._callers > 0
+        can_change = False in self._running
+        is_urgent = self._urgency.is_high or bool(self._callers)
         return self._starts_low and not (can_change and is_urgent)
 
     def _is_own_thread(self) -> bool:
         """True in a worker thread, where garbage collection may finalize the worker's owner."""
-        return threading.current_thread() in self._threads.values()
+        return threading.current_thread() in self._threads
 
     def _start_normal(self) -> None:
-        if False not in self._threads:
+        if False not in self._running:
             self._start(False)  # if it cannot start, the first thread continues
 
     def _start(self, low: bool) -> WorkerEnded | None:
-        """Start the low- or normal-priority thread; returns an error if it cannot start."""
+        """Start the low- or normal-priority thread; returns an error if it cannot start.
+
+        After an exception of a signal handler the thread may run or not. The next call then starts
+        another one, which does no harm.
+        """
         self._pid = os.getpid()
-        started = threading.Event()
-        body = weakref.ref(self), self._turn[low], started, low
+        # When this object is deleted, the thread is woken, and ends.
+        body = weakref.ref(self, self._wake[low].put), self._wake[low], low
         thread = threading.Thread(target=_loop, args=body, name="fmapboard", daemon=True)
+        self._threads.append(thread)
         try:
             thread.start()
         except (RuntimeError, MemoryError) as error:
+            self._threads.remove(thread)
             return _ended_by(error, "cannot start")
-        except BaseException:  # Ctrl-C during start(): the thread may run anyway
-            if started.wait(_START_SECONDS):
-                self._threads[low] = thread
-            raise
-        self._threads[low] = thread
+        self._running.add(low)
         return None
 
-    def _next(self, low: bool) -> Iterator[None] | None:
-        """The parts of the item to work on, or None; call with the lock held."""
-        if self._busy or self._ended or low != self._is_low():
-            return None
-        if self._parts is None:
-            if not self._backlog.is_queued:
-                return None
-            self._parts = _parts(self._work, self._backlog.take())
-            self._changed.notify_all()
-        self._busy = True
-        return self._parts
+    def _advance(self, low: bool) -> bool:
+        """Work on one part; False if there is none, or if it is the other thread's turn."""
+        with self._working:
+            if self._parts is None and not self._backlog.is_queued:
+                self._release_callers()
+                return False
+            if low != self._is_low():
+                self._wake[not low].put(None)
+                return False
+            if self._parts is None:
+                taken = self._backlog.take()
+                if taken is None:  # it was dropped
+                    return True
+                self._parts = _parts(self._work, taken[0])
+                del taken
+                self._release_callers()  # the queue has space for as many bytes
+            is_done = self._end_of_part(self._parts)
+            if is_done:
+                self._parts = None
+                self._backlog.done()
+            self._release_callers()
+            return True
 
-    def _advance(self, parts: Iterator[None]) -> None:
-        """Work on one part."""
-        is_done = True
+    def _end_of_part(self, parts: Iterator[None]) -> bool:
+        """Run one part; True if it was the last one of its item."""
         try:
-            is_done = next(parts, _DONE) is _DONE
+            return next(parts, _DONE) is _DONE
         except Exception as error:
             self._report(error)
         except BaseException as error:
             self._end(error)
-        with self._changed:
-            self._busy = False
-            if is_done:
-                self._parts = None
-                self._backlog.done()
-            self._wake_all()
+        return True
 
     def _report(self, error: Exception) -> None:
         try:
@@ -235,48 +255,53 @@ class Worker(Generic[T]):
             self._end(worse)
 
     def _end(self, error: BaseException) -> None:
-        """Report that the worker thread ends with an error, and release all waiting callers."""
-        with self._changed:
-            self._ended = True
-            self._backlog.clear()
+        """Discard everything after an error that ends the worker, and report it."""
+        self._ended = True
+        self._backlog.clear()
         with contextlib.suppress(BaseException):  # the report itself may have failed
             self._failed(_ended_by(error, "ended"))
 
-    def _wake_all(self) -> None:
-        """Wake the callers and the thread whose turn it is; at the end, both threads."""
-        self._changed.notify_all()
-        for low, turn in self._turn.items():
-            if self._closed or self._ended or low == self._is_low():
-                turn.notify_all()
+    def _release_callers(self) -> None:
+        """Let the callers go whose condition holds, also those that do not wait any more."""
+        for caller in tuple(self._callers):
+            if self._ended or caller.condition():
+                self._callers.remove(caller)
+                caller.go_on.release()
 
     def _is_over(self) -> bool:
         return self._ended or (self._closed and not self._backlog)
 
 
-def _loop(
-    reference: weakref.ref[Worker[T]],
-    turn: threading.Condition,
-    started: threading.Event,
-    low: bool,
-) -> None:
+class _Caller:
+    """A thread that waits for a condition, which the worker checks after each part of its work."""
+
+    __slots__ = ("condition", "go_on")
+
+    def __init__(self, condition: Callable[[], bool]) -> None:
+        self.condition, self.go_on = condition, threading.Lock()
+        self.go_on.acquire()
+
+    def wait(self, seconds: float | None) -> bool:
+        """Wait until the worker lets the thread go; False if time ran out."""
+        return self.go_on.acquire(timeout=-1 if seconds is None else seconds)
+
+
+def _loop(reference: weakref.ref[Worker[T]], wake: SimpleQueue[object], low: bool) -> None:
     """Body of a thread; while idle, it keeps only a weak reference, so the worker can be freed."""
-    started.set()
     if low:
         _lower_own_priority()
     while True:
-        with turn:
-            worker = reference()
-            if worker is None:
-                return
-            parts = worker._next(low)
-            if parts is None:
-                if worker._is_over():
-                    return
-                del worker
-                turn.wait(timeout=1.0)
-                continue
-        worker._advance(parts)
-        del worker, parts
+        wake.get()
+        worker = reference()
+        if worker is None:
+            return
+        while worker._advance(low):
+            pass
+        if worker._is_over():
+            for other in worker._wake.values():  # threads that wait, if a start was interrupted
+                other.put(None)
+            return
+        del worker
 
 
 def _parts(work: Callable[[T], Iterable[None] | None], item: T) -> Iterator[None]:

@@ -224,7 +224,6 @@ def test_ctrl_c_while_the_worker_thread_starts_leaves_no_thread_and_no_file(
             start(thread)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("fmapboard.writers.worker._START_SECONDS", LIMIT if runs else 0.01)
     monkeypatch.setattr(threading.Thread, "start", interrupted)
     with pytest.raises(KeyboardInterrupt):
         list(ImageWriter(SummaryBuilder(), board, [tmp_path]).write(iter([image(0)])))

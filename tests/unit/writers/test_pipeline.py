@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import signal
 import threading
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from types import FrameType
 
 import pytest
 import torch
 from compressed_pictures import record_compressions
+from controlled_writers import HeldWriter
 from held_work import LIMIT, Clock
+from interruptions import TimesUp, ctrl_c, handling, on_alarm
 from torch import nn
 
 import fmapboard
@@ -67,8 +72,8 @@ def test_the_step_after_a_wait_for_the_queue_records_its_duration(
 
     monkeypatch.setitem(worker.Worker.__init__.__kwdefaults__, "clock", clock)
     pipeline = Pipeline(writer, Options(), WarnOnce())
-    clock.at_reading[4] = go_on.set
-    clock.at_reading[5] = pass_time
+    clock.at_reading[1] = go_on.set
+    clock.at_reading[2] = pass_time
     pipeline.put(partial(receive, 0), 1)
     assert begun.wait(LIMIT)
     pipeline.put(partial(receive, 1), MAX_QUEUE_BYTES)
@@ -92,3 +97,75 @@ def test_writing_a_step_may_switch_threads_before_it_is_composed_and_before_it_i
     parts = [(len(received), len(writer.steps)) for _ in pipeline._work(receive)]
     assert parts == [(1, 0), (1, 0)]
     assert [step.step for step in writer.steps] == [7]
+
+
+def held_pipeline(monkeypatch: pytest.MonkeyPatch) -> tuple[Pipeline, HeldWriter]:
+    """A pipeline with three steps, the first of which is being written until it is let go."""
+    monkeypatch.setattr("fmapboard.writers.pipeline.SECONDS_AFTER_INTERRUPT", 0.05)
+    writer = HeldWriter()
+    pipeline = Pipeline(writer, Options(), WarnOnce())
+    for step in range(3):
+        pipeline.put(partial(StepData, step, 0.0), 1)
+    assert writer.begun.wait(LIMIT)
+    return pipeline, writer
+
+
+LOST = (
+    "fmapboard: 0.05 s after the interrupt, logged steps are still being written: the last 3 of "
+    "them are lost if the process ends now"
+)
+
+
+@pytest.mark.parametrize("handler", [ctrl_c, on_alarm])
+def test_after_an_interrupt_close_waits_for_a_limited_time_and_says_what_is_lost(
+    handler: Callable[[int, FrameType | None], None],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pipeline, writer = held_pipeline(monkeypatch)
+    with handling(handler):
+        try:
+            signal.raise_signal(signal.SIGALRM)
+        except BaseException:
+            pipeline.close()
+    assert caplog.messages == [LOST]
+    writer.go_on.set()
+    assert pipeline._worker.flush(LIMIT)
+    assert [step.step for step in writer.steps] == [0, 1, 2]
+
+
+def test_an_interrupt_while_close_waits_reaches_the_caller_after_a_limited_time(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipeline, writer = held_pipeline(monkeypatch)
+    with handling(on_alarm):
+        signal.setitimer(signal.ITIMER_REAL, 0.01)
+        with pytest.raises(TimesUp):
+            pipeline.close()
+    assert caplog.messages == [LOST]
+    writer.go_on.set()
+    assert pipeline._worker.flush(LIMIT)
+
+
+@pytest.mark.parametrize("error", [ValueError("no"), SystemExit(3), None])
+def test_without_an_interrupt_close_waits_for_everything(
+    error: BaseException | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipeline, writer = held_pipeline(monkeypatch)
+    limits: list[float | None] = []
+    close = pipeline._worker.close
+
+    def noted(seconds: float | None = None) -> bool:
+        limits.append(seconds)
+        writer.go_on.set()
+        return close(seconds)
+
+    monkeypatch.setattr(pipeline._worker, "close", noted)
+    try:
+        if error is not None:
+            raise error
+    except BaseException:
+        pipeline.close()
+    pipeline.close()
+    assert limits == [None]
+    assert [step.step for step in writer.steps] == [0, 1, 2]

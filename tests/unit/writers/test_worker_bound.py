@@ -10,29 +10,10 @@ def test_at_the_bound_in_steps_put_waits_and_returns_the_seconds_waited(desk: De
     worker = desk.worker(low_priority=True, clock=clock)
     desk.hold_at_first(worker)
     assert [worker.put(item, 1) for item in range(7)] == [0.0] * 7
-    # A `put` that waits reads the clock three times: when called, before and after waiting.
-    clock.at_reading[10] = desk.let_go
+    clock.at_reading[1] = desk.let_go  # only a `put` that waits reads the clock, before and after
     assert worker.put("ninth", 1) == 0.5
     worker.close()
     assert desk.done == ["first", *range(7), "ninth"]
-
-
-def test_time_spent_waiting_does_not_count_as_training(desk: Desk) -> None:
-    clock = Clock()
-    worker = desk.worker(low_priority=True, clock=clock)
-    desk.hold_at_first(worker)
-    for number in range(1, 16):
-        clock.now = number / 8
-        worker.put(number, 1)
-    clock.now = 2.0
-    clock.at_reading[18] = desk.go_on.release  # only "first" continues
-    clock.at_reading[19] = lambda: setattr(clock, "now", 62.0)
-    assert worker.put("waits", 1) == 60.0
-    clock.at_reading[21] = desk.let_go
-    worker.put("17 in 2 s", 1)
-    assert clock.readings == 20
-    desk.let_go()
-    worker.close()
 
 
 def test_at_the_bound_in_steps_the_oldest_queued_step_is_dropped(desk: Desk) -> None:

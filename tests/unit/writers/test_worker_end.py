@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import logging
+import signal
 import threading
 import weakref
 
 import pytest
 import torch
-from held_work import Clock, Desk, Item
+from held_work import LIMIT, Clock, Desk, Item
+from interruptions import Interruption, ctrl_c
 from own_threads import own_threads
 from torch import nn
 
@@ -54,7 +58,7 @@ def test_a_caller_waiting_for_space_continues_when_the_thread_ends(desk: Desk) -
     worker: Worker[object] = Worker(work, desk.failures.append, max_bytes=100, clock=clock)
     desk.hold_at_first(worker)
     worker.put("fills", 100)
-    clock.at_reading[4] = desk.let_go
+    clock.at_reading[1] = desk.let_go
     worker.put("waits", 100)
     worker.flush()
     worker.close()
@@ -100,23 +104,46 @@ def test_a_thread_that_cannot_start_is_reported_once_and_training_continues(
 def test_ctrl_c_while_waiting_for_the_queue_reaches_the_caller_and_leaves_the_worker_usable(
     desk: Desk,
 ) -> None:
-    def interrupt() -> None:
-        raise KeyboardInterrupt
-
-    clock = Clock()
-    worker = desk.worker(clock=clock)
+    worker = desk.worker(clock=(clock := Clock()))
     desk.hold_at_first(worker)
     worker.put("fills", 100)
-    condition, wait = worker._changed, worker._changed.wait_for
-    condition.wait_for = lambda there: interrupt()  # type: ignore[assignment, method-assign]
-    with pytest.raises(KeyboardInterrupt):
-        worker.put("lost", 100)
-    condition.wait_for = wait  # type: ignore[method-assign]
+    clock.at_reading[1] = lambda: signal.setitimer(signal.ITIMER_REAL, 1e-3)
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            worker.put("lost", 100)
+    finally:
+        signal.signal(signal.SIGALRM, before)
     desk.let_go()
     worker.flush()
     worker.put("kept", 100)
     worker.close()
     assert desk.done == ["first", "fills", "kept"]
+    assert not worker._callers
+
+
+@pytest.mark.parametrize("fills", [True, False])
+def test_an_interrupt_at_any_point_of_put_leaves_a_worker_that_goes_on(fills: bool) -> None:
+    for number in itertools.count():
+        desk = Desk()
+        worker = desk.worker(low_priority=True)
+        desk.hold_at_first(worker)
+        if fills:
+            for item in range(7):
+                worker.put(item, 1)
+            threading.Timer(0.01, desk.let_go).start()
+        interruption = Interruption(number, ctrl_c)
+        with contextlib.suppress(KeyboardInterrupt), interruption:
+            worker.put("interrupted", 1)
+        desk.let_go()
+        worker.put("after it", 1)
+        assert worker.flush(LIMIT), interruption.at
+        assert worker.close(LIMIT)
+        interrupted = [item for item in desk.done if item == "interrupted"]
+        assert desk.done == ["first", *range(7 * fills), *interrupted, "after it"]
+        if not interruption.at:
+            assert interrupted
+            break
 
 
 def test_a_writer_that_exits_is_reported_once_and_training_continues(

@@ -55,7 +55,6 @@ def test_ctrl_c_while_the_thread_starts_leaves_a_worker_that_can_be_used_and_clo
         raise KeyboardInterrupt
 
     worker = desk.worker()
-    monkeypatch.setattr("fmapboard.writers.worker._START_SECONDS", LIMIT if runs else 0.01)
     monkeypatch.setattr(threading.Thread, "start", interrupted)
     with pytest.raises(KeyboardInterrupt):
         worker.put("lost", 1)
@@ -76,7 +75,6 @@ def test_after_ctrl_c_kept_the_thread_from_starting_flush_and_close_do_nothing(
         raise KeyboardInterrupt
 
     worker = desk.worker()
-    monkeypatch.setattr("fmapboard.writers.worker._START_SECONDS", 0.01)
     monkeypatch.setattr(threading.Thread, "start", interrupted)
     with pytest.raises(KeyboardInterrupt):
         worker.put("lost", 1)

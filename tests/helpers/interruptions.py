@@ -1,0 +1,72 @@
+"""Interrupts at a chosen point: at each line, call and return of fmapboard's own code in turn."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import fmapboard
+
+OURS = str(Path(fmapboard.__file__).parent)
+
+
+class TimesUp(Exception):
+    """What a user's signal handler raises, such as ``TimeoutError``."""
+
+
+def on_alarm(number: int, frame: FrameType | None) -> None:
+    """A user's signal handler."""
+    raise TimesUp(number)
+
+
+def ctrl_c(number: int, frame: FrameType | None) -> None:
+    """Python's handler of Ctrl-C."""
+    raise KeyboardInterrupt
+
+
+@contextlib.contextmanager
+def handling(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Register a signal handler inside the block."""
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+
+
+class Interruption:
+    """Calls a signal handler at the n-th line, call or return of fmapboard's code in this thread.
+
+    Attributes:
+        at: where the handler was called: file, line and event; empty if the code ended before.
+    """
+
+    def __init__(self, number: int, handler: Callable[[int, FrameType | None], None]) -> None:
+        self._left, self._handler = number, handler
+        self.at = ""
+
+    def __enter__(self) -> Interruption:
+        self._before = sys.gettrace()
+        sys.settrace(self._trace)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        sys.settrace(self._before)
+
+    def _trace(self, frame: FrameType, event: str, value: Any) -> Any:
+        path = frame.f_code.co_filename
+        if not path.startswith(OURS):
+            return None
+        if event != "exception":
+            self._left -= 1
+            if self._left < 0:
+                sys.settrace(None)
+                self.at = f"{path.removeprefix(OURS)}:{frame.f_lineno} {event}"
+                self._handler(signal.SIGALRM, frame)
+        return self._trace
