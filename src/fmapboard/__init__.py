@@ -107,6 +107,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "writers":
+        return importlib.import_module("fmapboard.writers")
     module = _MODULE_OF.get(name)
     if module is None:
         raise AttributeError(f"module 'fmapboard' has no attribute {name!r}")

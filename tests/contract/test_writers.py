@@ -13,7 +13,7 @@ from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from torch import nn
 from torch.utils.tensorboard import SummaryWriter
-from writer_cases import Adapter, Case, Events, Folder, Memory, Pixels, rgb_of, step_of
+from writer_cases import Adapter, Case, Events, Folder, Memory, Pixels, Wandb, rgb_of, step_of
 
 import fmapboard
 from fmapboard.errors import ConfigurationError
@@ -22,7 +22,7 @@ from fmapboard.writers import Writer
 from fmapboard.writers.tensorboard import SummaryWriterAdapter, as_writer
 
 
-@pytest.fixture(params=[Memory, Folder, Events, Adapter], ids=lambda case: case.__name__)
+@pytest.fixture(params=[Memory, Folder, Events, Adapter, Wandb], ids=lambda case: case.__name__)
 def case(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Case]:
     case: Case = request.param(tmp_path / "place")
     yield case

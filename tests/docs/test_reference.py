@@ -24,7 +24,7 @@ BESIDE = (
     "fmapboard.notebook.Grid", "fmapboard.notebook.LayerMaps",
     "fmapboard.capture.listener.CaptureListener", "fmapboard.writers.Writer",
     "fmapboard.writers.memory.MemoryWriter", "fmapboard.writers.folder.FolderWriter",
-    "fmapboard.writers.tensorboard.TensorBoardWriter",
+    "fmapboard.writers.tensorboard.TensorBoardWriter", "fmapboard.writers.WandbWriter",
     "fmapboard.integrations.lightning.FeatureMapCallback",
     "fmapboard.integrations.transformers.FeatureMapCallback",
     "fmapboard.integrations.ignite.FeatureMapHandler", "fmapboard.integrations.accelerate.watch",

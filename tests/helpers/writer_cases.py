@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from decoded_pictures import rgb_pixels
 from PIL import Image
 from tensorboard.backend.event_processing import tag_types
@@ -17,6 +18,7 @@ from torch.utils.tensorboard import SummaryWriter
 
 from fmapboard.records import Histogram, LoggedStep, Picture, TabRecord, TaggedPictures
 from fmapboard.render.palettes import palette
+from fmapboard.writers import WandbWriter
 from fmapboard.writers.folder import FolderWriter
 from fmapboard.writers.memory import MemoryWriter
 from fmapboard.writers.tensorboard import SummaryWriterAdapter, TensorBoardWriter
@@ -125,3 +127,31 @@ class Adapter(Events):
     def end(self) -> None:
         super().end()
         self.users.close()
+
+
+class Wandb(Case):
+    """A real run, offline; the pictures are read from the files that it stores."""
+
+    def __init__(self, place: Path) -> None:
+        pytest.importorskip("wandb")
+        from wandb_runs import offline_run
+
+        self._run, self._rows = offline_run(place), list[dict[str, Any]]()
+        self.disabled, self.define_metric = False, self._run.define_metric
+        self.writer = WandbWriter(self, commit=True)
+
+    def log(self, row: dict[str, Any], commit: bool) -> None:
+        self._run.log(row, commit=commit)
+        self._rows.append(row)
+
+    def pictures(self, step: int) -> Pixels:
+        (row,) = [row for row in self._rows if row.get("fmapboard/step") == step]
+        lists = {tag: value for tag, value in row.items() if isinstance(value, list)}
+        return {
+            tag: [np.array(each.image.convert("RGB")) for each in images]
+            for tag, images in lists.items()
+        }
+
+    def end(self) -> None:
+        super().end()
+        self._run.finish()

@@ -1,7 +1,7 @@
 """Store logged steps: the ``Writer`` protocol and its implementations.
 
-``tensorboard.TensorBoardWriter``, ``folder.FolderWriter`` and ``memory.MemoryWriter`` store steps;
-``pipeline.Pipeline`` builds and writes them in a worker thread::
+``tensorboard.TensorBoardWriter``, ``folder.FolderWriter``, ``memory.MemoryWriter`` and
+``WandbWriter`` store steps; ``pipeline.Pipeline`` builds and writes them in a worker thread::
 
     writer = MemoryWriter()
     fmapboard.watch(model, writer=writer)        # later: writer.steps
@@ -12,6 +12,9 @@ from __future__ import annotations
 from typing import Protocol, runtime_checkable
 
 from fmapboard.records import LoggedStep
+from fmapboard.writers.wandb_run import WandbWriter
+
+__all__ = ["WandbWriter", "Writer"]
 
 
 @runtime_checkable
