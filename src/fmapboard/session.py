@@ -154,7 +154,7 @@ class StepSession:
         """
         opened, pending = self._open, None
         if opened is None:
-            self.abandon()  # memory ran out inside a hook, where hooks cannot be removed
+            self.abandon()  # memory ran out
             return None
         with self._guard("logged step"):
             self.registry.disarm()
@@ -194,6 +194,7 @@ class StepSession:
         """Drop what the open step has collected: training may need the memory at once."""
         opened, self._open = self._open, None
         self._guard.gave_up = True
+        self.registry.disarm()
         if opened is not None:
             opened.discard()
             self._selection.close()

@@ -49,7 +49,7 @@ def watch(
     >>> board.logged_steps  # steps 0 and 2
     2
 
-    Hooks are on the model only while a step is logged. Training stays bitwise the same, and an
+    Hooks are on the model only while it runs in a logged step. Training stays bitwise the same, and an
     error inside fmapboard is logged once as a warning instead of being raised.
 
     Args:

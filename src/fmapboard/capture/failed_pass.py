@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from fmapboard.capture.hooks import HookRegistry
+from fmapboard.capture.module_calls import MODULE_CALL
 from fmapboard.capture.passes import Side
-from fmapboard.capture.taps import MODULE_CALL
 from fmapboard.errors import FmapboardError, ForwardError, first_line
 from fmapboard.model.layers import named_layers
 from fmapboard.model.tensors import tensors

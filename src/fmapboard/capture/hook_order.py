@@ -15,7 +15,6 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.utils.hooks import RemovableHandle
 
 from fmapboard.capture.layer_hook import InertInCopies, LayerHook
 
@@ -28,13 +27,12 @@ def is_recorded_last(module: nn.Module) -> bool:
     return bool(_recorded_last) and module in _recorded_last
 
 
-def installed(hook: LayerHook, module: nn.Module) -> RemovableHandle:
-    """Register a hook on a module's output where it belongs, and return its handle."""
+def install(hook: LayerHook, module: nn.Module) -> None:
+    """Register a hook on a module's output where it belongs."""
     first = hook.runs_first and not is_recorded_last(module)
-    handle = module.register_forward_hook(hook, prepend=first, with_kwargs=True)
+    module.register_forward_hook(hook, prepend=first, with_kwargs=True)
     if not first:
         _settle(module)
-    return handle
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""``HookRegistry``: forward hooks that are installed only while a step is logged."""
+"""``HookRegistry``: forward hooks that are on a model only while it runs a recorded pass."""
 
 from __future__ import annotations
 
@@ -7,30 +7,31 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import torch
 from torch import nn
-from torch.utils.hooks import RemovableHandle
 
 from fmapboard.capture.call_records import CallRecords
-from fmapboard.capture.compiled import force_eager
-from fmapboard.capture.hook_order import installed
-from fmapboard.capture.layer_hook import LayerHook, is_replica
+from fmapboard.capture.compiled import force_eager, is_unobservable
+from fmapboard.capture.hook_order import install
+from fmapboard.capture.layer_hook import LayerHook
 from fmapboard.capture.listener import CaptureListener
+from fmapboard.capture.module_calls import CallWatch, is_replica
 from fmapboard.capture.passes import PassTracker, Side
 from fmapboard.capture.taps import TapChoice, has_taps, receiving_taps, tap_module
 from fmapboard.errors import ConfigurationError, LayerNotFound
 from fmapboard.model.kernel_shapes import by_kernel_shape
-from fmapboard.model.layers import Layers, named_layers, select, unwrap
+from fmapboard.model.layers import Layers, clean_name, named_layers, select, unwrap
 from fmapboard.model.membership import Membership
 from fmapboard.model.tensors import tensors
 from fmapboard.records import KernelShape
 
 
 class HookRegistry:
-    """Selects layers of a model and installs forward hooks on them for one logged step.
+    """Selects layers of a model and records what they return, in forward passes that count.
 
     >>> from torch import nn
     >>> registry = HookRegistry(nn.Sequential(nn.Conv2d(3, 8, 5), nn.ReLU(), nn.Conv2d(8, 8, 3)))
@@ -70,7 +71,9 @@ class HookRegistry:
         self._ended: Callable[[Any], None] = _ignored
         self._thread: int | None = None
         self._device: torch.device | None = None
-        self.root_ran = self._root_runs = False
+        self.root_ran = False
+        self._parts: dict[nn.Module, CallWatch] = {}
+        self._calls_running: dict[int, _Call] = {}
 
     def _watch(self, layers: dict[str, nn.Module], also: dict[str, nn.Module]) -> None:
         self.layers = layers
@@ -119,7 +122,7 @@ class HookRegistry:
 
     @property
     def armed(self) -> bool:
-        """True while hooks are installed."""
+        """True while forward passes are awaited and recorded."""
         return self._hooks is not None
 
     @contextlib.contextmanager
@@ -130,7 +133,7 @@ class HookRegistry:
         sides: tuple[Side, ...] = ("output",),
         accept: Callable[[Any], bool] | None = None,
     ) -> Iterator[None]:
-        """Install the hooks for the duration of a ``with`` block; for the arguments see ``arm``."""
+        """Record passes in a ``with`` block; for the arguments see ``arm``."""
         self.arm(listener, sides=sides, accept=accept)
         try:
             yield
@@ -146,20 +149,22 @@ class HookRegistry:
         ended: Callable[[Any], None] | None = None,
         thread: int | None = None,
     ) -> None:
-        """Install the hooks; an armed registry is disarmed first.
+        """Record forward passes from now on; an armed registry is disarmed first.
+
+        Hooks are on the layers from the beginning of a recorded pass to its end only.
 
         Args:
             listener: receives the recorded forward pass (see ``passes.PassTracker``).
             sides: ``"output"``, ``"input"`` or both.
             accept: returns True if a forward pass counts (see ``passes.PassTracker``).
-            ended: called with the output of every forward pass of the root, recorded or not; as
-                long as the root's ``forward`` has never run, with those of its children instead.
+            ended: called with the output of every forward pass of the root, recorded or not; while
+                the root's ``forward`` does not run, with those of its children instead.
             thread: identifier of the thread whose passes count; None selects the first thread that
                 runs a recorded pass.
         """
         self.disarm()
         self._listener, self._thread = listener, thread
-        self._ended, self._root_runs = ended or _ignored, False
+        self._ended, self._sides = ended or _ignored, sides
         self._passes = PassTracker(accept or _always, listener.again)
         self._device = next((p.device for p in self.model.parameters()), None)
         hooks = contextlib.ExitStack()
@@ -168,26 +173,24 @@ class HookRegistry:
                 hooks.enter_context(force_eager())
             if "output" in sides:
                 hooks.enter_context(receiving_taps(weakref.ref(self)))
-            if ended is not None and not self.root_ran:
-                for child in self.model.children():
-                    if isinstance(child, torch.jit.ScriptModule):  # takes no hook
-                        continue
-                    hook = LayerHook(self, "_child_ends", "")
-                    _remove_with(hooks, child.register_forward_hook(hook, with_kwargs=True))
-            for name, module in {**self.layers, **self._numbers_only}.items():
-                self._hook_layer(hooks, name, module, sides)
-            self._hook_root(hooks)  # last: the end of the pass comes after its last layer
+            hooks.callback(self._watched(self.model).take)
+            if not self.root_ran:
+                hooks.callback(_take_all, self._parts)
+                self._watch_parts()
         except BaseException:
             hooks.close()
             raise
-        self._hooks = hooks
+        self.root_ran, self._hooks = False, hooks
         self._finalizer = weakref.finalize(self, hooks.close)
 
     def disarm(self) -> None:
-        """Remove all hooks; does nothing if none are installed."""
+        """Record no more; does nothing if the registry is not armed."""
         hooks, self._hooks, self._listener = self._hooks, None, None
         self._ended = _ignored
         self._passes = PassTracker(_always, bool)  # the old tracker references the listener
+        for call in list(self._calls_running.values()):
+            self._unhook(call)
+        self._calls_running.clear()
         if hooks is not None:
             self._finalizer.detach()
             hooks.close()
@@ -223,46 +226,123 @@ class HookRegistry:
             raise error
         self._failed(name or "forward pass", error)
 
-    def _hook_root(self, hooks: contextlib.ExitStack) -> None:
-        before = LayerHook(self, "_root_begins", "", runs_first=True)
-        after = LayerHook(self, "_root_ends", "")
-        _remove_with(
-            hooks,
-            self.model.register_forward_pre_hook(before, prepend=True, with_kwargs=True),
-            self.model.register_forward_hook(after, with_kwargs=True),
-        )
+    def call_begins(self, key: object, module: nn.Module, args: Any, kwargs: Any) -> bool:
+        """Called when the root or, while the root does not run, a part of it is called."""
+        try:
+            if not self._follows(module, args, kwargs):
+                return False
+            call = self._calls_running[threading.get_ident()] = _Call(key)
+            if self._is_root(module):
+                self._root_begins(call, module, args, kwargs)
+            else:
+                self._part_begins(call, module)
+        except Exception as error:
+            self.failed("", error)
+        return self._running_call(key) is not None
 
-    def _hook_layer(
-        self, hooks: contextlib.ExitStack, name: str, module: nn.Module, sides: tuple[Side, ...]
-    ) -> None:
-        if "input" in sides and name in self.layers:
-            hook = LayerHook(self, "_layer_begins", name)
-            _remove_with(hooks, module.register_forward_pre_hook(hook, with_kwargs=True))
-        if "output" in sides:
-            hook = LayerHook(self, "_layer_ends", name, runs_first=not self.effective)
-            _remove_with(hooks, installed(hook, module))
+    def call_returned(self, module: nn.Module, output: Any) -> None:
+        """Called when a call that is followed has returned."""
+        try:
+            if self._is_root(module):
+                self._passes.root_ends()
+                self._ended(output)
+            elif not self.root_ran and module in self.model.children():
+                self._ended(output)
+        except Exception as error:
+            self.failed("", error)
 
-    def _root_begins(self, name: str, module: nn.Module, args: Any, kwargs: Any, _: Any) -> None:
-        if not self._paused:
-            self.root_ran = self._root_runs = True
-        if self._listener is None or self._paused:
+    def call_left(self, key: object) -> None:
+        """Remove the hooks when a call has ended in any way."""
+        call = self._running_call(key)
+        if call is None:
             return
-        if self._passes.root_begins((args, kwargs)):
-            if self._thread is None and not is_replica(module):
-                self._thread = threading.get_ident()
-            self._listener.begin(args, kwargs)
+        self._unhook(call)
+        self._calls_running.pop(threading.get_ident(), None)
+        if call.puts_back and self._listener is not None:
+            self._watch_parts()
 
-    def _root_ends(self, name: str, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
-        self._root_runs = False
-        if not self._paused:
-            self._passes.root_ends()
-            self._ended(output)
+    def _follows(self, module: nn.Module, args: Any, kwargs: Any) -> bool:
+        if self._listener is None or self._paused or threading.get_ident() in self._calls_running:
+            return False
+        if self.is_foreign_thread(module) or is_unobservable():
+            return False
+        return not self.is_on_other_device(module, (args, kwargs))
 
-    def _child_ends(
-        self, name: str, module: nn.Module, args: Any, kwargs: Any, output: Any
+    def _running_call(self, key: object) -> _Call | None:
+        call = self._calls_running.get(threading.get_ident())
+        return call if call is not None and call.key is key else None
+
+    def _is_root(self, module: nn.Module) -> bool:
+        return module is self.model or is_replica(module)
+
+    def is_running(self, module: nn.Module) -> bool:
+        """True if a call of the root that this thread makes is followed, and this is the root."""
+        return threading.get_ident() in self._calls_running and self._is_root(module)
+
+    def _watched(self, module: nn.Module) -> CallWatch:
+        watch = CallWatch(module, self)
+        watch.place()
+        return watch
+
+    def _watch_parts(self) -> None:
+        """Watch the calls of all parts of the model too: the user may not call the model itself."""
+        for module in self.model.modules():
+            if module is not self.model and not isinstance(module, torch.jit.ScriptModule):
+                self._parts[module] = self._watched(module)
+
+    def _root_begins(self, call: _Call, module: nn.Module, args: Any, kwargs: Any) -> None:
+        # What is called inside is not of interest, and torch.compile is not to see the watches.
+        call.puts_back = bool(self._parts)
+        _take_all(self._parts)
+        if self._listener is None or not self._passes.root_begins((args, kwargs)):
+            return
+        self.root_ran, call.puts_back = True, False
+        if self._thread is None and not is_replica(module):
+            self._thread = threading.get_ident()
+        self._listener.begin(args, kwargs)
+        if self._listener is not None:
+            self._hook_layers(call, module)
+
+    def _part_begins(self, call: _Call, module: nn.Module) -> None:
+        inside = set(module.modules())
+        for part in inside - {module}:
+            if (watch := self._parts.pop(part, None)) is not None:
+                watch.take()
+        if not self._passes.is_done:
+            self._hook_layers(call, self.model, inside)
+
+    def _hook_layers(
+        self, call: _Call, root: nn.Module, inside: set[nn.Module] | None = None
     ) -> None:
-        if not self._root_runs and not self._paused:
-            self._ended(output)
+        """Install the hooks on the layers of the root, or of a replica of it.
+
+        Args:
+            call: the call that they are removed after.
+            root: the root or a replica.
+            inside: if given, only on these modules.
+        """
+        layers = {**self.layers, **self._numbers_only}
+        if root is not self.model:
+            layers = _own_layers(root, layers)
+        chosen = {n: m for n, m in layers.items() if inside is None or m in inside}
+        call.hooked = tuple(chosen.values())
+        for name, module in chosen.items():
+            if "input" in self._sides and name in self.layers:
+                hook = LayerHook(self, "_layer_begins", name)
+                module.register_forward_pre_hook(hook, with_kwargs=True)
+            if "output" in self._sides:
+                install(LayerHook(self, "_layer_ends", name, runs_first=not self.effective), module)
+
+    def _unhook(self, call: _Call) -> None:
+        for module in call.hooked:
+            for hooks, flags in (
+                (module._forward_hooks, module._forward_hooks_with_kwargs),
+                (module._forward_pre_hooks, module._forward_pre_hooks_with_kwargs),
+            ):
+                for key, hook in list(hooks.items()):
+                    if isinstance(hook, LayerHook) and hook.is_of(self):
+                        hooks.pop(key, None)
+                        flags.pop(key, None)
 
     def _layer_begins(self, name: str, module: nn.Module, args: Any, kwargs: Any, _: Any) -> None:
         self._deliver(name, module, "input", (args, kwargs))
@@ -293,6 +373,39 @@ def _ignored(output: Any) -> None:
     return
 
 
-def _remove_with(hooks: contextlib.ExitStack, *handles: RemovableHandle) -> None:
-    for handle in handles:
-        hooks.callback(handle.remove)
+@dataclass(slots=True)
+class _Call:
+    """A call of the root, or of a part of it, that is followed.
+
+    Attributes:
+        key: identifies the call.
+        hooked: the modules that may have hooks until it ends.
+        puts_back: the parts of the model are watched again when it ends.
+    """
+
+    key: object
+    hooked: tuple[nn.Module, ...] = ()
+    puts_back: bool = False
+
+
+def _take_all(watches: dict[nn.Module, CallWatch]) -> None:
+    for watch in watches.values():
+        watch.take()
+    watches.clear()
+
+
+def _own_layers(replica: nn.Module, layers: dict[str, nn.Module]) -> dict[str, nn.Module]:
+    """The layers of a replica, with hook dicts of their own instead of the original's."""
+    found = {clean_name(n): m for n, m in replica.named_modules()}
+    own = {name: found[name] for name in layers if name in found}
+    for module in own.values():
+        for name in _HOOK_DICTS:
+            vars(module)[name] = vars(module)[name].copy()
+    return own
+
+
+_HOOK_DICTS = (
+    *("_forward_hooks", "_forward_hooks_with_kwargs"),
+    *("_forward_pre_hooks", "_forward_pre_hooks_with_kwargs"),
+)
+"""Where a module keeps the hooks that are installed here."""

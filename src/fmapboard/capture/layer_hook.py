@@ -55,8 +55,17 @@ class LayerHook(InertInCopies):
         self._registry, self._event, self._name = weakref.ref(registry), event, name
         self.runs_first = runs_first
 
-    def __call__(self, module: nn.Module, args: Any, kwargs: Any, output: Any = None) -> None:
-        """Call the registry's method, unless this call of the module does not count."""
+    def is_of(self, registry: HookRegistry) -> bool:
+        """True if the hook records for this registry."""
+        return self._registry() is registry
+
+    def __call__(
+        self, module: nn.Module, args: Any, kwargs: Any = None, output: Any = None
+    ) -> None:
+        """Call the registry's method, unless this call of the module does not count.
+
+        Once the hook was removed, a call that had begun before calls it without ``kwargs``.
+        """
         registry = self._registry()
         if registry is None:
             return
@@ -71,18 +80,3 @@ class LayerHook(InertInCopies):
 
 def _inert() -> Hook:
     return contextlib.nullcontext().__exit__
-
-
-def hooked_roots(module: nn.Module) -> list[HookRegistry]:
-    """The registries that have hooks installed and whose model this module is.
-
-    A copy of the model that DataParallel runs shares the model's hooks.
-    """
-    hooks = [hook for hook in (*module._forward_pre_hooks.values(),) if isinstance(hook, LayerHook)]
-    found = [hook._registry() for hook in hooks if hook._event == "_root_begins"]
-    return [registry for registry in found if registry is not None]
-
-
-def is_replica(module: nn.Module) -> bool:
-    """True for a copy of a module that DataParallel runs on one of its devices."""
-    return getattr(module, "_is_replica", False)  # set by DataParallel on its copies

@@ -44,6 +44,11 @@ class PassTracker:
         self._positions.clear()
         return True
 
+    @property
+    def is_done(self) -> bool:
+        """True once a pass of the root was recorded."""
+        return self._phase == "done"
+
     def root_ends(self) -> None:
         """Called when a forward pass of the root has returned."""
         if self._phase == "recording":

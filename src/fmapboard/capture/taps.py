@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import torch
 from torch import nn
 
-from fmapboard.capture.layer_hook import LayerHook, hooked_roots
+from fmapboard.capture.layer_hook import LayerHook
+from fmapboard.capture.module_calls import MODULE_CALL
 from fmapboard.model.layers import Layers, clean_name, matches
 from fmapboard.model.own_code import functions, names_in
 
@@ -37,8 +38,6 @@ _armed: tuple[weakref.ref[HookRegistry], ...] = ()
 _changes: tuple[TapChange, ...] = ()
 """The open interventions that change tapped tensors, the outermost first; as ``_armed``."""
 _lock = threading.RLock()  # reentrant: the garbage collector may disarm a registry while it is held
-MODULE_CALL = nn.Module.__call__.__code__
-"""The code of every module's ``__call__``; its locals are ``self``, ``args`` and ``kwargs``."""
 
 
 def tap(name: str, value: T) -> T:
@@ -77,7 +76,8 @@ def tap(name: str, value: T) -> T:
           conv: float32 [1, 3, 8, 8]
           sum: float32 [1, 3, 8, 8]
     """
-    if (_armed or _changes) and not torch.compiler.is_compiling():
+    # torch.compile decides the first condition, and so does not depend on the second one.
+    if not torch.compiler.is_compiling() and (_armed or _changes):
         changed: T = _deliver(name, value)
         return changed
     return value
@@ -133,7 +133,7 @@ def _running_part(registry: HookRegistry, modules: list[nn.Module]) -> nn.Module
 
     As long as the user calls parts of the model instead of the model, the innermost of its parts.
     """
-    root = next((module for module in modules if registry in hooked_roots(module)), None)
+    root = next((module for module in modules if registry.is_running(module)), None)
     if root is not None or registry.root_ran:
         return root
     own = set(registry.model.modules())

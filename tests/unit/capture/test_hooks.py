@@ -17,16 +17,19 @@ from torch import nn
 from fmapboard import HookRegistry
 
 
-def test_hooks_are_present_only_while_armed() -> None:
-    model = torchvision.models.resnet18()
+def test_hooks_are_on_the_layers_only_while_the_root_runs() -> None:
+    model, inside = torchvision.models.resnet18(), []
+    model.fc.register_forward_hook(lambda *_: inside.append(hook_count(model)))
     registry = HookRegistry(model)
-    assert (hook_count(model), registry.armed) == (0, False)
     registry.arm(RecordingSink(), sides=("output", "input"))
-    assert (hook_count(model) > 0, registry.armed) == (True, True)
+    assert (hook_count(model), registry.armed) == (1, True)
+    model(torch.rand(2, 3, 32, 32))
+    assert (hook_count(model), inside) == (1, [1 + 2 * 20])
     registry.disarm()
-    assert (hook_count(model), registry.armed) == (0, False)
+    assert (hook_count(model), registry.armed) == (1, False)
+    assert not any("_compiled_call_impl" in vars(module) for module in model.modules())
     registry.disarm()
-    assert hook_count(model) == 0
+    assert hook_count(model) == 1
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
@@ -36,8 +39,8 @@ def test_hooks_are_gone_after_an_exception_in_the_forward(error: type[BaseExcept
     registry.arm(RecordingSink())
     with pytest.raises(error):
         model(X)
-    registry.disarm()
     assert hook_count(model) == 0
+    registry.disarm()
 
 
 def test_hooks_are_gone_when_the_registry_is_garbage_collected() -> None:
@@ -48,33 +51,34 @@ def test_hooks_are_gone_when_the_registry_is_garbage_collected() -> None:
     del registry
     gc.collect()
     assert reference() is None
-    assert hook_count(model) == 0
+    assert not any("_compiled_call_impl" in vars(module) for module in model.modules())
 
 
-def test_arming_twice_leaves_one_set_of_hooks() -> None:
+def test_arming_twice_records_for_the_second_listener() -> None:
     model, first, second = two_convolutions(), RecordingSink(), RecordingSink()
     registry = HookRegistry(model)
     registry.arm(first)
-    once = hook_count(model)
     registry.arm(second)
-    assert hook_count(model) == once
     model(X)
     registry.disarm()
     assert (first.labels, second.labels) == ([], ["0", "2"])
     assert hook_count(model) == 0
 
 
-def test_arming_that_fails_leaves_no_hook(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hooks_that_cannot_be_installed_leave_none(monkeypatch: pytest.MonkeyPatch) -> None:
     model = two_convolutions()
     registry = HookRegistry(model)
 
     def broken(*args: Any, **kwargs: Any) -> Any:
         raise RuntimeError("registration failed")
 
-    monkeypatch.setattr(model[2], "register_forward_hook", broken)
-    with pytest.raises(RuntimeError, match="registration failed"):
+    with monkeypatch.context() as failing:
+        failing.setattr(model[2], "register_forward_hook", broken)
         registry.arm(RecordingSink())
-    assert (hook_count(model), registry.armed) == (0, False)
+        with pytest.raises(RuntimeError, match="registration failed"):
+            model(X)
+    assert hook_count(model) == 0
+    registry.disarm()
 
 
 def test_the_users_own_hooks_stay_and_keep_their_order() -> None:
@@ -86,6 +90,7 @@ def test_the_users_own_hooks_stay_and_keep_their_order() -> None:
     registry.arm(RecordingSink(), sides=("output", "input"))
     later = model[0].register_forward_hook(lambda *_: calls.append("c"))
     model(X)
+    assert list(model[0]._forward_hooks.values())[:2] == before
     registry.disarm()
     assert list(model[0]._forward_hooks.values())[:2] == before
     later.remove()

@@ -1,0 +1,228 @@
+"""``CallWatch``: be told of the calls of a module without a hook on it.
+
+torch keeps what ``module.compile()`` made in the module's own ``_compiled_call_impl``, and calls it
+instead of the module. For as long as a call is awaited, a plain function is there, which calls what
+was there before. Copies and pickles of the module leave the place empty, and neither torch.jit nor
+torch.export minds it. The private names of torch that this needs are used in this file alone.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import weakref
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from torch import nn
+from torch.utils.hooks import RemovableHandle
+
+from fmapboard.capture.layer_hook import InertInCopies
+
+_SLOT = "_compiled_call_impl"
+"""What torch calls instead of ``_call_impl``, which runs the hooks and ``forward``."""
+
+_REPLICA = "_is_replica"
+"""An attribute that DataParallel gives its copies of a module."""
+
+MODULE_CALL = nn.Module.__call__.__code__
+"""The code of every module's ``__call__``; its locals are ``self``, ``args`` and ``kwargs``."""
+
+
+class CallListener(Protocol):
+    """Receives the calls of a module, on the thread that makes them.
+
+    An exception that a method raises reaches the caller of the module.
+    """
+
+    def call_begins(self, key: object, module: nn.Module, args: Any, kwargs: Any) -> bool:
+        """Called when a call begins; True if the listener follows it.
+
+        Args:
+            key: identifies the call.
+            module: the watched module, or a copy of it that DataParallel runs.
+            args: what it is called with.
+            kwargs: likewise.
+        """
+
+    def call_returned(self, module: nn.Module, output: Any) -> None:
+        """Called when a call that is followed has returned."""
+
+    def call_left(self, key: object) -> None:
+        """Called when a call, followed or not, has ended in any way."""
+
+
+class CallWatch:
+    """Tells a listener of a module's calls, from ``place`` until ``take``.
+
+    A watch is placed once. Several may be on one module, placed and taken in any order.
+
+    Args:
+        module: any module that is not scripted; held by a weak reference.
+        listener: held by a weak reference.
+
+    Attributes:
+        before: what was in the slot.
+        is_placed: True from ``place`` until ``take``.
+    """
+
+    __slots__ = ("_function", "_handles", "before", "is_placed", "listener", "module")
+
+    def __init__(self, module: nn.Module, listener: CallListener) -> None:
+        self.module, self.listener = weakref.ref(module), weakref.ref(listener)
+        self.before: Callable[..., Any] | None = None
+        self.is_placed = False
+        self._function: Callable[..., Any] | None = None
+        self._handles: tuple[RemovableHandle, ...] = ()
+
+    def place(self) -> None:
+        """Begin to watch the module."""
+        module = self.module()
+        if module is None:
+            return
+        self.is_placed = True
+        if _has_slot(type(module)):
+            self.before, self._function = vars(module).get(_SLOT), _seeing(self)
+            vars(module)[_SLOT] = self._function
+        else:
+            begins, ends = FallbackHook(self, begins=True), FallbackHook(self, begins=False)
+            self._handles = (
+                module.register_forward_pre_hook(begins, prepend=True, with_kwargs=True),
+                module.register_forward_hook(ends, with_kwargs=True),
+            )
+
+    def take(self) -> None:
+        """Stop watching; the module is as it would be if it had never been watched."""
+        self.is_placed = False
+        for handle in self._handles:
+            handle.remove()
+        module = self.module()
+        if module is None or self._function is None:
+            return
+        own = vars(module)
+        if own.get(_SLOT) is not self._function:  # but what `module.compile()` made, or another's
+            return
+        before = self.before
+        while (watch := getattr(before, "fmapboard_watch", None)) and not watch.is_placed:
+            before = watch.before
+        if before is None:
+            del own[_SLOT]
+        else:
+            own[_SLOT] = before
+
+
+def _seeing(watch: CallWatch) -> Callable[..., Any]:
+    """A plain function for the slot: with anything else there, torch.jit cannot script the module.
+
+    All that it calls itself is C code, so that torch.compile has nothing of ours to look at.
+    """
+
+    def fmapboard_sees_the_call(*args: Any, **kwargs: Any) -> Any:
+        own, frame = watch.module(), sys._getframe(1)
+        # The module is not among the arguments, and it may be a copy of the watched one.
+        module: Any = own if frame.f_code is not MODULE_CALL else frame.f_locals["self"]
+        del frame
+        call = module._call_impl
+        if module is own:
+            call = watch.before or call
+        elif _REPLICA not in module.__dict__:
+            return call(*args, **kwargs)  # a copy that was given all attributes
+        listener, key = watch.listener() if watch.is_placed else None, object()
+        if listener is None:
+            return call(*args, **kwargs)
+        try:
+            if not listener.call_begins(key, module, args, kwargs):
+                return call(*args, **kwargs)
+            output = call(*args, **kwargs)
+            listener.call_returned(module, output)
+            return output
+        finally:
+            listener.call_left(key)
+
+    fmapboard_sees_the_call.fmapboard_watch = watch  # type: ignore[attr-defined]  # of a function
+    _skip(fmapboard_sees_the_call)
+    return fmapboard_sees_the_call
+
+
+def _skip(function: Any) -> None:
+    """Make torch.compile run a function as it is, and compile what it calls as before.
+
+    Like ``torch._dynamo.decorators.skip``, without importing torch._dynamo: the model may be
+    compiled after the function was placed.
+    """
+    _skip_code()(function.__code__)
+    function._torchdynamo_disable = True
+
+
+@functools.cache
+def _skip_code() -> Callable[[Any], None]:
+    from torch._C._dynamo import eval_frame
+
+    found: Any = eval_frame
+    if hasattr(found, "skip_code"):  # up to torch 2.6 or so
+        return found.skip_code  # type: ignore[no-any-return]  # of C code
+    action = found._FrameAction
+    strategy = found._FrameExecStrategy(action.SKIP, action.DEFAULT)
+    return lambda code: found.set_code_exec_strategy(code, strategy)
+
+
+@functools.cache
+def _torch_has_slot() -> bool:
+    """True if this version of torch has all that a function in the slot needs."""
+    try:
+        return _SLOT in vars(nn.Module) and callable(_skip_code())
+    except (ImportError, AttributeError):
+        return False
+
+
+def _has_slot(kind: type[nn.Module]) -> bool:
+    """True if a function can be in the slot of such a module.
+
+    A class that itself decides what is copied and pickled would include the function, and a
+    function inside another one cannot be pickled.
+    """
+    own = [getattr(kind, name, None) for name in _PICKLING]
+    return _torch_has_slot() and own == [getattr(nn.Module, name, None) for name in _PICKLING]
+
+
+_PICKLING = ("__getstate__", "__reduce__", "__reduce_ex__")
+
+
+class FallbackHook(InertInCopies):
+    """A hook on the module, where the slot cannot be used.
+
+    A call that raised is left when the next one begins, or when the watch is taken.
+    """
+
+    __slots__ = ("_begins", "_watch")
+
+    def __init__(self, watch: CallWatch, *, begins: bool) -> None:
+        self._watch, self._begins = watch, begins
+
+    @property
+    def __name__(self) -> str:
+        """torch.jit asks for the name of each hook, because it has to compile it."""
+        raise AttributeError(
+            "torch.jit.script: this model has a hook of fmapboard's, which cannot be scripted, "
+            "until the logged step has ended; script the model before fmapboard.watch(), after "
+            "board.close(), or in a step that is not logged"
+        )
+
+    def __call__(
+        self, module: nn.Module, args: Any, kwargs: Any = None, output: Any = None
+    ) -> None:
+        """Notify the listener of the begin or the end of a call."""
+        listener = self._watch.listener()
+        if listener is None or not self._watch.is_placed:
+            return
+        if self._begins:
+            listener.call_left(self._watch)
+            listener.call_begins(self._watch, module, args, kwargs)
+        else:
+            listener.call_returned(module, output)
+            listener.call_left(self._watch)
+
+
+def is_replica(module: nn.Module) -> bool:
+    """True for a copy of a module that DataParallel runs on one of its devices."""
+    return _REPLICA in vars(module)
