@@ -49,8 +49,8 @@ def watch(
     >>> board.logged_steps  # steps 0 and 2
     2
 
-    Hooks are on the model only while it runs in a logged step. Training stays bitwise the same, and an
-    error inside fmapboard is logged once as a warning instead of being raised.
+    Hooks are on the model only while it runs in a logged step. Training stays bitwise the same, and
+    an error inside fmapboard is logged once as a warning instead of being raised.
 
     Args:
         model: any module; DistributedDataParallel, DataParallel and torch.compile are unwrapped.
