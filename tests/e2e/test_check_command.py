@@ -16,6 +16,8 @@ from tensorboard.compat.proto import event_pb2
 from torch import nn
 
 import fmapboard
+from fmapboard.errors import ConfigurationError
+from fmapboard.report.write import write_report
 from fmapboard.writers import checksum
 from fmapboard.writers.tensorboard import TensorBoardWriter
 
@@ -159,6 +161,27 @@ def test_a_run_that_is_still_written_is_read_up_to_its_last_whole_record(
         assert "still being written, or cut off" in errors
     copy.write_bytes(whole[:-1])
     assert check(capsys, tmp_path)[0] == 1
+
+
+def test_what_cannot_be_read_is_named_and_the_rest_is_checked(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(runs / "healthy", tmp_path / "logs" / "good")
+    (tmp_path / "logs" / "bad").mkdir()
+    for run in ("good", "bad"):  # reading the beginning of this file fails
+        (tmp_path / "logs" / run / "a.tfevents").symlink_to("/proc/self/mem")
+    status, output, errors = check(capsys, tmp_path / "logs")
+    assert (status, output.count(str(tmp_path))) == (0, 1)
+    named = [f"{tmp_path}/logs/{run}: a.tfevents cannot be read" for run in ("bad", "good")]
+    assert all(each in errors for each in named)
+    assert check(capsys, tmp_path / "logs" / "bad")[0] == 2
+    report = write_report([tmp_path / "logs"], tmp_path / "out.html")
+    assert report.runs == ("good",)
+    assert [p.split(": ")[0] for p in report.problems] == [
+        f"{tmp_path}/logs/good", f"{tmp_path}/logs/bad",
+    ]  # fmt: skip
+    with pytest.raises(ConfigurationError, match=r"bad: a\.tfevents cannot be read"):
+        write_report([tmp_path / "logs" / "bad"], tmp_path / "out.html")
 
 
 def test_a_damaged_record_is_left_out(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +161,14 @@ def test_a_damaged_picture_is_not_read() -> None:
     colours = encode(Picture(np.zeros((7, 5, 3), np.uint8)))
     for bad in (b"", b"GIF89a", png[:20], cut, huge, png.replace(b"IDAT", b"iDAT"), colours):
         assert map_values(bad, PICTURE, np.zeros(2), np.ones(2)) is None
+
+
+@pytest.mark.parametrize("side", [10_000, 20_000], ids=["warned", "refused"])
+def test_a_second_header_does_not_make_a_picture_larger(side: int) -> None:
+    png = encode(Picture(PIXELS))
+    header = b"IHDR" + struct.pack(">II", side, side) + png[24:29]
+    second = struct.pack(">I", 13) + header + struct.pack(">I", zlib.crc32(header))
+    assert map_values(png[:33] + second + png[33:], PICTURE, np.zeros(2), np.ones(2)) is None
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from tensorboard import errors
 from two_layer_runs import log_steps, store_blobs
 
 from fmapboard.records import Picture, TaggedPictures
+from fmapboard.report.write import write_report
 from fmapboard.tab_format import pack
 
 KEY = "fmapboard/0"
@@ -131,6 +132,29 @@ def test_valid_layers_next_to_invalid_records_are_shown(crowded: Tab) -> None:
     assert crowded.open("data/maps", run="run", key=KEY, step=0)[0]["missing"] == []
 
 
+def test_numbers_in_tags_may_have_any_length(tmp_path: Path) -> None:
+    digits = "9" * 5000
+    picture = TaggedPictures(
+        f"attribution/a/sample_{digits}", "attribution", png_picture([1]).samples
+    )
+    store_blobs(
+        tmp_path / "run", pack(HEADER, ARRAYS), tag=f"fmapboard/{digits}", pictures=(picture,)
+    )
+    store_blobs(tmp_path / "run", pack(HEADER, ARRAYS), tag=f"fmapboard/x{digits}")
+    tab = open_tab(tmp_path)
+    assert len(tab.ask("data/layers", run="run")["layers"]) == 2
+    assert tab.ask("data/attribution", run="run")["series"] == []
+    assert write_report([tmp_path / "run"], tmp_path / "out.html").runs == ("run",)
+
+
+@pytest.mark.parametrize("step", [-(2**63), 2**63 - 1])
+def test_a_step_may_be_any_number_of_64_bits(tmp_path: Path, step: int) -> None:
+    store_blobs(tmp_path / "run", pack(HEADER, ARRAYS), step=step)
+    facts, _ = open_tab(tmp_path).open("data/maps", run="run", key="fmapboard/a", step=step)
+    assert facts["step"] == step
+    assert write_report([tmp_path / "run"], tmp_path / "out.html").steps == ((step,),)
+
+
 ASK = {"run": "run2", "key": KEY, "step": 10}
 
 
@@ -155,6 +179,7 @@ ASK = {"run": "run2", "key": KEY, "step": 10}
         ("maps", {"step": "11"}, 404, "step 11"),
         ("maps", {"step": "-1"}, 404, "step -1"),
         ("maps", {"step": "9" * 30}, 400, "step"),
+        ("maps", {"step": str(2**63)}, 400, "step"),
         ("maps", {"step": "1_0"}, 400, "step"),
         ("maps", {"step": "١"}, 400, "step"),
         ("maps", {"step": "10", "ts": "soon"}, 400, "ts"),

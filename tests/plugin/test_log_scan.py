@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import os
 from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
@@ -95,6 +96,12 @@ def test_links_are_followed_and_cycles_are_visited_once(
     assert len([file for file in opened if "tfevents" in file]) == 1
     (tmp_path / "logs" / "link").symlink_to(tmp_path / "ours")
     assert not has_only_foreign_runs([str(tmp_path / "logs")])
+
+
+def test_a_pipe_is_not_opened(tmp_path: Path) -> None:
+    foreign(tmp_path)
+    os.mkfifo(tmp_path / "events.out.tfevents.0")
+    assert has_only_foreign_runs([str(tmp_path)])
 
 
 @pytest.mark.parametrize("first", ["foreign", "ours"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -81,6 +82,15 @@ def test_runs_of_logdir_spec_begin_with_the_name_of_their_directory(
     assert found == {"one": 20, "one/.": 20, "two/deep": 20, "deep": 20, "two": None}
     twice = LogEnds([("", str(tmp_path / "b")), ("", str(tmp_path / "c"))])
     assert twice.unread("deep", TAG, 0.0) is None
+
+
+def test_a_pipe_among_the_event_files_is_not_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unread, "_LAG", 0.0)
+    log_steps(tmp_path / "run")
+    os.mkfifo(tmp_path / "run" / "events.out.tfevents.0")
+    assert LogEnds([("", str(tmp_path))]).unread("run", TAG, 0.0) == 20
 
 
 def test_a_replaced_or_damaged_file_is_read_from_its_start(

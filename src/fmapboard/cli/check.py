@@ -49,7 +49,8 @@ def _has_facts(
         print(json.dumps([_object(run, each, several) for run, each in found], indent=1))
     else:
         for run, every in reports:
-            _print(run, every)
+            if every:
+                _print(run, every)
     return any(finding.class_ == "fact" for _, finding in found)
 
 

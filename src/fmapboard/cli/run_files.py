@@ -12,14 +12,13 @@ from typing import Any
 
 import numpy as np
 from tensorboard.compat.proto import event_pb2
-from tensorboard.util import tensor_util
 
 from fmapboard import tags
 from fmapboard.checks.record_builder import GROUPS, RecordBuilder, is_read, split_tag
 from fmapboard.checks.run_record import RunRecord
 from fmapboard.cli.missing_files import nearby
 from fmapboard.errors import FmapboardError
-from fmapboard.writers.event_records import run_directories, stored_events
+from fmapboard.writers.event_records import array_of, run_directories, stored_events
 
 
 class UnreadableRun(FmapboardError):
@@ -36,41 +35,41 @@ class RunFiles:
         path: the directory.
         records: one record per watched model.
         problems: what could not be read, in words.
+        is_read: False if no event could be read.
     """
 
     path: Path
     records: list[RunRecord]
     problems: list[str] = field(default_factory=list)
+    is_read: bool = True
 
 
 def read_runs(path: Path) -> list[RunFiles]:
     """Read all runs at or below a path; other tools' runs among them are left out.
 
+    What cannot be read is in the list too, without records.
+
     Raises:
-        UnreadableRun: there is none.
-        OSError: a file cannot be opened.
+        UnreadableRun: there is no run of fmapboard.
     """
-    directories = _run_directories(path)
-    runs, unreadable = [], []
-    for directory in directories:
-        try:
-            runs.append(read_run(directory))
-        except UnreadableRun as error:
-            unreadable.append(error)
-    if not runs:
-        raise unreadable[0]
-    return runs
+    unlisted: list[OSError] = []
+    runs = [_read(directory) for directory in _run_directories(path, unlisted)]
+    if not any(run.records for run in runs):
+        raise _nothing(runs[0])
+    hidden = [RunFiles(Path(error.filename), [], [str(error.strerror)]) for error in unlisted]
+    return [run for run in runs if run.records or not run.is_read] + hidden
 
 
-def _run_directories(path: Path) -> list[Path]:
+def _run_directories(path: Path, unlisted: list[OSError]) -> list[Path]:
     """The run directories at or below a path: those that hold event files, sorted."""
     if not path.exists():
         raise UnreadableRun(f"{path}: no such directory{nearby(path)}")
     if not path.is_dir():
         raise UnreadableRun(f"{path}: expected the directory that holds the event files")
-    found = run_directories(path)
+    found = run_directories(path, unlisted)
     if not found:
-        raise UnreadableRun(f"{path}: no event files in it or below it")
+        why = "".join(f"; {error.filename}: {error.strerror}" for error in unlisted)
+        raise UnreadableRun(f"{path}: no event files in it or below it{why}")
     return found
 
 
@@ -82,23 +81,32 @@ def read_run(path: Path) -> RunFiles:
 
     Raises:
         UnreadableRun: no file holds anything that fmapboard wrote.
-        OSError: a file cannot be opened.
+        OSError: the directory cannot be listed.
     """
+    run = _read(path)
+    if not run.records:
+        raise _nothing(run)
+    return run
+
+
+def _nothing(run: RunFiles) -> UnreadableRun:
+    why = f" ({run.problems[0]})" if run.problems else ""
+    return UnreadableRun(f"{run.path}: nothing in it was logged by fmapboard{why}")
+
+
+def _read(path: Path) -> RunFiles:
     builders: dict[str, RecordBuilder] = {}
     problems: list[str] = []
-    for file in sorted(one for one in path.iterdir() if "tfevents" in one.name and one.is_file()):
-        with file.open("rb") as opened:
-            for stored in stored_events(opened, file.name, problems):
-                _add(builders, stored.event, str(path))
+    is_read = False
+    for stored in stored_events(path, problems):
+        is_read = True
+        _add(builders, stored.event, str(path))
     for builder in builders.values():
         if builder.errors:
             step, why = next(iter(builder.errors.items()))
             problems.append(f"{len(builder.errors)} records, the first at step {step}: {why}")
     records = [builder.record() for _, builder in sorted(builders.items())]
-    if not records:
-        why = f" ({problems[0]})" if problems else ""
-        raise UnreadableRun(f"{path}: nothing in it was logged by fmapboard{why}")
-    return RunFiles(path, records, problems)
+    return RunFiles(path, records, problems, is_read)
 
 
 def _add(builders: dict[str, RecordBuilder], event: Any, run: str) -> None:
@@ -132,7 +140,7 @@ def _number(value: Any) -> float | None:
     if not value.HasField("tensor"):
         return None
     try:
-        array = np.asarray(tensor_util.make_ndarray(value.tensor), np.float64)
+        array = np.asarray(array_of(value.tensor), np.float64)
     except (TypeError, ValueError):
         return None
     return float(array.reshape(-1)[0]) if array.size == 1 else None

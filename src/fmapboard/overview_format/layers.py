@@ -10,8 +10,8 @@ from typing import Any
 
 from fmapboard.tab_format import FormatError
 
-_MAX_LAYERS_TEXT = 64 * 2**20
-"""Maximum size in bytes of blob 2 after decompression."""
+_MAX_LAYERS_TEXT = 16 * 2**20
+"""Maximum size in bytes of blob 2 after decompression: about 60,000 layers."""
 INVALID = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
 """What parsing a damaged record may raise."""
 

@@ -18,7 +18,8 @@ from werkzeug import Request, Response
 CACHED = 3600  # s, how long the browser may cache a `lasting` answer
 JSON, BYTES = "application/json", "application/octet-stream"
 _SMALL = 4096  # bytes, up to which an answer is not worth compressing
-_WHOLE = re.compile(r"-?\d{1,18}", re.ASCII)
+_WHOLE = re.compile(r"-?\d{1,19}", re.ASCII)
+_LOW = -(2**63)
 _log = logging.getLogger("tensorboard")
 
 
@@ -96,11 +97,11 @@ class Query:
         return values
 
     def whole(self, key: str, default: int | None = None) -> int:
-        """An integer of at most 18 digits."""
+        """An integer of 64 bits."""
         value = self.request.args.get(key)
         if value is None and default is not None:
             return default
-        if value is None or not _WHOLE.fullmatch(value):
+        if value is None or not _WHOLE.fullmatch(value) or not _LOW <= int(value) < -_LOW:
             raise bad(f"the query's {key} must be an integer, not {value!r}")
         return int(value)
 

@@ -78,7 +78,10 @@ def _event_files(logdir: str) -> Iterator[str]:
     seen: set[tuple[int, int]] = set()
     listed = 0
     for folder, folders, files in os.walk(logdir, followlinks=True):
-        status = Path(folder).stat()
+        try:
+            status = Path(folder).stat()
+        except OSError:  # it has just been removed
+            continue
         if (status.st_dev, status.st_ino) in seen:
             folders.clear()  # reached before, through a link
             continue
@@ -104,6 +107,8 @@ def _size(file: str) -> int:
 
 
 def _has_trace(file: str) -> bool:
+    if not os.path.isfile(file):  # opening a pipe would wait for its writer
+        return False
     try:
         with open(file, "rb") as opened:
             return _TRACE.search(opened.read(_BYTES)) is not None

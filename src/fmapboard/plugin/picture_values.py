@@ -52,7 +52,10 @@ def decoded(png: bytes) -> tuple[str, npt.NDArray[np.uint8]] | None:
         return None
     try:
         with Image.open(io.BytesIO(png), formats=("PNG",)) as picture:
-            return picture.mode, np.asarray(picture)
+            # A second header, of a larger picture, is the one that Pillow follows.
+            return (picture.mode, np.asarray(picture)) if picture.size == sides else None
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning):
+        return None
     except (OSError, EOFError, ValueError, SyntaxError, struct.error, zlib.error):
         return None  # damaged
 

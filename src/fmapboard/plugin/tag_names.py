@@ -10,6 +10,8 @@ from fmapboard import tags
 
 _TAGS = 2**15
 """Tags that are kept parsed; a large network has several thousand, the same in each run."""
+_MOST_DIGITS = 300
+"""Digits of a number that are compared; Python does not convert any number of them."""
 _DIGITS = re.compile(r"(\d+)", re.ASCII)
 
 
@@ -65,7 +67,7 @@ def input_tag(name: str, sample: int) -> str:
 def natural(text: str) -> tuple[tuple[bool, int, str], ...]:
     """Sort key that puts ``layer2`` before ``layer10``, and numbers before letters."""
     return tuple(
-        (False, int(part), "") if part.isdecimal() else (True, 0, part)
+        (False, int(part[:_MOST_DIGITS]), "") if part.isdecimal() else (True, 0, part)
         for part in _DIGITS.split(text)
         if part
     )

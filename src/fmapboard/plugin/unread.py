@@ -132,7 +132,7 @@ def _wall_time(record: _Record) -> float:
 
 def _event_files(folder: str) -> list[str]:
     with os.scandir(folder) as entries:
-        return [entry.path for entry in entries if "tfevents" in entry.name]
+        return [entry.path for entry in entries if "tfevents" in entry.name and entry.is_file()]
 
 
 def _go_on(file: FileIO, size: int, known: _File) -> bool:

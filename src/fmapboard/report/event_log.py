@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 from tensorboard import data_compat
 from tensorboard.compat.proto import event_pb2
-from tensorboard.util import tensor_util
 
-from fmapboard.writers.event_records import stored_events
+from fmapboard.writers.event_records import StoredEvent, array_of, stored_events
 
 _CACHE = 192 * 2**20
 """Bytes of parsed events to keep: one logged step is one event."""
@@ -77,7 +76,7 @@ class EventLog:
         problems: what could not be read, in words.
 
     Raises:
-        OSError: a file cannot be opened.
+        OSError: the directory cannot be listed.
     """
 
     def __init__(self, path: Path) -> None:
@@ -87,17 +86,19 @@ class EventLog:
         self.problems: list[str] = []
         self._events: OrderedDict[Place, Any] = OrderedDict()
         self._held = 0
-        for file in sorted(one for one in path.iterdir() if "tfevents" in one.name):
-            if file.is_file():
-                self._read(file)
+        for stored in stored_events(path, self.problems):
+            self._read(stored)
 
     def strings(self, datum: Datum) -> list[bytes]:
         """The blobs of a value."""
         return list(self._value(datum).tensor.string_val)
 
     def array(self, datum: Datum) -> Any:
-        """The value as an array."""
-        return tensor_util.make_ndarray(self._value(datum).tensor)
+        """The value as an array; None if it is none."""
+        try:
+            return array_of(self._value(datum).tensor)
+        except (TypeError, ValueError):
+            return None
 
     def keep(self, steps: Callable[[str, TagSeries], set[int] | None]) -> None:
         """Drop the steps of each series that are not among those that ``steps`` returns for it."""
@@ -106,17 +107,15 @@ class EventLog:
             if kept is not None:
                 series.data = {step: d for step, d in series.data.items() if step in kept}
 
-    def _read(self, file: Path) -> None:
-        with file.open("rb") as opened:
-            for stored in stored_events(opened, file.name, self.problems):
-                event = stored.event
-                if self.started is None:
-                    self.started = event.wall_time
-                if event.session_log.status == event_pb2.SessionLog.START:
-                    self._purge(event.step)
-                place = Place(file, stored.offset, stored.length)
-                for index, value in enumerate(event.summary.value):
-                    self._add(event, place, index, value)
+    def _read(self, stored: StoredEvent) -> None:
+        event = stored.event
+        if self.started is None:
+            self.started = event.wall_time
+        if event.session_log.status == event_pb2.SessionLog.START:
+            self._purge(event.step)
+        place = Place(stored.file, stored.offset, stored.length)
+        for index, value in enumerate(event.summary.value):
+            self._add(event, place, index, value)
 
     def _purge(self, start: int) -> None:
         for series in self.series.values():
@@ -162,7 +161,7 @@ def _migrated(value: Any) -> Any:
 
 def _number(value: Any) -> float:
     try:
-        array = np.asarray(tensor_util.make_ndarray(_migrated(value).tensor), np.float64)
+        array = np.asarray(array_of(_migrated(value).tensor), np.float64)
     except (TypeError, ValueError):
         return np.nan
     return float(array.reshape(-1)[0]) if array.size == 1 else np.nan

@@ -47,7 +47,12 @@ class LogProvider:
     def read_tensors(self, _: Any = None, **asked: Any) -> dict[str, dict[str, Any]]:
         """Run -> tag -> data with an array ``numpy``."""
         return self._found(
-            asked, lambda log, series: [_tensor(log, datum) for datum in series.ordered()]
+            asked,
+            lambda log, series: [
+                _tensor(datum, array)
+                for datum in series.ordered()
+                if (array := log.array(datum)) is not None
+            ],
         )
 
     def read_blob_sequences(self, _: Any = None, **asked: Any) -> dict[str, dict[str, Any]]:
@@ -94,8 +99,7 @@ def _scalar(datum: Datum) -> Any:
     return provider.ScalarDatum(step=datum.step, wall_time=datum.wall_time, value=datum.number)
 
 
-def _tensor(log: EventLog, datum: Datum) -> Any:
-    array = log.array(datum)
+def _tensor(datum: Datum, array: Any) -> Any:
     return provider.TensorDatum(step=datum.step, wall_time=datum.wall_time, numpy=array)
 
 

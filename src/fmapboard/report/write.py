@@ -55,7 +55,7 @@ def write_report(
         raise ConfigurationError(f"max_mb={max_mb!r}: expected a size in MB above 0")
     if "tfevents" in out.name:
         raise ConfigurationError(f"{out}: has the name of an event file; a report would replace it")
-    logs = _logs(runs, below=below)
+    logs, problems = _logs(runs, below=below)
     contents = Contents(logs, layers, steps=steps, limit=int(max_mb * 1e6), inputs=inputs)
     has_images = OF_IMAGES if contents.is_without_training else PRIVACY
     privacy = has_images if inputs else NO_INPUT
@@ -72,7 +72,6 @@ def write_report(
         _replace(out, page)
     except OSError as error:
         raise WriteError(f"cannot write {out}: {error.strerror or error}") from error
-    problems = [f"{log.path}: {problem}" for log in logs.values() for problem in log.problems]
     if len(page) > max_mb * 1e6:
         problems.append(
             f"{out} has {len(page) / 1e6:.1f} MB, more than {max_mb:g} MB: it already holds the "
@@ -100,23 +99,32 @@ def _replace(out: Path, page: bytes) -> None:
         unfinished.unlink(missing_ok=True)
 
 
-def _logs(paths: Sequence[Path], *, below: bool) -> dict[str, EventLog]:
-    """The runs with records of fmapboard by name: their path below what all have in common."""
+def _logs(paths: Sequence[Path], *, below: bool) -> tuple[dict[str, EventLog], list[str]]:
+    """The runs with records of fmapboard, and what could not be read.
+
+    A run's name is its path below what all have in common.
+    """
     found: dict[Path, tuple[Path, EventLog]] = {}  # resolved -> as given
-    problems: list[str] = []
+    foreign: list[EventLog] = []
+    unlisted: list[OSError] = []
     for path in paths:
         if not path.is_dir():
             raise ConfigurationError(f"{path}: expected the directory of a run")
-        for folder in run_directories(path) if below else [path]:
+        for folder in run_directories(path, unlisted) if below else [path]:
             log = EventLog(folder)
-            problems += log.problems
             if layers_of(log):
                 found.setdefault(folder.resolve(), (Path(os.path.abspath(folder)), log))
+            else:
+                foreign.append(log)
+    problems = [f"{error.filename}: {error.strerror}" for error in unlisted]
     if not found:
+        problems = [f"{log.path}: {p}" for log in foreign for p in log.problems] + problems
         where, why = ", ".join(map(str, paths)), "".join(f"; {problem}" for problem in problems)
         raise ConfigurationError(f"nothing logged by fmapboard in {where}{why}")
+    logs = [log for _, log in found.values()] + [log for log in foreign if log.started is None]
+    problems += [f"{log.path}: {problem}" for log in logs for problem in log.problems]
     above = os.path.commonpath([folder.parent for folder, _ in found.values()])
-    return {_name(folder, above): log for folder, log in found.values()}
+    return {_name(folder, above): log for folder, log in found.values()}, problems
 
 
 def _name(folder: Path, above: str) -> str:

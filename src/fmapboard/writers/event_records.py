@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import struct
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from typing import Any, BinaryIO
 
 from google.protobuf.message import DecodeError
 from tensorboard.compat.proto import event_pb2
+from tensorboard.util import tensor_util
 
 from fmapboard.writers import checksum
 
@@ -18,29 +20,39 @@ _HEADER, _FOOTER = struct.Struct("<QI"), struct.Struct("<I")
 _MAX_EVENT = 2**31
 """Maximum size in bytes of an event; protocol buffers have no larger messages."""
 _MASK = 0xA282EAD8
+_MOST_REPEATED = 2**16
+"""Values of a tensor that may be stored as one that is repeated."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredEvent:
-    """An event, and where its serialized form is in the file, bytes."""
+    """An event, and where its serialized form is in a file, bytes."""
 
     event: Any
+    file: Path
     offset: int
     length: int
 
 
-def run_directories(path: Path) -> list[Path]:
+def run_directories(path: Path, errors: list[OSError] | None = None) -> list[Path]:
     """The directories at or below a path that hold event files, sorted.
 
     Follows symbolic links, as TensorBoard does. A directory that is reached several times is listed
     once, under the path with the fewest links.
+
+    Args:
+        path: where to look.
+        errors: for each directory that cannot be listed, the error is appended.
     """
+    note = None if errors is None else errors.append
     found: list[Path] = []
     reached: set[str] = set()
     starts = [str(path)]
     while starts:
         links: list[str] = []
-        for folder, folders, files in (entry for start in starts for entry in os.walk(start)):
+        for folder, folders, files in (
+            entry for start in starts for entry in os.walk(start, onerror=note)
+        ):
             place = os.path.realpath(folder)
             if place in reached:
                 folders.clear()
@@ -57,14 +69,28 @@ def run_directories(path: Path) -> list[Path]:
     return sorted(found)
 
 
-def stored_events(opened: BinaryIO, name: str, problems: list[str]) -> Iterator[StoredEvent]:
-    """The events of a file up to its end, or to where it is cut off or damaged.
+def stored_events(run: Path, problems: list[str]) -> Iterator[StoredEvent]:
+    """The events of a run's files, in the order in which these were begun.
+
+    A file is read up to its end, or to where it is cut off or damaged.
 
     Args:
-        opened: the file, at its beginning.
-        name: of the file, for messages.
+        run: the directory.
         problems: what could not be read is appended, in words.
+
+    Raises:
+        OSError: the directory cannot be listed.
     """
+    for file in sorted(one for one in run.iterdir() if "tfevents" in one.name and one.is_file()):
+        try:
+            with file.open("rb") as opened:
+                yield from _events_of(opened, file, problems)
+        except OSError as error:
+            problems.append(f"{file.name} cannot be read: {error.strerror or error}")
+
+
+def _events_of(opened: BinaryIO, file: Path, problems: list[str]) -> Iterator[StoredEvent]:
+    name = file.name
     while header := opened.read(_HEADER.size):
         size, _ = _HEADER.unpack(header) if len(header) == _HEADER.size else (0, 0)
         if len(header) < _HEADER.size:
@@ -82,9 +108,23 @@ def stored_events(opened: BinaryIO, name: str, problems: list[str]) -> Iterator[
         try:
             if _masked(content) != footer:
                 raise DecodeError("wrong checksum")
-            yield StoredEvent(event_pb2.Event.FromString(content), offset, size)
+            yield StoredEvent(event_pb2.Event.FromString(content), file, offset, size)
         except DecodeError as error:
             problems.append(f"{name}: a record of {size} bytes is damaged ({error})")
+
+
+def array_of(tensor: Any) -> Any:
+    """The array of a stored tensor.
+
+    Raises:
+        TypeError: its type is unknown.
+        ValueError: its values do not fit its shape, or its shape claims far more values than are
+            stored, which would be repeated until memory runs out.
+    """
+    size = math.prod(dim.size for dim in tensor.tensor_shape.dim)
+    if size > max(_MOST_REPEATED, tensor.ByteSize()):
+        raise ValueError(f"{size} values are claimed, but {tensor.ByteSize()} bytes are stored")
+    return tensor_util.make_ndarray(tensor)
 
 
 def _masked(data: bytes) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import zlib
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -254,6 +255,7 @@ def test_the_overview_is_the_last_record_of_a_step() -> None:
         lambda b: (b[0], b[1][:-4], b[2]),
         lambda b: (b[0], b[1], b"no zlib"),
         lambda b: (b[0], b[1], b[2][:-3]),
+        lambda b: (b[0], b[1], zlib.compress(zlib.decompress(b[2]) + b" " * 2**24)),
         lambda b: (b[0].replace(b'"step":0', b'"step":-1'), *b[1:]),
         lambda b: (b[0].replace(b'"since":{}', b'"since":{"dead":{"0":[7]}}'), *b[1:]),
         lambda b: (b[0].replace(b'"since":{}', b'"since":[]'), *b[1:]),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,8 @@ from fmapboard.tab_format import FORMAT, PLUGIN_NAME
 
 _PICTURE = 2
 """Index of the picture's blob, in an Images series and in a first-step record."""
+
+_SAMPLE = re.compile(r"\d{1,9}", re.ASCII)
 
 _UNKNOWN: dict[str, Any] = {"type": "", "position": 2**31, "size": None, "of": "loss"}
 
@@ -84,7 +87,7 @@ def _name(tag: str) -> _Name | None:
     name, _, marker = group.rpartition(".")
     label, _, last = rest.rpartition("/")
     number = last.removeprefix("sample_")
-    if marker != tags.ATTRIBUTION or not label or last == number or not number.isdecimal():
+    if marker != tags.ATTRIBUTION or not label or last == number or not _SAMPLE.fullmatch(number):
         return None
     return _Name(name, label, int(number))
 
