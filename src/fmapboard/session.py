@@ -93,6 +93,7 @@ class StepSession:
         )
         self._loss_scale = LossScale(scaler, self._gradients.holds)
         self._selection = PassSelection(model, self._guard)
+        self._selection.backward_ended = self._backward_ended
         self._hints = Hints(warn, self._gradients, self._loss_scale, self._selection)
         self.facts = FactRecorder(self._gradients, self._selection, options.records_findings)
         self._sides: tuple[Side, ...] = ("output", "input") if options.inputs else ("output",)
@@ -257,6 +258,10 @@ class StepSession:
         with self._guard("forward pass"):
             self._selection.ended(output)
         self._gradients.pass_ended()
+
+    def _backward_ended(self) -> None:
+        if self._open is not None and self._open.passes == "all":
+            self._gradients.backward_ended(self._loss_scale.at_forward)
 
     def _choose_pass(self) -> None:
         """Keep the pass that produced the gradients and drop the others."""

@@ -18,7 +18,6 @@ from fmapboard.capture.gradients import GradientReader
 from fmapboard.capture.idle_weights import IdleWeights, PendingIdle
 from fmapboard.capture.isolation import aside
 from fmapboard.capture.open_step import OpenStep
-from fmapboard.capture.optimizer_membership import OptimizerMembership
 from fmapboard.capture.optimizers import parameters_of
 from fmapboard.capture.pass_observer import PassObserver
 from fmapboard.capture.pass_selection import Candidate, PassSelection
@@ -106,7 +105,7 @@ class FactRecorder(PassObserver):
         self, gradients: GradientReader, selection: PassSelection, enabled: bool = True
     ) -> None:
         self._gradients, self._selection, self._is_enabled = gradients, selection, enabled
-        self._uncleared, self._membership = UnclearedGradients(), OptimizerMembership()
+        self._uncleared, self._membership = UnclearedGradients(), gradients.membership
         self._idle, self._gradient_is_none = IdleWeights(), dict[str, bool]()
         self._groups: dict[int, list[_Group]] = {}
         self._just_used: frozenset[int] = frozenset()
@@ -201,7 +200,6 @@ class FactRecorder(PassObserver):
 
     def _stepping(self, optimizer: Optimizer, own: Mapping[str, Tensor]) -> None:
         """Called before an optimizer updates parameters of the model, given by name."""
-        self._membership.stepping(optimizer)
         self._uncleared.stepping(own)
         self._accumulated |= self._selection.fed > 1
         for name, parameter in own.items():

@@ -1,16 +1,18 @@
-"""Gradient norms, histogram samples and the size of updates, read in an optimizer step."""
+"""Gradient norms, histogram samples and the size of updates, read when an optimizer steps."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+import torch
 from torch import Tensor, nn
 from torch.optim.optimizer import Optimizer
 
 from fmapboard.capture.guard import Guard
 from fmapboard.capture.isolation import aside
-from fmapboard.capture.loss_scale import FusedStep, found_on_device, is_skipped
+from fmapboard.capture.loss_scale import Factor, FusedStep, found_on_device, is_skipped
 from fmapboard.capture.optimizer_hook import OptimizerHook
+from fmapboard.capture.optimizer_membership import OptimizerMembership
 from fmapboard.capture.optimizers import in_no_optimizer, parameters_of
 from fmapboard.capture.parameter_samples import Samples, sample_parameters
 from fmapboard.capture.pending_parameters import PendingParameters
@@ -22,12 +24,13 @@ from fmapboard.model.layers import clean_name, unwrap
 
 
 class GradientReader:
-    """Reads a model's gradients and weights once per logged step, right before the optimizer step.
+    """Reads a model's gradients and weights in a logged step, right before the optimizer step.
 
     Only the model's own parameters are read, so several models in one process do not interfere. If
     several optimizers train one model, the parameters of each optimizer are read when that one
     steps. The gradients are those that the optimizer uses: accumulated, reduced over ranks,
-    unscaled and clipped. With a closure (LBFGS) they are those of its first evaluation. Runs on the
+    unscaled and clipped. With a closure (LBFGS) they are those of its first evaluation. If no torch
+    optimizer holds the parameters, they are read when a backward pass has ended. Runs on the
     training thread; errors are reported by ``guard`` and do not reach the optimizer.
 
     Args:
@@ -42,6 +45,8 @@ class GradientReader:
             ``pass_begins``.
         skipped: True if the GradScaler skipped the last step on these parameters.
         trainable: the parameters that required gradients at the last ``arm``.
+        read_after_backward: what was read is what the last backward pass has left.
+        membership: which optimizers hold the parameters.
         fused: the steps of fused optimizers on an accelerator, which may have been skipped.
         names: ``id`` of each of the model's parameters -> its clean name, as of the last ``arm``.
         observer: called in each step on the model's parameters, once the gradients are final, with
@@ -64,7 +69,8 @@ class GradientReader:
         self._hook, self._is_armed = OptimizerHook(self), False
         self._samples: Samples = {}
         self._updates = UpdateReader(self._model, enabled=updates)
-        self.stepped = self.skipped = False
+        self.stepped = self.skipped = self.read_after_backward = False
+        self.membership = OptimizerMembership()
         self._notify_step: Callable[[], None] = _nothing
         self._notify_complete: Callable[[], None] = _nothing
         self._trains_input: Callable[[Optimizer], bool] = _of_no_input
@@ -136,6 +142,32 @@ class GradientReader:
             with self._guard("update ratios"):
                 self._updates.read_ahead(self._parameters)
 
+    def backward_ended(self, scale: Factor | None) -> None:
+        """Called when a backward pass of a step that the user marks has ended.
+
+        Reads gradients and weights, in place of what was read after an earlier pass. An optimizer
+        that steps later in the logged step reads them again.
+
+        Args:
+            scale: factor by which the loss was scaled; None for 1.
+        """
+        if not self._is_armed or self.stepped or self.skipped:
+            return
+        with self._guard("gradients"):
+            if self.membership.knows(self._trainable()):
+                return
+            self._forget_backward()
+            own = not_flattened(self._parameters)
+            if all(parameter.grad is None for parameter in own.values()):
+                return
+            self.read_after_backward = True
+            for kind, subset in _by_device_type(own):
+                with aside(kind, sum(local(parameter).nbytes for parameter in subset.values())):
+                    if isinstance(scale, float):
+                        like = local(next(iter(subset.values())).detach())
+                        scale = like.new_full((), scale, dtype=torch.float32)
+                    self._read(subset, scale)
+
     def norms_now(self) -> PendingNorms:
         """The norms of the model's gradients at this moment.
 
@@ -160,6 +192,9 @@ class GradientReader:
         parameters are sharded: every rank must call it.
         """
         norms = NO_NORMS
+        with self._guard("gradients"):
+            if self.read_after_backward and self.membership.holds_any(self._trainable()):
+                self._forget_backward()  # an optimizer that has not stepped: gradients accumulate
         if self.stepped:
             with self._guard("gradients"):
                 self._read_what_no_optimizer_holds()
@@ -187,6 +222,8 @@ class GradientReader:
         """Called before an optimizer steps; False if it is known that the GradScaler skips it."""
         if self.holds(optimizer):
             with self._guard("gradients"):
+                if self.read_after_backward:
+                    self._forget_backward()
                 self.skipped = is_skipped(optimizer)
                 found = None if self.skipped else found_on_device(optimizer)
                 if found is not None:
@@ -216,6 +253,7 @@ class GradientReader:
             }
             if own:
                 self._held |= {id(parameter) for parameter in own.values()}
+                self.membership.stepping(optimizer)
                 self._notify_complete()
                 self.observer(optimizer, own)
             elif self._trains_input(optimizer):
@@ -235,11 +273,17 @@ class GradientReader:
 
     def forget(self) -> None:
         """Discard what was read."""
-        self._norms = GradientNorms()
+        self._forget_backward()
         self._updates.forget()
-        self._samples, self._held = {}, set[int]()
+        self._held = set[int]()
         self.fused: list[FusedStep] = []
         self.stepped = self.skipped = False
+
+    def _forget_backward(self) -> None:
+        self._norms, self._samples, self.read_after_backward = GradientNorms(), {}, False
+
+    def _trainable(self) -> dict[str, Tensor]:
+        return {self.names[id(parameter)]: parameter for parameter in self.trainable}
 
     def _unread(self, optimizer: Optimizer) -> Iterator[str]:
         """Names of the optimizer's parameters that were not read yet."""

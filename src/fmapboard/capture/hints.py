@@ -107,6 +107,8 @@ class Hints:
         if not self._selection.passes.has_trainable():
             self._warn.warn("frozen", f"step {step}: {_FROZEN}, so there are no gradient norms")
             return
+        if self._gradients.read_after_backward:  # the loop updates the parameters by itself
+            return
         why = (
             "the one passed as optimizer= holds none of them. Pass the one that trains the model, "
             "created from model.parameters() after the model was copied or its layers replaced"

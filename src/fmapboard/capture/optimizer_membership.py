@@ -53,11 +53,16 @@ class OptimizerMembership:
             if self._versions.get(one) == trainable[name]._version
         )
 
+    def knows(self, trainable: Mapping[str, Tensor]) -> bool:
+        """True if an optimizer that was seen so far holds one of these parameters."""
+        held = self._held()
+        return any(id(parameter) in held for parameter in trainable.values())
+
     def holds_any(self, trainable: Mapping[str, Tensor]) -> bool:
         """True if an optimizer of this process holds one of these parameters."""
-        if not self._held() & set(map(id, trainable.values())):
+        if not self.knows(trainable):
             self._search(frozenset(map(id, trainable.values())))
-        return bool(self._held() & set(map(id, trainable.values())))
+        return self.knows(trainable)
 
     def _search(self, missing: frozenset[int]) -> None:
         is_new = not missing <= self._missing

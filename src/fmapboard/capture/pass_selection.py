@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,6 +83,7 @@ class PassSelection:
         model: as passed.
         guard: as passed.
         observer: is notified of the passes.
+        backward_ended: called when a backward pass of the step has ended.
         passes: tells which passes could train something.
         fed: number of forward passes, recorded or not, whose backward pass contributed to the
             gradients, as far as it is known.
@@ -91,6 +92,7 @@ class PassSelection:
     def __init__(self, model: nn.Module, guard: Guard) -> None:
         self.model, self.guard = model, guard
         self.observer = PassObserver()
+        self.backward_ended: Callable[[], None] = _nothing
         self.passes = TrainingPasses(model)
         self._confirmations = 0
         self._gradients = GradientState(())
@@ -292,9 +294,14 @@ class PassSelection:
             self._in_backward = False
             self._gradients.settle()
             self.observer.backward_ends()
+        self.backward_ended()
 
     def _drop(self, candidates: Iterable[Candidate]) -> None:
         for one in candidates:
             one.collected.discard()
             if one in self._candidates:
                 self._candidates.remove(one)
+
+
+def _nothing() -> None:
+    return
