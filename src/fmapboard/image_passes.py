@@ -57,6 +57,7 @@ class ImagePasses:
     refused: Callable[[str], object] = str
     effective: bool = False
     _separable: bool = True
+    _has_output: bool = False
     _shapes: dict[tuple[int, ...], Shapes] = field(default_factory=dict)
 
     def __call__(self, images: Tensor, first: int = 0) -> Iterator[PendingStep]:
@@ -67,7 +68,8 @@ class ImagePasses:
             first: Number of the first step.
 
         Raises:
-            CaptureError: An output cannot be recorded, or there is not enough memory.
+            CaptureError: An output cannot be recorded, there is not enough memory, or no selected
+                layer returns a tensor for the first image.
             ForwardError: The model cannot run on an image.
             LayerNotFound: A pattern in ``layers`` matches no layer.
             NoConvolution: The model has no layer to record by default.
@@ -102,6 +104,9 @@ class ImagePasses:
                 f"the model cannot run on this input: {first_line(error)}"
             ) from error
         registry.check_taps()
+        if not seen.labels and not self._has_output:
+            raise CaptureError("no selected layer ran, or none returned a tensor")
+        self._has_output = True
         kernels = read_kernels(registry.layers, None) if self.kernels and step == 0 else ()
         (recorded,) = seen.steps(step, kernels)
         return recorded

@@ -94,7 +94,10 @@ def class_attributions(
         # With respect to the input alone, so that no parameter gets a gradient.
         torch.autograd.grad(-scores.sum(), [leaf], allow_unused=True)
     found = seen.own.pending(None, tuple(seen.images)).to_host(())
-    return tuple(replace(one, batch=1, score=names[one.sample]) for one in found)
+    values = scores.detach().tolist()
+    return tuple(
+        replace(one, batch=1, score=names[one.sample], value=values[one.sample]) for one in found
+    )
 
 
 class _Raises(WarnOnce):

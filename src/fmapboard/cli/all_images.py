@@ -28,6 +28,7 @@ class AllImages:
         infinite: Names of those with infinity in a layer's output; None if it is not looked for.
         dead: Label of a layer call -> bool [C], the channels that are dead in all images so far.
         ran: Names of the layers that returned a tensor for an image.
+        replaced: Number of PNG files from before that were overwritten.
     """
 
     count: int = 0
@@ -35,10 +36,12 @@ class AllImages:
     infinite: list[str] | None = field(default_factory=list)
     dead: dict[str, npt.NDArray[np.bool_]] = field(default_factory=dict)
     ran: set[str] = field(default_factory=set)
+    replaced: int = 0
 
-    def add(self, name: str, step: LoggedStep) -> None:
+    def add(self, name: str, step: LoggedStep, replaced: int = 0) -> None:
         """Add an image, given by its name and its recorded step."""
         self.count += 1
+        self.replaced += replaced
         found = [(one.layer_call, one.statistics) for one in step.statistics if one.statistics]
         if any(statistics.nan.any() for _, statistics in found):
             self.nan.append(name)
@@ -89,6 +92,12 @@ def selected_layers(model: nn.Module, layers: Layers) -> list[str]:
     never = (nn.ModuleList, nn.ModuleDict, nn.ParameterList, nn.ParameterDict)
     found = HookRegistry(model, layers).layers
     return [name for name, module in found.items() if not isinstance(module, never)]
+
+
+def overwritten(replaced: int, folder: Path | None) -> str:
+    """The message about PNG files from before that were overwritten; empty if there were none."""
+    files = "1 PNG file" if replaced == 1 else f"{replaced:,} PNG files"
+    return f"overwrote {files} in {folder}; give each run another folder" if replaced else ""
 
 
 def not_shown(steps: int, logdir: Path | RemoteDirectory) -> str:

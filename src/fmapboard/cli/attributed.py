@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from torch import Tensor, nn
 
 from fmapboard.capture.class_attribution import class_attributions
 from fmapboard.capture.step_parts import PendingStep
+from fmapboard.errors import escaped
 from fmapboard.records import Attribution, StepData
 
 SIDE = 256
 """Length in px of the longer side of a picture; smaller inputs are not enlarged."""
+
+
+def scored(name: str, score: tuple[str, float], classes: Sequence[str] = ()) -> str:
+    """One line: the class whose attribution was drawn, and its score.
+
+    Args:
+        name: Of the image.
+        score: Name and value of the score.
+        classes: Names of the classes, if they are known.
+
+    Example:
+        >>> scored("cat.jpg", ("class 1", 12.3456), ("dog", "tabby"))
+        'cat.jpg: class 1 (tabby), score 12.35'
+    """
+    number = score[0].removeprefix("class ")
+    called = classes[int(number)] if number.isdecimal() and int(number) < len(classes) else ""
+    shown = f"{score[0]} ({called})" if called else score[0]
+    return f"{escaped(name, keep='')}: {escaped(shown, keep='')}, score {score[1]:.4g}"
 
 
 def with_attributions(

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from fmapboard.capture.weights import read_kernels
 from fmapboard.cli.all_images import AllImages
-from fmapboard.cli.attributed import SIDE, with_attributions
+from fmapboard.cli.attributed import SIDE, scored, with_attributions
 from fmapboard.cli.drawing import Drawing, folders_of
 from fmapboard.cli.forward_inputs import ForwardInputs
 from fmapboard.cli.images import ImageFile, natural_order
@@ -28,6 +28,7 @@ from fmapboard.measure.reducer import Reducer
 from fmapboard.model.layers import select
 from fmapboard.overview_format import StepSource
 from fmapboard.records import LoggedStep, StepData
+from fmapboard.render.labels import labelled
 from fmapboard.summary.build import SummaryBuilder
 from fmapboard.writers import Writer
 from fmapboard.writers.folder import FolderWriter
@@ -153,7 +154,12 @@ def draw_series(
                 with inputs.of_image(images.numbers[number]):
                     step = _recorded(options, loaded, passes, prepare.normalize(image), checkpoint)
                 at = checkpoint.path.name
+                for one in step.attributions[:1]:
+                    if one.value is not None:
+                        line = scored(f"{names[number]} ({at})", (one.score, one.value))
+                        console().print(line, soft_wrap=True)
                 found.add(at if len(runs) == 1 else f"{names[number]} ({at})", run.write(step))
+    found.replaced = sum(run.replaced for run in runs)
     return found
 
 
@@ -211,19 +217,28 @@ class _Run:
             attribution_side=SIDE,
             has_probe=True,
         )
-        self._writers: list[Writer] = []
+        self._boards: list[Writer] = []
+        self._folders: list[FolderWriter] = []
+        self._labels = options.drawing.labels
         if options.logdir is not None:
             logdir = options.logdir / place.as_posix() if place.parts else options.logdir
-            self._writers.append(TensorBoardWriter(logdir))
+            self._boards.append(TensorBoardWriter(logdir))
         if options.out is not None:
-            self._writers.append(FolderWriter(options.out / place, per_step=True))
+            self._folders.append(FolderWriter(options.out / place, per_step=True))
 
     def write(self, step: StepData) -> LoggedStep:
         summary = self._summarize(step)
-        for writer in self._writers:
-            writer.write(summary)
+        for board in self._boards:
+            board.write(summary)
+        for folder in self._folders:
+            folder.write(labelled(summary) if self._labels else summary)
         return summary
 
+    @property
+    def replaced(self) -> int:
+        """Number of PNG files from before that were overwritten."""
+        return sum(folder.replaced for folder in self._folders)
+
     def close(self) -> None:
-        for writer in self._writers:
+        for writer in self._boards:
             writer.close()

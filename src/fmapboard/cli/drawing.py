@@ -38,6 +38,7 @@ class Drawing:
         numbers: Which row of ``inputs`` belongs to each image, likewise; None for its own number.
         effective: As in ``extract``.
         inputs: What the model takes in addition to images; None passes images alone.
+        labels: PNG files bear the layer's name and the channels' numbers.
         around: Called with a batch of prepared images and the number of its first image, from 0;
             the batch runs inside the context that it returns.
     """
@@ -55,6 +56,7 @@ class Drawing:
     numbers: Sequence[int] | None = None
     effective: bool = False
     inputs: ForwardInputs | None = None
+    labels: bool = False
     around: Callable[[Tensor, int], AbstractContextManager[object]] = _alone
 
     def written(
@@ -84,7 +86,10 @@ class Drawing:
                 is kept.
         """
         compose = SummaryBuilder(colormap=self.colormap, scale=self.scale, attribution_side=SIDE)
-        writer = ImageWriter(compose, board, folders, first_step=self.first_step, names=self.names)
+        writer = ImageWriter(
+            compose, board, folders, first_step=self.first_step, names=self.names,
+            labels=self.labels,
+        )  # fmt: skip
         reducer = Reducer.for_model(
             model,
             max_channels=None,

@@ -189,6 +189,7 @@ class PatchFinder:
         if out is not None:
             folder = FolderWriter(out)
             folder.write(written)
+            found.images.replaced = folder.replaced
             found.files = {
                 label: folder.files.get(patches_tag(one), []) for label, one in found.items()
             }

@@ -12,7 +12,7 @@ from typing import Any
 from PIL import Image
 from torch import Tensor, nn
 
-from fmapboard.cli.all_images import AllImages, selected_layers
+from fmapboard.cli.all_images import AllImages, overwritten, selected_layers
 from fmapboard.cli.drawing import Drawing, folders_of
 from fmapboard.cli.embedding import check_embedding, with_embedding
 from fmapboard.cli.forward_inputs import ForwardInputs
@@ -48,6 +48,8 @@ class Visualized:
         files: For each image: layer name -> the PNG files of its maps.
         table: One row per layer of the first image, as the command prints it.
         found: What was found in all images, in one line.
+        scores: For each image, name and value of the score whose attribution was drawn, such as
+            ``("class 281", 12.3)``; empty without ``attribution``.
         left_out: Name and reason of the files in folders that could not be read.
         projector: What was written for the Projector; empty without ``embedding=``.
         html: The report; None if there is none.
@@ -59,6 +61,7 @@ class Visualized:
     files: tuple[dict[str, list[Path]], ...]
     table: str
     found: str
+    scores: tuple[tuple[str, float], ...] = ()
     left_out: tuple[tuple[str, str], ...] = ()
     projector: str = ""
     html: Path | None = None
@@ -68,7 +71,8 @@ class Visualized:
         places = [f"log_dir={self.log_dir}"] * (self.log_dir is not None)
         places += [f"out={self.out}"] * (self.out is not None)
         places += [f"html={self.html}"] * (self.html is not None)
-        shown = [self.table, self.found, *filter(None, [self.projector])]
+        scores = [f"{name}, score {value:.4g}" for name, value in self.scores[:3]]
+        shown = [self.table, *scores, self.found, *filter(None, [self.projector])]
         return "\n".join([f"{images} at step {self.steps[0]}, {', '.join(places)}", *shown])
 
 
@@ -92,6 +96,7 @@ def visualize(
     attribution: bool = False,
     target: int | None = None,
     effective: bool = False,
+    labels: bool = False,
     embedding: str | None = None,
 ) -> Visualized:
     """Draw a model's feature maps for images, for TensorBoard and as PNG files.
@@ -128,6 +133,7 @@ def visualize(
         target: Which class, counted from 0; None takes the one with the highest score.
         effective: Draw what the next layer receives, after all forward hooks on a layer, instead of
             what its ``forward`` returned. Under ``intervene`` that is always so.
+        labels: Write the layer's name and the channels' numbers into the PNG files.
         embedding: Also write this layer's output for each image, averaged over space, with a
             thumbnail for TensorBoard's Projector. Needs a local ``log_dir``.
 
@@ -158,7 +164,7 @@ def visualize(
     _check(step, batch_size, scale, target, attribution=attribution)
     drawing = Drawing(
         layers, batch_size, checked_colormap(colormap), scale, depth, kernels, attribution, target,
-        first_step=step, effective=effective,
+        first_step=step, effective=effective, labels=labels,
     )  # fmt: skip
     given = GivenImages.of(images, model, transform, normalization, has_inputs=inputs is not None)
     own = ForwardInputs.of(inputs, len(given.names))
@@ -202,21 +208,25 @@ def _drawn(
         say=lambda text: log.info("%s", text),
     )
     table, steps, files, found = "", list[int](), list[dict[str, list[Path]]](), AllImages()
-    names = given.of_read(given.names)
+    names, scores = given.of_read(given.names), list[tuple[str, float]]()
     try:
         with closing(collected(written)) as done:
             for one in done:
                 table = table or _table(one)
-                found.add(names[len(steps)], one.step)
+                found.add(names[len(steps)], one.step, one.replaced)
+                scores += [] if one.score is None else [one.score]
                 steps.append(one.step.step)
                 files.append(one.files)
     finally:
         if board is not None:
             board.close()
     line = found.line(len(given.names), chosen=selected_layers(model, drawing.layers))
+    if found.replaced:
+        log.warning("%s", overwritten(found.replaced, folder))
     return Visualized(
-        None, folder, tuple(steps), tuple(files), table, line, given.left_out, "".join(projector)
-    )
+        None, folder, tuple(steps), tuple(files), table, line, tuple(scores), given.left_out,
+        "".join(projector),
+    )  # fmt: skip
 
 
 def _stem(name: str) -> str:

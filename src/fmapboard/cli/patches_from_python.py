@@ -9,6 +9,7 @@ from typing import Any
 from PIL import Image
 from torch import Tensor, nn
 
+from fmapboard.cli.all_images import overwritten
 from fmapboard.cli.finding_patches import Patches, PatchFinder, make_directories
 from fmapboard.cli.from_python import check_run
 from fmapboard.cli.given_images import GivenImages
@@ -103,5 +104,7 @@ def patches(
     found = finder.find(given.tensors(), names)
     found.left_out = given.left_out
     finder.write(found, place, folder, given.first(), names[0])
+    if found.images.replaced:
+        log.warning("%s", overwritten(found.images.replaced, folder))
     given.warn_left_out()
     return found

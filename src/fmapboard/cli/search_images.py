@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -20,7 +20,7 @@ from fmapboard.cli.models.load import Preprocessing
 from fmapboard.cli.read_images import ReadImages
 from fmapboard.cli.run_dirs import new_directory
 from fmapboard.cli.table import add_row, console
-from fmapboard.cli.terminal import say_model, say_where, what_ran
+from fmapboard.cli.terminal import say_model, say_overwritten, say_where, what_ran
 from fmapboard.cli.visualize import device_named
 from fmapboard.writers.remote import RemoteDirectory
 
@@ -68,8 +68,9 @@ def search_images(request: Request) -> None:
     with what_ran():
         found = finder.find(_followed(images.tensors(), len(files)), names)
     finder.write(found, log_dir, out, images.first(), names[0])
-    output.print(_table(found))
+    output.print(_table(found, loaded.not_loaded()))
     say_where(log_dir, out)
+    say_overwritten(found.images.replaced, out)
     output.print(f"\n{found.images.line(len(files), chosen=chosen)}", soft_wrap=True)
     images.check_complete()
 
@@ -102,12 +103,13 @@ def _directories(request: Request) -> tuple[Path | RemoteDirectory | None, Path 
     return log_dir, out
 
 
-def _table(found: Patches) -> Table:
+def _table(found: Patches, unloaded: Mapping[str, str]) -> Table:
     table = Table(box=None, header_style="bold", pad_edge=False)
-    for heading in HEADINGS:
+    for heading in (*HEADINGS[:2], *["weights"] * bool(unloaded), *HEADINGS[2:]):
         table.add_column(heading, no_wrap=heading != "file", overflow="fold")
-    for row in found.rows():
-        add_row(table, *row)
+    for (name, shape, *others), one in zip(found.rows(), found.values(), strict=True):
+        weights = [unloaded.get(one.layer_call.layer, "")] if unloaded else []
+        add_row(table, name, shape, *weights, *others)
     return table
 
 

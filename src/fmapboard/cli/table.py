@@ -6,6 +6,7 @@ import io
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -54,16 +55,24 @@ def console(*, stderr: bool = False) -> PlainConsole:
     return PlainConsole(stderr=stderr, width=width)
 
 
-def layer_table(step: LoggedStep, files: Mapping[str, list[Path]]) -> Table:
+def layer_table(
+    step: LoggedStep,
+    files: Mapping[str, list[Path]],
+    unloaded: Mapping[str, str] = MappingProxyType({}),
+) -> Table:
     """One row per layer call: kernel shape, map size, range, counts of bad channels, file.
 
     Args:
         step: the recorded step of one image.
         files: label of a layer call -> the files its maps were written to.
+        unloaded: name of a layer -> which of its weights are not from the checkpoint, such as
+            ``"random"``; there is a column for them if any.
     """
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("layer", no_wrap=True)
     table.add_column("kernel shape", no_wrap=True)
+    if unloaded:
+        table.add_column("weights", no_wrap=True)
     table.add_column("map size", no_wrap=True)
     table.add_column("range", no_wrap=True, justify="right")
     table.add_column("constant", justify="right")
@@ -71,7 +80,9 @@ def layer_table(step: LoggedStep, files: Mapping[str, list[Path]]) -> Table:
     table.add_column("non-finite", justify="right")
     table.add_column("file", overflow="fold")
     for measured in sorted(step.statistics, key=lambda measured: measured.layer_call.position):
-        add_row(table, *_cells(measured, files.get(measured.layer_call.label, [])))
+        name, shape, *others = _cells(measured, files.get(measured.layer_call.label, []))
+        weights = [unloaded.get(measured.layer_call.layer, "")] if unloaded else []
+        add_row(table, name, shape, *weights, *others)
     return table
 
 

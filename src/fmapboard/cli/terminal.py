@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from fmapboard.cli.all_images import overwritten
 from fmapboard.cli.models.load import LoadedModel
 from fmapboard.cli.report import is_temporary
 from fmapboard.cli.run_dirs import to_paste
@@ -30,6 +31,13 @@ def what_ran() -> Iterator[None]:
             lines = "\n  ".join(["ran before the error:", *error.ran])
             console(stderr=True).print(lines, soft_wrap=True)
         raise CaptureError(error.summary) from error
+
+
+def say_overwritten(replaced: int, folder: Path | None) -> None:
+    """Say on stderr if PNG files from before were overwritten."""
+    text = overwritten(replaced, folder)
+    if text:
+        console(stderr=True).print(text, soft_wrap=True)
 
 
 def say_where(

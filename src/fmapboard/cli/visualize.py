@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,6 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from torch import nn
 
 from fmapboard.cli.all_images import AllImages, not_shown, selected_layers
+from fmapboard.cli.attributed import scored
 from fmapboard.cli.checkpoint_series import Checkpoint, SeriesOptions, draw_series, series_of
 from fmapboard.cli.drawing import Drawing, folders_of
 from fmapboard.cli.embedding import check_embedding, with_embedding
@@ -26,7 +28,7 @@ from fmapboard.cli.report import is_temporary, logged_for, say_report
 from fmapboard.cli.run_dirs import new_directory
 from fmapboard.cli.silenced import Silenced, class_names
 from fmapboard.cli.table import console, layer_table
-from fmapboard.cli.terminal import say_model, say_where, what_ran
+from fmapboard.cli.terminal import say_model, say_overwritten, say_where, what_ran
 from fmapboard.cli.write_images import WrittenImage
 from fmapboard.demo.bundled import bundled
 from fmapboard.errors import ConfigurationError, escaped
@@ -61,6 +63,7 @@ class Request(ModelRequest):
     class_number: int | None = None
     silence: tuple[str, ...] = ()
     effective: bool = False
+    labels: bool = False
     embedding: str | None = None
 
     @property
@@ -82,15 +85,19 @@ class Request(ModelRequest):
             class_number=self.class_number,
             first_step=self.step,
             effective=self.effective,
+            labels=self.labels,
         )
+
+    def class_names(self, model: nn.Module) -> tuple[str, ...]:
+        """Names of the classes of a network with its own weights; empty if they are not known."""
+        has_own = self.checkpoint is None and self.weights.lower() != "none"
+        return class_names(self.spec, self.weights, model) if has_own else ()
 
     def silenced(self, model: nn.Module) -> Silenced | None:
         """What ``--silence`` asks for, or None."""
         if not self.silence:
             return None
-        has_own = self.checkpoint is None and self.weights.lower() != "none"
-        names = class_names(self.spec, self.weights, model) if has_own else ()
-        return Silenced(model, self.silence, names)
+        return Silenced(model, self.silence, self.class_names(model))
 
 
 def visualize_images(request: Request) -> None:
@@ -149,6 +156,7 @@ def _draw_series(
     with what_ran():
         found = draw_series(options, loaded, series, images)
     say_where(logdir, folder)
+    say_overwritten(found.replaced, folder)
     chosen = selected_layers(loaded.model, request.chosen)
     pictures = len(images.sources) * len(series)
     _say_last(found.line(pictures, noun="picture", chosen=chosen), logdir, len(series))
@@ -193,16 +201,19 @@ def draw_images(
         normalization=(loaded.preprocessing.mean, loaded.preprocessing.std),
         say=say,
     )
-    found = AllImages()
+    found, unloaded = AllImages(), loaded.not_loaded()
+    names = request.class_names(loaded.model) if request.attribution else ()
     try:
         with what_ran(), closing(collected(written_images)) as done:
             for number, written in enumerate(done):
                 file = files[images.numbers[number]]
-                found.add(file.name, written.step)
+                found.add(file.name, written.step, written.replaced)
                 progress.update(progress.task_ids[0], completed=images.numbers[number] + 1)
                 if number == 0 or len(files) <= TABLES:
-                    _print_tables(file.path, written, silenced, number)
+                    _print_tables(file.path, written, silenced, number, unloaded)
                     progress.start()  # not earlier: the bar would interrupt the first table
+                if written.score is not None:
+                    out.print(scored(file.name, written.score, names), soft_wrap=True)
     finally:
         if progress.live.is_started:
             progress.stop()
@@ -211,6 +222,7 @@ def draw_images(
     if silenced is not None and len(files) > 1:
         out.print(f"\n{silenced.summary()}")
     say_where(logdir, folder, images=len(files))
+    say_overwritten(found.replaced, folder)
     _say_last(found.line(len(files), chosen=chosen), logdir, found.count)
 
 
@@ -221,12 +233,16 @@ def _say_last(line: str, logdir: Path | RemoteDirectory | None, steps: int) -> N
 
 
 def _print_tables(
-    path: Path, written: WrittenImage, silenced: Silenced | None, number: int
+    path: Path,
+    written: WrittenImage,
+    silenced: Silenced | None,
+    number: int,
+    unloaded: Mapping[str, str],
 ) -> None:
     """Print the layers of an image, and what was silenced in it; ``number`` counts from 0."""
     out = console()
     out.print(f"\n{escaped(path, keep='')}", soft_wrap=True)
-    out.print(layer_table(written.step, written.files))
+    out.print(layer_table(written.step, written.files, unloaded))
     if silenced is not None:
         out.print("", silenced.table(number), sep="\n")
 

@@ -95,6 +95,11 @@ _EXISTING = click.Path(path_type=Path)
     type=click.IntRange(min=0),
     help="Depth slice of 3-D maps to draw, counted from 0.  [default: the middle one]",
 )
+@click.option(
+    "--labels",
+    is_flag=True,
+    help="Write the layer's name and the channels' numbers into the PNG files.",
+)
 @click.option("--kernels", is_flag=True, help="Also draw the convolution kernels.")
 @click.option(
     "--attribution",

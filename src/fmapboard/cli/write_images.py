@@ -20,6 +20,7 @@ from fmapboard.overview_format import StepSource
 from fmapboard.records import LoggedStep, Picture, TaggedPictures
 from fmapboard.render import png
 from fmapboard.render.grid import enlargement
+from fmapboard.render.labels import labelled
 from fmapboard.summary.build import SummaryBuilder
 from fmapboard.writers import Writer
 from fmapboard.writers.folder import FolderWriter
@@ -39,6 +40,14 @@ class WrittenImage:
     step: LoggedStep
     files: dict[str, list[Path]]
     """Label of a layer call -> the PNG files of its maps."""
+    replaced: int = 0
+    """Number of files from before that were overwritten."""
+
+    @property
+    def score(self) -> tuple[str, float] | None:
+        """Name and value of the score whose attribution was drawn; None without attribution."""
+        scores = ((one.score, one.value) for one in self.step.attributions)
+        return next(((name, value) for name, value in scores if value is not None), None)
 
 
 class ImageWriter:
@@ -50,6 +59,7 @@ class ImageWriter:
         folders: step -> the folder for that image's PNG files, or None to write none.
         first_step: number of the first image's step; the images themselves are numbered from 0.
         names: name of each image, which the tab shows; None if they have none.
+        labels: PNG files bear the layer's name and the channels' numbers.
         max_bytes: limit for the recorded images in the queue; a single image may exceed it.
     """
 
@@ -61,10 +71,11 @@ class ImageWriter:
         *,
         first_step: int = 0,
         names: Sequence[str] | None = None,
+        labels: bool = False,
         max_bytes: int = MAX_WAITING_BYTES,
     ) -> None:
         self._compose, self._board, self._folders = compose, board, folders
-        self._first_step, self._names = first_step, names
+        self._first_step, self._names, self._labels = first_step, names, labels
         self._worker = Worker(self._work, self._failed, max_bytes=max_bytes, low_priority=False)
         self._encoders = ThreadPoolExecutor(THREADS, thread_name_prefix="fmapboard-png")
         self._results: SimpleQueue[WrittenImage | Exception] = SimpleQueue()
@@ -132,30 +143,41 @@ class ImageWriter:
             )
             data = replace(data, step=self._first_step + data.step, source=source)
             step = self._compose(data)
-            self._results.put(WrittenImage(step, self._store(step)))
+            self._results.put(self._store(step))
 
     def _failed(self, error: Exception) -> None:
         self._given_up = True
         self._results.put(error)
 
-    def _store(self, step: LoggedStep) -> dict[str, list[Path]]:
+    def _store(self, step: LoggedStep) -> WrittenImage:
         """Encode all pictures, then write the step for TensorBoard and the PNG files."""
         folder = self._folders[step.step - self._first_step]
+        with_labels = self._labels and folder is not None
+        for_files = labelled(step).pictures if with_labels else step.pictures
         encode = partial(_encoded, for_board=self._board is not None, for_folder=folder is not None)
-        pictures = list(self._encoders.map(encode, step.pictures))
+        pictures = list(self._encoders.map(encode, step.pictures, for_files))
         if self._board is not None:
             self._board.write(replace(step, pictures=tuple(tagged for tagged, _ in pictures)))
         if folder is None:
-            return {}
-        return _write_files(folder, replace(step, pictures=tuple(file for _, file in pictures)))
+            return WrittenImage(step, {})
+        written = replace(step, pictures=tuple(file for _, file in pictures))
+        return WrittenImage(step, *_write_files(folder, written))
 
 
 def _encoded(
-    tagged: TaggedPictures, *, for_board: bool, for_folder: bool
+    tagged: TaggedPictures, file: TaggedPictures, *, for_board: bool, for_folder: bool
 ) -> tuple[TaggedPictures, TaggedPictures]:
-    """The encoded pictures, once for TensorBoard and once, enlarged, for the PNG folder."""
+    """The encoded pictures, once for TensorBoard and once, enlarged, for the PNG folder.
+
+    Args:
+        tagged: What TensorBoard shows.
+        file: What is in the files: the same, or with labels.
+        for_board: Encode the first.
+        for_folder: Encode the second.
+    """
     board = _mapped(png.encoded, tagged) if for_board else tagged
-    return board, _mapped(_enlarged, board) if for_folder else board
+    in_file = board if file is tagged else file
+    return board, _mapped(_enlarged, in_file) if for_folder else in_file
 
 
 def _mapped(encode: Callable[[Picture], Picture], tagged: TaggedPictures) -> TaggedPictures:
@@ -170,9 +192,14 @@ def _enlarged(picture: Picture) -> png.Encoded:
     return png.Encoded(picture.pixels, picture.palette, tile, data=png.encode(picture, factor))
 
 
-def _write_files(folder: Path, step: LoggedStep) -> dict[str, list[Path]]:
-    """Write the PNG files; returns label of a layer call -> the files of its maps."""
+def _write_files(folder: Path, step: LoggedStep) -> tuple[dict[str, list[Path]], int]:
+    """Write the PNG files.
+
+    Returns:
+        Label of a layer call -> the files of its maps; and how many files there were before.
+    """
     writer = FolderWriter(folder)
     writer.write(step)
     maps = [tagged for tagged in step.pictures if tagged.kind == "feature_maps"]
-    return {p.layer_call.label: writer.files[p.tag] for p in maps if p.layer_call is not None}
+    files = {p.layer_call.label: writer.files[p.tag] for p in maps if p.layer_call is not None}
+    return files, writer.replaced

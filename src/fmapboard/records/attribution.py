@@ -24,6 +24,7 @@ class Attribution:
         score: Name of the score, which is then -L; empty for a loss.
         of_probe: The loss is ``attribution_loss`` on the probe, instead of the training step's.
         passes: The backward passes that the gradient is the sum of.
+        value: The score; None for a loss.
     """
 
     layer_call: LayerCall
@@ -36,3 +37,4 @@ class Attribution:
     score: str = ""
     of_probe: bool = False
     passes: PassCount = ONE_PASS
+    value: float | None = None

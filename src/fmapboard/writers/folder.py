@@ -35,6 +35,7 @@ class FolderWriter:
         folder: Created if it does not exist.
         per_step: Write each step into its own folder, ``folder/step<number>``.
         files: Tag -> files of the last written step.
+        replaced: Number of files overwritten that this object had not written.
 
     Raises:
         WriteError: The folder cannot be created.
@@ -44,6 +45,8 @@ class FolderWriter:
     folder: Path
     per_step: bool = False
     files: dict[str, list[Path]] = field(default_factory=dict)
+    replaced: int = 0
+    _own: set[Path] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.folder = local_directory(self.folder, "a folder of PNG files")
@@ -69,6 +72,8 @@ class FolderWriter:
         for number, picture in enumerate(tagged.samples):
             suffix = f"_sample{number}" if number else ""
             path = folder / f"{free_name(_stem(tagged) + suffix, taken)}.png"
+            self.replaced += path not in self._own and path.exists()
+            self._own.add(path)
             _store(path, png.encode(picture, enlargement(picture)))
             paths.append(path)
         return paths

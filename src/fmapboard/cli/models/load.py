@@ -22,6 +22,7 @@ from fmapboard.cli.models.pretrained import Request, build_timm, build_torchvisi
 from fmapboard.cli.models.saved_folders import is_path, is_saved_model
 from fmapboard.cli.models.spec_call import Call, parse_call
 from fmapboard.errors import CheckpointError, ConfigurationError
+from fmapboard.model.layers import named_layers
 
 __all__ = ["LoadedModel", "Preprocessing", "load_model"]
 
@@ -41,6 +42,24 @@ class LoadedModel:
     preprocessing: Preprocessing
     report: LoadReport | None = None
     """Which tensors were loaded, if the weights are from a file or from transformers; else None."""
+
+    def not_loaded(self) -> dict[str, str]:
+        """Layers with parameters that were not in the checkpoint.
+
+        Returns:
+            Name -> ``"random"`` if it has none of the checkpoint's, otherwise ``"partly random"``.
+        """
+        missing = set(self.report.missing if self.report is not None else ())
+        named = list(self.model.named_parameters(remove_duplicate=False))
+        loaded = {id(parameter) for name, parameter in named if name not in missing}
+        if len(loaded) == len({id(parameter) for _, parameter in named}):
+            return {}
+        found = {}
+        for name, module in named_layers(self.model).items():
+            random = [id(parameter) not in loaded for parameter in module.parameters()]
+            if any(random):
+                found[name] = "random" if all(random) else "partly random"
+        return found
 
     def preprocessed(self, **given: Any) -> LoadedModel:
         """The same model with other preprocessing; for the arguments and errors see `changed`."""

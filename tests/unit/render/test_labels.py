@@ -1,0 +1,92 @@
+"""Labelled pictures: every tile below its number, the layer's name above, nothing else changed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fmapboard.records import (
+    Bytes8,
+    LayerCall,
+    LayerMeasurement,
+    LoggedStep,
+    Picture,
+    Statistics,
+    TaggedPictures,
+)
+from fmapboard.render import small_text
+from fmapboard.render.grid import PADDING, columns, grid
+from fmapboard.render.labels import labelled
+
+CALL = LayerCall("block[dw].conv", "Conv2d", (12, 3, 3, 3), 0)
+
+
+def step(tiles: Bytes8) -> LoggedStep:
+    """A step with one grid of maps, u8 [C, H, W]."""
+    count, height, width = tiles.shape
+    drawn = Picture(grid(tiles, columns(count), PADDING, 0), tile=(height, width))
+    pictures = TaggedPictures("feature_maps_12x3x3x3/conv", "feature_maps", (drawn,), CALL)
+    values, none = np.zeros(count), np.zeros(count, np.int64)
+    statistics = Statistics(values, values, values, values, none, none, none, none > 0)
+    measured = LayerMeasurement(CALL, "feature_maps", None, statistics)
+    return LoggedStep(0, 0.0, (pictures,), statistics=(measured,))
+
+
+def only(labelled_step: LoggedStep) -> Bytes8:
+    ((picture,),) = (tagged.samples for tagged in labelled_step.pictures)
+    assert picture.palette is None
+    return picture.pixels
+
+
+def places(page: Bytes8, part: Bytes8) -> list[tuple[int, int]]:
+    """Where a part, u8 [h, w], is in a page, u8 [H, W, 3]."""
+    windows = np.lib.stride_tricks.sliding_window_view(page[..., 0], part.shape)
+    return [(int(y), int(x)) for y, x in np.argwhere((windows == part).all((2, 3)))]
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 12])
+def test_each_tile_is_there_once_below_its_number(count: int) -> None:
+    tiles = np.random.default_rng(0).integers(0, 256, (count, 40, 33), np.uint8)
+    page = only(labelled(step(tiles)))
+    for number, tile in enumerate(tiles):
+        ((top, left),) = places(page, tile)
+        digits = small_text.mask(str(number))
+        above = page[top - 4 - digits.shape[0] :, left - 1 :][: digits.shape[0], : digits.shape[1]]
+        assert ((above[..., 0] == 40) == digits).all()
+        assert (page[top - 1, left : left + 33] == 190).all()  # the frame
+
+
+def test_small_tiles_are_enlarged_and_far_enough_apart_for_their_numbers() -> None:
+    tiles = np.arange(120, dtype=np.uint8).reshape(120, 1, 1) + 60
+    page = only(labelled(step(tiles)))
+    assert [places(page, np.full((32, 32), value, np.uint8)) != [] for value in (60, 179)] == [
+        True, True,
+    ]  # fmt: skip
+    narrow = only(labelled(step(np.arange(160, dtype=np.uint8).reshape(4, 40, 1))))
+    assert len(places(narrow, np.arange(160, dtype=np.uint8).reshape(4, 40, 1)[3])) == 1
+
+
+def test_the_name_is_above_and_names_that_the_font_lacks_are_escaped() -> None:
+    page = only(labelled(step(np.zeros((1, 40, 200), np.uint8))))
+    assert (page[:12] < 255).any()
+    call = LayerCall("猫", "Conv2d", (1, 1, 1, 1), 0)
+    picture = TaggedPictures("gradients_1x1x1x1/x", "gradients", (Picture(page),), call)
+    assert only(labelled(LoggedStep(0, 0.0, (picture,)))).shape[0] > page.shape[0]
+
+
+def test_rows_of_a_sequence_have_numbers_to_their_left() -> None:
+    rows = np.random.default_rng(0).integers(0, 256, (8, 300), np.uint8)
+    drawn = Picture(rows, tile=(1, 300))
+    one = step(np.zeros((8, 40, 40), np.uint8))
+    tagged = TaggedPictures("feature_maps_x/conv", "feature_maps", (drawn,), CALL, layout="rows")
+    page = only(labelled(LoggedStep(0, 0.0, (tagged,), statistics=one.statistics)))
+    ((top, left),) = places(page, rows.repeat(4, 0).repeat(4, 1))
+    assert ((page[top:, left - 9 :][:7, :5, 0] == 40) == small_text.mask("0")).all()
+    assert ((page[top + 12 :, left - 9 :][:7, :5, 0] == 40) == small_text.mask("3")).all()
+
+
+def test_the_input_is_not_changed() -> None:
+    picture = TaggedPictures(
+        "network_input/sample_0", "network_input", (Picture(np.zeros((4, 4), np.uint8)),)
+    )
+    assert labelled(LoggedStep(0, 0.0, (picture,))).pictures == (picture,)
