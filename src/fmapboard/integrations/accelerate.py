@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from torch import nn
@@ -12,6 +13,7 @@ from fmapboard.errors import optional
 from fmapboard.integrations.training_run import PlacedOptions, checked, placed
 from fmapboard.logger import FeatureMapLogger
 from fmapboard.schedule import Schedule
+from fmapboard.writers import WandbWriter
 
 optional("accelerate", extra="accelerate", why="fmapboard.integrations.accelerate")
 
@@ -42,7 +44,8 @@ def watch(
         LayerNotFound, NoConvolution: there is no such layer to watch.
     """
     checked(every, **options)
-    has_tensorboard = any(tracker.name == "tensorboard" for tracker in accelerator.trackers)
+    names = {tracker.name for tracker in accelerator.trackers} & {"tensorboard", "wandb"}
+    tracked = {name: accelerator.get_tracker(name, unwrap=True) for name in names}
     return fmapboard.watching.watch(
         model,
         optimizer=optimizer,
@@ -51,7 +54,8 @@ def watch(
         start_step=start_step,
         **placed(
             options,
-            accelerator.get_tracker("tensorboard", unwrap=True) if has_tensorboard else None,
+            tracked.get("tensorboard"),
             accelerator.project_dir or ".",
+            partial(WandbWriter, tracked["wandb"]) if "wandb" in tracked else None,
         ),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from typing_extensions import Unpack
@@ -9,6 +10,7 @@ from typing_extensions import Unpack
 from fmapboard.errors import optional
 from fmapboard.integrations.training_run import RunOptions, TrainingRun
 from fmapboard.schedule import Schedule
+from fmapboard.writers import WandbWriter
 from fmapboard.writers.memory import MemoryWriter
 
 pl = optional("lightning.pytorch", extra="lightning", why="fmapboard.integrations.lightning")
@@ -39,14 +41,15 @@ class FeatureMapCallback(pl.Callback):  # type: ignore[misc, name-defined]  # kn
             # `global_step` is the sum over the optimizers; Lightning's own charts count batches.
             number = trainer.fit_loop.epoch_loop._batches_that_stepped
         if not self._run.started:
-            loggers = [each for each in trainer.loggers if _is_tensorboard(each)]
+            wandb_run = _experiment(trainer, "WandbLogger")
             self._run.start(
                 pl_module.get_submodule(self._module),
-                loggers[0].experiment if loggers else None,
+                _experiment(trainer, "TensorBoardLogger"),
                 trainer.default_root_dir,
                 start_step=number,
                 scaler=getattr(trainer.precision_plugin, "scaler", None),
                 writer=MemoryWriter() if trainer.fast_dev_run else None,  # it must leave no files
+                wandb=wandb_run and partial(WandbWriter, wandb_run, commit=True),
             )
         self._run.begin(number)
 
@@ -75,6 +78,12 @@ class FeatureMapCallback(pl.Callback):  # type: ignore[misc, name-defined]  # kn
     on_exception = on_train_end
 
 
-def _is_tensorboard(logger: Any) -> bool:
-    """True for a TensorBoardLogger of ``lightning`` or ``pytorch_lightning``, or a subclass."""
-    return any(kind.__name__ == "TensorBoardLogger" for kind in type(logger).__mro__)
+def _experiment(trainer: Any, kind: str) -> Any:
+    """What the first logger of ``lightning`` or ``pytorch_lightning`` of a kind writes to, or None.
+
+    Args:
+        trainer: the `Trainer`.
+        kind: name of the logger's class or of one that it inherits from.
+    """
+    found = (each for each in trainer.loggers if kind in (k.__name__ for k in type(each).__mro__))
+    return getattr(next(found, None), "experiment", None)

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from torch import nn
 from typing_extensions import Unpack
 
-from fmapboard.errors import ConfigurationError
+from fmapboard.errors import ConfigurationError, log
 from fmapboard.logger import FeatureMapLogger
+from fmapboard.model.distributed import rank
 from fmapboard.model.layers import Layers
 from fmapboard.options import CommonOptions, Options, check_names
 from fmapboard.schedule import Schedule
 from fmapboard.watching import watch
+from fmapboard.writers import WandbWriter
 from fmapboard.writers.log_dirs import log_directory
 from fmapboard.writers.tensorboard import default_log_dir
+from fmapboard.writers.trackers import wandb_follows
 
 _NOT_OPTIONS = ("layers", "validation", "share_writer", "log_dir")
 
@@ -26,7 +29,7 @@ class PlacedOptions(CommonOptions, total=False):
 
     Keys:
         share_writer: write into the framework's SummaryWriter instead of a separate run below its
-            directory.
+            directory; where it has none but a W&B run, into that run (``writers.WandbWriter``).
         log_dir: the run directory to use instead of either.
         layers: which layers to watch.
 
@@ -85,6 +88,7 @@ class TrainingRun:
         start_step: int,
         scaler: Any = None,
         writer: Any = None,
+        wandb: Callable[[], WandbWriter] | None = None,
     ) -> None:
         """Open the loggers.
 
@@ -95,11 +99,13 @@ class TrainingRun:
             start_step: optimizer steps already completed; 0 unless a run is resumed.
             scaler: the framework's GradScaler, or None.
             writer: a `writers.Writer` to use instead of a directory.
+            wandb: makes a writer into the framework's W&B run; None if it has none.
         """
         self.close()
         self._number = self._done = start_step
         self._validated = -1
-        options = placed(self._options, summary_writer, own_dir) | {"start_step": start_step}
+        options = placed(self._options, summary_writer, own_dir, wandb)
+        options["start_step"] = start_step
         if writer is not None:
             options |= {"writer": writer, "log_dir": None}
         self._training = watch(model, every=self._every, scaler=scaler, **options)
@@ -107,6 +113,8 @@ class TrainingRun:
             given = self._options.get("name")
             name = f"{given}.validation" if given else "validation"
             options |= {"name": name, "probe": None, "kernels": False}
+            if wandb is not None and isinstance(options.get("writer"), WandbWriter):
+                options["writer"] = wandb()  # one per worker thread
             self._validation = watch(model, every=1, **options)
             self._validation.end.run.usage.explains = False  # no warning if no validation was run
 
@@ -175,25 +183,44 @@ def checked(every: int | Schedule, **options: Any) -> None:
     Options.of(every=every, **{k: v for k, v in options.items() if k not in _NOT_OPTIONS})
 
 
-def placed(options: Mapping[str, Any], summary_writer: Any, own_dir: str | Path) -> dict[str, Any]:
+def placed(
+    options: Mapping[str, Any],
+    summary_writer: Any,
+    own_dir: str | Path,
+    wandb: Callable[[], WandbWriter] | None = None,
+) -> dict[str, Any]:
     """Options for `fmapboard.watch`, with ``writer`` or ``log_dir`` set.
+
+    If the framework logs to W&B alone, and W&B will get nothing, a warning says so.
 
     Args:
         options: may contain ``share_writer`` and ``log_dir``.
         summary_writer: the framework's SummaryWriter, or None if it has none.
         own_dir: without a SummaryWriter, a new run is created below ``own_dir/runs``.
+        wandb: makes a writer into the framework's W&B run; None if it has none.
 
     Raises:
-        ConfigurationError: ``share_writer`` without a SummaryWriter.
+        ConfigurationError: ``share_writer`` without a SummaryWriter and a W&B run.
     """
     rest = dict(options)
     shares = rest.pop("share_writer", False)
     if rest.get("log_dir") is not None:
         return rest
     if summary_writer is None:
+        if shares and wandb is not None:
+            return rest | {"writer": wandb()}
         if shares:
-            raise ConfigurationError("share_writer=True: the framework has no TensorBoard logger")
-        return rest | {"log_dir": str(log_directory(own_dir) / str(default_log_dir()))}
+            raise ConfigurationError(
+                "share_writer=True: the framework has no TensorBoard logger and no W&B run"
+            )
+        log_dir = str(log_directory(own_dir) / str(default_log_dir()))
+        if wandb is not None and rank() == 0 and not wandb_follows():
+            log.warning(
+                "W&B receives no feature maps, they are in %s only: pass share_writer=True to log "
+                "them to the framework's W&B run, or log_dir= to keep them in a directory",
+                log_dir,
+            )
+        return rest | {"log_dir": log_dir}
     if shares:
         return rest | {"writer": summary_writer}
     # The attribute is `log_dir` in torch's SummaryWriter and `logdir` in tensorboardX's.

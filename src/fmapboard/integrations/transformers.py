@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from functools import partial
 from typing import Any
 
 from typing_extensions import Unpack
@@ -10,6 +11,7 @@ from typing_extensions import Unpack
 from fmapboard.errors import optional
 from fmapboard.integrations.training_run import RunOptions, TrainingRun
 from fmapboard.schedule import Schedule
+from fmapboard.writers import WandbWriter
 
 hf = optional(
     "transformers.trainer_callback",
@@ -42,6 +44,7 @@ class FeatureMapCallback(hf.TrainerCallback):  # type: ignore[misc, name-defined
                 args.output_dir,
                 start_step=state.global_step,
                 scaler=getattr(parts.get("optimizer"), "scaler", None),
+                wandb=self._wandb(),
             )
         self._run.begin(state.global_step)
 
@@ -68,12 +71,21 @@ class FeatureMapCallback(hf.TrainerCallback):  # type: ignore[misc, name-defined
         """Write pending steps and close."""
         self._run.close()
 
-    def _summary_writer(self) -> Any:
-        """The SummaryWriter of the Trainer's TensorBoardCallback, or None.
+    def _callbacks(self) -> list[Any]:
+        """The Trainer's callbacks.
 
         A callback gets no reference to the Trainer or to other callbacks, so this looks for lists
         that contain this callback, among them the Trainer's list of callbacks.
         """
-        lists = [held for held in gc.get_referrers(self) if isinstance(held, list)]
-        writers = (getattr(each, "tb_writer", None) for held in lists for each in held)
+        return [each for held in gc.get_referrers(self) if isinstance(held, list) for each in held]
+
+    def _summary_writer(self) -> Any:
+        """The SummaryWriter of the Trainer's TensorBoardCallback, or None."""
+        writers = (getattr(each, "tb_writer", None) for each in self._callbacks())
         return next((writer for writer in writers if writer is not None), None)
+
+    def _wandb(self) -> partial[WandbWriter] | None:
+        """Makes a writer into the run of the Trainer's WandbCallback; None if it has none."""
+        if not any(type(each).__name__ == "WandbCallback" for each in self._callbacks()):
+            return None
+        return partial(WandbWriter, commit=True)

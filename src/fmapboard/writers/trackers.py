@@ -55,6 +55,11 @@ def _event_file_writer(module: str) -> Any:
     return kind if kind is not None and _is_replaced(kind, sys.modules[_TENSORBOARD]) else None
 
 
+def wandb_follows() -> bool:
+    """True if W&B copies event files to its run (``sync_tensorboard=True``)."""
+    return bool(getattr(sys.modules.get("wandb"), "patched", {}).get("tensorboard"))
+
+
 class TrackerFeed:
     """Passes each step to the methods that a tracker has replaced in torch's FileWriter."""
 
