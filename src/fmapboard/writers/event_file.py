@@ -20,6 +20,7 @@ from tensorboard.compat.proto import event_pb2
 from fmapboard.errors import WriteError, log
 from fmapboard.writers import checksum
 from fmapboard.writers.encoder import field
+from fmapboard.writers.event_records import shown_steps
 from fmapboard.writers.local_file import LocalFile
 from fmapboard.writers.remote import RemoteDirectory, RemoteFile
 from fmapboard.writers.trackers import begun_for_trackers
@@ -47,6 +48,7 @@ class EventFile:
         self._lock = threading.Lock()
         self._times_begun = 1
         self._graphs: list[bytes] = []
+        self._is_started = self._is_rerun_named = False
         self._file = self._new_file()
 
     @property
@@ -62,7 +64,7 @@ class EventFile:
             directory: Created if it does not exist.
             suffix: End of a new file's name.
             start_step: If a new file is created in a directory with an earlier run, TensorBoard
-                discards that run's records from this step on.
+                discards that run's records from this step on; 0 for the first step that is added.
 
         Raises:
             WriteError: The directory cannot be written to.
@@ -92,8 +94,7 @@ class EventFile:
             if self._file.is_gone() and _OPEN.get(self._key) is self:
                 old, self._file = self._file, self._new_file()
                 old.close()
-                if self._graphs:
-                    self._file.append(_graph_event(self._graphs, self._start_step, time.time()))
+                self._is_started = False
                 self._times_begun += 1
                 log.warning(
                     "%s was deleted or moved during the run, with all steps logged so far; "
@@ -112,7 +113,7 @@ class EventFile:
         event = event_pb2.Event(wall_time=wall_time, step=step).SerializeToString()
         record = _framed(event, *field(event_pb2.Event.SUMMARY_FIELD_NUMBER, *summary))
         with self._lock:
-            self._file.append(record)
+            self._append(record, step)
 
     def add_graph(self, graph: bytes, step: int, wall_time: float) -> None:
         """Append a serialized GraphDef, together with those added before.
@@ -125,7 +126,7 @@ class EventFile:
         """
         with self._lock:
             graphs = [*self._graphs, *[graph] * (graph not in self._graphs)]
-            self._file.append(_graph_event(graphs, step, wall_time))
+            self._append(_graph_event(graphs, step, wall_time), step)
             self._graphs = graphs
 
     def close(self) -> None:
@@ -137,23 +138,56 @@ class EventFile:
                     del _OPEN[self._key]
                 self._file.close()
 
-    def _new_file(self) -> LocalFile | RemoteFile:
-        """A new file that contains its first records."""
-        version = event_pb2.Event(wall_time=time.time(), file_version="brain.Event:2")
-        head = _framed(version.SerializeToString())
-        # At the second START in a run, TensorBoard's Python loader discards what an earlier process
-        # logged from this step on. The first START has no effect, so every file can have one.
+    def _append(self, record: list[bytes], step: int) -> None:
+        """Append a record of a step; the file's first one follows the START of the run.
+
+        At the second START in a run, TensorBoard's Python loader discards what an earlier process
+        logged from its step on. The first has no effect, so every file can have one.
+        """
+        if self._is_started:
+            self._file.append(record)
+            return
+        first = self._start_step or step
+        self._name_rerun(first)
         event = event_pb2.Event(
             wall_time=time.time(),
-            step=self._start_step,
+            step=first,
             session_log=event_pb2.SessionLog(status=event_pb2.SessionLog.START),
         )
-        mark = _framed(event.SerializeToString())
+        start = _framed(event.SerializeToString())
+        if self._graphs:  # of a file that was deleted
+            start += _graph_event(self._graphs, first, time.time())
+        self._file.append([*start, *record])
+        self._is_started = True
+
+    def _name_rerun(self, first: int) -> None:
+        """Warn before TensorBoard hides steps of an earlier run, unless ``start_step`` says so."""
+        directory = self._directory
+        if self._is_rerun_named or self._start_step or not isinstance(directory, Path):
+            return
+        self._is_rerun_named = True
+        files = (directory / name for name in sorted(_event_files(directory)) if MARKER in name)
+        try:
+            last = max(shown_steps(file for file in files if file != self.path), default=-1)
+        except OSError:
+            return  # what cannot be read is not shown
+        if last >= first:
+            log.warning(
+                "%s holds an earlier run, up to step %d: from step %d on, TensorBoard shows this "
+                "run instead (the earlier event files stay there); to keep both, log into another "
+                "directory, and to continue the earlier run, pass start_step=%d",
+                *(directory, last, first, last + 1),
+            )
+
+    def _new_file(self) -> LocalFile | RemoteFile:
+        """A new file that contains its first record."""
+        version = event_pb2.Event(wall_time=time.time(), file_version="brain.Event:2")
+        head = _framed(version.SerializeToString())
         if isinstance(self._directory, Path):
-            return _local(self._directory, self._suffix, head, mark)
+            return _local(self._directory, self._suffix, head)
         self._directory.make()
         file = RemoteFile(self._directory, lambda: _file_name(self._suffix), head)
-        file.append(mark)
+        file.append([])
         return file
 
 
@@ -162,7 +196,7 @@ def _graph_event(graphs: list[bytes], step: int, wall_time: float) -> list[bytes
     return _framed(event.SerializeToString())
 
 
-def _local(directory: Path, suffix: str, head: list[bytes], mark: list[bytes]) -> LocalFile:
+def _local(directory: Path, suffix: str, head: list[bytes]) -> LocalFile:
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -170,7 +204,7 @@ def _local(directory: Path, suffix: str, head: list[bytes], mark: list[bytes]) -
     begun = begun_for_trackers(directory, MARKER + suffix)
     file = LocalFile(begun or directory / _file_name(suffix), begun=begun is not None)
     try:
-        file.append(mark if begun else [*head, *mark])
+        file.append([] if begun else head)
     except WriteError:
         file.close()
         file.path.unlink(missing_ok=True)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -22,6 +23,10 @@ _MAX_EVENT = 2**31
 _MASK = 0xA282EAD8
 _MOST_REPEATED = 2**16
 """Values of a tensor that may be stored as one that is repeated."""
+_HEAD = re.compile(rb"\x09.{8}(?:\x10([\x80-\xff]*[\x00-\x7f]))?(\x2a|\x3a)", re.DOTALL)
+"""The beginning of a serialized event: wall time, step (a varint; absent if 0), and the tag of the
+field with the contents, which is a summary or a session log."""
+_HEAD_BYTES = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +72,37 @@ def run_directories(path: Path, errors: list[OSError] | None = None) -> list[Pat
                 found.append(Path(folder))
         starts = links
     return sorted(found)
+
+
+def shown_steps(files: Iterable[Path]) -> set[int]:
+    """The steps of a run that its readers show: a resumed run replaces those from its start on.
+
+    Reads a few bytes per record, unverified, up to where a file is cut off or damaged.
+
+    Args:
+        files: the run's event files, in the order in which they were written.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    steps: set[int] = set()
+    for file in files:
+        with file.open("rb") as opened:
+            end = os.fstat(opened.fileno()).st_size
+            while len(header := opened.read(_HEADER.size)) == _HEADER.size:
+                size, _ = _HEADER.unpack(header)
+                offset = opened.tell()
+                if _masked(header[:8]) != header[8:] or offset + size + _FOOTER.size > end:
+                    break
+                found = _HEAD.match(opened.read(min(size, _HEAD_BYTES)))
+                if found is not None:
+                    step = sum((b & 0x7F) << 7 * i for i, b in enumerate(found[1] or b""))
+                    if found[2] == b"\x3a":
+                        steps = {each for each in steps if each < step}
+                    else:
+                        steps.add(step)
+                opened.seek(offset + size + _FOOTER.size)
+    return steps
 
 
 def stored_events(run: Path, problems: list[str]) -> Iterator[StoredEvent]:

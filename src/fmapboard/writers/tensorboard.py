@@ -34,7 +34,8 @@ class TensorBoardWriter:
             and again if it is deleted.
         filename_suffix: End of the file's name, as in SummaryWriter.
         start_step: In a directory with an earlier run of fmapboard, TensorBoard discards that run's
-            records from this step on.
+            records from this step on. With 0, that is the first step that is written, and a
+            warning names the steps that are discarded.
 
     Attributes:
         log_dir: The directory that is written to.

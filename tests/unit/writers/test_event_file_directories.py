@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -11,14 +12,16 @@ from data_providers import provider_of
 from event_files import event_files, step_of, steps_in, write
 from tensorboard.backend.event_processing import tag_types
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
 from tensorboard.backend.event_processing.plugin_event_multiplexer import EventMultiplexer
+from tensorboard.compat.proto.event_pb2 import SessionLog
 from tensorboard.context import RequestContext
 from torch import nn
 from torch.utils.tensorboard import SummaryWriter
 
 import fmapboard
 from fmapboard.errors import WriteError
-from fmapboard.writers.tensorboard import TensorBoardWriter
+from fmapboard.writers.tensorboard import KEEP_EARLIER, TensorBoardWriter
 
 
 def test_two_writers_of_one_directory_share_one_file(tmp_path: Path) -> None:
@@ -160,3 +163,77 @@ def test_training_continues_after_its_directory_was_deleted(tmp_path: Path) -> N
                 shutil.rmtree(tmp_path / "run")
     (path,) = event_files(tmp_path)
     assert steps_in(path) == [2, 3]
+
+
+def rerun_named(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """What the warnings say of earlier runs, from the number of their last step on."""
+    found = [m.partition("holds an earlier run, up to step ")[2] for m in caplog.messages]
+    caplog.clear()
+    parts = [text.split(" ", 4) for text in found if text]
+    return [f"{last.rstrip(':')}/{first.rstrip(',')}" for last, _, _, first, _ in parts]
+
+
+def test_steps_of_an_earlier_run_are_named_before_they_vanish(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write(tmp_path, 0, 10, 20)
+    assert rerun_named(caplog) == []
+    writer = TensorBoardWriter(tmp_path)
+    assert rerun_named(caplog) == []
+    writer.write(step_of(10))
+    assert rerun_named(caplog) == ["20/10"]
+    writer.write(step_of(20))
+    writer.close()
+    write(tmp_path, 30)
+    write(tmp_path, 20, start_step=20)  # discards on purpose
+    assert rerun_named(caplog) == []
+    write(tmp_path, 15)
+    assert rerun_named(caplog) == ["20/15"]
+    write(tmp_path, 16, start_step=KEEP_EARLIER)
+    write(tmp_path, 17)
+    assert rerun_named(caplog) == []
+    write(tmp_path, 2**40)
+    write(tmp_path, 0)
+    assert rerun_named(caplog) == [f"{2**40}/0"]
+
+
+def test_a_damaged_or_foreign_file_does_not_hide_that_steps_vanish(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = write(tmp_path, 0, 10, 20).path
+    assert isinstance(path, Path)
+    path.write_bytes(path.read_bytes()[:-100])  # within the record of step 20
+    (tmp_path / "events.out.tfevents.0.fmapboard").write_bytes(b"no event file" * 9)
+    write(tmp_path, 10)
+    assert rerun_named(caplog) == ["10/10"]
+
+
+def test_the_record_that_starts_a_run_is_written_with_its_first_step(tmp_path: Path) -> None:
+    writer = TensorBoardWriter(tmp_path)
+    assert [e.file_version for e in events_in(writer.path)] == ["brain.Event:2"]
+    writer.write(step_of(5))
+    _, start, step = events_in(writer.path)
+    assert (start.session_log.status, start.step, step.step) == (SessionLog.START, 5, 5)
+    writer.close()
+
+
+def test_a_full_disk_leaves_no_start_without_a_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = TensorBoardWriter(tmp_path)
+
+    def full(*given: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("os.writev", full)
+        with pytest.raises(WriteError):
+            writer.write(step_of(5))
+    assert len(events_in(writer.path)) == 1
+    writer.write(step_of(6))
+    writer.close()
+    assert [event.step for event in events_in(writer.path)] == [0, 6, 6]
+
+
+def events_in(path: Path | str) -> list[Any]:
+    return list(EventFileLoader(str(path)).Load())

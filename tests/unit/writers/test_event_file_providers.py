@@ -53,8 +53,18 @@ def test_a_second_resume_purges_again(tmp_path: Path, loader: str) -> None:
         assert read_steps(provider, "scalars", "gradient_norm/total") == [0, 10, 20, 30]
 
 
-def test_resuming_discards_later_records_even_before_the_first_new_step(tmp_path: Path) -> None:
+def test_a_resumed_run_that_logs_no_step_discards_nothing(tmp_path: Path) -> None:
     write(tmp_path, 0, 10, 20)
     write(tmp_path, start_step=10)
     with provider_of(tmp_path, "python") as provider:
-        assert read_steps(provider, "scalars", "gradient_norm/total") == [0]
+        assert read_steps(provider, "scalars", "gradient_norm/total") == [0, 10, 20]
+
+
+@both_loaders
+def test_a_run_that_goes_on_without_a_start_step_keeps_the_steps_before_its_first(
+    tmp_path: Path, loader: str
+) -> None:
+    write(tmp_path, 0, 10, 20, 30)
+    write(tmp_path, 20)
+    with provider_of(tmp_path, loader) as provider:
+        assert read_steps(provider, "scalars", "gradient_norm/total") == [0, 10, 20]
