@@ -23,6 +23,13 @@ PALETTES = ("grey", "viridis", "magma", "signed")
 """Names of the color palettes; ``signed`` has zero in the middle."""
 
 
+COMMON = (
+    *("model", "log_dir", "optimizer", "every", "layers", "samples", "probe", "normalization"),
+    *("max_channels", "max_tile", "name", "start_step"),
+)
+"""The parameters of ``watch`` that most trainings need; ``help()`` and the docs begin with them."""
+
+
 class Normalizing(Protocol):
     """A transform that normalizes images, such as torchvision's ``Normalize``."""
 
@@ -342,7 +349,10 @@ def check_place(log_dir: Any, writer: Any, comment: Any, filename_suffix: Any) -
 
 
 def with_options(function: Callable[..., Any]) -> inspect.Signature:
-    """A function's signature with its options spelled out, for help() and editors."""
+    """A function's signature with its options spelled out, for help() and editors.
+
+    The common ones come first.
+    """
     signature = inspect.signature(function)
     stars = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     named = [p for p in signature.parameters.values() if p.kind not in stars]
@@ -351,4 +361,6 @@ def with_options(function: Callable[..., Any]) -> inspect.Signature:
         inspect.Parameter(field.name, kind, default=field.default, annotation=field.type)
         for field in fields(Options)
     ]
-    return signature.replace(parameters=[*named, *options])
+    by_name = {parameter.name: parameter for parameter in [*named, *options]}
+    common = [by_name.pop(name) for name in COMMON]
+    return signature.replace(parameters=[*common, *by_name.values()])

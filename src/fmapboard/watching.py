@@ -57,33 +57,38 @@ def watch(
         log_dir: the run's directory, created if missing: a path or a URL (``s3://``, ``gs://``,
             ``memory://``, ...). Default: ``runs/<time>_<host><comment>``. If it holds another
             writer's event files, the run goes into its subdirectory ``fmapboard``.
-        writer: log here instead of ``log_dir``: a ``SummaryWriter``, which stays open, or an object
-            with ``write``, ``flush`` and ``close`` (``fmapboard.writers.Writer``), which is closed.
         optimizer: count its completed steps; of several optimizers, pass the one that steps last.
             Wrappers of accelerate and Fabric are unwrapped. Without it: ``with board.step(i):``.
-        scaler: a ``torch.amp.GradScaler`` whose skipped steps are to be counted.
+        every: log each step whose number is divisible by this, or for which this function is true.
         layers: which layers to watch: a glob (``"layer1.*"``), a compiled regular expression, a
             module type, a list of these (``"!stem*"`` excludes), or a function of name and module
             that returns a bool. Globs and regular expressions select convolutions, or any module if
             no convolution matches. Default: every convolution, or every leaf layer with parameters
             if the model has no convolution.
-        comment: appended to the default directory's name, as in ``SummaryWriter``.
-        filename_suffix: appended to the event file's name, as in ``SummaryWriter``.
-        every: log each step whose number is divisible by this, or for which this function is true.
-        start_step: number of the first step, for a resumed run. TensorBoard discards what fmapboard
-            logged in ``log_dir`` from this step on.
-        name: prefix of every tag, to keep several models in one process apart.
         samples: draw this many samples of the batch, one grid each.
         probe: draw these images (a tensor [N, C, H, W] or a tuple of positional arguments) instead,
             in a separate forward pass in eval mode; numbers are still those of the training batch.
+        normalization: the ``(mean, std)`` per channel of the input, or torchvision's ``Normalize``;
+            undone before the input is drawn.
+        max_channels: draw at most this many channels per layer; None draws all.
+        max_tile: average larger maps to this many px per side (sequences: 8×); None keeps the size.
+        name: prefix of every tag, to keep several models in one process apart.
+        start_step: number of the first step, for a resumed run. TensorBoard discards what fmapboard
+            logged in ``log_dir`` from this step on.
+
+    Other Parameters:
+        writer: log here instead of ``log_dir``: a ``SummaryWriter``, which stays open, or an object
+            with ``write``, ``flush`` and ``close`` (``fmapboard.writers.Writer``), which is closed,
+            such as ``fmapboard.writers.WandbWriter``.
+        scaler: a ``torch.amp.GradScaler`` whose skipped steps are to be counted.
+        comment: appended to the default directory's name, as in ``SummaryWriter``.
+        filename_suffix: appended to the event file's name, as in ``SummaryWriter``.
         inputs: also log the layers' inputs, as grids and histograms.
         activation_gradients: also log the layers' output gradients, as grids and histograms.
         effective: draw what the next layer receives where your own forward hook changes an output.
         attribution: also draw where activations lower the loss: a glob on layers, or True.
         attribution_loss: of the model's output on ``probe``; draw its attribution instead.
         kernels: draw convolution kernels at every n-th logged step; True: every 10th, False: never.
-        max_channels: draw at most this many channels per layer; None draws all.
-        max_tile: average larger maps to this many px per side (sequences: 8×); None keeps the size.
         depth: which depth slice of 3-D maps (Conv3d) to draw, from 0; None draws the middle one.
         max_bytes_per_step: limit on disk space; from then on tiles shrink, or channels are omitted.
         reduce_statistics: compute channel statistics over the batches of all ranks, each of which
@@ -94,8 +99,6 @@ def watch(
         scale: the range drawn from black to white: that of each ``"channel"``, of the whole
             ``"layer"``, or ``"locked"`` to each channel's range at the first logged step.
         colormap: ``"grey"``, ``"viridis"``, ``"magma"`` or the zero-centered ``"signed"``.
-        normalization: the ``(mean, std)`` per channel of the input, or torchvision's ``Normalize``;
-            undone before the input is drawn.
         when_full: if steps are logged faster than written, ``"wait"`` blocks the training thread;
             ``"drop_oldest"`` drops queued steps, counted in ``dropped_steps``.
         checks: say what is wrong; False or ``{"dead": False}`` for less, ``[MyCheck()]`` for more.

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 import fmapboard
+from fmapboard.options import COMMON
 
 PACKAGE = Path(__file__).parents[2] / "src" / "fmapboard"
 MODULES = [
@@ -30,8 +31,13 @@ def test_the_examples_of_a_module_have_the_results_they_show(
     assert result.failed == 0
 
 
-def test_watch_documents_every_argument_in_the_order_of_its_signature() -> None:
+def test_watch_documents_every_argument_in_the_order_of_its_signature_common_ones_first() -> None:
     text = inspect.getdoc(fmapboard.watch) or ""
-    section = text.split("\nArgs:\n")[1].split("\n\n")[0]
-    documented = [line.split(":")[0].strip() for line in section.splitlines() if line[4:5].strip()]
-    assert documented == list(inspect.signature(fmapboard.watch).parameters)
+
+    def documented(heading: str) -> list[str]:
+        section = text.split(f"\n{heading}:\n")[1].split("\n\n")[0]
+        return [line.split(":")[0].strip() for line in section.splitlines() if line[4:5].strip()]
+
+    common, others = documented("Args"), documented("Other Parameters")
+    assert tuple(common) == COMMON
+    assert common + others == list(inspect.signature(fmapboard.watch).parameters)

@@ -14,7 +14,7 @@ import fmapboard
 from fmapboard import tags
 from fmapboard.checks import BUILT_IN
 from fmapboard.cli import main
-from fmapboard.options import PALETTES
+from fmapboard.options import COMMON, PALETTES
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -34,6 +34,11 @@ def test_the_page_of_options_lists_every_option_of_watch_with_its_default() -> N
     listed = {match[1]: ast.literal_eval(match[2]) for match in named if match}
     assert listed == expected
     assert len(named) == len(listed)
+
+
+def test_the_page_of_options_begins_with_the_common_ones() -> None:
+    common = (DOCS / "options.md").read_text().split("## All other options")[0]
+    assert re.findall(r"^\| `(\w+)=", common, re.M) == [name for name in COMMON if name != "model"]
 
 
 def test_the_page_of_options_names_every_palette_and_scale() -> None:
