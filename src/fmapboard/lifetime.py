@@ -61,7 +61,7 @@ class End:
     def _clean_up(self) -> None:
         for handle in self.handles:
             handle.remove()
-        self.run.session.end()
+        self.run.session.abandon()
         CAPTURES.after(self.pipeline.close)
         if self.end_explaining is not None:
             self.end_explaining()

@@ -186,11 +186,6 @@ class StepSession:
             opened.discard()
             self._selection.close()
 
-    def end(self) -> None:
-        """Called when no step will be logged any more."""
-        self.abandon()
-        self._gradients.end()
-
     def _out_of_memory(self, error: Exception) -> None:
         """Drop what the open step has collected: training may need the memory at once."""
         opened, self._open = self._open, None
@@ -257,7 +252,6 @@ class StepSession:
     def _pass_ended(self, output: Any) -> None:
         with self._guard("forward pass"):
             self._selection.ended(output)
-        self._gradients.pass_ended()
 
     def _backward_ended(self) -> None:
         if self._open is not None and self._open.passes == "all":

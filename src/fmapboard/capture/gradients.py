@@ -118,10 +118,6 @@ class GradientReader:
         self._is_armed = False
         self.forget()
 
-    def end(self) -> None:
-        """End the thread that reads parameters."""
-        self._updates.end()
-
     def pass_begins(self) -> bool:
         """Called when a forward pass to be recorded begins.
 
@@ -135,12 +131,6 @@ class GradientReader:
             return False
         self.forget()
         return True
-
-    def pass_ended(self) -> None:
-        """Called when a recorded forward pass has ended."""
-        if self._is_armed:
-            with self._guard("update ratios"):
-                self._updates.read_ahead(self._parameters)
 
     def backward_ended(self, scale: Factor | None) -> None:
         """Called when a backward pass of a step that the user marks has ended.
@@ -264,7 +254,7 @@ class GradientReader:
                 with aside(kind, sum(local(parameter).nbytes for parameter in subset.values())):
                     updated |= self._read(subset, scale)
             with self._guard("update ratios"):
-                self._updates.before(optimizer, updated, is_scaled=scale is not None)
+                self._updates.before(optimizer, updated)
 
     def step_ended(self, optimizer: Optimizer | None) -> None:
         """Called when an optimizer has updated the weights; None if all steps have ended."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from torch import Tensor
 
+from fmapboard.capture.update_ratios import PendingUpdates
 from fmapboard.measure.norms import NO_NORMS, PendingNorms
 from fmapboard.measure.subsample import PendingSample
-from fmapboard.measure.updates import Updates
 from fmapboard.records import NONE, Nonfinite, Parameter
 
 
@@ -31,7 +31,7 @@ class PendingParameters:
     norms: PendingNorms = NO_NORMS
     samples: Mapping[str, tuple[PendingSample, PendingSample | None]] = field(default_factory=dict)
     nonfinite: Mapping[str, Nonfinite] = field(default_factory=dict)
-    updates: tuple[Updates, ...] = ()
+    updates: tuple[PendingUpdates, ...] = ()
     listed: frozenset[str] | None = None
 
     def tensors(self) -> Iterator[Tensor]:

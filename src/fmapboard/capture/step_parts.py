@@ -106,10 +106,10 @@ class StepParts:
 
     def _scalars(self, skipped: frozenset[str]) -> dict[str, float]:
         """Scalars that are not gradient norms, by tag."""
-        scalars, norms = self.skips.scalars(), self.parameters.norms.to_host()
+        scalars = self.skips.scalars()
         for update in self.parameters.updates:
-            found = update.ratios(norms)
-            scalars |= {of(UPDATE_RATIO, n): r for n, r in found.items() if n not in skipped}
+            ratios = update.ratios().items()
+            scalars |= {of(UPDATE_RATIO, n): r for n, r in ratios if n not in skipped}
         for batch_norm in self.batch_norms:
             scalars |= {of(BATCHNORM_GAP, name): gap for name, gap in batch_norm.gaps().items()}
         return scalars

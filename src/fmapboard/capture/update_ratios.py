@@ -1,80 +1,166 @@
-"""Reads parameters right before and right after an optimizer updates them."""
+"""How much an optimizer's step changes each parameter: rows read right before and right after it.
+
+Rows of 16 values that are adjacent in memory, one cache line in float32, cost far less to read than
+as many single values. All rows of one dtype and device are copied in one operation.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
-from itertools import groupby
-from operator import is_
+from functools import lru_cache
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 from torch.optim.optimizer import Optimizer
 
-from fmapboard.capture.gradient_row_reader import GradientRowReader
 from fmapboard.capture.isolation import aside
-from fmapboard.capture.row_copies import PLAIN, RowCopy, read_again, row_copies
-from fmapboard.capture.side_thread import SideThread
-from fmapboard.measure.gradient_rows import GradientRows
-from fmapboard.measure.spare_memory import SpareMemory
-from fmapboard.measure.updates import Updates
+from fmapboard.model.distributed import local
 
+Floats = npt.NDArray[np.float64]
+
+ROW = 16
+"""Values per row."""
+
+MAX_WHOLE = 65_536
+"""Parameters with at most this many values are read whole, but for fewer than one row at the end of
+those with 1024 values or more."""
+
+_ROWS_IN_PART, _ON_ACCELERATOR = 4096, 2048
+"""About how many rows are read of a larger parameter, spread evenly over it."""
+
+_RAW_ROWS = 4096
+"""Up to this many rows of an accelerator are sent as they are: 512 KiB, instead of two launches."""
+
+_LEAST_CHANGED = 256
+"""Fewer changed rows of an embedding do not tell how large the whole update is."""
+
+_DTYPES = frozenset(
+    {torch.float32, torch.bfloat16, torch.float16, torch.float64, torch.complex64, torch.complex128}
+)
 _EMBEDDINGS = (nn.Embedding, nn.EmbeddingBag)
-
-_MANY_VALUES = 1 << 20
-"""Parameters of an optimizer with fewer values are read faster than a thread is woken."""
-
-_SCATTERED = 4
-"""Reading scattered rows takes about as long as reading this many times their bytes in sequence."""
+_PLAIN = frozenset({Tensor, nn.Parameter})
+"""Types of tensors that have memory of their own: not those of sharded or fake tensors."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _Ahead:
-    """Rows of parameters that were read before the optimizer's step.
+class PendingUpdates:
+    """Rows of parameters of one dtype and device, before and after one optimizer step.
 
     Attributes:
-        parameters: the parameters, by name.
-        state: their state right before they were read.
-        copies: their rows.
+        names: names of the parameters.
+        rows: how many rows were read of each.
+        before: the rows [R, 16] before the step, in the order of the names; if an accelerator has
+            many, their 2-norms [R].
+        after: the same rows after the step, or the 2-norms [R] of the changes.
+        tables: names of the embeddings that were read in part: an update may change few values.
     """
 
-    parameters: dict[str, Tensor]
-    state: list[int]
-    copies: list[RowCopy]
+    names: tuple[str, ...]
+    rows: tuple[int, ...]
+    before: Tensor
+    after: Tensor
+    tables: frozenset[str] = frozenset()
 
-    def fit(self, parameters: dict[str, Tensor]) -> bool:
-        """True if the rows are those of these parameters as they are now."""
-        own = self.parameters
-        is_same = len(own) == len(parameters) and all(map(is_, own.values(), parameters.values()))
-        return is_same and self.state == _state(parameters)
+    def tensors(self) -> Iterator[Tensor]:
+        """All tensors held."""
+        yield self.before
+        yield self.after
+
+    def ratios(self) -> dict[str, float]:
+        """Wait for the device: name -> 2-norm of the update over that of the parameter before it.
+
+        A parameter is left out if all values read were 0, or if one is not finite; an embedding
+        that was read in part also if fewer than 256 of the rows read have changed.
+        """
+        sizes, changes = self._norms()
+        ends = np.cumsum(self.rows)
+        starts = ends - np.asarray(self.rows)
+        with np.errstate(over="ignore", invalid="ignore"):
+            size = np.sqrt(np.add.reduceat(sizes**2, starts))
+            change = np.sqrt(np.add.reduceat(changes**2, starts))
+        found = {}
+        for n, name in enumerate(self.names):
+            ratio = float(change[n]) / float(size[n]) if size[n] else math.nan
+            if math.isfinite(ratio) and not self._is_too_sparse(name, changes[starts[n] : ends[n]]):
+                found[name] = ratio
+        return found
+
+    def _is_too_sparse(self, name: str, changes: Floats) -> bool:
+        """True if too few of the rows that were read of an embedding have changed."""
+        return name in self.tables and int(np.count_nonzero(changes)) < _LEAST_CHANGED
+
+    def _norms(self) -> tuple[Floats, Floats]:
+        """2-norms [R] of the rows before the update and of their changes, f64."""
+        before, after = self.before.cpu(), self.after.cpu()
+        if before.dim() == 1:
+            return before.double().numpy(), after.double().numpy()
+        change = _wide(after) - _wide(before)
+        return _row_norms(before, torch.float64).numpy(), _row_norms(change, torch.float64).numpy()
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class _Begun:
-    """Rows of parameters whose update has begun.
+class _Rows:
+    """Rows of parameters of one dtype and device before an optimizer's step.
+
+    Args:
+        parameters: the parameters, by name; referenced until the step has ended.
+        views: their rows [., 16], in their memory.
 
     Attributes:
-        copy: their rows before the update.
-        reader: reads their gradients; None if they are not read.
-        gradients: returns the rows of the gradients; to be called after the update.
-        is_read: True if those were read before the update.
+        device_type: the type of their device.
     """
 
-    copy: RowCopy
-    reader: GradientRowReader | None = None
-    gradients: Callable[[], GradientRows | None] = lambda: None
-    is_read: bool = False
+    def __init__(self, parameters: dict[str, Tensor], views: dict[str, Tensor]) -> None:
+        self._names, self._views = tuple(views), list(views.values())
+        self._parameters = [parameters[name] for name in views]
+        self._places = _places(self._parameters)
+        self._counts = tuple(len(rows) for rows in self._views)
+        self._before = torch.cat(self._views)
+        self.device_type = self._before.device.type
+
+    def read_again(self, tables: frozenset[str]) -> PendingUpdates | None:
+        """The rows before and after the step; None if a parameter cannot be read any more."""
+        views = self._views
+        if not self._places or _places(self._parameters) != self._places:
+            found = [rows_of(parameter) for parameter in self._parameters]
+            views = [rows for rows in found if rows is not None]
+            if [rows.shape for rows in views] != [rows.shape for rows in self._views]:
+                return None
+        before, after = self._before, torch.cat(views)
+        if not after.is_cpu and len(after) > _RAW_ROWS:
+            wide = torch.float64 if after.dtype == torch.float64 else torch.float32
+            after.sub_(before)
+            before, after = _row_norms(before, wide), _row_norms(after, wide)
+        return PendingUpdates(self._names, self._counts, before, after, tables)
+
+
+@dataclass(eq=False, slots=True)
+class _Step:
+    """The step of one optimizer.
+
+    Attributes:
+        depth: how many calls of ``step`` are open: one may call that of its base class.
+        versions: version counters of parameters before a closure was evaluated, by ``id``.
+        rows: what was read before the update.
+        updates: what was read after it; replaced if an outer call of ``step`` ends later.
+    """
+
+    depth: int
+    versions: dict[int, int]
+    rows: list[_Rows]
+    updates: list[PendingUpdates]
 
 
 class UpdateReader:
     """Estimates the size of the update that each parameter gets in one optimizer step.
 
-    Runs on the training thread. Large models on the CPU are read before the update on a thread of
-    its own, from the end of the forward pass on; parameters that change before the optimizer's step
-    are read again. Rows of their gradients are read there during the update. Of sharded parameters
-    it reads this process's shard.
+    Runs on the training thread, in the hooks right before and right after the step, whatever has
+    happened to the weights since the forward pass. Of sharded parameters it reads this process's
+    shard. Only the first step of each optimizer in a logged step counts.
 
     Args:
         model: the unwrapped model, in which it looks for embeddings.
@@ -84,103 +170,50 @@ class UpdateReader:
     def __init__(self, model: nn.Module, *, enabled: bool = True) -> None:
         self._model, self._is_enabled = model, enabled
         self._known, self._tables = set[int](), frozenset[str]()
-        self._versions: dict[int, int] = {}
-        self._depths = Counter[int]()
-        self._memory, self._side = SpareMemory(), SideThread()
-        self._last: dict[int, tuple[str, ...]] = {}
-        self._ahead: dict[int, Callable[[], _Ahead | None]] | None = None
-        self._begun: dict[int, list[_Begun]] = {}
-        self._ended: list[Updates] = []
-        self._editing = set[int]()  # optimizers that change gradients through ``.data``
+        self._steps: dict[int, _Step] = {}
+        self._ended: list[PendingUpdates] = []
 
     def forget(self) -> None:
         """Discard what was read."""
-        for unused in self._ahead or ():
-            del self._last[unused]
-        self._versions, self._begun, self._ended, self._ahead = {}, {}, [], None
-        self._depths.clear()
-
-    def end(self) -> None:
-        """End the thread that reads ahead; reading again starts another one."""
-        self._side.end()
-
-    def read_ahead(self, parameters: Mapping[str, Tensor]) -> None:
-        """Called when a forward pass has ended: begin to read what will probably be updated.
-
-        Those are the parameters that each optimizer updated at the last logged step, if they are
-        many. Later passes before the update begin nothing.
-
-        Args:
-            parameters: those of the model, by name.
-        """
-        if not self._is_enabled or self._ahead is not None:
-            return
-        self._ahead = {
-            optimizer: self._side.start(partial(_read_ahead, names, parameters, self._memory))
-            for optimizer, names in self._last.items()
-        }
+        self._steps, self._ended = {}, []
 
     def announce(self, optimizer: Optimizer, parameters: Iterable[Tensor]) -> None:
-        """Called before an optimizer's step, also before its closure is evaluated.
-
-        A closure whose optimizer changes parameters around it (sharpness-aware minimization) calls
-        ``before`` too late; those parameters are then left out.
-        """
-        self._depths[id(optimizer)] += 1  # a step may call that of its base class
-        self._versions.update((id(p), p._version) for p in parameters)
-
-    def before(
-        self, optimizer: Optimizer, parameters: dict[str, Tensor], *, is_scaled: bool = False
-    ) -> None:
-        """Copy a subsample of the parameters that the optimizer is about to update.
-
-        Reads the gradients of large ones on the CPU too: beside the update if there was a
-        read-ahead, else at once.
+        """Called before an optimizer's step that is not skipped.
 
         Args:
-            optimizer: the optimizer; ``after`` recognizes it.
-            parameters: those that have a gradient, by name; none if they were read before.
-            is_scaled: True if the gradients are still multiplied by a loss scale.
+            optimizer: the optimizer.
+            parameters: if the step has a closure, those of the model. The closure of an optimizer
+                that changes parameters around it (sharpness-aware minimization) calls ``before``
+                too late; those parameters are then left out.
         """
-        if not self._is_enabled or not parameters:
+        if not self._is_enabled:
             return
-        own = parameters
-        if known := self._versions:
+        step = self._steps.setdefault(id(optimizer), _Step(0, {}, [], []))
+        step.depth += 1
+        step.versions.update((id(p), p._version) for p in parameters)
+
+    def before(self, optimizer: Optimizer, parameters: Mapping[str, Tensor]) -> None:
+        """Copy rows of the parameters that the optimizer is about to update.
+
+        Args:
+            optimizer: the optimizer.
+            parameters: those that have a gradient, by name; none if they were read before.
+        """
+        step = self._steps.get(id(optimizer))
+        if step is None or not parameters:
+            return
+        own, groups = dict(parameters), defaultdict[object, dict[str, Tensor]](dict)
+        if step.versions:
+            known = step.versions
             own = {n: p for n, p in own.items() if known.get(id(p), p._version) == p._version}
-        reading = self._ahead.pop(id(optimizer), None) if self._ahead else None
-        ahead = reading() if reading is not None else None
-        if ahead is not None and ahead.fit(own):
-            copies = ahead.copies
-        else:
-            self._find_tables((name, p) for name, p in own.items() if p.dim() == 2)
-            copies = row_copies(own, self._memory)
-            self._last.pop(id(optimizer), None)
-            if _pays_ahead(own.values()):
-                self._last[id(optimizer)] = tuple(own)
-        begun = self._begun.setdefault(id(optimizer), [])
-        for copy in copies:
-            if is_scaled or not copy.in_part or id(optimizer) in self._editing:
-                begun.append(_Begun(copy))
-            else:
-                reader = GradientRowReader(copy.in_part, self._memory)
-                begun.append(self._begin(copy, reader, beside=reading is not None))
-
-    def _begin(self, copy: RowCopy, reader: GradientRowReader, *, beside: bool) -> _Begun:
-        """Begin to read gradients on the side thread, or read them now."""
-        if beside:
-            return _Begun(copy, reader, self._side.start(reader.read))
-        with aside("cpu"):
-            found = reader.read()
-        return _Begun(copy, reader, lambda: found, is_read=True)
-
-    def _find_tables(self, matrices: Iterable[tuple[str, Tensor]]) -> None:
-        """Remember which parameters are weights of embeddings; listing modules takes long."""
-        fresh = {id(parameter): name for name, parameter in matrices}
-        if fresh.keys() <= self._known:
-            return
-        self._known |= fresh.keys()
-        tables = {id(m.weight) for m in self._model.modules() if isinstance(m, _EMBEDDINGS)}
-        self._tables |= {name for found, name in fresh.items() if found in tables}
+        self._find_tables({n: p for n, p in own.items() if p.dim() == 2 and p.numel() > MAX_WHOLE})
+        with torch.no_grad():
+            for name, parameter in own.items():
+                if (rows := rows_of(parameter)) is not None:
+                    groups[rows.device, rows.dtype][name] = rows
+        for views in groups.values():
+            with aside(next(iter(views.values())).device.type):
+                step.rows.append(_Rows(own, views))
 
     def after(self, optimizer: Optimizer | None = None) -> None:
         """Called when an optimizer has updated its parameters: read them again.
@@ -188,62 +221,107 @@ class UpdateReader:
         Args:
             optimizer: the optimizer; None for all of them.
         """
-        if optimizer is not None:
-            self._depths[id(optimizer)] -= 1
-            if self._depths[id(optimizer)]:
-                return
-        for done in [id(optimizer)] if optimizer is not None else list(self._begun):
-            for device, own in groupby(self._begun.pop(done, ()), _device_type):
-                self._read_again(done, device, list(own))
+        for key in [id(optimizer)] if optimizer is not None else list(self._steps):
+            step = self._steps.get(key)
+            if step is None or not step.depth:
+                continue
+            step.depth -= 1
+            updates = []
+            for rows in step.rows:
+                with aside(rows.device_type):
+                    updates.append(rows.read_again(self._tables))
+            step.updates = [found for found in updates if found is not None]
+            if not step.depth:
+                self._ended += step.updates
+                step.rows, step.updates = [], []
 
-    def _read_again(self, optimizer: int, device_type: str, begun: list[_Begun]) -> None:
-        """Read what was copied of parameters on one type of device."""
-        with aside(device_type, _SCATTERED * sum(one.copy.copied.nbytes for one in begun)):
-            found = [
-                read_again(one.copy, self._tables, self._gradients(optimizer, one)) for one in begun
-            ]
-        self._ended += [updates for updates in found if updates is not None]
-
-    def _gradients(self, optimizer: int, begun: _Begun) -> GradientRows | None:
-        """The rows of the gradients; None if the optimizer may have changed them."""
-        if begun.reader is None or not begun.reader.is_unchanged():
-            return None
-        rows = begun.gradients()
-        if rows is not None and begun.is_read and not begun.reader.holds(rows):
-            self._editing.add(optimizer)
-            return None
-        return rows
-
-    def pending(self) -> tuple[Updates, ...]:
+    def pending(self) -> tuple[PendingUpdates, ...]:
         """All updates that have ended."""
-        return tuple(self._ended)
+        return (*self._ended, *(one for step in self._steps.values() for one in step.updates))
+
+    def _find_tables(self, matrices: Mapping[str, Tensor]) -> None:
+        """Remember which parameters are weights of embeddings; listing modules takes long."""
+        fresh = {id(parameter): name for name, parameter in matrices.items()}
+        if fresh.keys() <= self._known:
+            return
+        self._known |= fresh.keys()
+        tables = {id(m.weight) for m in self._model.modules() if isinstance(m, _EMBEDDINGS)}
+        self._tables |= {name for found, name in fresh.items() if found in tables}
 
 
-def _device_type(begun: _Begun) -> str:
-    return begun.copy.device_type
+def rows_of(parameter: Tensor) -> Tensor | None:
+    """The values that are read of a parameter, or of this process's part of it.
 
+    Args:
+        parameter: of any shape and dtype.
 
-def _read_ahead(
-    names: Iterable[str], parameters: Mapping[str, Tensor], memory: SpareMemory
-) -> _Ahead | None:
-    """Read the rows of some parameters; None if there is no such parameter any more."""
-    try:
-        own = {name: parameters[name] for name in names}
-    except KeyError:
+    Returns:
+        A view [R, 16]: all whole rows of a parameter of up to 65,536 values, about 4096 of a larger
+        one (2048 on an accelerator). A parameter of fewer than 1024 values that are no whole rows is read as [n, 16], each
+        value 16 times, so that its ratio is exact. None if the parameter is empty, not dense in
+        memory, or of another than a floating-point or complex dtype.
+    """
+    part = local(parameter)
+    if not part.numel() or part.dtype not in _DTYPES:
         return None
-    return _Ahead(own, _state(own), row_copies(own, memory))
-
-
-def _state(parameters: Mapping[str, Tensor]) -> list[int]:
-    """Of each parameter its version and where its values are."""
-    own = parameters.values()
-    return [p._version for p in own] + [p.data_ptr() for p in own]
-
-
-def _pays_ahead(parameters: Collection[Tensor]) -> bool:
-    """True for many values on the CPU, if torch may use several threads."""
-    return (
-        torch.get_num_threads() > 1
-        and all(type(p) in PLAIN and p.is_cpu for p in parameters)
-        and sum(p.numel() for p in parameters) >= _MANY_VALUES
+    real = torch.view_as_real(part.detach()) if part.is_complex() else part.detach()
+    if not (real.is_contiguous() or _is_dense(real)):
+        return None
+    return real.as_strided(
+        *_size_and_stride(real.shape, _ROWS_IN_PART if real.is_cpu else _ON_ACCELERATOR)
     )
+
+
+@lru_cache(maxsize=1024)
+def _size_and_stride(shape: torch.Size, most: int) -> tuple[tuple[int, int], tuple[int, int]]:
+    total, rows = shape.numel(), shape.numel() // ROW
+    if total % ROW and total < 64 * ROW:
+        return (total, ROW), (1, 0)
+    if total <= MAX_WHOLE:
+        return (rows, ROW), (ROW, 1)
+    step = _step(-(-rows // most), shape)
+    return (-(-rows // step), ROW), (step * ROW, 1)
+
+
+def _step(about: int, shape: torch.Size) -> int:
+    """The distance between two rows that are read, in rows: as close to ``about`` as possible.
+
+    It shares no factor with an axis, so that the rows cover all channels and positions.
+    """
+
+    def next_one(step: int, by: int) -> int:
+        while any(math.gcd(step, side) > 1 for side in shape):
+            step += by
+        return step
+
+    below, above = next_one(about, -1), next_one(about, 1)
+    return below if about * about <= below * above else above
+
+
+def _is_dense(tensor: Tensor) -> bool:
+    """True if the tensor fills its memory without gaps or repetitions, in any order of axes."""
+    expected = 1
+    axes = zip(tensor.stride(), tensor.shape, strict=True)
+    for stride, size in sorted(axis for axis in axes if axis[1] > 1):
+        if stride != expected:
+            return False
+        expected *= size
+    return True
+
+
+def _places(parameters: list[Tensor]) -> list[int]:
+    """Addresses of the parameters' values; none if one has no memory of its own."""
+    if not all(type(p) in _PLAIN for p in parameters):
+        return []
+    return [p.data_ptr() for p in parameters]
+
+
+def _wide(values: Tensor) -> Tensor:
+    """Half precision as single; other dtypes as they are."""
+    return values.float() if values.dtype in (torch.float16, torch.bfloat16) else values
+
+
+def _row_norms(values: Tensor, dtype: torch.dtype) -> Tensor:
+    """2-norms [R] of the rows of [R, 16], computed and returned in ``dtype``."""
+    norms: Tensor = torch.linalg.vector_norm(values, dim=1, dtype=dtype)
+    return norms
