@@ -257,9 +257,9 @@ def rows_of(parameter: Tensor) -> Tensor | None:
 
     Returns:
         A view [R, 16]: all whole rows of a parameter of up to 65,536 values, about 4096 of a larger
-        one (2048 on an accelerator). A parameter of fewer than 1024 values that are no whole rows is read as [n, 16], each
-        value 16 times, so that its ratio is exact. None if the parameter is empty, not dense in
-        memory, or of another than a floating-point or complex dtype.
+        one (2048 on an accelerator). Fewer than 1024 values that do not fill their rows are read as
+        [n, 16], each value 16 times, so that the ratio is exact. None if the parameter is empty,
+        not dense in memory, or of another than a floating-point or complex dtype.
     """
     part = local(parameter)
     if not part.numel() or part.dtype not in _DTYPES:
