@@ -52,9 +52,36 @@ def test_the_readme_is_at_most_9_kilobytes() -> None:
     assert len(README.encode()) <= 9000
 
 
-def test_the_loop_is_followed_by_the_command_that_shows_the_result() -> None:
-    after_the_loop = README.split("```python")[1].split("```", 1)[1]
-    assert "```sh\nfmapboard serve runs/exp1\n```" in after_the_loop.split("\n##")[0]
+def test_the_first_screen_says_what_it_is_for_and_shows_watch_serve_check_and_the_tab() -> None:
+    first = README.split("\n## ")[0]
+    places = [
+        first.index(text)
+        for text in (
+            "**What is wrong, in words.**", "**What is inside.**", "**Training unchanged.**",
+            "fmapboard.watch(", "\nfmapboard serve runs/exp1 ", "\nfmapboard check runs/exp1 ",
+            "assets/pictures/tab_demo.png", "It is cheap", "counted and simulated, not timed",
+        )
+    ]  # fmt: skip
+    assert places == sorted(places)
+    assert len(first[: first.index("![")].splitlines()) <= 36
+
+
+def test_the_warning_that_the_readme_shows_is_the_one_that_is_logged_and_check_agrees(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    without = "[p for n, p in model.named_parameters() if n[:2] != 'fc']"
+    loop = blocks("python")[0].replace("model.parameters()", without)
+    exec(compile(loop, "README.md", "exec"), {})
+    assert caplog.messages == blocks("text")[0].splitlines()
+    with pytest.raises(SystemExit):
+        main.run(["check", "runs/exp1"])
+    said = capsys.readouterr().out
+    assert "warning: not_in_optimizer: 2 trainable parameters" in said
+    assert said.count("warning") == 1
 
 
 def test_every_option_in_the_table_is_one_of_watch_with_that_default() -> None:
