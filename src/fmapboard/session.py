@@ -245,6 +245,8 @@ class StepSession:
 
     def _accepts(self, received: Any) -> bool:
         opened = self._open
+        if self._selection.passes.are_transformed():
+            return False
         if opened is None or opened.passes == "evaluation":
             return opened is not None and not self.model.training
         return self._selection.passes.begins(received) or opened.passes == "all"

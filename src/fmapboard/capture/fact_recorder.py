@@ -196,7 +196,8 @@ class FactRecorder(PassObserver):
 
     def _trainable(self) -> dict[str, Tensor]:
         names = self._gradients.names
-        return {names[id(p)]: p for p in self._gradients.trainable if p.requires_grad}
+        own = self._gradients.trainable
+        return {names[id(p)]: p for p in own if p.requires_grad and not p.is_meta}
 
     def _stepping(self, optimizer: Optimizer, own: Mapping[str, Tensor]) -> None:
         """Called before an optimizer updates parameters of the model, given by name."""

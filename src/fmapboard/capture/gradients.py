@@ -311,7 +311,7 @@ class GradientReader:
 
 
 def _by_device_type(tensors: Mapping[str, Tensor]) -> Iterator[tuple[str, dict[str, Tensor]]]:
-    for kind in {tensor.device.type for tensor in tensors.values()}:
+    for kind in {tensor.device.type for tensor in tensors.values()} - {"meta"}:
         yield kind, {name: t for name, t in tensors.items() if t.device.type == kind}
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from torch import nn
+
 from fmapboard.capture.eval_mode import eval_modules
 from fmapboard.capture.gradients import GradientReader
 from fmapboard.capture.loss_scale import LossScale
 from fmapboard.capture.open_step import OpenStep
+from fmapboard.capture.optimizers import holding
 from fmapboard.capture.pass_selection import Candidate, PassSelection
 from fmapboard.errors import WarnOnce
 
@@ -36,7 +39,7 @@ class Hints:
     ) -> None:
         self._warn, self._gradients = warn, gradients
         self._loss_scale, self._selection = loss_scale, selection
-        self._knows_optimizers = False
+        self._knows_optimizers = self._trains_input = False
 
     def explain(self, opened: OpenStep, *, has_failed: bool, missing: str | None = None) -> None:
         """Warn about anything missing or unexpected in a logged step that closes.
@@ -84,7 +87,17 @@ class Hints:
             "training thread"
         )
         passes = self._selection.passes
-        if not passes.has_trainable():
+        if passes.were_transformed:
+            text = (
+                "it ran only inside a transformation of torch.func (vmap, grad), where tensors "
+                "have no values yet; to see its layers, also call the model itself on the batch"
+            )
+        elif _is_on_meta_device(self._selection.model):
+            text = (
+                "its parameters are on the meta device, which holds no values; give them memory "
+                "with model.to_empty(device=...) and initialize or load them"
+            )
+        elif not passes.has_trainable():
             text = (
                 f"{_FROZEN}, and in eval mode only passes whose input requires a gradient count; "
                 "to log any other pass, put it into a block: with board.step(i):"
@@ -107,6 +120,14 @@ class Hints:
         if not self._selection.passes.has_trainable():
             self._warn.warn("frozen", f"step {step}: {_FROZEN}, so there are no gradient norms")
             return
+        if self._is_input_trained():
+            self._warn.warn(
+                "input learns",
+                f"step {step}: an optimizer updates what the model receives, as in style transfer, "
+                "and none updates the model; freeze it before fmapboard.watch(), so that no "
+                "gradients of its parameters are computed: model.requires_grad_(False)",
+            )
+            return
         if self._gradients.read_after_backward:  # the loop updates the parameters by itself
             return
         why = (
@@ -121,6 +142,18 @@ class Hints:
             f"gradient norms; {why}",
         )
 
+    def _is_input_trained(self) -> bool:
+        """True if an optimizer holds what the model receives, and none a parameter of the model.
+
+        Determined once, in the first step with an input that learns.
+        """
+        learned = self._selection.input
+        if learned:
+            self._selection.finds_input = False
+            own = {id(p) for p in self._selection.model.parameters()}
+            self._trains_input = bool(holding(learned.keys())) and not holding(own)
+        return self._trains_input
+
     def stepped_too_early(self, step: int) -> None:
         """Warn that an optimizer stepped in the logged step before the forward pass."""
         self._warn.warn(
@@ -134,7 +167,7 @@ class Hints:
         """Warn about trainable parameters that no optimizer holds; checked once, after a step."""
         if self._knows_optimizers:
             return
-        self._knows_optimizers = True
+        self._knows_optimizers, self._selection.finds_input = True, False
         missing = self._gradients.unoptimized()
         if missing:
             self._warn.warn(
@@ -167,6 +200,11 @@ class Hints:
                 f"step {step}: the model was in eval mode during a training step; call "
                 "model.train() unless this is intended",
             )
+
+
+def _is_on_meta_device(model: nn.Module) -> bool:
+    devices = {parameter.device.type for parameter in model.parameters()}
+    return devices == {"meta"}
 
 
 def _listed(names: Sequence[str]) -> str:

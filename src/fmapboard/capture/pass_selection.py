@@ -87,6 +87,8 @@ class PassSelection:
         passes: tells which passes could train something.
         fed: number of forward passes, recorded or not, whose backward pass contributed to the
             gradients, as far as it is known.
+        finds_input: find what learns in front of a model that is not frozen.
+        input: the tensors that were found, by ``id``: an image, or weights.
     """
 
     def __init__(self, model: nn.Module, guard: Guard) -> None:
@@ -94,7 +96,7 @@ class PassSelection:
         self.observer = PassObserver()
         self.backward_ended: Callable[[], None] = _nothing
         self.passes = TrainingPasses(model)
-        self._confirmations = 0
+        self._confirmations, self.finds_input = 0, True
         self._gradients = GradientState(())
         self._candidates: list[Candidate] = []
         self.close()
@@ -122,6 +124,7 @@ class PassSelection:
         self._is_followed = self._in_backward = False
         self._learned: dict[int, Tensor] = {}  # leaf tensors in front of a frozen model, by `id`
         self._gradients = GradientState(())
+        self.input: dict[int, Tensor] = {}
         self.passes.step_closes()
         self.fed = 0
 
@@ -167,6 +170,9 @@ class PassSelection:
         self._candidates.append(self._current)
         if trains and self.passes.is_frozen:
             self._follow_input(received)
+        elif trains and self.finds_input:
+            own = set(map(id, self.model.parameters()))
+            self.input |= {id(t): t for t in learned_leaves(received) if id(t) not in own}
         self.observer.pass_begins(self._current)
 
     def _follow_input(self, received: Any) -> None:

@@ -29,12 +29,13 @@ class TrainingPasses:
     Attributes:
         may_train: the pass that began last could train something.
         input_learns: a pass of the open step could train what a frozen model receives.
+        were_transformed: a pass of the open step ran inside a transformation of ``torch.func``.
     """
 
     def __init__(self, model: nn.Module) -> None:
         self._model = model
         self._was_trainable = self._has_run = self._runs_trainable = False
-        self.may_train = self.input_learns = False
+        self.may_train = self.input_learns = self.were_transformed = False
 
     def step_opens(self) -> None:
         """Called when a logged step opens."""
@@ -45,7 +46,7 @@ class TrainingPasses:
         if self._has_run and not self._runs_trainable:
             self._was_trainable = False
         self._has_run = self._runs_trainable = False
-        self.may_train = self.input_learns = False
+        self.may_train = self.input_learns = self.were_transformed = False
 
     @property
     def is_frozen(self) -> bool:
@@ -55,6 +56,12 @@ class TrainingPasses:
     def has_trainable(self) -> bool:
         """True if a parameter requires a gradient now."""
         return any(parameter.requires_grad for parameter in self._model.parameters())
+
+    def are_transformed(self) -> bool:
+        """True inside ``vmap``, ``grad`` and the like, where tensors have no values to be read."""
+        found = torch._C._functorch.peek_interpreter_stack() is not None
+        self.were_transformed = self.were_transformed or found
+        return found
 
     def begins(self, received: Any) -> bool:
         """Called when a pass begins; True if it counts while an optimizer's steps are counted.

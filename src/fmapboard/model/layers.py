@@ -151,10 +151,28 @@ def _capturable(model: nn.Module) -> tuple[dict[str, nn.Module], str]:
             "captured; pass the nn.Module that it was made from"
         )
     named = named_layers(root)
-    if not any(isinstance(module, torch.jit.ScriptModule) for module in named.values()):
-        return named, ""
     kept = {n: m for n, m in named.items() if not isinstance(m, torch.jit.ScriptModule)}
-    return kept, f"; {scripted_warning(root)}"
+    notes = (scripted_warning(root), _unregistered(root))
+    return kept, "".join(f"; {note}" for note in notes if note)
+
+
+def _unregistered(root: nn.Module) -> str | None:
+    """A sentence on modules in a list or dictionary of Python; None if there are none."""
+    registered = set(root.modules())
+    for owner in registered:
+        for name, held in vars(owner).items():
+            if name.startswith("_") or not isinstance(held, (list, tuple, dict)):
+                continue
+            values = held.values() if isinstance(held, dict) else held
+            inner = [m for m in values if isinstance(m, nn.Module) and m not in registered]
+            if inner:
+                kind = "nn.ModuleDict" if isinstance(held, dict) else "nn.ModuleList"
+                return (
+                    f"the {type(held).__name__} {type(owner).__name__}.{name} holds modules "
+                    f"({', '.join(sorted({type(m).__name__ for m in inner}))}) that torch does not "
+                    f"register, so parameters() and to() omit them too; use {kind}"
+                )
+    return None
 
 
 def _listed(layers: Any) -> list[Any]:
@@ -192,8 +210,8 @@ def _default(
             return found
         raise NoConvolution(
             f"{type(root).__name__} has no convolution and no other layer with parameters to "
-            f"watch; its modules are {_types(named)}. Select some by name or type with "
-            f"layers={hint}"
+            f"watch; its modules are {_types(named)}"
+            + (hint or ". Select some by name or type with layers=")
         )
     if root not in _fallback_logged:
         _fallback_logged.add(root)
