@@ -43,12 +43,14 @@ class End:
         handles: hooks to remove.
         run: its open step is abandoned.
         end_explaining: ends the thread that explains why nothing is logged.
+        is_replaced: another logger of the same model and name was created.
     """
 
     pipeline: Pipeline
     handles: list[RemovableHandle]
     run: Run
     end_explaining: Callable[[], object] | None = None
+    is_replaced: bool = False
 
     def __call__(self) -> None:
         """Clean up; called once. In a CUDA graph's capture, steps are written after it."""
@@ -96,6 +98,7 @@ def close_earlier(model: nn.Module, name: str | None, warn: WarnOnce) -> None:
     if earlier.process != os.getpid():
         return  # it belongs to the process that this one was forked from
     logger.end.run.usage.explains = False  # it ends here, not with the training
+    logger.end.is_replaced = True
     logger.close()
     warn.warn(
         "again",

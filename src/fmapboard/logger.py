@@ -19,7 +19,7 @@ from fmapboard.errors import ConfigurationError, WarnOnce
 from fmapboard.lifetime import End, close_earlier, remember
 from fmapboard.model.distributed import is_sharded, rank
 from fmapboard.model.flat_parameters import options_for
-from fmapboard.model.given import check_model
+from fmapboard.model.given import check_model, check_not_inference
 from fmapboard.model.layers import Layers, unwrap
 from fmapboard.options import Options
 from fmapboard.records import KernelShape
@@ -62,6 +62,7 @@ class FeatureMapLogger(ReportsRun):
         scaler: Any = None,
     ) -> None:
         check_model(model)
+        check_not_inference(model)
         check_scaler(scaler)
         model, warn = unwrap(model), WarnOnce()
         counted = None if optimizer is None else unwrapped(optimizer)
@@ -147,9 +148,13 @@ class FeatureMapLogger(ReportsRun):
         """
         run = self._run
         if not self._finalizer.alive:
-            run.warn.warn(
-                "closed", "a step began after close() and is not logged; call watch() again"
+            why = (
+                "in a logger that was closed when this model was watched again, and is not logged; "
+                "use the later logger, or give each logger its own name="
+                if self.end.is_replaced
+                else "after close() and is not logged; call watch() again"
             )
+            run.warn.warn("closed", f"a step began {why}")
             return
         if self._automatic is not None and self._automatic.is_on:
             self._automatic.end()

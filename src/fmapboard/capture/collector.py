@@ -23,7 +23,7 @@ from fmapboard.capture.taps import Tap
 from fmapboard.measure.batch_norms import PendingGaps
 from fmapboard.measure.pending import PendingMeasurement
 from fmapboard.measure.reducer import Reducer
-from fmapboard.model.tensors import first_tensor, is_observable, tensors
+from fmapboard.model.tensors import Unread, first_tensor, is_observable, tensors, why_unread
 from fmapboard.options import Options
 from fmapboard.records import LayerCall, Normalization, PassCount, TensorKind
 
@@ -52,6 +52,7 @@ class ActivationCollector:
         input_trains: a tensor that the network receives requires a gradient; None if not known.
         batch: the result.
         batch_norms: what the pass has changed in BatchNorm layers.
+        unread: by label, why the output of a layer call was not read.
         sums: follows the gradients of outputs.
     """
 
@@ -70,6 +71,7 @@ class ActivationCollector:
     batch: PendingBatch | None = None
     input_trains: bool | None = None
     batch_norms: BatchNormReader | None = None
+    unread: dict[str, Unread] = field(default_factory=dict)
     sums: GradientSums = field(init=False)
 
     def __post_init__(self) -> None:
@@ -80,6 +82,7 @@ class ActivationCollector:
         self.sums.discard()
         self.pending.clear()
         self.inputs.clear()
+        self.unread.clear()
         self.batch = None
         if self.batch_norms is not None:
             self.batch_norms.discard()
@@ -153,7 +156,12 @@ class ActivationCollector:
             return
         with self.guard(layer_call.layer):
             tensor = first_tensor(value)
-            if tensor is None or not is_observable(tensor):
+            if tensor is None:
+                return
+            why = why_unread(tensor)
+            if why is not None:
+                if side == "output":
+                    self.unread[layer_call.label] = why
                 return
             kind: TensorKind = "feature_maps" if side == "output" else "inputs"
             self._keep(layer_call, kind, tensor, module, pictures=self.pictures)

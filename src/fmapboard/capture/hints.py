@@ -13,9 +13,16 @@ from fmapboard.capture.open_step import OpenStep
 from fmapboard.capture.optimizers import holding
 from fmapboard.capture.pass_selection import Candidate, PassSelection
 from fmapboard.errors import WarnOnce
+from fmapboard.model.tensors import Unread
 
 _MAX_NAMED = 5
 """How many parameters or layers a message lists."""
+
+_UNREAD: dict[Unread, tuple[str, str]] = {
+    "sparse": ("sparse tensors", "return dense ones (Tensor.to_dense)"),
+    "nested": ("nested tensors", "return padded ones (torch.nested.to_padded_tensor)"),
+}
+"""Kinds of outputs that are not logged, and how to make them such that they are."""
 
 _FROZEN = "all parameters of the model are frozen (requires_grad=False)"
 
@@ -51,9 +58,15 @@ class Hints:
         """
         if missing is not None:
             self._warn.warn("taps", f"step {opened.step}: {missing}")
+        is_named = has_failed or missing is not None
+        for why in _UNREAD:
+            names = [name for name, reason in opened.live.unread.items() if reason == why]
+            if names:
+                is_named = True
+                self.unread(opened.step, names, why)
         if not opened.live.pending:
-            if not has_failed and missing is None:
-                self.nothing_ran(opened.step)
+            if not is_named:
+                self.nothing_ran(opened.step, is_empty="empty" in opened.live.unread.values())
         elif opened.passes != "evaluation":
             if self._selection.passes.input_learns:
                 return
@@ -73,8 +86,29 @@ class Hints:
                 f"any more: {_listed(names)}",
             )
 
-    def nothing_ran(self, step: int) -> None:
-        """Warn that no watched layer ran in the step."""
+    def unread(self, step: int, names: Sequence[str], why: Unread) -> None:
+        """Warn that the outputs of layers are of a kind that is not logged."""
+        kind, fix = _UNREAD[why]
+        self._warn.warn(
+            f"unread {why}",
+            f"step {step}: these layers return {kind}, which are not logged: {_listed(names)}; "
+            f"to log them, {fix}",
+        )
+
+    def nothing_ran(self, step: int, *, is_empty: bool = False) -> None:
+        """Warn that no watched layer ran in the step.
+
+        Args:
+            step: its number.
+            is_empty: layers ran, and returned tensors without values.
+        """
+        if is_empty:
+            self._warn.warn(
+                "empty batch",
+                f"step {step}: the model ran on an empty batch: its layers returned tensors "
+                "without values, so there is nothing to log; leave out batches of 0 samples",
+            )
+            return
         if self._selection.gave_up:
             self._warn.warn(
                 "in vain",
@@ -104,6 +138,11 @@ class Hints:
                 if passes.is_frozen
                 else f"{_FROZEN} since fmapboard.watch() was called; freeze them before that call"
             )
+        elif passes.disabled_by is not None:
+            text = (
+                f"the model ran under {passes.disabled_by} alone, where nothing can be trained; to "
+                "log such passes, put them into a block: with board.step(i):"
+            )
         self._warn.warn(
             "nothing ran", f"step {step}: no watched layer ran in a training pass; {text}"
         )
@@ -127,6 +166,10 @@ class Hints:
                 "and none updates the model; freeze it before fmapboard.watch(), so that no "
                 "gradients of its parameters are computed: model.requires_grad_(False)",
             )
+            return
+        if (by := self._selection.passes.disabled_by) is not None:
+            text = f"step {step}: the model ran under {by}, so there are no gradient norms"
+            self._warn.warn("disabled", text)
             return
         if self._gradients.read_after_backward:  # the loop updates the parameters by itself
             return

@@ -30,15 +30,20 @@ class TrainingPasses:
         may_train: the pass that began last could train something.
         input_learns: a pass of the open step could train what a frozen model receives.
         were_transformed: a pass of the open step ran inside a transformation of ``torch.func``.
+        disabled_by: what disabled gradients in all passes of the open step that could have trained
+            the model otherwise; None if there are none, or if gradients were enabled in one.
     """
 
     def __init__(self, model: nn.Module) -> None:
         self._model = model
         self._was_trainable = self._has_run = self._runs_trainable = False
         self.may_train = self.input_learns = self.were_transformed = False
+        self._enabled = False
+        self.disabled_by: str | None = None
 
     def step_opens(self) -> None:
         """Called when a logged step opens."""
+        self._enabled, self.disabled_by = False, None
         self._was_trainable = self._was_trainable or self.has_trainable()
 
     def step_closes(self) -> None:
@@ -79,6 +84,11 @@ class TrainingPasses:
         self._was_trainable = self._was_trainable or trainable
         if self._was_trainable:
             self.may_train = enabled and trainable
+            if trainable:
+                self._enabled = self._enabled or enabled
+                inference = torch.is_inference_mode_enabled()
+                by = "torch.inference_mode()" if inference else "torch.no_grad()"
+                self.disabled_by = None if self._enabled else by
         else:
             learns = enabled and any(tensor.requires_grad for tensor in tensors(received))
             self.input_learns = self.input_learns or learns

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 from torch.utils.data import DataLoader
 
 from fmapboard.errors import ConfigurationError
@@ -27,6 +28,22 @@ def check_model(model: Any) -> None:
     raise ConfigurationError(
         f"model={described(model)}: expected a torch.nn.Module{_hint_for_model(model)}"
     )
+
+
+def check_not_inference(model: nn.Module) -> None:
+    """Refuse a model that cannot be trained because of where it was created.
+
+    Raises:
+        ConfigurationError: a parameter was created under ``torch.inference_mode()``.
+    """
+    own = {name: p for name, p in model.named_parameters() if not is_lazy(p)}
+    name = next((name for name, p in own.items() if p.is_inference()), None)
+    if name is not None:
+        raise ConfigurationError(
+            f"model={type(model).__name__}: its parameter {name} was created under "
+            "torch.inference_mode(), so the model cannot be trained; create the model outside of "
+            "it, or use fmapboard.extract(model, images), which needs no training"
+        )
 
 
 def _hint_for_model(model: Any) -> str:

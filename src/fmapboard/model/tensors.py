@@ -5,17 +5,35 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
+Unread = Literal["nested", "sparse", "empty", "meta", "fake", "transformed"]
+"""Why a tensor is not read; *transformed* is a tensor under ``vmap`` or ``torch.func.grad``."""
+
+_SPARSE = (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
+
 
 def is_observable(tensor: Tensor) -> bool:
-    """True if the tensor holds values that can be read now: not empty, meta, fake or under vmap."""
-    if tensor.numel() == 0 or tensor.is_meta or type(tensor).__name__ == "FakeTensor":
-        return False
-    return not torch._C._functorch.is_functorch_wrapped_tensor(tensor)
+    """True if the tensor holds values that can be read now, as a dense array."""
+    return why_unread(tensor) is None
+
+
+def why_unread(tensor: Tensor) -> Unread | None:
+    """Why the tensor's values cannot be read as a dense array; None if they can."""
+    if tensor.is_nested:
+        return "nested"
+    if tensor.layout in _SPARSE:
+        return "sparse"
+    if tensor.numel() == 0:
+        return "empty"
+    if tensor.is_meta:
+        return "meta"
+    if type(tensor).__name__ == "FakeTensor":
+        return "fake"
+    return "transformed" if torch._C._functorch.is_functorch_wrapped_tensor(tensor) else None
 
 
 def first_tensor(value: Any) -> Tensor | None:
