@@ -175,6 +175,13 @@ def interrupt_in(
     return None
 
 
+def raise_interrupt(error: BaseException, handled: BaseException | None) -> None:
+    """Raise the interrupt that led to a caught exception, if there is one; see `interrupt_in`."""
+    found = interrupt_in(error, handled)
+    if found is not None:
+        raise found
+
+
 def is_interrupted() -> bool:
     """True while an interrupt other than ``sys.exit`` is handled, or after one ended the program.
 

@@ -21,7 +21,7 @@ from fmapboard.capture.image_listener import ImageListener, NotSeparable, Shapes
 from fmapboard.capture.side_pass import run_side_pass
 from fmapboard.capture.step_parts import PendingStep
 from fmapboard.capture.weights import read_kernels
-from fmapboard.errors import CaptureError, first_line
+from fmapboard.errors import CaptureError, first_line, interrupt_in
 from fmapboard.measure.reducer import Reducer
 from fmapboard.model.activations import activations
 from fmapboard.model.layers import Layers
@@ -100,6 +100,8 @@ class ImagePasses:
         except CaptureError:
             raise
         except Exception as error:
+            if interrupt_in(error) is not None:
+                raise
             raise CaptureError(
                 f"the model cannot run on this input: {first_line(error)}"
             ) from error
@@ -138,6 +140,8 @@ class ImagePasses:
         except NotSeparable:
             raise
         except Exception as error:
+            if interrupt_in(error) is not None:
+                raise
             reason = f"a pass on {len(images)} images failed: {first_line(error)}"
             raise NotSeparable(reason) from error
         if seen.labels != list(shapes):

@@ -84,9 +84,11 @@ _open: dict[tuple[int, str | None], _Open] = {}
 
 def remember(logger: Closeable, model: nn.Module, name: str | None) -> None:
     """Record an open logger for a model and name, until the logger is garbage-collected."""
-    key = id(model), name
-    _open[key] = _Open(weakref.ref(logger), weakref.ref(model))
-    weakref.finalize(logger, _forget, key, _open[key])
+    # Nothing is called when a logger is deleted: an interrupt there would be lost.
+    for key, entry in list(_open.items()):
+        if entry.logger() is None:
+            del _open[key]
+    _open[id(model), name] = _Open(weakref.ref(logger), weakref.ref(model))
 
 
 def close_earlier(model: nn.Module, name: str | None, warn: WarnOnce) -> None:
@@ -105,8 +107,3 @@ def close_earlier(model: nn.Module, name: str | None, warn: WarnOnce) -> None:
         f"this {type(model).__name__} was watched already; the earlier logger is now closed. "
         "To keep both, give each logger its own name=",
     )
-
-
-def _forget(key: tuple[int, str | None], entry: _Open) -> None:
-    if _open.get(key) is entry:
-        del _open[key]

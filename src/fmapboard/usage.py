@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import queue
+import sys
 import threading
 import weakref
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from torch.optim.optimizer import Optimizer
 
 from fmapboard.capture.optimizers import holding, parameters_of
 from fmapboard.capture.parameter_versions import ParameterVersions, most_changes
-from fmapboard.errors import WarnOnce
+from fmapboard.errors import WarnOnce, raise_interrupt
 from fmapboard.schedule import StepCounter, next_due
 
 _SECONDS = 60.0
@@ -70,9 +71,11 @@ class Usage:
         Returns:
             True if it may have to be called again.
         """
+        handled = sys.exc_info()[1]
         try:
             why = self._why(is_over=is_over) if self.explains else None
         except Exception as error:
+            raise_interrupt(error, handled)
             self._warn.error("usage", error, "it is not known whether steps are missed")
             return False
         if why is not None:

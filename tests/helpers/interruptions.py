@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -63,7 +64,9 @@ class Interruption:
         path = frame.f_code.co_filename
         if not path.startswith(OURS):
             return None
-        if event != "exception":
+        # A generator that is deleted before its end is entered too, but not by signal handlers.
+        is_generator = bool(frame.f_code.co_flags & inspect.CO_GENERATOR)
+        if event == "line" or (event in ("call", "return") and not is_generator):
             self._left -= 1
             if self._left < 0:
                 sys.settrace(None)

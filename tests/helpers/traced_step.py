@@ -123,7 +123,7 @@ def _on_fake_tensors(tracer: Tracer) -> Iterator[list[tuple[Tensor, Callable[[Te
             (attribution, "is_observable", _is_not_empty),
             (collector, "is_observable", _is_not_empty),
             (input_images, "is_observable", _is_not_empty),
-            (isolation, "_disable_current_modes", contextlib.nullcontext),
+            (isolation, "_set_dispatch_modes", _ignored),
             (torch, "empty", perhaps_pinned),
             (torch, "get_device_module", mock.MagicMock()),
             (torch.cuda.amp.common, "amp_definitely_not_available", lambda: False),

@@ -35,6 +35,9 @@ class one_thread:  # lower case: a context manager that is used like a function
 
     __slots__ = ("_before",)
 
+    def __init__(self) -> None:
+        self._before: list[int] = []
+
     def __enter__(self) -> None:
         # torch sets the count on its first call in a thread: trigger that now, not after ours.
         torch.get_num_threads()
@@ -43,7 +46,8 @@ class one_thread:  # lower case: a context manager that is used like a function
             runtime.set_num_threads(1)
 
     def __exit__(self, *error: object) -> None:
-        for runtime, before in zip(_openmp(), self._before, strict=True):
+        # Of different lengths if an interrupt came before the counts were read.
+        for runtime, before in zip(_openmp(), self._before, strict=False):
             runtime.set_num_threads(before)
 
 

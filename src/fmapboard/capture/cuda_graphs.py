@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
+
+from fmapboard.errors import raise_interrupt
 
 LIMIT = 60.0
 """Seconds after which a wait of this module ends: longer than any capture, shorter than forever."""
@@ -106,13 +109,13 @@ class Captures:
             due = [act for thread, act in self._afterwards if thread not in still]
             self._afterwards = [(t, act) for t, act in self._afterwards if t in still]
         for act in due:
-            with contextlib.suppress(Exception):
+            with _errors_ignored():
                 act()
 
     def _beginning(self, begin: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(begin)
         def capture_begin(graph: Any, *args: Any, **kwargs: Any) -> Any:
-            with contextlib.suppress(Exception):
+            with _errors_ignored():
                 self._begins(graph)
             try:
                 return begin(graph, *args, **kwargs)
@@ -128,10 +131,20 @@ class Captures:
             try:
                 return end(graph, *args, **kwargs)
             finally:
-                with contextlib.suppress(Exception):
+                with _errors_ignored():
                     self._ends(id(graph))
 
         return capture_end
+
+
+@contextlib.contextmanager
+def _errors_ignored() -> Iterator[None]:
+    """Discard exceptions in the block, but not interrupts."""
+    handled = sys.exc_info()[1]
+    try:
+        yield
+    except Exception as error:
+        raise_interrupt(error, handled)
 
 
 CAPTURES = Captures()

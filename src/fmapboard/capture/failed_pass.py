@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from torch import Tensor, nn
 from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.module_calls import MODULE_CALL
 from fmapboard.capture.passes import Side
-from fmapboard.errors import FmapboardError, ForwardError, first_line
+from fmapboard.errors import FmapboardError, ForwardError, first_line, raise_interrupt
 from fmapboard.model.layers import named_layers
 from fmapboard.model.tensors import tensors
 from fmapboard.records import LayerCall
@@ -38,20 +39,24 @@ def explained(model: nn.Module, run: Callable[[], object]) -> Iterator[None]:
     Raises:
         ForwardError: The model raised an exception.
     """
+    handled = sys.exc_info()[1]
     try:
         yield
     except (FmapboardError, MemoryError, torch.OutOfMemoryError):
         raise
     except Exception as error:
+        raise_interrupt(error, handled)
         raise _explanation(model, run, error) from error
 
 
 def _explanation(model: nn.Module, run: Callable[[], object], error: Exception) -> ForwardError:
     trail = _Trail()
-    with contextlib.suppress(Exception):
+    try:
         registry = HookRegistry(model, lambda name, module: True)
         with registry.listening(trail, sides=("output", "input")):
             run()
+    except Exception as again:
+        raise_interrupt(again, error)
     where = _line_of(error)
     at = f" at {where}" if where else ""
     what = f"{type(error).__name__}: {first_line(error)}"

@@ -62,7 +62,7 @@ def before_each_optimizer_step(hook: StepHook) -> Callable[[], None]:
     May be called from any thread at any time, also while other threads train.
 
     Returns:
-        A function that removes the hook; calling it again does nothing.
+        A function that removes the hook, as ``remove_step_hook`` does.
     """
     return _added(_NAME, hook, register_optimizer_step_pre_hook)
 
@@ -80,19 +80,30 @@ def _added(name: str, hook: StepHook, register: Callable[[StepHook], Any]) -> Ca
     if not hasattr(torch_optimizer, name):
         remove: Callable[[], None] = register(hook).remove
         return remove
-    key, combined = next(_keys), _combined[name]
+    combined = _combined[name]
     with _lock:
+        key = next(_keys)
         combined.ours[key] = hook
         current = getattr(torch_optimizer, name)
         if current is not combined:
             combined.original = current
             setattr(torch_optimizer, name, combined)
-    return lambda: _remove(name, key)
+    return lambda: remove_step_hook(hook)
 
 
-def _remove(name: str, key: int) -> None:
+def remove_step_hook(hook: StepHook) -> None:
+    """Remove a hook that one of the functions above has added; otherwise do nothing.
+
+    An interrupt may have kept that function from returning.
+    """
+    for name in _combined:
+        _remove(name, hook)
+
+
+def _remove(name: str, hook: StepHook) -> None:
     combined = _combined[name]
     with _lock:
-        combined.ours.pop(key, None)
-        if not combined.ours and getattr(torch_optimizer, name) is combined:
+        for key in [key for key, one in combined.ours.items() if one is hook]:
+            combined.ours.pop(key, None)
+        if not combined.ours and getattr(torch_optimizer, name, None) is combined:
             setattr(torch_optimizer, name, combined.original)

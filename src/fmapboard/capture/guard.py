@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
-from typing import TypeGuard
 
-from fmapboard.capture.exits import is_of_signal
+import torch
+
+from fmapboard.capture.isolation import blocks_open, close_blocks
 from fmapboard.capture.memory_pressure import is_out_of_memory
-from fmapboard.errors import WarnOnce
+from fmapboard.errors import WarnOnce, interrupt_in
 
 ERRORS_UNTIL_DISABLED = 3
 CONSEQUENCE = "it is not logged; training continues"
@@ -38,35 +40,46 @@ class Stopwatch:
 
 
 class _Guarded:
-    """Times a block and passes its exceptions to the guard instead of raising them."""
+    """Times a block and passes its exceptions to the guard, but raises interrupts.
 
-    __slots__ = ("_about", "_guard", "_runs_model")
+    An interrupt may have come at any point, also while a block was being left: what that has not
+    restored is restored here.
+    """
 
-    def __init__(self, about: str, guard: Guard, *, runs_model: bool = False) -> None:
-        self._about, self._guard, self._runs_model = about, guard, runs_model
+    __slots__ = ("_about", "_blocks", "_guard", "_had_grad", "_handled")
+
+    def __init__(self, about: str, guard: Guard) -> None:
+        self._about, self._guard = about, guard
 
     def __enter__(self) -> None:
+        self._handled, self._blocks = sys.exc_info()[1], blocks_open()
+        self._had_grad = torch.is_grad_enabled()
         self._guard.stopwatch.__enter__()
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
         try:
-            if isinstance(error, Exception) or self._is_exit_of_model(error):
-                self._guard.failed(self._about, error)
-                return True
-            return False
+            if error is None:
+                return False
+            close_blocks(self._blocks)
+            torch._C._set_grad_enabled(self._had_grad)
+            interrupt = interrupt_in(error, self._handled)
+            if interrupt is error:
+                return False
+            if interrupt is not None:
+                raise interrupt
+            assert isinstance(error, Exception)  # anything else is an interrupt
+            self._guard.failed(self._about, error)
+            return True
         finally:
             self._guard.stopwatch.__exit__()
-
-    def _is_exit_of_model(self, error: BaseException | None) -> TypeGuard[SystemExit]:
-        # The SystemExit of a signal handler is meant for the training.
-        return self._runs_model and isinstance(error, SystemExit) and not is_of_signal(error)
 
 
 class Guard:
     """Runs fmapboard's work inside the user's training step.
 
     ``with guard("conv1"):`` times the block. An exception inside is swallowed and reported once
-    under that name. After three failures, ``is_disabled`` returns True for the name.
+    under that name. After three failures, ``is_disabled`` returns True for the name. An interrupt
+    (see ``errors.interrupt_in``) is raised, also where it has led to another exception.
 
     Args:
         warn: where errors are reported.
@@ -89,13 +102,6 @@ class Guard:
         """A context manager that guards a block under a name: a layer's label, or the task."""
         return _Guarded(about, self)
 
-    def extra_pass(self, about: str) -> _Guarded:
-        """Guard a forward pass that the training does not run, as ``__call__`` does.
-
-        A SystemExit of the model is handled like an exception; that of a signal handler is raised.
-        """
-        return _Guarded(about, self, runs_model=True)
-
     @property
     def has_failed(self) -> bool:
         """True once any guarded block has failed."""
@@ -109,13 +115,9 @@ class Guard:
         """Log a warning, once per ``about``."""
         self._warn.warn(about, text)
 
-    def failed(self, about: str, error: Exception | SystemExit) -> None:
+    def failed(self, about: str, error: Exception) -> None:
         """Report an error and count it."""
-        if (
-            self.out_of_memory is not None
-            and isinstance(error, Exception)
-            and is_out_of_memory(error)
-        ):
+        if self.out_of_memory is not None and is_out_of_memory(error):
             self.out_of_memory(error)
             return
         self._errors[about] = self._errors.get(about, 0) + 1

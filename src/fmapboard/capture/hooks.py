@@ -22,7 +22,7 @@ from fmapboard.capture.listener import CaptureListener
 from fmapboard.capture.module_calls import CallWatch, is_replica
 from fmapboard.capture.passes import PassTracker, Side
 from fmapboard.capture.taps import TapChoice, has_taps, receiving_taps, tap_module
-from fmapboard.errors import ConfigurationError, LayerNotFound
+from fmapboard.errors import ConfigurationError, LayerNotFound, raise_interrupt
 from fmapboard.model.kernel_shapes import by_kernel_shape
 from fmapboard.model.layers import Layers, clean_name, named_layers, select, unwrap
 from fmapboard.model.membership import Membership
@@ -64,6 +64,7 @@ class HookRegistry:
         self._chosen, self.effective = layers, effective
         self._watch(self._selected(), also or {})
         self.tap_choice = TapChoice.of(layers, named_layers(self.model))
+        self._root_watch: CallWatch | None = None
         self._hooks: contextlib.ExitStack | None = None
         self._listener: CaptureListener | None = None
         self._passes = PassTracker(_always, bool)  # bool() is False: never restart
@@ -164,7 +165,7 @@ class HookRegistry:
         """
         self.disarm()
         self._listener, self._thread = listener, thread
-        self._ended, self._sides = ended or _ignored, sides
+        self._ended, self._sides, self._paused = ended or _ignored, sides, False
         self._passes = PassTracker(accept or _always, listener.again)
         self._device = next((p.device for p in self.model.parameters()), None)
         hooks = contextlib.ExitStack()
@@ -173,7 +174,9 @@ class HookRegistry:
                 hooks.enter_context(force_eager())
             if "output" in sides:
                 hooks.enter_context(receiving_taps(weakref.ref(self)))
-            hooks.callback(self._watched(self.model).take)
+            self._root_watch = CallWatch(self.model, self)
+            hooks.callback(self._root_watch.take)
+            self._root_watch.place()
             if not self.root_ran:
                 hooks.callback(_take_all, self._parts)
                 self._watch_parts()
@@ -185,15 +188,19 @@ class HookRegistry:
 
     def disarm(self) -> None:
         """Record no more; does nothing if the registry is not armed."""
-        hooks, self._hooks, self._listener = self._hooks, None, None
+        hooks, self._listener = self._hooks, None
         self._ended = _ignored
         self._passes = PassTracker(_always, bool)  # the old tracker references the listener
         for call in list(self._calls_running.values()):
             self._unhook(call)
         self._calls_running.clear()
+        if self._root_watch is not None:  # also if an interrupt has cut short `close` before
+            self._root_watch.take()
+        _take_all(self._parts)
         if hooks is not None:
             self._finalizer.detach()
             hooks.close()
+        self._hooks = self._root_watch = None
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
@@ -228,6 +235,7 @@ class HookRegistry:
 
     def call_begins(self, key: object, module: nn.Module, args: Any, kwargs: Any) -> bool:
         """Called when the root or, while the root does not run, a part of it is called."""
+        handled = sys.exc_info()[1]
         try:
             if not self._follows(module, args, kwargs):
                 return False
@@ -237,11 +245,13 @@ class HookRegistry:
             else:
                 self._part_begins(call, module)
         except Exception as error:
+            raise_interrupt(error, handled)
             self.failed("", error)
         return self._running_call(key) is not None
 
     def call_returned(self, module: nn.Module, output: Any) -> None:
         """Called when a call that is followed has returned."""
+        handled = sys.exc_info()[1]
         try:
             if self._is_root(module):
                 self._passes.root_ends()
@@ -249,6 +259,7 @@ class HookRegistry:
             elif not self.root_ran and module in self.model.children():
                 self._ended(output)
         except Exception as error:
+            raise_interrupt(error, handled)
             self.failed("", error)
 
     def call_left(self, key: object) -> None:
@@ -279,16 +290,12 @@ class HookRegistry:
         """True if a call of the root that this thread makes is followed, and this is the root."""
         return threading.get_ident() in self._calls_running and self._is_root(module)
 
-    def _watched(self, module: nn.Module) -> CallWatch:
-        watch = CallWatch(module, self)
-        watch.place()
-        return watch
-
     def _watch_parts(self) -> None:
         """Watch the calls of all parts of the model too: the user may not call the model itself."""
         for module in self.model.modules():
             if module is not self.model and not isinstance(module, torch.jit.ScriptModule):
-                self._parts[module] = self._watched(module)
+                watch = self._parts[module] = CallWatch(module, self)
+                watch.place()
 
     def _root_begins(self, call: _Call, module: nn.Module, args: Any, kwargs: Any) -> None:
         # What is called inside is not of interest, and torch.compile is not to see the watches.

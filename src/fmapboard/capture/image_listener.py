@@ -15,7 +15,7 @@ from fmapboard.capture.passes import Side
 from fmapboard.capture.step_parts import PendingStep, StepHeader, StepParts
 from fmapboard.capture.transfer import Transfer
 from fmapboard.capture.weights import PendingKernels
-from fmapboard.errors import CaptureError, FmapboardError
+from fmapboard.errors import CaptureError, FmapboardError, interrupt_in
 from fmapboard.measure.pending import PendingMeasurement
 from fmapboard.measure.per_image import PendingImages, reduce_images
 from fmapboard.measure.reducer import Reducer
@@ -83,6 +83,8 @@ class ImageListener:
             try:
                 self._layers.append(self._reduced(layer_call, tensor, module))
             except Exception as error:
+                if interrupt_in(error) is not None:
+                    raise
                 raise CaptureError(f"{layer_call.layer}: {error}") from error
 
     def _reduced(

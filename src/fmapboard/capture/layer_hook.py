@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from torch import nn
 
 from fmapboard.capture.compiled import is_unobservable
+from fmapboard.errors import raise_interrupt
 
 if TYPE_CHECKING:
     from fmapboard.capture.hooks import HookRegistry
@@ -66,7 +68,7 @@ class LayerHook(InertInCopies):
 
         Once the hook was removed, a call that had begun before calls it without ``kwargs``.
         """
-        registry = self._registry()
+        registry, handled = self._registry(), sys.exc_info()[1]
         if registry is None:
             return
         try:
@@ -75,6 +77,7 @@ class LayerHook(InertInCopies):
             if not registry.is_on_other_device(module, (args, kwargs, output)):
                 getattr(registry, self._event)(self._name, module, args, kwargs, output)
         except Exception as error:
+            raise_interrupt(error, handled)
             registry.failed(self._name, error)
 
 

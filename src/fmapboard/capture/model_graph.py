@@ -13,13 +13,12 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 from torch.utils._python_dispatch import _disable_current_modes
 
-from fmapboard.capture.exits import is_of_signal
 from fmapboard.capture.graph_nodes import GraphNodes
 from fmapboard.capture.guard import Guard
 from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.original_calls import NoCalls, OriginalCalled
 from fmapboard.capture.side_pass import untouched
-from fmapboard.errors import WarnOnce
+from fmapboard.errors import WarnOnce, interrupt_in
 from fmapboard.model.distributed import is_sharded, rank, world_size
 from fmapboard.model.tensors import tensors
 from fmapboard.options import Options
@@ -82,12 +81,9 @@ class GraphDrawer:
         with self._guard("graph"), self._registry.paused():
             try:
                 self._graph = self._recorded(args, kwargs)
-            except SystemExit as error:
-                # Only the copy may have raised it. That of a signal is meant for the training.
-                if is_of_signal(error):
-                    raise
-                self._warn.error("graph", error, _CONSEQUENCE)
             except Exception as error:
+                if interrupt_in(error) is not None:
+                    raise  # the guard decides whether the interrupt is new
                 self._warn.error("graph", error, _CONSEQUENCE)
 
     def taken(self) -> ModelGraph | None:
@@ -104,8 +100,8 @@ class GraphDrawer:
         with untouched(self._model), torch.no_grad(), _disable_current_modes():
             try:
                 return self._run_of_copy(args, kwargs, no_calls)
-            except Exception:
-                if not no_calls.is_called:
+            except Exception as error:
+                if not no_calls.is_called or interrupt_in(error) is not None:
                     raise
         self._warn.warn("graph", f"the copy calls the original model: {_CONSEQUENCE}")
         return None

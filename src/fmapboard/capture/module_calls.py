@@ -137,7 +137,11 @@ def _seeing(watch: CallWatch) -> Callable[..., Any]:
             listener.call_returned(module, output)
             return output
         finally:
-            listener.call_left(key)
+            try:
+                listener.call_left(key)
+            except BaseException:  # an interrupt, which may have come before its first line
+                listener.call_left(key)
+                raise
 
     fmapboard_sees_the_call.fmapboard_watch = watch  # type: ignore[attr-defined]  # of a function
     _skip(fmapboard_sees_the_call)

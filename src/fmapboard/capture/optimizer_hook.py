@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, Protocol
 
 import torch
@@ -14,6 +15,7 @@ from fmapboard.capture.compiled import is_capturing
 from fmapboard.capture.global_hooks import (
     after_each_optimizer_step,
     before_each_optimizer_step,
+    remove_step_hook,
 )
 
 
@@ -45,7 +47,8 @@ class OptimizerHook:
 
     def __init__(self, listener: StepListener) -> None:
         self._listener = weakref.ref(listener)
-        self._remove: Callable[[], object] = _nothing
+        self._removers: list[Callable[[], object]] = []
+        self._finalizer: weakref.finalize[..., OptimizerHook] | None = None
         self.in_closure = False
 
     def arm(self) -> None:
@@ -62,12 +65,17 @@ class OptimizerHook:
             if found is not None and not is_capturing():
                 found.step_ended(optimizer)
 
-        removers = before_each_optimizer_step(before), after_each_optimizer_step(after)
-        self._remove = weakref.finalize(self, _call_all, removers)
+        self._removers = [partial(remove_step_hook, before), partial(remove_step_hook, after)]
+        self._finalizer = weakref.finalize(self, _call_all, self._removers)
+        self._removers.append(before_each_optimizer_step(before))
+        self._removers.append(after_each_optimizer_step(after))
 
     def disarm(self) -> None:
         """Stop listening; does nothing if the hook is not armed."""
-        self._remove()
+        _call_all(self._removers)  # again and again, until no interrupt keeps it from returning
+        if self._finalizer is not None:
+            self._finalizer.detach()
+        self._removers = []
 
     def _before_step(
         self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -125,7 +133,3 @@ def after_each_step(
 def _call_all(functions: Iterable[Callable[[], object]]) -> None:
     for function in functions:
         function()
-
-
-def _nothing() -> None:
-    return

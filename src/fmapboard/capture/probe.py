@@ -62,7 +62,7 @@ class ProbePass:
                 self._guard.hint("others", f"the probe is not drawn: {self._agreement.why_not}")
             return all_can
 
-        with self._guard.extra_pass("probe"), registry.paused():
+        with self._guard("probe"), registry.paused():
             seen = ActivationCollector(
                 self._reducer,
                 self._guard,

@@ -81,7 +81,7 @@ class ProbeAttribution:
         """
         if self._guard.is_disabled("attribution"):
             return NO_ATTRIBUTIONS
-        with self._guard.extra_pass("attribution"), registry.paused():
+        with self._guard("attribution"), registry.paused():
             return self._record()
         return NO_ATTRIBUTIONS  # after an error, which the guard has reported
 

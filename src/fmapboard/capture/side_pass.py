@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,9 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
-from fmapboard.capture.exits import is_of_signal
 from fmapboard.capture.transfer import pinned_memory
-from fmapboard.errors import ConfigurationError, first_line
+from fmapboard.errors import ConfigurationError, first_line, interrupt_in
 from fmapboard.model.distributed import reshard
 from fmapboard.model.layers import unwrap
 from fmapboard.model.tensors import map_tensors, tensors
@@ -176,7 +176,9 @@ def _moved(tensor: Tensor, like: Tensor) -> Tensor:
         return tensor.to(like.device, dtype)
     try:
         staged = pinned_memory(tensor.shape, dtype)
-    except RuntimeError:
+    except RuntimeError as error:
+        if interrupt_in(error) is not None:
+            raise
         return tensor.to(like.device, dtype)
     return staged.copy_(tensor).to(like.device, non_blocking=True)
 
@@ -194,10 +196,11 @@ def check_probe(model: nn.Module, probe: Probe | None) -> None:
     _check_images(probe.images)
     if any(is_lazy(p) for p in model.parameters()):
         return
+    handled = sys.exc_info()[1]
     try:
         run_side_pass(model, probe)
-    except (Exception, SystemExit) as error:
-        if isinstance(error, SystemExit) and is_of_signal(error):
+    except Exception as error:
+        if interrupt_in(error, handled) is not None:
             raise
         shapes = ", ".join(str(list(tensor.shape)) for tensor in tensors(probe.images))
         raise ConfigurationError(

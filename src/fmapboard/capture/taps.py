@@ -17,6 +17,7 @@ from torch import nn
 
 from fmapboard.capture.layer_hook import LayerHook
 from fmapboard.capture.module_calls import MODULE_CALL
+from fmapboard.errors import raise_interrupt
 from fmapboard.model.layers import Layers, clean_name, matches
 from fmapboard.model.own_code import functions, names_in
 
@@ -111,7 +112,7 @@ def changing_taps(change: TapChange) -> Iterator[None]:
 
 def _deliver(name: str, value: Any) -> Any:
     """Change a tensor, and deliver it to the registries whose model is running in this thread."""
-    modules = list(_running_modules())
+    modules, handled = list(_running_modules()), sys.exc_info()[1]
     for change in _changes:
         value = change(name, value, modules)
     for registry in [reference() for reference in _armed]:
@@ -120,6 +121,7 @@ def _deliver(name: str, value: Any) -> Any:
         try:
             module, label = _running_part(registry, modules), tap_label(name, registry.layers)
         except Exception as error:
+            raise_interrupt(error, handled)
             registry.failed(Tap.__name__, error)
             continue
         if module is not None:

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from fmapboard.capture.cuda_graphs import CAPTURES
 from fmapboard.capture.tensor_swap import swapped
-from fmapboard.errors import WarnOnce, first_line
+from fmapboard.errors import WarnOnce, first_line, interrupt_in
 
 T = TypeVar("T")
 
@@ -96,6 +96,8 @@ class Transfer:
             try:
                 pinned = pinned_memory((parcel.nbytes,), torch.uint8)
             except RuntimeError as error:
+                if interrupt_in(error) is not None:
+                    raise
                 self._refusals += 1
                 self._report(error)
             else:

@@ -18,6 +18,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from fmapboard.errors import interrupt_in
+
 _CAN_DISTRIBUTE = dist.is_available()
 
 TIMEOUT = timedelta(seconds=120)
@@ -96,7 +98,9 @@ class Agreement:
         try:
             # No time limit of its own: the pass that follows would wait for a late rank as well.
             return cls(host_group(ranks))
-        except Exception:
+        except Exception as error:
+            if interrupt_in(error) is not None:
+                raise
             return cls(is_possible=False)
 
     @property

@@ -7,6 +7,7 @@ If the process is killed, the steps that are not yet written are lost: at most 8
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -14,7 +15,7 @@ from typing import Any
 
 from fmapboard.checks import chosen
 from fmapboard.checks.live import LiveChecks
-from fmapboard.errors import WarnOnce, WorkerEnded, WriteError, interrupt_in, is_interrupted
+from fmapboard.errors import WarnOnce, WorkerEnded, WriteError, is_interrupted, raise_interrupt
 from fmapboard.options import Options
 from fmapboard.records import LoggedStep, StepData
 from fmapboard.summary.budget import Budget
@@ -205,11 +206,11 @@ class Pipeline:
     def _guarded(self, act: Callable[[], None]) -> None:
         if self._worker.is_inherited:
             return  # the writer's threads and locks do not work after a fork
+        handled = sys.exc_info()[1]
         try:
             act()
         except (WriteError, OSError) as error:
-            if interrupt_in(error) is not None:
-                raise
+            raise_interrupt(error, handled)
             self._failed(error)
 
 

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Iterator
 from queue import SimpleQueue
 from typing import Generic, TypeVar
 
-from fmapboard.errors import WorkerEnded
+from fmapboard.errors import WorkerEnded, raise_interrupt
 from fmapboard.options import WhenFull
 from fmapboard.writers.backlog import Backlog, Urgency
 
@@ -207,9 +207,11 @@ class Worker(Generic[T]):
         body = weakref.ref(self, self._wake[low].put), self._wake[low], low
         thread = threading.Thread(target=_loop, args=body, name="fmapboard", daemon=True)
         self._threads.append(thread)
+        handled = sys.exc_info()[1]
         try:
             thread.start()
         except (RuntimeError, MemoryError) as error:
+            raise_interrupt(error, handled)
             self._threads.remove(thread)
             return _ended_by(error, "cannot start")
         self._running.add(low)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import replace
 from unittest import mock
 
@@ -36,7 +35,7 @@ def test_images_are_those_of_the_cpu(shape: tuple[int, ...], dtype: torch.dtype,
 def test_only_what_is_drawn_is_copied_to_the_host() -> None:
     with (
         mock.patch.object(module, "is_observable", return_value=True),
-        mock.patch.object(isolation, "_disable_current_modes", contextlib.nullcontext),
+        mock.patch.object(isolation, "_set_dispatch_modes"),
         FakeTensorMode(),
         Tracer(everything=True) as tracer,
     ):

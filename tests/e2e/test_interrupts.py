@@ -1,0 +1,220 @@
+"""Interrupts (Ctrl-C, an exception of a signal handler) at any point of our code reach the user."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+import signal
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import pytest
+import torch
+import torch.optim.optimizer as torch_optimizer
+from interruptions import Interruption, TimesUp, ctrl_c, handling, on_alarm
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import fmapboard
+from fmapboard.writers.memory import MemoryWriter
+
+PROBE = torch.linspace(-1, 1, 2 * 3 * 8 * 8).reshape(2, 3, 8, 8)
+
+
+class Transparent(TorchDispatchMode):
+    """A dispatch mode that changes nothing."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return func(*args, **(kwargs or {}))
+
+
+def network() -> nn.Module:
+    return nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Conv2d(4, 4, 3))
+
+
+def state(model: nn.Module) -> dict[str, object]:
+    """What we change during a logged step, as a user's ``except`` finds it."""
+    modules = list(model.modules())
+    return {
+        "hooks": [len(m._forward_hooks) + len(m._forward_pre_hooks) for m in modules],
+        "watched calls": [m for m in modules if vars(m).get("_compiled_call_impl") is not None],
+        "modes of modules": [m.training for m in modules],
+        "step hooks": type(torch_optimizer._global_optimizer_pre_hooks).__name__,  # type: ignore[attr-defined]
+        "grad": torch.is_grad_enabled(),
+        "threads": torch.get_num_threads(),
+        "dispatch modes": torch._C._len_torch_dispatch_stack(),
+        "autocast": (torch.is_autocast_enabled("cpu"), torch.is_autocast_cache_enabled()),
+    }
+
+
+def train(
+    model: nn.Module, interruption: contextlib.AbstractContextManager[object], **options: Any
+) -> None:
+    """Three watched steps, the second of which is interrupted."""
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    watching = fmapboard.watch(model, writer=MemoryWriter(), optimizer=optimizer, **options)
+    with watching:
+        for interrupted in (contextlib.nullcontext(), interruption, contextlib.nullcontext()):
+            with interrupted:
+                optimizer.zero_grad()
+                model(PROBE).float().square().mean().backward()
+                optimizer.step()
+
+
+def check(number: int, handler: Callable[[int, FrameType | None], None], **options: Any) -> str:
+    """Interrupt a training at a point of our code and check that the user sees that, and no more.
+
+    Returns:
+        The point; empty if the training ended before it.
+    """
+    model, interruption = network(), Interruption(number, handler)
+    before = state(model)
+    seen: BaseException | None = None
+    with handling(handler):
+        try:
+            train(model, interruption, **options)
+        except (TimesUp, KeyboardInterrupt) as error:
+            seen = error
+            assert state(model) == before, interruption.at
+    assert (seen is not None) == bool(interruption.at), f"swallowed: {interruption.at}"
+    return interruption.at
+
+
+CASES: dict[str, dict[str, Any]] = {
+    "": {"every": 1},
+    "every 2": {"every": 2},
+    "a probe": {"every": 1, "probe": PROBE},
+    "everything": {"every": 1, "inputs": True, "attribution": True, "activation_gradients": True},
+}
+
+
+def swept(case: str, handler: Callable[[int, FrameType | None], None], stride: int) -> int:
+    """The number of points at which a training was interrupted."""
+    for done, number in enumerate(itertools.count(step=stride)):
+        if not check(number, handler, **CASES[case]):
+            return done
+    raise AssertionError
+
+
+@pytest.mark.parametrize(
+    ("case", "stride"), [("", 61), ("every 2", 7), ("a probe", 97), ("everything", 151)]
+)
+@pytest.mark.parametrize("handler", [ctrl_c, on_alarm])
+def test_an_interrupt_at_any_point_reaches_the_user_and_leaves_nothing(
+    case: str, stride: int, handler: Callable[[int, FrameType | None], None]
+) -> None:
+    assert swept(case, handler, stride) > (0 if case == "every 2" else 50)
+
+
+@pytest.mark.sweep
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("handler", [ctrl_c, on_alarm])
+def test_an_interrupt_at_every_point_reaches_the_user_and_leaves_nothing(
+    case: str, handler: Callable[[int, FrameType | None], None]
+) -> None:
+    swept(case, handler, 1)
+
+
+def test_an_interrupt_leaves_the_users_dispatch_modes_and_autocast() -> None:
+    for number in itertools.count(3, step=89):
+        with Transparent(), torch.autocast("cpu", torch.bfloat16):
+            if not check(number, on_alarm, every=1):
+                break
+
+
+@pytest.mark.usefixtures("errors_are_only_logged")
+def test_our_errors_are_not_taken_for_the_interrupt_that_the_user_handles() -> None:
+
+    def loss(output: Tensor) -> Tensor:
+        raise ValueError("ours")
+
+    model = network()
+    with handling(on_alarm):
+        try:
+            signal.raise_signal(signal.SIGALRM)
+        except TimesUp:
+            train(
+                model,
+                contextlib.nullcontext(),
+                every=1,
+                probe=PROBE,
+                attribution=True,
+                attribution_loss=loss,
+            )
+
+
+class CallsInEvalMode(nn.Module):
+    """Calls a function in eval mode, in which only the probe runs."""
+
+    def __init__(self, function: Callable[[], object]) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.conv, self.drop = nn.Conv2d(3, 4, 3), nn.Dropout(0.5)
+        self.function, self.is_armed = function, False
+
+    def forward(self, x: Tensor) -> Tensor:
+        maps: Tensor = self.drop(self.conv(x))
+        if self.is_armed and not self.training:
+            self.function()
+        return maps
+
+
+def exits() -> None:
+    raise SystemExit(3)
+
+
+def fails() -> None:
+    raise ValueError("only here")
+
+
+def trained(
+    function: Callable[[], object], *, watched: bool = True, **options: Any
+) -> list[Tensor]:
+    """What two steps leave of a model, and of the random state."""
+    model = CallsInEvalMode(function)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    watching: contextlib.AbstractContextManager[object] = contextlib.nullcontext()
+    if watched:
+        watching = fmapboard.watch(
+            model, writer=MemoryWriter(), optimizer=optimizer, every=1, probe=PROBE
+        )
+    model.is_armed = True
+    with watching:
+        for _ in range(2):
+            optimizer.zero_grad()
+            model(PROBE).square().mean().backward()
+            optimizer.step()
+    return [*(p.detach().clone() for p in model.parameters()), torch.get_rng_state()]
+
+
+@pytest.mark.usefixtures("errors_are_only_logged")
+def test_an_error_in_the_probes_pass_is_reported_and_training_is_the_same(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    assert all(map(torch.equal, trained(fails, watched=False), trained(fails)))
+    assert caplog.messages == [
+        "fmapboard: probe: ValueError: only here; it is not logged; training continues"
+    ]
+
+
+@pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt, TimesUp])
+def test_an_interrupt_in_the_probes_pass_stops_the_training(kind: type[BaseException]) -> None:
+    function: dict[type[BaseException], Callable[[], object]] = {
+        SystemExit: exits,
+        KeyboardInterrupt: functools.partial(ctrl_c, signal.SIGINT, None),
+        TimesUp: functools.partial(signal.raise_signal, signal.SIGALRM),
+    }
+    with handling(on_alarm), pytest.raises(kind):
+        trained(function[kind])
+
+
+@pytest.mark.parametrize("kind", [SystemExit, TimesUp])
+def test_an_interrupt_while_the_probe_is_checked_is_raised(kind: type[BaseException]) -> None:
+    function = functools.partial(signal.raise_signal, signal.SIGALRM)
+    model = CallsInEvalMode(exits if kind is SystemExit else function)
+    model.is_armed = True
+    with handling(on_alarm), pytest.raises(kind):
+        fmapboard.watch(model, writer=MemoryWriter(), probe=PROBE)
