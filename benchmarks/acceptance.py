@@ -191,8 +191,8 @@ def summarize(rows: list[Row]) -> None:
         "architectures": len({row["architecture"] for row in rows}),
         "not healthy by their loss": sum(found[0]["healthy"] == "NO" for found in runs.values()),
         "errors": having("error"),
-        "runs with a warning": having("fact"),
-        "runs with a note": having("figure"),
+        "runs with a warning": having("warning"),
+        "runs with a note": having("note"),
     }
     seconds = [float(found[0]["seconds"]) for found in runs.values() if found[0]["seconds"]]
     if seconds:

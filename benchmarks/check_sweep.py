@@ -98,7 +98,7 @@ def rows(group: str, name: str, seed: int, run: Path) -> list[Row]:
 def summary(table: list[Row]) -> Iterator[str]:
     """Lines that say how often the checks were right."""
     healthy = {(row.name, row.seed) for row in table if row.group == "healthy"}
-    warned = [row for row in table if row.group == "healthy" and row.class_ == "fact"]
+    warned = [row for row in table if row.group == "healthy" and row.class_ == "warning"]
     noted = {(row.name, row.seed) for row in table if row.group == "healthy" and row.class_}
     yield f"healthy: {len(healthy)} runs, {len(warned)} warnings, warnings or notes in {len(noted)}"
     tried = sorted({row.name for row in table if row.group == "faulty"})

@@ -30,7 +30,7 @@ class OwnCheck:
         norm: Series = record.group("gradient_norm")["total"]
         if not norm.values[-1] > self.most:
             return []
-        return [Finding(kind=self.kind, class_="figure", message="large", value=norm.values[-1])]
+        return [Finding(kind=self.kind, class_="note", message="large", value=norm.values[-1])]
 
 
 def faulty() -> RunRecord:
@@ -104,7 +104,7 @@ def test_it_finds_its_fault_and_says_so_completely(check: Check) -> None:
         if check in BUILT_IN:
             assert one.meaning
             assert one.advice
-            assert (one.class_ == "figure") == bool(one.healthy)
+            assert (one.class_ == "note") == bool(one.healthy)
 
 
 def test_its_findings_are_json(check: Check) -> None:

@@ -59,7 +59,7 @@ def test_nan_is_a_fact_with_its_first_place(runs: Path, capsys: pytest.CaptureFi
     assert f"NaN since step {NAN_AT}, first in `4`" in warning
     assert "The fault is in the weights: `4.weight` is not finite, so" in warning
     assert "Picture: `feature_maps_16x8x3x3/4`. See `fmapboard docs checks#nonfinite`" in warning
-    facts = [one for one in found(capsys, runs / "nan") if one["class"] == "fact"]
+    facts = [one for one in found(capsys, runs / "nan") if one["class"] == "warning"]
     (nonfinite,) = facts
     assert list(nonfinite) == [
         "kind", "class", "layer", "since_step", "value", "healthy", "message"
@@ -77,7 +77,7 @@ def test_channels_that_die_in_a_jump_are_a_note(
     assert "  note: dead: in 2 places (healthy: below 50 %). " in output
     assert "    100 % of 8 channels dead in `2`" in output
     dead, *_ = [one for one in found(capsys, runs / "jump") if one["kind"] == "dead"]
-    assert (dead["class"], dead["layer"], dead["value"]) == ("figure", "2", 1.0)
+    assert (dead["class"], dead["layer"], dead["value"]) == ("note", "2", 1.0)
     assert dead["since_step"] == JUMP_AT + 1
     assert dead["healthy"] == "below 50 %"
 
@@ -107,7 +107,7 @@ def test_a_check_of_ones_own(
         "class Mine:\n"
         "    kind = 'mine'\n"
         "    def __call__(self, record):\n"
-        "        return [Finding(kind='mine', class_='fact', message='it is so')]\n"
+        "        return [Finding(kind='mine', class_='warning', message='it is so')]\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     assert check(capsys, runs / "healthy", "--check", "my_checks:Mine")[0] == 1
@@ -295,7 +295,7 @@ def test_transposed_convolutions_tell_their_stride(
             with board.step(step):
                 model(images).sum().backward()
     (uneven,) = [one for one in found(capsys, tmp_path) if one["kind"] == "uneven_upsampling"]
-    assert (uneven["class"], uneven["layer"], uneven["value"]) == ("figure", "1", 1.5)
+    assert (uneven["class"], uneven["layer"], uneven["value"]) == ("note", "1", 1.5)
 
 
 def test_inputs_that_are_not_scaled(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -305,5 +305,5 @@ def test_inputs_that_are_not_scaled(tmp_path: Path, capsys: pytest.CaptureFixtur
             with board.step(step):
                 model(images.sigmoid() * 255).sum().backward()
     (scale,) = [one for one in found(capsys, tmp_path) if one["kind"] == "input_scale"]
-    assert (scale["class"], scale["layer"]) == ("figure", None)
+    assert (scale["class"], scale["layer"]) == ("note", None)
     assert 240 < scale["value"] <= 255

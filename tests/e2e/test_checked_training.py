@@ -63,7 +63,7 @@ def only_fact(
 ) -> Iterator[dict[str, Any]]:
     """Train, and expect exactly one fact."""
     training.run()
-    facts = [one for one in found(capsys, training.log_dir) if one["class"] == "fact"]
+    facts = [one for one in found(capsys, training.log_dir) if one["class"] == "warning"]
     assert [one["kind"] for one in facts] == [kind]
     assert check(capsys, training.log_dir)[0] == 1
     yield facts[0]
@@ -232,4 +232,4 @@ def test_the_halves_of_a_gan_are_no_fact(
             both[0].zero_grad()
             (-critic(fake).mean()).backward()
             both[0].step()
-    assert [one for one in found(capsys, tmp_path) if one["class"] == "fact"] == []
+    assert [one for one in found(capsys, tmp_path) if one["class"] == "warning"] == []

@@ -160,6 +160,6 @@ def test_gradients_that_are_cleared_before_the_optimizer_steps_are_noted(
     (record,) = read_run(tmp_path).records
     said = run_checks(record).findings
     (found,) = [one for one in said if one.kind == "unchanged_weights"]
-    assert found.class_ == "figure"
+    assert found.class_ == "note"
     assert "no parameter has a gradient other than 0" in found.message
-    assert not [one for one in said if one.class_ == "fact"]
+    assert not [one for one in said if one.class_ == "warning"]

@@ -31,9 +31,9 @@ class Parameter:
     def __call__(self, record: RunRecord) -> list[Finding]:
         return [
             Finding(
-                kind="mine", class_="fact", message="a fault", parameter="2.bias", since_step=1
+                kind="mine", class_="warning", message="a fault", parameter="2.bias", since_step=1
             ),
-            Finding(kind="mine", class_="figure", message="a note", healthy="none"),
+            Finding(kind="mine", class_="note", message="a note", healthy="none"),
         ]
 
 

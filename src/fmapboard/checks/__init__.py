@@ -17,7 +17,7 @@ to ``watch``, which runs them in its worker thread, besides the built-in ones::
             if not value > self.most:
                 return []
             message = f"the gradient's norm is {value:.3g} at step {step}"
-            return [Finding(kind=self.kind, class_="figure", message=message, since_step=step)]
+            return [Finding(kind=self.kind, class_="note", message=message, since_step=step)]
 
     fmapboard.watch(model, checks=[LargeStepCheck()])
 

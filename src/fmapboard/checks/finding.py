@@ -6,9 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Class = Literal["fact", "figure"]
-WORDS: dict[Class, str] = {"fact": "warning", "figure": "note"}
-"""What users read instead of the class."""
+Class = Literal["warning", "note"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,8 +15,8 @@ class Finding:
 
     Attributes:
         kind: what was found, such as ``"dead"``; the built-in checks use their own kind.
-        class_: ``"fact"`` for what is wrong for certain, whatever the network: a warning;
-            ``"figure"`` for a number that healthy runs seldom have: a note.
+        class_: ``"warning"`` for what is wrong for certain, whatever the network; ``"note"`` for a
+            number that healthy runs seldom have.
         message: what was measured, where and since which step, as a sentence without its full stop;
             names are between backticks.
         since_step: first logged step with it; None if it does not begin at a step.
@@ -66,11 +64,6 @@ class Finding:
         return ". ".join([*parts, f"See {self.link}"] if self.link else parts)
 
     @property
-    def word(self) -> str:
-        """What users read instead of the class."""
-        return WORDS[self.class_]
-
-    @property
     def explanation(self) -> str:
         """Meaning and advice as sentences; "" if it has none."""
         return " ".join(f"{part.rstrip('.')}." for part in (self.meaning, self.advice) if part)
@@ -93,7 +86,7 @@ class Finding:
 
 def order(finding: Finding) -> tuple[bool, int]:
     """Sort key: warnings first, then the earliest."""
-    return finding.class_ != "fact", -1 if finding.since_step is None else finding.since_step
+    return finding.class_ != "warning", -1 if finding.since_step is None else finding.since_step
 
 
 def named(names: list[str] | tuple[str, ...], total: int | None = None, most: int = 3) -> str:

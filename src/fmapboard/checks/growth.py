@@ -57,7 +57,7 @@ class VanishingCheck:
         return [
             Finding(
                 kind=self.kind,
-                class_="figure",
+                class_="note",
                 message="gradients per weight of the first layers, "
                 f"from `{found.first}` on, {size} since step {found.steps[0]}",
                 since_step=int(found.steps[0]),
@@ -110,7 +110,7 @@ class ExplodingCheck:
         return [
             Finding(
                 kind=self.kind,
-                class_="figure",
+                class_="note",
                 message=f"{MAGNITUDES} {call_text(table, row)} grew {value:.2g}-fold since step "
                 f"{table.steps[0]}, to {float(np.nanmax(magnitude[:, at])):.2g} "
                 f"({self.growth:.0f}-fold or more from step {table.steps[step]} on)",
@@ -140,7 +140,7 @@ class ExplodingCheck:
         return [
             Finding(
                 kind=self.kind,
-                class_="figure",
+                class_="note",
                 message=f"the standard deviation of the activations grows {value:.2g}-fold from "
                 f"{call_text(table, known[0][0])} to {call_text(table, row)} "
                 f"at {table.step_text(table.steps[0])}",
@@ -169,7 +169,7 @@ class ExplodingCheck:
         return [
             Finding(
                 kind=self.kind,
-                class_="figure",
+                class_="note",
                 message=f"gradients per weight of the first layers, from `{found.first}` on, are "
                 f"{value:.0e} times those of the last ones since step {found.steps[0]}",
                 since_step=int(found.steps[0]),

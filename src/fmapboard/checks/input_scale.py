@@ -65,7 +65,7 @@ class InputScaleCheck:
         when = f"since step {since}" if record.health is None else record.health.since_text(since)
         return Finding(
             kind=self.kind,
-            class_="figure",
+            class_="note",
             message=f"{text} {when}",
             since_step=since,
             value=value,

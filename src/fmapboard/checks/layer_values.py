@@ -88,7 +88,7 @@ class DeadCheck:
             meaning, advice = _FROM_START
         return Finding(
             kind=self.kind,
-            class_="figure",
+            class_="note",
             message=f"{100 * found.value:.0f} % of {count}channels dead in {where} "
             f"{table.since_text(since)}{more}",
             since_step=since,
@@ -140,7 +140,7 @@ class CopiedChannelsCheck:
         return [
             Finding(
                 kind=self.kind,
-                class_="figure",
+                class_="note",
                 message=f"{100 * share:.0f} % of the drawn channels in {where} have a "
                 f"copy in the layer at {table.step_text(table.steps[0])}{more}",
                 since_step=table.steps[0],
@@ -178,7 +178,7 @@ class UnevenUpsamplingCheck:
         return [
             Finding(
                 kind=self.kind,
-                class_="figure",
+                class_="note",
                 message=f"the kernel of `{row.facts.layer}` ({row.facts.type}), {sides}, is no "
                 f"multiple of its stride, {steps}",
                 layer=row.facts.layer,

@@ -82,7 +82,7 @@ class LiveChecks:
                 finding.kind == _NONFINITE and self._told_nonfinite
             ):
                 continue
-            say = log.warning if finding.class_ == "fact" else log.info
+            say = log.warning if finding.class_ == "warning" else log.info
             say("step %d: %s: %s", self._step, finding.kind, finding.text)
         self._new, self._step = [], None
 
@@ -120,14 +120,14 @@ class LiveChecks:
         record = TabRecord(self._prefix + tags.CHECKS, pack_stored(found))
         texts = dict(step.texts)
         if self._new:
-            lines = [f"- **{each.word}: {each.kind}**: {each.text}" for each in self._new]
+            lines = [f"- **{each.class_}: {each.kind}**: {each.text}" for each in self._new]
             texts[self._prefix + tags.CHECKS_TEXT] = "\n".join(lines)
         return replace(step, records=(*step.records, record), texts=texts)
 
     def _is_new(self, finding: Finding) -> bool:
         """True if the finding is to be reported; remembers it."""
         known = self._reported.setdefault(finding.kind, set())
-        most = 1 if finding.class_ == "fact" else _MOST
+        most = 1 if finding.class_ == "warning" else _MOST
         if _place(finding) in known or len(known) >= most:
             return False
         known.add(_place(finding))

@@ -34,7 +34,7 @@ class NonfiniteCheck:
         meaning, advice = cause(Evidence(record, table, found.since, row, _place(text), text))
         return Finding(
             kind=self.kind,
-            class_="fact",
+            class_="warning",
             message=found.message,
             since_step=found.since,
             layer=found.label or None,

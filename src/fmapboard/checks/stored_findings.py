@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
-from fmapboard.checks.finding import WORDS, Finding
+from fmapboard.checks.finding import Class, Finding
 from fmapboard.findings_format import MAX_NAMES
 from fmapboard.tab_format import FormatError
 
@@ -62,7 +62,7 @@ def unpack_stored(blob: bytes | None, model: str) -> list[Finding]:
 
 
 def _finding(raw: dict[str, Any], model: str) -> Finding:
-    if raw["class"] not in WORDS:
+    if raw["class"] not in get_args(Class):
         raise ValueError(f"{raw['class']!r:.80} is no class of findings")
     since, value = raw["since"], raw["value"]
     if since is not None and (type(since) is not int or not 0 <= since < 2**53):

@@ -32,7 +32,7 @@ class NotInOptimizerCheck:
         return [
             Finding(
                 kind=self.kind,
-                class_="fact",
+                class_="warning",
                 message=f"{count} trainable {are} in no optimizer since step {since}: "
                 f"{named(names, count)}",
                 since_step=since,
@@ -66,7 +66,7 @@ class GradientsNotClearedCheck:
         return [
             Finding(
                 kind=self.kind,
-                class_="fact",
+                class_="warning",
                 message=f"gradients of {count} parameter{'s' * (count > 1)} were not cleared "
                 f"before the backward pass at {len(found)} of {len(later)} logged steps after the "
                 f"first, since step {since}: {named(names, count)}",
@@ -94,7 +94,7 @@ class EvalModeCheck:
         return [
             Finding(
                 kind=self.kind,
-                class_="fact",
+                class_="warning",
                 message=f"the model is in eval mode while it trains, since step {since}"
                 + (f": {named(modules)}" if modules else ""),
                 since_step=since,
@@ -123,7 +123,7 @@ class ConstantImagesCheck:
         return [
             Finding(
                 kind=self.kind,
-                class_="fact",
+                class_="warning",
                 message=f"all {batch} images of the batch are constant, each of one value only, "
                 f"{text}",
                 since_step=since,
@@ -165,7 +165,7 @@ class IdenticalImagesCheck:
         return [
             Finding(
                 kind=self.kind,
-                class_="fact",
+                class_="warning",
                 message=f"all {batch} images of the batch are the same {text}",
                 since_step=since,
                 value=batch,
@@ -191,7 +191,7 @@ class IdenticalImagesCheck:
         return [
             Finding(
                 kind=self.kind,
-                class_="figure",
+                class_="note",
                 message=f"{len(places)} images of the batch are the same as another one, at the "
                 f"same places of the batch at each of {len(batches)} logged steps, such as images "
                 f"{one} and {other} (counted from 0)",

@@ -62,7 +62,7 @@ class UnchangedWeightsCheck:
         return [
             Finding(
                 kind=self.kind,
-                class_="fact",
+                class_="warning",
                 message=f"{of} unchanged since step {since}, over {found[first].steps} logged "
                 f"steps that the optimizer applied{rate}: {named(names)}",
                 since_step=since,
@@ -177,7 +177,7 @@ class UnchangedWeightsCheck:
     ) -> Finding:
         return Finding(
             kind=self.kind,
-            class_="figure",
+            class_="note",
             message=message,
             since_step=since,
             parameter=names[0] if names else None,

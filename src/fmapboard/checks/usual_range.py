@@ -85,7 +85,7 @@ class UpdateRatioCheck:
         )
         return Finding(
             kind=self.kind,
-            class_="figure",
+            class_="note",
             message=text,
             since_step=since,
             parameter=parameter,
@@ -151,7 +151,7 @@ class BatchnormGapCheck:
         return [
             Finding(
                 kind=self.kind,
-                class_="figure",
+                class_="note",
                 message=f"the variance of the batches differs by a factor of {factor:.2g} from "
                 f"BatchNorm's running variance (median of {len(late)} layers) since step {since}; "
                 f"the most in `{worst}`",
@@ -179,7 +179,7 @@ class BatchnormGapCheck:
         return [
             Finding(
                 kind=self.kind,
-                class_="figure",
+                class_="note",
                 message=f"the running variance of {count} BatchNorm layer{'s' * (count > 1)} is "
                 f"still 90 % or more the initial value of 1 after 50 batches or more, since step "
                 f"{since}: {named(names, count)}",

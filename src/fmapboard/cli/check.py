@@ -29,10 +29,10 @@ def check_runs(
     Raises:
         FmapboardError: as ``judged`` does.
     """
-    return judged(lambda: _has_facts(paths, as_json=as_json, silenced=silenced, further=further))
+    return judged(lambda: _has_warnings(paths, as_json=as_json, silenced=silenced, further=further))
 
 
-def _has_facts(
+def _has_warnings(
     paths: Sequence[Path], *, as_json: bool, silenced: Sequence[str], further: Sequence[str]
 ) -> bool:
     checks = _checks(silenced, further)
@@ -51,7 +51,7 @@ def _has_facts(
         for run, every in reports:
             if every:
                 _print(run, every)
-    return any(finding.class_ == "fact" for _, finding in found)
+    return any(finding.class_ == "warning" for _, finding in found)
 
 
 def _checks(silenced: Sequence[str], further: Sequence[str]) -> tuple[Check, ...]:
@@ -107,18 +107,18 @@ def told(findings: Sequence[Finding]) -> Iterator[str]:
     alike: dict[tuple[str, ...], list[Finding]] = {}
     for each in findings:
         own = () if each.explanation else (str(id(each)),)  # nothing is said that could be shared
-        key = each.word, each.kind, each.model, each.healthy, each.meaning, each.advice, *own
+        key = each.class_, each.kind, each.model, each.healthy, each.meaning, each.advice, *own
         alike.setdefault(key, []).append(each)
     for group in alike.values():
         first, count = group[0], len(group)
         if count == 1:
-            yield f"{first.word}: {first.kind}: {first.text}"
+            yield f"{first.class_}: {first.kind}: {first.text}"
             continue
         model = f" of `{first.model}`" if first.model else ""
         healthy = f" (healthy: {first.healthy})" if first.healthy else ""
         place = f"in {count} places{model}{healthy}"
         see = f" See {first.link}" if first.link else ""
-        yield f"{first.word}: {first.kind}: {place}. {first.explanation}{see}"
+        yield f"{first.class_}: {first.kind}: {place}. {first.explanation}{see}"
         for each in group:
             picture = f". Picture: `{each.picture}`" if each.picture else ""
             yield f"  {each.message}{picture}"

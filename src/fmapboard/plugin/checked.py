@@ -18,7 +18,7 @@ from fmapboard.tab_format import PLUGIN_NAME, FormatError
 
 _FROM_TABLE = frozenset({"nonfinite", "dead"})
 """Kinds that follow from the table of all kept steps, which may be newer than the record."""
-_SEVERITY = {"fact": 3, "figure": 1}
+_SEVERITY = {"warning": 3, "note": 1}
 
 
 def stored_findings(reader: Reader, run: str, table: HealthTable) -> list[Finding]:
@@ -102,7 +102,7 @@ def _line(finding: Finding, table: HealthTable) -> dict[str, Any]:
     first = table.steps[0] if table.steps else 0
     return {
         "kind": finding.kind,
-        "class": finding.word,
+        "class": finding.class_,
         "severity": _SEVERITY[finding.class_],
         "name": finding.model,
         "label": finding.layer or "",

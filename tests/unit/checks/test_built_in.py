@@ -30,7 +30,7 @@ class MyCheck:
     def __call__(self, record: RunRecord) -> list[Finding]:
         if self.error is not None:
             raise self.error
-        return [Finding(kind=self.kind, class_="fact", message="it is so", since_step=3)]
+        return [Finding(kind=self.kind, class_="warning", message="it is so", since_step=3)]
 
 
 def test_the_built_in_kinds() -> None:
@@ -85,28 +85,30 @@ def test_facts_come_first_then_the_earliest() -> None:
         kind: str = "three"
 
         def __call__(self, record: RunRecord) -> list[Finding]:
-            given: list[Any] = [("figure", 1), ("fact", 9), ("fact", 2)]
+            given: list[Any] = [("note", 1), ("warning", 9), ("warning", 2)]
             return [Finding(kind="three", class_=c, message="", since_step=s) for c, s in given]
 
     found = run_checks(record(), [Three()]).findings
     assert [(one.class_, one.since_step) for one in found] == [
-        ("fact", 2), ("fact", 9), ("figure", 1)
+        ("warning", 2), ("warning", 9), ("note", 1)
     ]  # fmt: skip
 
 
 def test_the_json_of_a_finding() -> None:
     layer = Finding(
-        kind="dead", class_="figure", message="half of it", since_step=4, layer="conv",
+        kind="dead", class_="note", message="half of it", since_step=4, layer="conv",
         value=float("nan"), healthy="none", meaning="It is off.", advice="Turn it on",
         picture="maps/conv",
     )  # fmt: skip
     assert layer.as_json() == {
-        "kind": "dead", "class": "figure", "layer": "conv", "since_step": 4, "value": None,
+        "kind": "dead", "class": "note", "layer": "conv", "since_step": 4, "value": None,
         "healthy": "none",
         "message": "half of it (healthy: none). It is off. Turn it on. Picture: `maps/conv`. "
         "See `fmapboard docs checks#dead`",
     }  # fmt: skip
-    parameter = Finding(kind="x", class_="fact", message="m", parameter="w", model="gen", value=2)
+    parameter = Finding(
+        kind="x", class_="warning", message="m", parameter="w", model="gen", value=2
+    )
     said = parameter.as_json()
     assert list(said) == [
         "kind", "class", "parameter", "since_step", "value", "healthy", "message", "model"

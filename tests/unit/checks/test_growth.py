@@ -20,7 +20,7 @@ def gradients(first: float | list[float], layers: int = 6) -> dict[str, list[flo
 
 def test_gradients_that_vanish_towards_the_input() -> None:
     (found,) = VanishingCheck()(record(scalars=gradients(9e-5)))
-    assert (found.kind, found.class_, found.layer) == ("vanishing", "figure", "conv0")
+    assert (found.kind, found.class_, found.layer) == ("vanishing", "note", "conv0")
     assert found.value == pytest.approx(9e-5)
     assert found.since_step == 0
     assert VanishingCheck()(record(scalars=gradients(1.1e-4))) == []

@@ -21,7 +21,7 @@ def test_dead_channels_from_half_of_a_layer_on() -> None:
     lasting = from_step(5, 0.5, 0.0)
     (found,) = DeadCheck()(record(columns={"dead": {2: dead}, "dead_lasting": {2: lasting}}))
     assert (found.class_, found.layer, found.since_step, found.value) == (
-        "figure",
+        "note",
         "conv2",
         20,
         0.5,

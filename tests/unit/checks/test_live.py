@@ -33,10 +33,10 @@ class Says:
         return self.findings
 
 
-WARNING = Finding(kind="mine", class_="fact", message="a `fault`", since_step=0, layer="conv0")
+WARNING = Finding(kind="mine", class_="warning", message="a `fault`", since_step=0, layer="conv0")
 NOTE = Finding(
     kind="mine",
-    class_="figure",
+    class_="note",
     message="a note",
     parameter="w",
     parameters=("w", "v"),
@@ -176,7 +176,7 @@ def test_blobs_that_are_no_record_are_refused(blob: bytes | None) -> None:
 
 def test_the_first_names_of_the_classes_are_still_read() -> None:
     (raw,), (other,) = (json.loads(pack_stored([each])[0]) for each in (WARNING, NOTE))
-    blob = json.dumps([{**raw, "class": "fact"}, {**other, "class": "figure"}]).encode()
+    blob = json.dumps([{**raw, "class": "warning"}, {**other, "class": "note"}]).encode()
     assert unpack_stored(blob, "") == [WARNING, NOTE]
 
 

@@ -21,7 +21,7 @@ OUTPUT = "the activations of layer `{}` (Conv2d, call 1)"
 def test_the_first_layer_with_nonfinite_values_is_named() -> None:
     (found,) = NonfiniteCheck()(record(columns={"nonfinite": {1: from_step(3, 0.5, 0.0)}}))
     assert (found.class_, found.layer, found.since_step, found.value) == (
-        "fact",
+        "warning",
         "conv1",
         30,
         0.5,

@@ -34,7 +34,7 @@ def said(check: Check, *facts: Findings, **more: list[float]) -> list[Finding]:
 
 def only(check: Check, *facts: Findings) -> Finding:
     (found,) = said(check, *facts)
-    assert found.class_ == "fact"
+    assert found.class_ == "warning"
     assert found.kind == check.kind
     return found
 
@@ -117,15 +117,15 @@ def test_identical_images_only_if_all_of_the_batch_are() -> None:
     same = replace(FINE, identical_images=((0, 1), (0, 2), (0, 3)))
     assert only(IdenticalImagesCheck(), same, same).value == 4
     some = replace(FINE, identical_images=((0, 1), (2, 3)))
-    assert [one.class_ for one in said(IdenticalImagesCheck(), *[some] * 8)] == ["figure"]
+    assert [one.class_ for one in said(IdenticalImagesCheck(), *[some] * 8)] == ["note"]
     two_kinds = replace(FINE, identical_images=((0, 1), (0, 2), (3, 4)), batch=4)
-    assert [one.class_ for one in said(IdenticalImagesCheck(), *[two_kinds] * 8)] == ["figure"]
+    assert [one.class_ for one in said(IdenticalImagesCheck(), *[two_kinds] * 8)] == ["note"]
 
 
 def test_images_that_are_the_same_at_the_same_places_of_each_batch_are_a_note() -> None:
     some = replace(FINE, identical_images=((0, 1), (2, 3)))
     (found,) = said(IdenticalImagesCheck(), *[some] * 4)
-    assert (found.class_, found.value, found.since_step) == ("figure", 4, 0)
+    assert (found.class_, found.value, found.since_step) == ("note", 4, 0)
     assert "4 images of the batch are the same as another one, at the same places" in found.message
     other = replace(FINE, identical_images=((1, 2),))
     assert said(IdenticalImagesCheck(), *[some] * 3) == []

@@ -32,7 +32,7 @@ def idle(count: int, **changes: bool | None) -> list[Findings]:
 
 def test_backward_passes_without_an_optimizer_step() -> None:
     (found,) = said(*idle(4))
-    assert (found.class_, found.kind, found.since_step) == ("figure", "unchanged_weights", 0)
+    assert (found.class_, found.kind, found.since_step) == ("note", "unchanged_weights", 0)
     assert "no optimizer stepped on the model at the last 4 logged steps" in found.message
     assert "An optimizer holds them" in found.meaning
     (found,) = said(*idle(4, is_held=False))
@@ -52,7 +52,7 @@ def test_gradients_that_are_being_accumulated_are_intended() -> None:
 def test_a_rate_of_zero_at_every_logged_step() -> None:
     zero = replace(STEPPED, rates=(0.0, 0.0))
     (found,) = said(*[zero] * 8)
-    assert found.class_ == "figure"
+    assert found.class_ == "note"
     assert found.message == "the learning rate is 0 at each of 8 logged steps"
     assert said(*[zero] * 7) == []
     assert said(*[zero] * 7, STEPPED) == []
@@ -60,7 +60,7 @@ def test_a_rate_of_zero_at_every_logged_step() -> None:
 
 def test_optimizer_steps_without_any_gradient() -> None:
     (found,) = said(*[ALONE] * 4)
-    assert (found.class_, found.since_step, found.value) == ("figure", 0, 4)
+    assert (found.class_, found.since_step, found.value) == ("note", 0, 4)
     assert "no parameter has a gradient other than 0 at any of 4 logged steps" in found.message
     zero = {name: [0.0] * LAST for name in LATER}
     assert len(said(*[STEPPED] * LAST, **zero)) == 1
@@ -73,7 +73,7 @@ def test_optimizer_steps_without_any_gradient() -> None:
 
 def test_a_first_layer_that_runs_and_never_gets_a_gradient_for_its_weight() -> None:
     (found,) = said(*[ALONE] * 4, **LATER)
-    assert (found.class_, found.parameter, found.value) == ("figure", "conv1.weight", 1)
+    assert (found.class_, found.parameter, found.value) == ("note", "conv1.weight", 1)
     assert "1 trainable weight is without a gradient at each of 4 logged steps" in found.message
     assert said(*[ALONE] * 3, **LATER) == []
     assert said(*[ALONE] * 7, STEPPED, **LATER) == []
@@ -101,4 +101,4 @@ def test_a_sibling_with_a_gradient_shows_that_the_layer_is_used() -> None:
 
 def test_a_warning_comes_first() -> None:
     both = replace(ALONE, unchanged={"conv2.weight": Unchanged(3, 0)})
-    assert [one.class_ for one in said(*[both] * LAST)] == ["fact"]
+    assert [one.class_ for one in said(*[both] * LAST)] == ["warning"]

@@ -18,7 +18,7 @@ def updates(values: list[float]) -> dict[str, list[float]]:
 
 def test_updates_that_are_too_small_at_every_step() -> None:
     (found,) = UpdateRatioCheck()(record(scalars=updates([9e-7] * LAST)))
-    assert (found.class_, found.parameter, found.value) == ("figure", "conv0.weight", 9e-7)
+    assert (found.class_, found.parameter, found.value) == ("note", "conv0.weight", 9e-7)
     assert found.healthy == "1e-4 to 4e-2 times their norm"
     assert UpdateRatioCheck()(record(scalars=updates([1.1e-6] * LAST))) == []
     assert UpdateRatioCheck()(record(scalars=updates([9e-7] * 3))) == []
@@ -97,7 +97,7 @@ def gap(values: list[float], *more: list[float], steps: tuple[int, ...] = LONG) 
 
 def test_a_batchnorm_gap_that_lasts() -> None:
     (found,) = gap([1.0] * LAST)
-    assert (found.class_, found.layer, found.value, found.since_step) == ("figure", "bn0", 1.0, 80)
+    assert (found.class_, found.layer, found.value, found.since_step) == ("note", "bn0", 1.0, 80)
     assert gap([0.99] * LAST) == []
     assert gap([5.0] * 6 + [0.1] * 2) == []
     with pytest.raises(NotRecorded, match="batchnorm_gap"):
@@ -124,7 +124,7 @@ def test_hostile_gaps_give_no_error() -> None:
 def test_a_running_variance_that_is_still_the_initial_one_at_two_steps() -> None:
     facts = [Findings()] * 6 + [Findings(initial_norms=("bn0", "bn1"))] * 2
     (found,) = BatchnormGapCheck()(record(facts=facts))
-    assert (found.class_, found.layer, found.value, found.since_step) == ("figure", "bn0", 2, 60)
+    assert (found.class_, found.layer, found.value, found.since_step) == ("note", "bn0", 2, 60)
     fits = {"batchnorm_gap/bn0": [0.1] * LAST}
     (found,) = BatchnormGapCheck()(record(facts=facts, scalars=fits))
     assert (found.layer, found.value) == ("bn1", 1)

@@ -11,11 +11,11 @@ from fmapboard.cli.check import told
 def dead(layer: str, since: int = 0, **fields: Any) -> Finding:
     given = {"healthy": "below 50 %", "meaning": "They are off", "advice": "Use less"} | fields
     message = f"90 % of channels dead in `{layer}` since step {since}"
-    return Finding(kind="dead", class_="figure", message=message, since_step=since, **given)
+    return Finding(kind="dead", class_="note", message=message, since_step=since, **given)
 
 
 def test_findings_with_one_explanation_are_listed_below_it() -> None:
-    other = Finding(kind="nonfinite", class_="fact", message="NaN", advice="Stop")
+    other = Finding(kind="nonfinite", class_="warning", message="NaN", advice="Stop")
     found = [other, dead("a"), dead("b", 5, picture="maps/b"), dead("c", advice="Use more")]
     assert list(told(found)) == [
         "warning: nonfinite: NaN. Stop. See `fmapboard docs checks#nonfinite`",

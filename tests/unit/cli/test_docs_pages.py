@@ -13,7 +13,7 @@ from fmapboard.cli.main import run
 def test_the_command_that_a_finding_names_prints_the_section_of_its_check(
     kind: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    link = Finding(kind=kind, class_="fact", message="m").link
+    link = Finding(kind=kind, class_="warning", message="m").link
     assert link == f"`fmapboard docs checks#{kind}`"
     with pytest.raises(SystemExit) as done:
         run(link.strip("`").split()[1:])
@@ -24,7 +24,7 @@ def test_the_command_that_a_finding_names_prints_the_section_of_its_check(
 
 
 def test_a_finding_of_a_users_check_names_no_section() -> None:
-    mine = Finding(kind="mine", class_="fact", message="a fault", advice="Stop")
+    mine = Finding(kind="mine", class_="warning", message="a fault", advice="Stop")
     assert (mine.link, mine.text) == ("", "a fault. Stop")
 
 

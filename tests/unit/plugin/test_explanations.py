@@ -15,7 +15,7 @@ def found(kind: str, label: str = "conv", since: int = 3, name: str = "") -> Lay
 
 
 STORED = Finding(
-    kind="nonfinite", class_="fact", message="NaN", layer="conv", since_step=3,
+    kind="nonfinite", class_="warning", message="NaN", layer="conv", since_step=3,
     meaning="The fault is in the weights", advice="Go back to a checkpoint.",
 )  # fmt: skip
 
@@ -31,7 +31,7 @@ def test_the_cause_of_a_nonfinite_value_is_that_of_the_stored_finding() -> None:
     text = explanation(found("nonfinite"), [STORED])
     assert text == "The fault is in the weights. Go back to a checkpoint."
     of_parameter = Finding(
-        kind="nonfinite", class_="fact", message="", parameter="w", since_step=3, meaning="Lost"
+        kind="nonfinite", class_="warning", message="", parameter="w", since_step=3, meaning="Lost"
     )
     assert explanation(found("nonfinite", ""), [of_parameter]) == "Lost."
 
