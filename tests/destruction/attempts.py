@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-LIMIT = 60.0  # s
+LIMIT = 120.0  # s
 MOST_MEMORY = (
     1_500_000_000  # bytes; this process, from which the others are forked, has about 0.5e9
 )
@@ -54,14 +54,19 @@ class Ended:
     is_late: bool
 
 
-def in_process(work: Callable[[], object], *, limit: float = LIMIT) -> Ended:
+def in_process(work: Callable[[], object], *, typed: bytes = b"", limit: float = LIMIT) -> Ended:
     """Run a function in a forked process that cannot read what its permissions forbid.
 
-    Its stdin is a pipe without end, so that a question waits, and is noticed.
+    Args:
+        work: the function.
+        typed: what comes from its stdin, which does not end, so that a further question waits and
+            is noticed.
+        limit: after which it is killed, s.
     """
     with tempfile.TemporaryDirectory(prefix="destroy-") as folder:
         files = [Path(folder, name) for name in ("out", "err")]
         reads, writes = os.pipe()
+        os.write(writes, typed)
         began = time.monotonic()
         child = os.fork()
         if child == 0:

@@ -13,6 +13,8 @@ from attempts import Tried
 from damaged_files import attempts_on_files
 from ended_trainings import attempts_to_interrupt, attempts_to_kill
 from hostile_folders import attempts_on_images, attempts_on_runs
+from long_trainings import attempts_at_many_steps, attempts_beside_tensorboard
+from model_folders import attempts_on_models
 from run_to_read import written_run
 
 Part = Callable[[Path, argparse.Namespace], Iterator[Tried]]
@@ -38,12 +40,27 @@ def _interrupts(work: Path, options: argparse.Namespace) -> Iterator[Tried]:
     return attempts_to_interrupt(work, options.interrupts, options.each, options.seed)
 
 
+def _steps(work: Path, options: argparse.Namespace) -> Iterator[Tried]:
+    return attempts_at_many_steps(work, options.steps)
+
+
+def _beside(work: Path, options: argparse.Namespace) -> Iterator[Tried]:
+    return attempts_beside_tensorboard(work, options.minutes)
+
+
+def _models(work: Path, options: argparse.Namespace) -> Iterator[Tried]:
+    return attempts_on_models(work)
+
+
 PARTS: dict[str, Part] = {
     "kills": _kills,
     "interrupts": _interrupts,
+    "steps": _steps,
+    "beside": _beside,
     "runs": _runs,
     "images": _images,
     "files": _files,
+    "models": _models,
 }
 
 
@@ -55,6 +72,8 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=30, help="trainings to kill")
     parser.add_argument("--interrupts", type=int, default=40, help="trainings to interrupt")
     parser.add_argument("--each", type=int, default=25, help="interrupts of each of these")
+    parser.add_argument("--steps", type=int, default=100_000, help="logged steps of one training")
+    parser.add_argument("--minutes", type=float, default=40, help="beside a TensorBoard")
     options = parser.parse_args()
     rows, failures = [], []
     with tempfile.TemporaryDirectory(prefix="destroy-") as folder:

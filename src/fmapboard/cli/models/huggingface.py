@@ -18,6 +18,9 @@ from fmapboard.cli.models.pretrained import WHOLE_SIDE, Request, hub_offline_if_
 from fmapboard.cli.models.saved_folders import is_path, saved_folder
 from fmapboard.errors import ConfigurationError, UnknownModel, closest, optional
 
+_NO_CODE = {"trust_remote_code": False}
+"""Without it, transformers asks on the terminal whether to run the code, and waits for 15 s."""
+
 
 def build_huggingface(request: Request) -> tuple[nn.Module, Preprocessing, LoadReport | None]:
     """Build a model of transformers from a name on the hub or a folder of ``save_pretrained``.
@@ -68,7 +71,7 @@ def build_huggingface(request: Request) -> tuple[nn.Module, Preprocessing, LoadR
 def _build(
     transformers: ModuleType, name: str, request: Request
 ) -> tuple[nn.Module, LoadReport | None]:
-    config = transformers.AutoConfig.from_pretrained(name, **request.arguments)
+    config = transformers.AutoConfig.from_pretrained(name, **{**request.arguments, **_NO_CODE})
     for argument in request.arguments:
         if not hasattr(config, argument):
             near = closest(argument, config.to_dict())
@@ -79,9 +82,9 @@ def _build(
     if not request.fetches:
         if saved is not None:
             return saved(config), None
-        return transformers.AutoModel.from_config(config), None
+        return transformers.AutoModel.from_config(config, **_NO_CODE), None
     built = saved or transformers.AutoModel
-    model, info = built.from_pretrained(name, config=config, output_loading_info=True)
+    model, info = built.from_pretrained(name, config=config, output_loading_info=True, **_NO_CODE)
     missing, unexpected = tuple(info["missing_keys"]), tuple(info["unexpected_keys"])
     matched = len(model.state_dict()) - len(missing)
     return model, LoadReport(missing, unexpected, matched)
@@ -98,7 +101,8 @@ def _saved_class(transformers: ModuleType, config: Any) -> Any:
 def _processor(transformers: ModuleType, name: str) -> dict[str, Any] | None:
     """The settings of the model's image processor, or None if it cannot be loaded."""
     try:
-        found: dict[str, Any] = transformers.AutoImageProcessor.from_pretrained(name).to_dict()
+        processor = transformers.AutoImageProcessor.from_pretrained(name, **_NO_CODE)
+        found: dict[str, Any] = processor.to_dict()
     except Exception:  # there is none, or its library is missing: ImageNet's values are assumed
         return None
     return found

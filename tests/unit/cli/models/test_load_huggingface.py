@@ -111,12 +111,22 @@ def test_a_model_for_text_is_refused(tmp_path: Path) -> None:
         load_model(f"hf:{tmp_path}", weights="none")
 
 
-def test_code_in_a_folder_does_not_run(tmp_path: Path) -> None:
-    config = {"model_type": "mine", "auto_map": {"AutoConfig": "code.C", "AutoModel": "code.M"}}
-    (tmp_path / "config.json").write_text(json.dumps(config))
-    (tmp_path / "code.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
-    with pytest.raises(ConfigurationError, match="needs code from its repository"):
-        load_model(f"hf:{tmp_path}")
+@pytest.mark.parametrize("place", ["config.json", "preprocessor_config.json"])
+def test_code_in_a_folder_is_never_run_nor_asked_about(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    monkeypatch.setattr("builtins.input", lambda _: "y")  # somebody who agrees to everything
+    (folder / "own.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
+    own = {"AutoConfig": "own.A", "AutoModel": "own.B", "AutoImageProcessor": "own.C"}
+    if place == "config.json":
+        (folder / place).write_text(json.dumps({"model_type": "own", "auto_map": own}))
+        with pytest.raises(
+            ConfigurationError, match="needs code from its repository, which is not"
+        ):
+            load_model(f"hf:{folder}")
+    else:
+        (folder / place).write_text(json.dumps({"image_processor_type": "C", "auto_map": own}))
+        assert load_model(f"hf:{folder}").preprocessing.source == "ImageNet mean and std (assumed)"
     assert not (tmp_path / "ran").exists()
 
 
