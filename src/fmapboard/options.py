@@ -115,7 +115,7 @@ class Options:
         """
         check_names(given, [field.name for field in fields(cls)])
         pair = given.get("normalization")
-        checked = None if pair is None else _normalization(pair)
+        checked = None if pair is None else checked_normalization(pair)
         return cls(**{**given, "normalization": checked})  # type: ignore[arg-type]  # cls() validates it
 
     def __post_init__(self) -> None:
@@ -209,7 +209,12 @@ def _is_tag(name: Any) -> bool:
     return bool(name) and "/" not in name and name.encode("utf-8", "ignore").decode() == name
 
 
-def _normalization(given: Any) -> Normalization:
+def checked_normalization(given: Any) -> Normalization:
+    """Mean and standard deviation per channel, from a pair or from a transform that has them.
+
+    Raises:
+        ConfigurationError: It is neither.
+    """
     # Of torchvision's Normalize these are values, of a tensor or an array they are methods.
     is_transform = hasattr(given, "std") and not callable(given.std)
     pair = (given.mean, given.std) if is_transform else given

@@ -17,6 +17,7 @@ from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.module_calls import MODULE_CALL
 from fmapboard.capture.passes import Side
 from fmapboard.errors import FmapboardError, ForwardError, first_line, raise_interrupt
+from fmapboard.model.given import without_batch_axis
 from fmapboard.model.layers import named_layers
 from fmapboard.model.tensors import tensors
 from fmapboard.records import LayerCall
@@ -26,7 +27,9 @@ _SHOWN = 60
 
 
 @contextlib.contextmanager
-def explained(model: nn.Module, run: Callable[[], object]) -> Iterator[None]:
+def explained(
+    model: nn.Module, run: Callable[[], object], given: tuple[Any, ...] = ()
+) -> Iterator[None]:
     """Raise an error of the forward pass inside the block as a ``ForwardError``.
 
     Only then, the pass runs a second time, with a hook on every module that notes shapes. Errors of
@@ -35,6 +38,7 @@ def explained(model: nn.Module, run: Callable[[], object]) -> Iterator[None]:
     Args:
         model: The unwrapped model.
         run: Runs the pass again as the block did.
+        given: The positional arguments, if the user passed them.
 
     Raises:
         ForwardError: The model raised an exception.
@@ -46,10 +50,14 @@ def explained(model: nn.Module, run: Callable[[], object]) -> Iterator[None]:
         raise
     except Exception as error:
         raise_interrupt(error, handled)
-        raise _explanation(model, run, error) from error
+        image = without_batch_axis(given[0]) if given else ""
+        fix = f"; the input {image} has no batch axis: add one with x[None]" if image else ""
+        raise _explanation(model, run, error, fix) from error
 
 
-def _explanation(model: nn.Module, run: Callable[[], object], error: Exception) -> ForwardError:
+def _explanation(
+    model: nn.Module, run: Callable[[], object], error: Exception, fix: str
+) -> ForwardError:
     trail = _Trail()
     try:
         registry = HookRegistry(model, lambda name, module: True)
@@ -63,8 +71,8 @@ def _explanation(model: nn.Module, run: Callable[[], object], error: Exception) 
     ran = _table(trail.ran) if trail.running else ()  # otherwise the second pass did not raise
     name, kind, received = _raising(model, error)
     if name is None:
-        return ForwardError(f"the forward pass raised {what}{at}", None, ran, shown=_SHOWN)
-    summary = f"{name} ({kind}) raised {what}{at}; it received {received}"
+        return ForwardError(f"the forward pass raised {what}{at}{fix}", None, ran, shown=_SHOWN)
+    summary = f"{name} ({kind}) raised {what}{at}; it received {received}{fix}"
     return ForwardError(summary, name, ran, shown=_SHOWN)
 
 

@@ -16,6 +16,7 @@ from torch.nn.parameter import is_lazy
 from fmapboard.capture.transfer import pinned_memory
 from fmapboard.errors import ConfigurationError, first_line, interrupt_in
 from fmapboard.model.distributed import reshard
+from fmapboard.model.given import without_batch_axis
 from fmapboard.model.layers import unwrap
 from fmapboard.model.tensors import map_tensors, tensors
 
@@ -203,8 +204,9 @@ def check_probe(model: nn.Module, probe: Probe | None) -> None:
         if interrupt_in(error, handled) is not None:
             raise
         shapes = ", ".join(str(list(tensor.shape)) for tensor in tensors(probe.images))
+        fix = "; add a batch axis: probe=x[None]" * bool(without_batch_axis(probe.images))
         raise ConfigurationError(
-            f"model.forward() failed on the probe of shape {shapes}: {first_line(error)}"
+            f"model.forward() failed on the probe of shape {shapes}: {first_line(error)}{fix}"
         ) from error
 
 

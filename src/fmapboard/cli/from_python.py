@@ -24,7 +24,7 @@ from fmapboard.cli.write_images import WrittenImage
 from fmapboard.errors import ConfigurationError, log
 from fmapboard.model.given import check_model
 from fmapboard.model.layers import Layers, unwrap
-from fmapboard.options import check_depth, checked_colormap
+from fmapboard.options import Normalizing, check_depth, checked_colormap
 from fmapboard.records import Normalization, Scale
 from fmapboard.report.result import Report
 from fmapboard.writers.log_dirs import local_directory, log_directory
@@ -86,7 +86,7 @@ def visualize(
     step: int = 0,
     layers: Layers = None,
     transform: Callable[[Image.Image], Tensor] | None = None,
-    normalization: Normalization | None = None,
+    normalization: Normalization | Normalizing | None = None,
     inputs: Mapping[str, Any] | Callable[[Tensor], Any] | None = None,
     batch_size: int = 4,
     colormap: str = "grey",
@@ -119,7 +119,8 @@ def visualize(
             of torchvision weights; for files and PIL images only. None resizes to 224 px and
             applies ImageNet's mean and standard deviation.
         normalization: Mean and standard deviation per channel with which ``images`` were
-            normalized, to draw the input as it was before; None draws it as it is.
+            normalized, or torchvision's ``Normalize``, to draw the input as it was before; None
+            draws it as it is.
         inputs: What ``forward`` takes in addition to images: keyword arguments by name, whose
             tensors have one row for all images or one per image; or a function from a batch of
             images [B, C, H, W] to all arguments: a tensor, a tuple of positional arguments, a dict

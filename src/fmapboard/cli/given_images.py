@@ -16,6 +16,7 @@ from fmapboard.cli.models.preprocessing import Preprocessing, assumed
 from fmapboard.cli.read_images import OfRead, ReadImages
 from fmapboard.errors import ConfigurationError, log
 from fmapboard.model.given import described
+from fmapboard.options import Normalizing, checked_normalization
 from fmapboard.records import Normalization
 
 T = TypeVar("T")
@@ -46,11 +47,13 @@ class GivenImages:
         images: Any,
         model: nn.Module,
         transform: Callable[[Image.Image], Tensor] | None,
-        normalization: Normalization | None,
+        normalization: Normalization | Normalizing | None,
         *,
         has_inputs: bool = False,
     ) -> GivenImages:
         """Check the images and find out how to prepare them."""
+        if normalization is not None:
+            normalization = checked_normalization(normalization)
         if isinstance(images, Tensor):
             if transform is not None:
                 raise ConfigurationError(

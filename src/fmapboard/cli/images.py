@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
-from fmapboard.cli.missing_files import nearby
+from fmapboard.cli.missing_files import instead_of_data, nearby, url_of
 from fmapboard.errors import ImageError
 
 T = TypeVar("T")
@@ -26,8 +26,14 @@ IMAGE_SUFFIXES = (
 )
 """Suffixes that make a file in a folder count as an image; a file given by name may have any."""
 
+_CHECKPOINTS = (".pt", ".pth", ".ckpt", ".safetensors")
+"""Suffixes of files that are not images, although they are given as such."""
+
 _VECTOR_FORMATS = frozenset({"EPS", "WMF"})
 """Vector formats, which are refused: Pillow would run another program on the file."""
+
+PEAK = "fmapboard_peak"
+"""Key in ``info`` of a 16-bit image that was converted to RGB: its largest value, 0 to 1."""
 
 _DECODERS = r"PIL\b|fmapboard\.cli\.images\b"
 """Regular expression of the modules whose warnings are about the image file."""
@@ -108,7 +114,8 @@ def read_image(path: Path) -> Image.Image:
             f"{str(path)!r} has more than {limit:.0f} million pixels; scale it down first"
         ) from error
     except UnidentifiedImageError as error:
-        raise ImageError(f"{str(path)!r} is not an image that Pillow can read") from error
+        known = instead_of_data(path) or "not an image that Pillow can read"
+        raise ImageError(f"{str(path)!r} is {known}") from error
     except Exception as error:  # damaged files make Pillow's decoders raise nearly anything
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ImageError(f"cannot read the image {str(path)!r}: {reason}") from error
@@ -181,6 +188,9 @@ def to_rgb(image: Image.Image) -> Image.Image:
     if image.mode in ("I", "F") and not (image.mode == "I" and image.format in ("PNG", "PPM")):
         low_high = _extremes(image)
     rgb = Image.new("RGB", image.size)
+    is_16_bit = image.mode.startswith("I;16") or image.mode == "I"
+    if is_16_bit and low_high == (0.0, 65535.0):
+        rgb.info[PEAK] = _extremes(image)[1] / 65535
     for box in _strips(image):
         rgb.paste(_strip_to_rgb(image.crop(box), *low_high), box)
     return rgb
@@ -204,6 +214,11 @@ def _strip_to_rgb(strip: Image.Image, low: float, high: float) -> Image.Image:
 def _expand(path: Path) -> list[ImageFile]:
     if path.is_dir():
         return _images_in(path)
+    if path.suffix.lower() in _CHECKPOINTS:
+        raise ImageError(
+            f"{str(path)!r} is a checkpoint, not an image; quote a glob of checkpoints, so that "
+            "the shell leaves it as it is: --checkpoint 'ckpt_*.pt'"
+        )
     _check_exists(path)
     return [ImageFile(path, path.name)]
 
@@ -246,6 +261,8 @@ def natural_order(path: Path) -> tuple[list[tuple[int, int, str]], str]:
 def _check_exists(path: Path) -> None:
     if path.exists():
         return
+    if url_of(path):
+        raise ImageError(f"{url_of(path)!r} is a URL, which is not read; download the image first")
     raise ImageError(f"no such file or folder: {str(path)!r}{nearby(path)}")
 
 

@@ -63,6 +63,7 @@ def fmapboard(context: click.Context) -> None:
 )
 @click.option(
     "--logdir",
+    "--log-dir",
     type=_FOLDER,
     default=Path("runs/demo"),
     show_default=True,
@@ -89,17 +90,25 @@ def demo(no_open: bool, **options: Any) -> None:
     context_settings=HELP,
     short_help="Start TensorBoard and open the Feature maps tab.",
 )
-@click.argument("logdir", type=_LOG_DIRECTORY, default=Path("runs"))
+@click.argument("logdir", type=_LOG_DIRECTORY, required=False)
+@click.option("--logdir", "--log-dir", "also", type=_LOG_DIRECTORY, help="The same as LOGDIR.")
 @_port
 @_no_open
-def serve(logdir: Path | RemoteDirectory, port: int, no_open: bool) -> None:
+def serve(
+    logdir: Path | RemoteDirectory | None,
+    also: Path | RemoteDirectory | None,
+    port: int,
+    no_open: bool,
+) -> None:
     """Start TensorBoard on LOGDIR (default: runs) and open the Feature maps tab.
 
     Keeps the pictures of up to 200 steps per layer; the plain tensorboard command keeps 50.
     """
     from fmapboard.cli.serve import run_server
 
-    run_server(logdir, port, open_browser=not no_open)
+    if logdir is not None and also is not None:
+        raise click.UsageError(f"two directories: {logdir} and --logdir {also}; give only one")
+    run_server(logdir or also or Path("runs"), port, open_browser=not no_open)
 
 
 @fmapboard.command(

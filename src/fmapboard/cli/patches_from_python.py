@@ -16,6 +16,7 @@ from fmapboard.cli.given_images import GivenImages
 from fmapboard.errors import log
 from fmapboard.model.given import check_model
 from fmapboard.model.layers import Layers, select, unwrap
+from fmapboard.options import Normalizing
 from fmapboard.records import Normalization
 from fmapboard.writers.log_dirs import local_directory, log_directory
 
@@ -32,7 +33,7 @@ def patches(
     out: str | Path | None = None,
     step: int = 0,
     transform: Callable[[Image.Image], Tensor] | None = None,
-    normalization: Normalization | None = None,
+    normalization: Normalization | Normalizing | None = None,
     batch_size: int = 4,
 ) -> Patches:
     """Find the parts of images that excite each channel most: its largest values, with their crops.
@@ -60,7 +61,7 @@ def patches(
         step: Number of the step for TensorBoard: how far the model was trained.
         transform: As in ``visualize``.
         normalization: Mean and standard deviation per channel with which ``images`` were
-            normalized, to draw the crops as they were before.
+            normalized, or torchvision's ``Normalize``, to draw the crops as they were before.
         batch_size: Maximum number of images per forward pass.
 
     Returns:

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar, overload
 from PIL import Image
 from torch import Tensor
 
-from fmapboard.cli.images import ImageFile, decoding, read_fitted, to_rgb
+from fmapboard.cli.images import PEAK, ImageFile, decoding, read_fitted, to_rgb
 from fmapboard.cli.prefetch import prefetched
 from fmapboard.errors import FmapboardError, ImageError, escaped
 
@@ -19,6 +19,9 @@ T = TypeVar("T")
 
 READERS = min(4, os.cpu_count() or 1)
 """Threads that read images ahead of the forward passes."""
+
+DARK = 0.1
+"""A 16-bit image whose largest value is below this part of the range is named."""
 
 LISTED = 20
 """Maximum number of files that are listed as left out."""
@@ -41,6 +44,7 @@ class ReadImages:
         numbers: Index in ``sources`` of each image read so far; it grows while ``tensors`` is
             iterated.
         left_out: Name and reason of the files left out so far.
+        dark: Name -> largest value, 0 to 1, of the 16-bit images that use few of their values.
     """
 
     def __init__(
@@ -53,6 +57,7 @@ class ReadImages:
         self.sources, self._fit, self._ahead = sources, fit, ahead
         self.numbers: list[int] = []
         self.left_out: list[tuple[str, str]] = []
+        self.dark: dict[str, float] = {}
 
     def tensors(self) -> Generator[Tensor, None, None]:
         """Yield each image that can be read, [C, H, W].
@@ -86,8 +91,14 @@ class ReadImages:
     def _read(self, source: ImageFile | Image.Image) -> Tensor | ImageError:
         if not isinstance(source, ImageFile):
             return self._fit(to_rgb(source))
+
+        def fit(image: Image.Image) -> Tensor:
+            if 0 < image.info.get(PEAK, 1.0) < DARK:
+                self.dark[source.name] = image.info[PEAK]
+            return self._fit(image)
+
         try:
-            return read_fitted(source.path, self._fit)
+            return read_fitted(source.path, fit)
         except ImageError as error:
             if source.in_folder:
                 return error
@@ -98,7 +109,15 @@ class ReadImages:
         return OfRead(values, self.numbers)
 
     def say_left_out(self, say: Callable[[str], object]) -> None:
-        """Name the files that were left out, one per line."""
+        """Name the files that were left out, one per line, and those that are drawn black."""
+        if self.dark:
+            name, peak = next(iter(self.dark.items()))
+            others = f", and {len(self.dark) - 1:,} more are alike" if len(self.dark) > 1 else ""
+            dark = (
+                f"{name}: its brightest pixel is {100 * peak:.1f} % of 16 bits, so it is drawn dark"
+                f"{others}; multiply the values of 12-bit images by 16 first"
+            )
+            say(escaped(dark, keep=""))
         for name, reason in self.left_out[:LISTED]:
             say(escaped(f"left out: {name}: {reason}", keep=""))
         if len(self.left_out) > LISTED:

@@ -40,9 +40,16 @@ class Directory(click.ParamType):  # type: ignore[type-arg]  # not generic in ol
         if not isinstance(value, str):
             return value  # type: ignore[return-value]  # a default
         try:
-            return log_directory(value) if self._remote else local_directory(value, "this")
+            found = log_directory(value) if self._remote else local_directory(value, "this")
         except ConfigurationError as error:
             self.fail(str(error), param, ctx)
+        above = [found, *found.parents] if isinstance(found, Path) else []
+        existing = next((path for path in above if os.path.lexists(path)), Path())
+        if existing.is_file():
+            events = "tfevents" in existing.name
+            fix = f"its directory is {str(existing.parent)!r}" if events else "expected a directory"
+            self.fail(f"{str(existing)!r} is a file; {fix}", param, ctx)
+        return found
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str

@@ -58,6 +58,7 @@ _EXISTING = click.Path(path_type=Path)
 @checkpoint_key
 @click.option(
     "--logdir",
+    "--log-dir",
     type=Directory(remote=True),
     help="Write TensorBoard event files into this run directory.",
 )

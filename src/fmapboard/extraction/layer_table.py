@@ -222,5 +222,5 @@ def _run(model: nn.Module, shapes: _Shapes, run: partial[Any]) -> None:
             run()
 
     registry = HookRegistry(model, lambda name, module: True)
-    with explained(model, once), registry.listening(shapes):
+    with explained(model, once, run.args), registry.listening(shapes):
         once()

@@ -93,7 +93,7 @@ def extract_gradients(
         arguments = map_tensors(positional(x), _requiring_gradient)
         keywords = map_tensors(dict(forward_kwargs or {}), _requiring_gradient)
         run = partial(registry.model, *arguments, **keywords)
-        with explained(registry.model, partial(_again, registry, run)):
+        with explained(registry.model, partial(_again, registry, run), arguments):
             output = run()
         registry.check_taps()
         value = loss(output)

@@ -98,7 +98,7 @@ def extracted(
     collector = _Collector(Reducer.for_model(registry.model), side, keep_graph=keep_graph)
     run = partial(_run, registry.model, arguments, kwargs, keep_graph)
     with (
-        explained(registry.model, run),
+        explained(registry.model, run, arguments),
         registry.listening(collector, sides=collector.sides),
     ):
         run()

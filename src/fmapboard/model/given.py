@@ -108,6 +108,14 @@ def check_input(x: Any, *, what: str) -> None:
         )
 
 
+def without_batch_axis(x: Any) -> str:
+    """The shape of a tensor that is probably one image [C, H, W]; empty for anything else."""
+    if not isinstance(x, Tensor) or x.dim() != 3:
+        return ""
+    is_image = x.shape[0] in (1, 3, 4) and min(x.shape[1:]) >= 4
+    return str(list(x.shape)) if is_image else ""
+
+
 def described(value: Any) -> str:
     """A short form of a value that the user passed, for an error message."""
     if value is None or isinstance(value, (str, int, float)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -285,10 +286,20 @@ def _matching(
         pattern = choice.__name__ if isinstance(choice, type) else choice
         near = closest(str(getattr(pattern, "pattern", pattern)), named, listed=12)
         near = near or "; for the names: fmapboard.layers(model), or visualize --list"
+        near = _several(pattern, named) or near
         raise LayerNotFound(f"no layer matches {pattern!r} among {len(named)}{near}{hint}")
     if isinstance(choice, type):
         return matching
     return {name for name in matching if isinstance(named[name], CONVOLUTIONS)} or matching
+
+
+def _several(pattern: Any, named: Mapping[str, nn.Module]) -> str:
+    """How to give several patterns, if one is a list of them, such as ``"conv1,conv2"``."""
+    parts = re.split(r"[,;\s]+", pattern.strip()) if isinstance(pattern, str) else []
+    if len(parts) < 2 or not any(fnmatchcase(name, part) for part in parts for name in named):
+        return ""
+    options = " ".join(f"--layers {shlex.quote(part)}" for part in parts)
+    return f"; give each on its own: layers={parts!r}, or {options}"
 
 
 def own_parameters(

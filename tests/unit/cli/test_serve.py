@@ -36,8 +36,8 @@ def test_a_remote_directory_goes_to_tensorboard_as_it_was_typed() -> None:
     [
         (
             ["demo", "--logdir", "gs://bucket/runs"],
-            "fmapboard: Invalid value for '--logdir': this must be a local folder, not "
-            "'gs://bucket/runs'",
+            "fmapboard: Invalid value for '--logdir' / '--log-dir': this must be a local folder, "
+            "not 'gs://bucket/runs'",
         ),
         (["serve", "missing"], "fmapboard: no such directory: missing"),
     ],

@@ -138,7 +138,27 @@ def _check_shapes(state: Mapping[str, Tensor], own: Mapping[str, Any], path: Pat
         if name in state and not is_lazy(own[name]) and own[name].shape != state[name].shape
     ]
     if differing:
-        raise CheckpointError(f"{str(path)!r} does not fit: {few(differing)}")
+        classes = _classes(state, own)
+        advice = (
+            f"; if that is the number of classes: --model-arg num_classes={classes}, or as the "
+            "constructor calls it"
+            if classes is not None
+            else ""
+        )
+        raise CheckpointError(f"{str(path)!r} does not fit: {few(differing)}{advice}")
+
+
+def _classes(state: Mapping[str, Tensor], own: Mapping[str, Any]) -> int | None:
+    """The first side of the tensors that differ, if they differ in it alone and all alike."""
+    pairs = [
+        (state[name].shape, own[name].shape)
+        for name in own
+        if name in state and not is_lazy(own[name]) and own[name].shape != state[name].shape
+    ]
+    if any(not one or not other or one[1:] != other[1:] for one, other in pairs):
+        return None
+    sides = {(one[0], other[0]) for one, other in pairs}
+    return sides.pop()[0] if len(sides) == 1 else None
 
 
 def _shape(tensor: Tensor) -> str:

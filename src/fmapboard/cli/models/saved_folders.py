@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 from pathlib import Path
 
@@ -37,6 +38,8 @@ def saved_folder(name: str) -> str:
             in it that have one.
     """
     folder = Path(name).expanduser()
+    if folder.is_file() and folder.suffix == ".py":
+        raise UnknownModel(_of_python(name, folder))
     if folder.is_file():
         raise UnknownModel(
             f"{name!r} is a file; give the network as --model NAME and the file as --checkpoint"
@@ -50,4 +53,23 @@ def saved_folder(name: str) -> str:
     raise UnknownModel(
         f"no {_CONFIG} in {name!r}: expected a folder written by save_pretrained (for weights "
         f"alone: --model NAME --checkpoint FILE){advice}"
+    )
+
+
+def _of_python(name: str, file: Path) -> str:
+    """The message about a Python file where a network's name is expected."""
+    where = "" if file.parent == Path() else f", in the folder {str(file.parent)!r}"
+    try:
+        nodes = ast.parse(file.read_bytes()).body
+    except (SyntaxError, ValueError):
+        nodes = []
+    classes = [node.name for node in nodes if isinstance(node, ast.ClassDef)]
+    functions = [node.name for node in nodes if isinstance(node, ast.FunctionDef)]
+    known = [f"{word} {few(names, 6)}" for word, names in
+             (("classes", classes), ("functions", functions)) if names]  # fmt: skip
+    first = [*classes, *functions, "Net"][0]
+    listed = f"; its {', its '.join(known)}" if known else ""
+    return (
+        f"{name!r} is a Python file: name the network in it, such as --model {file.stem}:{first}"
+        f"{where}{listed}"
     )

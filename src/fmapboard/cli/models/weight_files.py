@@ -12,7 +12,7 @@ from typing import Any
 
 from torch import Tensor
 
-from fmapboard.cli.missing_files import nearby
+from fmapboard.cli.missing_files import instead_of_data, nearby
 from fmapboard.cli.models.messages import few, one_line
 from fmapboard.cli.models.stand_ins import CodeInFile, load_with_stand_ins, modules_in
 from fmapboard.errors import CheckpointError, optional
@@ -185,6 +185,8 @@ def _whole_model(path: Path, packages: Iterable[str], index: str | None) -> Chec
 
 
 def _not_a_checkpoint(path: Path, error: Exception) -> CheckpointError:
+    if text := instead_of_data(path):
+        return CheckpointError(f"{str(path)!r} is {text}")
     # If the file is not a pickle, torch raises a page about trust, or just "KeyError: 101".
     unhelpful = isinstance(error, (pickle.UnpicklingError, LookupError, ValueError))
     reason = "not a torch.save file" if unhelpful else one_line(error)
