@@ -14,6 +14,7 @@ import fmapboard
 from fmapboard import tags
 from fmapboard.checks import BUILT_IN
 from fmapboard.cli import main
+from fmapboard.cli.visualize_options import COMMON as COMMON_OF_VISUALIZE
 from fmapboard.options import COMMON, PALETTES
 
 ROOT = Path(__file__).parents[2]
@@ -55,6 +56,18 @@ def test_the_page_of_visualize_lists_every_option_with_its_default() -> None:
     assert dict(zip(cells("visualize.md"), cells("visualize.md", 1), strict=True)) == {
         f"`{flag}`": default for flag, default in expected.items()
     }
+
+
+def test_the_page_and_the_help_of_visualize_begin_with_the_common_options() -> None:
+    page = (DOCS / "visualize.md").read_text().split("## All other options")[0]
+    assert re.findall(r"^\| `(--[a-z-]+)`", page, re.M) == list(COMMON_OF_VISUALIZE)
+    text = main.visualize.get_help(click.Context(main.visualize))
+    common, others = text.split("Common options:")[1].split("All other options:")
+    assert re.findall(r"^  (--[a-z-]+)", common, re.M) == list(COMMON_OF_VISUALIZE)
+    every = {p.opts[0] for p in main.visualize.params if isinstance(p, click.Option)}
+    listed = re.findall(r"^  (?:-h, )?(--[a-z-]+)", others, re.M)
+    assert set(listed) == every - set(COMMON_OF_VISUALIZE) | {"--help"}
+    assert "IMAGES" not in others
 
 
 def test_every_flag_in_an_example_of_visualize_exists() -> None:

@@ -26,11 +26,17 @@ from fmapboard.cli.shared_options import (
     weights,
 )
 
+COMMON = (
+    *("--model", "--weights", "--checkpoint", "--logdir", "--out", "--html", "--layers"),
+    *("--list", "--samples", "--attribution", "--device"),
+)
+"""The options that ``--help`` and the documentation list first."""
+
 _EXISTING = click.Path(path_type=Path)
 
 
 @click.command(
-    cls=command_with("visualize photo.jpg --model resnet34 --logdir runs/x --out maps"),
+    cls=command_with("visualize photo.jpg --model resnet34 --logdir runs/x --out maps", COMMON),
     context_settings=HELP,
     short_help="Draw a network's feature maps for images.",
 )
