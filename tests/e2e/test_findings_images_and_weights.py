@@ -66,6 +66,29 @@ def test_constant_images_are_recorded(way: Way) -> None:
     assert {(one.batch, one.constant_images) for one in found.values()} == {(4, (1, 3))}
 
 
+class CallsItself(Net):
+    """Runs on its input, and on a smaller copy, by calling itself."""
+
+    def __init__(self, *, first: bool) -> None:
+        super().__init__()
+        self.first = first
+
+    def forward(self, x: Tensor, inner: bool = False) -> Tensor:
+        if inner:
+            return super().forward(x)
+        smaller = functional.avg_pool2d(x, 2).repeat_interleave(2, 2).repeat_interleave(2, 3)
+        noise = torch.rand_like(smaller)
+        parts = (noise, x) if self.first else (x, noise)
+        return sum(self(part, inner=True) for part in parts)  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("first", [False, True], ids=["images first", "images last"])
+@pytest.mark.parametrize("way", WAYS, ids=str)
+def test_constant_images_of_a_model_that_calls_itself_are_recorded(way: Way, first: bool) -> None:
+    found = trained(on_images(with_colour), way, CallsItself(first=first))
+    assert {one.constant_images for one in found.values()} == {(1, 3)}
+
+
 @pytest.mark.parametrize(
     ("change", "pairs"),
     [(repeated, ((0, 1), (0, 2), (0, 3))), (two_alike, ((0, 2),))],
