@@ -115,7 +115,8 @@ class StepSession:
             passes: which forward passes count.
             probe_now: run the probe images now instead of right before the optimizer step.
             any_thread: accept passes from any thread until one is recorded, then only from that
-                thread; False accepts only passes from the calling thread.
+                thread, unless the calling thread runs one before the other's backward pass; False
+                accepts only passes from the calling thread.
         """
         self.abandon()
         if not self._memory.allows_step(step):
@@ -145,6 +146,7 @@ class StepSession:
                 accept=self._accepts,
                 ended=self._pass_ended,
                 thread=None if any_thread else threading.get_ident(),
+                take_over=self._selection.restart,
             )
 
     def close(self) -> PendingStep | None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 from marked_passes import Marked, filled, marks
+from module_hooks import hook_count
 from run_reader import read, steps_of
 from torch import nn
 
@@ -18,6 +19,7 @@ import fmapboard
 from fmapboard.writers.memory import MemoryWriter
 
 THREADS, STEPS = 4, 40
+LIMIT = 20.0  # s
 
 
 def in_threads(*works: Callable[[], None]) -> None:
@@ -77,8 +79,7 @@ def test_a_pass_of_another_thread_during_a_logged_step_is_not_recorded() -> None
 
     with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1):
         for step in range(4):
-            if step:  # until the first pass, the training thread is not known
-                call_elsewhere()
+            call_elsewhere()
             handle = model.body.register_forward_pre_hook(between)
             loss = model(filled(step)).sum()
             handle.remove()
@@ -90,6 +91,62 @@ def test_a_pass_of_another_thread_during_a_logged_step_is_not_recorded() -> None
     for step in kept.steps:
         assert {m.layer_call.call for m in step.statistics} == {1}
     assert other
+
+
+def test_a_pass_of_a_server_that_is_running_when_training_begins_is_dropped() -> None:
+    model, kept = Marked(), MemoryWriter()
+    optimizer = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.01)
+    board = fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1)
+    trainer, entered, go_on = threading.current_thread(), threading.Event(), threading.Event()
+    answered: list[torch.Tensor] = []
+    server = threading.Thread(target=lambda: answered.append(model(filled(100))))
+
+    def between(*given: object) -> None:
+        if threading.current_thread() is trainer:
+            go_on.set()
+            server.join(LIMIT)  # the server's pass ends inside this one
+        else:
+            entered.set()
+            assert go_on.wait(LIMIT)
+
+    with model.body.register_forward_pre_hook(between):
+        server.start()
+        assert entered.wait(LIMIT)
+        loss = model(filled(0)).sum()
+    loss.backward()
+    optimizer.step()
+    board.close()
+    assert answered
+    assert marks(kept.steps) == [0.0]
+    assert [m.layer_call.label for m in kept.steps[0].statistics] == ["mark", "body", "head"]
+    assert hook_count(model) == 0
+
+
+@pytest.mark.parametrize("attempt", range(6))
+def test_a_server_beside_the_training_costs_no_step(attempt: int) -> None:
+    model, kept = Marked(), MemoryWriter()
+    optimizer = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.01)
+    end, answered, served = threading.Event(), list[torch.Tensor](), threading.Event()
+
+    def serve() -> None:
+        while not end.is_set():
+            answered.append(model(filled(100)))  # with gradients, and kept
+            if len(answered) >= 12:
+                served.set()
+
+    server = threading.Thread(target=serve)
+    with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1):
+        server.start()
+        assert served.wait(LIMIT)
+        for step in range(3):
+            model(filled(step)).sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        end.set()
+        server.join(LIMIT)
+    assert marks(kept.steps) == [0.0, 1.0, 2.0]
+    for logged in kept.steps:
+        assert [m.layer_call.label for m in logged.statistics] == ["mark", "body", "head"]
 
 
 def test_a_model_that_was_watched_in_one_thread_may_train_in_another() -> None:

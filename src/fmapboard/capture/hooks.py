@@ -71,6 +71,10 @@ class HookRegistry:
         self._paused = False
         self._ended: Callable[[Any], None] = _ignored
         self._thread: int | None = None
+        self._home = 0
+        self._turns: contextlib.AbstractContextManager[object] = _NO_TURNS
+        self._take_over: Callable[[], bool] | None = None
+        self._accept: Callable[[Any], bool] | None = None
         self._device: torch.device | None = None
         self.root_ran = False
         self._parts: dict[nn.Module, CallWatch] = {}
@@ -149,6 +153,7 @@ class HookRegistry:
         accept: Callable[[Any], bool] | None = None,
         ended: Callable[[Any], None] | None = None,
         thread: int | None = None,
+        take_over: Callable[[], bool] | None = None,
     ) -> None:
         """Record forward passes from now on; an armed registry is disarmed first.
 
@@ -162,9 +167,13 @@ class HookRegistry:
                 the root's ``forward`` does not run, with those of its children instead.
             thread: identifier of the thread whose passes count; None selects the first thread that
                 runs a recorded pass.
+            take_over: called when the calling thread begins a pass that counts, while those of
+                another thread do; returns True if from now on only those of the calling thread do.
         """
         self.disarm()
         self._listener, self._thread = listener, thread
+        self._home, self._take_over, self._accept = threading.get_ident(), take_over, accept
+        self._turns = _Turns() if thread is None and take_over is not None else _NO_TURNS
         self._ended, self._sides, self._paused = ended or _ignored, sides, False
         self._passes = PassTracker(accept or _always, listener.again)
         self._device = next((p.device for p in self.model.parameters()), None)
@@ -191,9 +200,7 @@ class HookRegistry:
         hooks, self._listener = self._hooks, None
         self._ended = _ignored
         self._passes = PassTracker(_always, bool)  # the old tracker references the listener
-        for call in list(self._calls_running.values()):
-            self._unhook(call)
-        self._calls_running.clear()
+        self._unhook_all()
         if self._root_watch is not None:  # also if an interrupt has cut short `close` before
             self._root_watch.take()
         _take_all(self._parts)
@@ -237,13 +244,14 @@ class HookRegistry:
         """Called when the root or, while the root does not run, a part of it is called."""
         handled = sys.exc_info()[1]
         try:
-            if not self._follows(module, args, kwargs):
-                return False
-            call = self._calls_running[threading.get_ident()] = _Call(key)
-            if self._is_root(module):
-                self._root_begins(call, module, args, kwargs)
-            else:
-                self._part_begins(call, module)
+            with self._turns:
+                if not self._follows(module, args, kwargs):
+                    return False
+                call = self._calls_running[threading.get_ident()] = _Call(key)
+                if self._is_root(module):
+                    self._root_begins(call, module, args, kwargs)
+                else:
+                    self._part_begins(call, module)
         except Exception as error:
             raise_interrupt(error, handled)
             self.failed("", error)
@@ -253,11 +261,14 @@ class HookRegistry:
         """Called when a call that is followed has returned."""
         handled = sys.exc_info()[1]
         try:
-            if self._is_root(module):
-                self._passes.root_ends()
-                self._ended(output)
-            elif not self.root_ran and module in self.model.children():
-                self._ended(output)
+            with self._turns:
+                if self.is_foreign_thread(module):  # another thread has taken over meanwhile
+                    return
+                if self._is_root(module):
+                    self._passes.root_ends()
+                    self._ended(output)
+                elif not self.root_ran and module in self.model.children():
+                    self._ended(output)
         except Exception as error:
             raise_interrupt(error, handled)
             self.failed("", error)
@@ -275,9 +286,22 @@ class HookRegistry:
     def _follows(self, module: nn.Module, args: Any, kwargs: Any) -> bool:
         if self._listener is None or self._paused or threading.get_ident() in self._calls_running:
             return False
-        if self.is_foreign_thread(module) or is_unobservable():
+        if is_unobservable() or self.is_on_other_device(module, (args, kwargs)):
             return False
-        return not self.is_on_other_device(module, (args, kwargs))
+        return not self.is_foreign_thread(module) or self._takes_over(module, (args, kwargs))
+
+    def _takes_over(self, module: nn.Module, received: Any) -> bool:
+        """Record this thread's passes instead of another's, if the thread counts more."""
+        if self._take_over is None or self._home != threading.get_ident():
+            return False
+        accept, listener = self._accept or _always, self._listener
+        if module is not self.model or not accept(received) or not self._take_over():
+            return False
+        self._thread = self._home
+        self._unhook_all()
+        if listener is not None:
+            self._passes = PassTracker(accept, listener.again)
+        return True
 
     def _running_call(self, key: object) -> _Call | None:
         call = self._calls_running.get(threading.get_ident())
@@ -285,6 +309,10 @@ class HookRegistry:
 
     def _is_root(self, module: nn.Module) -> bool:
         return module is self.model or is_replica(module)
+
+    def makes(self, call: object) -> bool:
+        """True if this thread makes the call, and it is still followed."""
+        return self._calls_running.get(threading.get_ident()) is call
 
     def is_running(self, module: nn.Module) -> bool:
         """True if a call of the root that this thread makes is followed, and this is the root."""
@@ -335,10 +363,17 @@ class HookRegistry:
         call.hooked = tuple(chosen.values())
         for name, module in chosen.items():
             if "input" in self._sides and name in self.layers:
-                hook = LayerHook(self, "_layer_begins", name)
+                hook = LayerHook(self, "_layer_begins", name, call=call)
                 module.register_forward_pre_hook(hook, with_kwargs=True)
             if "output" in self._sides:
-                install(LayerHook(self, "_layer_ends", name, runs_first=not self.effective), module)
+                first = not self.effective
+                hook = LayerHook(self, "_layer_ends", name, runs_first=first, call=call)
+                install(hook, module)
+
+    def _unhook_all(self) -> None:
+        for call in list(self._calls_running.values()):
+            self._unhook(call)
+        self._calls_running.clear()
 
     def _unhook(self, call: _Call) -> None:
         for module in call.hooked:
@@ -347,7 +382,7 @@ class HookRegistry:
                 (module._forward_pre_hooks, module._forward_pre_hooks_with_kwargs),
             ):
                 for key, hook in list(hooks.items()):
-                    if isinstance(hook, LayerHook) and hook.is_of(self):
+                    if isinstance(hook, LayerHook) and hook.call is call:
                         hooks.pop(key, None)
                         flags.pop(key, None)
 
@@ -378,6 +413,28 @@ def _always(received: Any) -> bool:
 
 def _ignored(output: Any) -> None:
     return
+
+
+class _Turns:
+    """Lets one thread at a time begin or end a pass, while the passes of several may count.
+
+    An interrupt may leave the lock locked, so nobody waits for it longer than a second.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._acquired: dict[int, list[bool]] = {}  # thread -> its nested blocks
+
+    def __enter__(self) -> None:
+        acquired = self._lock.acquire(timeout=1.0)
+        self._acquired.setdefault(threading.get_ident(), []).append(acquired)
+
+    def __exit__(self, *error: object) -> None:
+        if self._acquired[threading.get_ident()].pop():
+            self._lock.release()
+
+
+_NO_TURNS = contextlib.nullcontext()
 
 
 @dataclass(slots=True)

@@ -47,19 +47,23 @@ class LayerHook(InertInCopies):
 
     Attributes:
         runs_first: True if the hook belongs before the user's forward hooks.
+        call: the call of the root, or of a part of it, that the hook is installed for; None for
+            any. In another call, which another thread makes at the same time, it does nothing.
     """
 
-    __slots__ = ("_event", "_name", "_registry", "runs_first")
+    __slots__ = ("_event", "_name", "_registry", "call", "runs_first")
 
     def __init__(
-        self, registry: HookRegistry, event: str, name: str, *, runs_first: bool = False
+        self,
+        registry: HookRegistry,
+        event: str,
+        name: str,
+        *,
+        runs_first: bool = False,
+        call: object = None,
     ) -> None:
         self._registry, self._event, self._name = weakref.ref(registry), event, name
-        self.runs_first = runs_first
-
-    def is_of(self, registry: HookRegistry) -> bool:
-        """True if the hook records for this registry."""
-        return self._registry() is registry
+        self.runs_first, self.call = runs_first, call
 
     def __call__(
         self, module: nn.Module, args: Any, kwargs: Any = None, output: Any = None
@@ -73,6 +77,8 @@ class LayerHook(InertInCopies):
             return
         try:
             if registry.is_foreign_thread(module) or is_unobservable():
+                return
+            if self.call is not None and not registry.makes(self.call):
                 return
             if not registry.is_on_other_device(module, (args, kwargs, output)):
                 getattr(registry, self._event)(self._name, module, args, kwargs, output)

@@ -198,6 +198,19 @@ class PassSelection:
         elif current is not None and self.passes.is_frozen:
             current.trains = False
 
+    def restart(self) -> bool:
+        """Drop all candidates, which another thread ran, unless a backward pass of one has begun.
+
+        Returns:
+            True if they were dropped.
+        """
+        used = any(one.is_used or one.is_cleared for one in self._candidates)
+        if self._chosen is not None or used:
+            return False
+        self._drop(list(self._candidates))
+        self._current, self._abandoned = None, {True: 0, False: 0}
+        return True
+
     def forget(self) -> None:
         """Drop all candidates: the GradScaler has skipped their optimizer step."""
         self._drop(list(self._candidates))
