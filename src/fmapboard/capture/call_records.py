@@ -51,7 +51,7 @@ class CallRecords:
             known = self._known[name, call, side] = LayerCall(
                 layer=name,
                 type=type(module).__name__.removeprefix("FSDP"),
-                kernel_shape=kernel_shape(module),
+                kernel_shape=kernel_shape(own),
                 call=call,
                 position=position,
                 pictures=name in self._layers or isinstance(module, Tap),

@@ -22,11 +22,17 @@ from fmapboard.capture.listener import CaptureListener
 from fmapboard.capture.module_calls import CallWatch, is_replica
 from fmapboard.capture.passes import PassTracker, Side
 from fmapboard.capture.taps import TapChoice, has_taps, receiving_taps, tap_module
-from fmapboard.errors import ConfigurationError, LayerNotFound, raise_interrupt
-from fmapboard.model.kernel_shapes import by_kernel_shape
+from fmapboard.errors import ConfigurationError, LayerNotFound, log, raise_interrupt
+from fmapboard.model.kernel_shapes import (
+    by_kernel_shape,
+    fits,
+    may_differ,
+    output_channels,
+    refuse,
+)
 from fmapboard.model.layers import Layers, clean_name, named_layers, select, unwrap
 from fmapboard.model.membership import Membership
-from fmapboard.model.tensors import tensors
+from fmapboard.model.tensors import first_tensor, tensors
 from fmapboard.records import KernelShape
 
 
@@ -62,6 +68,7 @@ class HookRegistry:
     ) -> None:
         self.model, self._failed = unwrap(model), failed
         self._chosen, self.effective = layers, effective
+        self._dropped: set[str] = set()
         self._watch(self._selected(), also or {})
         self.tap_choice = TapChoice.of(layers, named_layers(self.model))
         self._root_watch: CallWatch | None = None
@@ -82,6 +89,7 @@ class HookRegistry:
 
     def _watch(self, layers: dict[str, nn.Module], also: dict[str, nn.Module]) -> None:
         self.layers = layers
+        self._unproven = {name for name, module in layers.items() if may_differ(module)}
         self._numbers_only = {name: m for name, m in also.items() if name not in layers}
         self._calls = CallRecords(layers, self._numbers_only, effective=self.effective)
         self._membership = Membership(self.model, [*layers.values(), *also.values()])
@@ -399,12 +407,38 @@ class HookRegistry:
             self._deliver(name, tap_module(), "output", output)
 
     def _deliver(self, name: str, module: nn.Module, side: Side, value: Any) -> None:
-        if self._listener is None or self._paused:
+        if self._listener is None or self._paused or name in self._dropped:
+            return
+        if side == "output" and name in self._unproven and not self._is_proven(name, value):
             return
         counted = self._passes.call(name, side, value)
         if counted is not None:
             layer_call = self._calls.of(name, *counted, side, module)
             self._listener.captured(layer_call, side, value, module)
+
+    def _is_proven(self, name: str, output: Any) -> bool:
+        """False if an own convolution is dropped, because its output has other channels."""
+        module, tensor = self.layers[name], first_tensor(output)
+        if tensor is None:
+            return True
+        self._unproven.discard(name)
+        if fits(module, tensor):
+            return True
+        channels = output_channels(module)
+        refuse(module)
+        try:
+            layers = self._selected()
+        except ConfigurationError:  # there is no other layer: keep it, as one that is none
+            layers = self.layers
+        self._watch(layers, self._numbers_only)
+        if name in self.layers:  # chosen by its name or type
+            return True
+        self._dropped.add(name)
+        log.info(
+            "%s (%s) is not watched as a convolution: its weight has %s output channels, and it "
+            "returned %s", name, type(module).__name__, channels, list(tensor.shape),
+        )  # fmt: skip
+        return False
 
 
 def _always(received: Any) -> bool:

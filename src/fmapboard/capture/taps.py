@@ -209,7 +209,7 @@ class TapChoice:
 
 def has_taps(model: nn.Module) -> bool:
     """True if the code of a model's modules, or a function that it calls by name, uses ``tap``."""
-    waiting = [function for module in model.modules() for function in functions(module)]
+    waiting = [function for module in model.modules() for function in functions(module).values()]
     seen = set()
     while waiting:
         function = waiting.pop()

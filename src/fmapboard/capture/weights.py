@@ -15,8 +15,8 @@ from torch.nn.parameter import is_lazy
 from fmapboard.capture.side_pass import untouched
 from fmapboard.errors import CaptureError
 from fmapboard.model.distributed import is_dtensor, whole
-from fmapboard.model.kernel_shapes import CONVOLUTIONS, TRANSPOSED, kernel_shape
-from fmapboard.records import COLOURS, Kernels, LayerCall, Layout
+from fmapboard.model.kernel_shapes import groups_of, kernel_shape
+from fmapboard.records import COLOURS, Kernels, LayerCall, Layout, TransposedShape
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class PendingKernels:
     def to_host(self) -> Kernels:
         """Wait for the device and copy to the host."""
         shape = self.layer_call.kernel_shape or ()
-        layout: Layout = "rows" if len(shape) == 3 else "tiles"
+        layout: Layout = "rows" if len(shape) <= 3 else "tiles"
         weight = self.weight.cpu().numpy()
         return Kernels(self.layer_call, weight, self.view, self.inputs, layout, self.groups)
 
@@ -89,7 +89,7 @@ def read_kernels(
 def _gathered(module: nn.Module) -> Tensor | None:
     """The whole weight of a convolution whose own weight is sharded; None for other modules."""
     weight = module._parameters.get("weight")
-    if not isinstance(module, CONVOLUTIONS) or weight is None or not is_dtensor(weight):
+    if weight is None or not is_dtensor(weight) or kernel_shape(module) is None:
         return None
     with torch.no_grad():
         return whole(weight.detach())
@@ -104,7 +104,7 @@ def _kernels(
 ) -> PendingKernels | None:
     """The part of a convolution's weight that is drawn, not copied yet; None for other modules."""
     shape = kernel_shape(module)
-    if shape is None or not isinstance(module, CONVOLUTIONS):
+    if shape is None:
         return None
     if any(is_lazy(parameter) for parameter in module.parameters()):
         return None
@@ -116,12 +116,14 @@ def _kernels(
         if type(weight) in (Tensor, nn.Parameter) and not weight.untyped_storage().nbytes():
             raise CaptureError("the weight has no memory: another library has freed or sharded it")
         kernels = whole(weight.detach())
-        if isinstance(module, TRANSPOSED):
+        if kernels.dim() == 2:  # what kernels are computed from, such as one row per expert
+            kernels = kernels.unsqueeze(1)
+        elif isinstance(shape, TransposedShape):
             kernels = kernels.transpose(0, 1)  # stored as (in, out / groups)
         inputs = kernels.shape[1]
         kept = kernels[:most, : inputs if inputs == COLOURS else most]
     layer_call = LayerCall(name, type(module).__name__, shape, position=position)
-    return PendingKernels(layer_call, kept, "", inputs, module.groups)
+    return PendingKernels(layer_call, kept, "", inputs, groups_of(module))
 
 
 def _copied(kernels: PendingKernels) -> PendingKernels:

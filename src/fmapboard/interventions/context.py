@@ -18,7 +18,7 @@ from fmapboard.errors import ConfigurationError, log
 from fmapboard.interventions.channels import ChannelChange
 from fmapboard.interventions.hooks import Change, ChangeHook, GradientHook, Where
 from fmapboard.model.given import check_model, described
-from fmapboard.model.kernel_shapes import CONVOLUTIONS, CONVOLUTIONS_1D
+from fmapboard.model.kernel_shapes import CONVOLUTIONS, has_axes, output_channels
 from fmapboard.model.layers import clean_name, matches, named_layers, select, unwrap
 
 Changes: TypeAlias = "Mapping[str | re.Pattern[str] | type[nn.Module], Change | Sequence[Change]]"
@@ -68,7 +68,7 @@ class Intervention:
         with contextlib.ExitStack() as stack:
             if "torch._dynamo" in sys.modules:  # otherwise no code is compiled that ignores hooks
                 stack.enter_context(force_eager())
-            is_last = not any(isinstance(m, CONVOLUTIONS_1D) for m in self._root.modules())
+            is_last = not has_axes(self._root.modules(), 1)
             hooks: list[tuple[str, ChangeHook]] = []
             # Of several hooks on a layer's output, the last one changes the gradient first.
             parts: tuple[list[Any], list[Any]] = [], []
@@ -222,6 +222,8 @@ def _channels_of(module: nn.Module, where: Where) -> int | None:
         count = module.in_channels if where == "inputs" else module.out_channels
     elif isinstance(module, nn.Linear):
         count = module.in_features if where == "inputs" else module.out_features
+    elif isinstance(module, _NORMS):
+        count = module.num_features
     else:
-        count = module.num_features if isinstance(module, _NORMS) else 0
+        count = 0 if where == "inputs" else output_channels(module) or 0
     return count or None  # 0 in lazy layers

@@ -5,20 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import torch
 from torch import Tensor, nn
 
 from fmapboard.measure.device_stats import HALVES
-from fmapboard.model.kernel_shapes import CONVOLUTIONS, CONVOLUTIONS_1D
+from fmapboard.model.kernel_shapes import (
+    has_axes,
+    is_convolution,
+    is_unbatched,
+    output_channels,
+    spatial_axes,
+)
 from fmapboard.records import Layout
-
-_SPATIAL = {
-    nn.Conv1d: 1, nn.ConvTranspose1d: 1,
-    nn.Conv2d: 2, nn.ConvTranspose2d: 2,
-    nn.Conv3d: 3, nn.ConvTranspose3d: 3,
-}  # fmt: skip
 
 _FLOAT_DTYPES = (torch.float32, torch.float64)
 
@@ -82,9 +81,11 @@ def axes_of(
         >>> axes_of(nn.LSTM(8, 16), (20, 4, 16))
         Axes(channels=2, batch=1, tokens=False, note='')
     """
-    spatial = _spatial_axes(type(module))  # type: ignore[arg-type]  # a type is hashable
-    if spatial is not None:
-        return Axes() if len(shape) == spatial + 2 else Axes(channels=0, batch=None)
+    spatial = spatial_axes(module)
+    if spatial is not None and len(shape) == spatial + 2:
+        return Axes()
+    if spatial is not None and is_unbatched(module, shape):
+        return Axes(channels=0, batch=None)
     if isinstance(module, nn.RNNBase) and len(shape) == 3:
         return Axes(channels=2, batch=0 if module.batch_first else 1)
     is_last, reason = last_axis_is_channels(module, shape)
@@ -116,12 +117,6 @@ def as_maps(
         return MapsView(maps, note=_joined(note, patches_and_note[1]), patches=patches_and_note[0])
     drawable = maps.dim() <= 5 and (tokens_are_rows or not axes.tokens)
     return MapsView(maps, drawable, note=_joined(note, axes.note))
-
-
-@lru_cache(maxsize=256)
-def _spatial_axes(kind: type) -> int | None:
-    """Number of spatial axes of a convolution's maps; None for other modules."""
-    return next((n for known, n in _SPATIAL.items() if issubclass(kind, known)), None)
 
 
 def _real(tensor: Tensor) -> tuple[Tensor, str]:
@@ -203,8 +198,9 @@ def _widths(module: nn.Module) -> tuple[set[int], set[int]]:
             last |= {inner.in_features, inner.out_features}
         elif isinstance(inner, nn.LayerNorm):
             (last if _is_last_axis_norm(inner) else second).add(inner.normalized_shape[0])
-        elif isinstance(inner, CONVOLUTIONS):
-            second |= {inner.in_channels, inner.out_channels}
+        elif is_convolution(inner):
+            ends = (getattr(inner, "in_channels", None), output_channels(inner))
+            second |= {width for width in ends if isinstance(width, int)}
         elif isinstance(inner, _Norm):
             second.add(inner.num_features)
     return last, second
@@ -221,14 +217,14 @@ def _is_last_axis_norm(module: nn.Module) -> bool:
 def may_hold_patches(model: nn.Module) -> bool:
     """Whether the model's token sequences may be patches of an image.
 
-    True for a model that has a ``Conv2d`` (to cut the image into patches), no 1-D convolution
+    True for a model that has a 2-D convolution (to cut the image into patches), no 1-D convolution
     (which would operate on sequences), and no attention or recurrent module with the batch on
     axis 1.
     """
     modules = list(model.modules())
     return (
-        any(isinstance(m, nn.Conv2d) for m in modules)
-        and not any(isinstance(m, CONVOLUTIONS_1D) for m in modules)
+        has_axes(modules, 2)
+        and not has_axes(modules, 1)
         and all(getattr(m, "batch_first", True) for m in modules)
     )
 
@@ -260,4 +256,4 @@ def square_of(tokens: int) -> tuple[int, int] | None:
 
 def has_no_convolution(model: nn.Module) -> bool:
     """True for a model without convolutions: its tensors with three axes are read as sequences."""
-    return not any(isinstance(module, CONVOLUTIONS) for module in model.modules())
+    return not any(map(is_convolution, model.modules()))

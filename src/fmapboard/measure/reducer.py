@@ -31,7 +31,7 @@ from fmapboard.measure.pending import PendingMaps, PendingMeasurement
 from fmapboard.measure.pending_stats import PendingStatistics
 from fmapboard.measure.subsample import PendingSample, sample
 from fmapboard.model.activations import is_bounded
-from fmapboard.model.kernel_shapes import CONVOLUTIONS_1D
+from fmapboard.model.kernel_shapes import has_axes
 from fmapboard.records import LayerCall, Scale, TensorKind
 from fmapboard.render.quantize import Quantizer, longest
 
@@ -101,7 +101,7 @@ class Reducer:
             max_tile,
             scale,
             zero_centered=colormap == "signed",
-            channels_last_sequences=not any(isinstance(m, CONVOLUTIONS_1D) for m in modules),
+            channels_last_sequences=not has_axes(modules, 1),
             tokens_are_patches=may_hold_patches(model),
             tokens_are_rows=has_no_convolution(model),
             depth=depth,

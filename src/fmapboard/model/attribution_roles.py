@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from fmapboard.errors import LayerNotFound, closest
-from fmapboard.model.kernel_shapes import CONVOLUTIONS
+from fmapboard.model.kernel_shapes import is_convolution
 from fmapboard.model.layers import named_layers, unwrap
 
 Role = Literal["activation", "norm", "block", "convolution", "linear", "chosen"]
@@ -31,7 +31,7 @@ def role_of(module: nn.Module) -> Role | None:
     name = type(module).__name__.lower()
     if isinstance(module, (nn.MultiheadAttention, torch.jit.ScriptModule)):
         return None
-    if isinstance(module, CONVOLUTIONS):
+    if is_convolution(module):
         return "convolution"
     if isinstance(module, nn.Linear):
         return "linear"

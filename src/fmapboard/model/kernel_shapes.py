@@ -1,11 +1,30 @@
-"""The types of convolutions, the shapes of their kernels, and layers grouped by them."""
+"""Which modules are convolutions, the shapes of their kernels, and layers grouped by them.
+
+A module is a convolution if it is one of torch's, or if it owns a tensor called ``weight`` and
+
+- its class name contains "conv" and the weight has at least three axes, or
+- its own ``forward``, or a method whose name ends in ``_forward``, uses ``conv1d`` to ``conv3d`` or
+  ``conv_transpose1d`` to ``conv_transpose3d``, and the weight has at least two axes.
+
+That an own convolution returns as many channels as its kernel has outputs is seen in a pass only:
+``fits`` checks it, and ``refuse`` makes the module an ordinary one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+import re
+import weakref
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
+from fmapboard.model.distributed import is_dtensor
+from fmapboard.model.own_code import functions, names_in, of_class
 from fmapboard.records import KernelShape, TransposedShape
 
 CONVOLUTIONS = (
@@ -16,21 +35,138 @@ CONVOLUTIONS = (
     nn.ConvTranspose2d,
     nn.ConvTranspose3d,
 )
-CONVOLUTIONS_1D = (nn.Conv1d, nn.ConvTranspose1d)
+"""Those of torch; see ``is_convolution`` for all."""
 TRANSPOSED = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
+_SPATIAL = dict(zip(CONVOLUTIONS, (1, 2, 3) * 2, strict=True))
+_CALL = re.compile(r"conv(_transpose)?([123])d")
+
+_refused: weakref.WeakSet[nn.Module] = weakref.WeakSet()
+"""Modules that look like convolutions and returned something else."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Code:
+    """What a class says about being a convolution.
+
+    Attributes:
+        is_named: its name contains "conv".
+        axes: numbers of spatial axes of the convolutions that its ``forward`` calls.
+        transposed: only transposed ones are called or, if none is, the name says so.
+    """
+
+    is_named: bool
+    axes: frozenset[int]
+    transposed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Own:
+    """A convolution of another class than torch's.
+
+    Attributes:
+        weight: the shape of its weight.
+        axes: number of spatial axes of its maps; None if unknown.
+        is_kernel: the weight is the kernel, not something that the kernel is computed from.
+        transposed: the first axis of the kernel is the input channel.
+    """
+
+    weight: tuple[int, ...]
+    axes: int | None
+    is_kernel: bool
+    transposed: bool
+
+
+def is_convolution(module: nn.Module) -> bool:
+    """True for torch's convolutions and those of other classes (see the module's docstring)."""
+    return isinstance(module, CONVOLUTIONS) or _own(module) is not None
 
 
 def kernel_shape(module: nn.Module) -> KernelShape | None:
-    """The shape of a convolution's weight, from the module's attributes; None for other modules.
+    """The shape of a convolution's weight; None for other modules and if it is not drawn.
 
-    The weight itself is not read: reading a spectral-norm weight changes its buffers.
+    It is that of the attributes or of the tensors from which the weight is computed. The weight
+    itself is not read: reading a spectral-norm weight changes its buffers.
     """
-    if not isinstance(module, CONVOLUTIONS):
+    if isinstance(module, CONVOLUTIONS):
+        outs, ins, groups = module.out_channels, module.in_channels, module.groups
+        if isinstance(module, TRANSPOSED):
+            return TransposedShape((ins, outs // groups, *module.kernel_size))
+        return KernelShape((outs, ins // groups, *module.kernel_size))
+    own = _own(module)
+    if own is None or not (own.is_kernel or len(own.weight) == 2):
         return None
-    outs, ins, groups = module.out_channels, module.in_channels, module.groups
-    if isinstance(module, TRANSPOSED):
-        return TransposedShape((ins, outs // groups, *module.kernel_size))
-    return KernelShape((outs, ins // groups, *module.kernel_size))
+    return TransposedShape(own.weight) if own.transposed else KernelShape(own.weight)
+
+
+def groups_of(module: nn.Module) -> int:
+    """Number of groups of a convolution; 1 if it is not known."""
+    groups = getattr(module, "groups", 1)
+    return groups if isinstance(groups, int) else 1
+
+
+def spatial_axes(module: nn.Module) -> int | None:
+    """Number of spatial axes of a convolution's maps; None for other modules."""
+    kind: Any = type(module)  # a type is hashable, and mypy's stubs of lru_cache say otherwise
+    axes = _axes_of_torch(kind)
+    own = _own(module) if axes is None else None
+    return axes if own is None else own.axes
+
+
+def is_unbatched(module: nn.Module, shape: Sequence[int]) -> bool:
+    """True if a tensor of a convolution that has not one axis for samples has none."""
+    if isinstance(module, CONVOLUTIONS):
+        return True
+    own = _own(module)
+    if own is None or own.axes is None or len(shape) != own.axes + 1:
+        return False
+    return output_channels(module) == shape[0]
+
+
+def output_channels(module: nn.Module) -> int | None:
+    """Number of output channels of a convolution's kernel; None if the weight does not say it."""
+    if isinstance(module, CONVOLUTIONS):
+        return module.out_channels
+    own = _own(module)
+    if own is None or not own.is_kernel:
+        return None
+    return own.weight[1] * groups_of(module) if own.transposed else own.weight[0]
+
+
+def may_differ(module: nn.Module) -> bool:
+    """True for an own convolution that ``fits`` may refuse.
+
+    Never with a sharded weight: all ranks must watch the same layers.
+    """
+    if isinstance(module, CONVOLUTIONS) or output_channels(module) is None:
+        return False
+    weight = module._parameters.get("weight")
+    return weight is None or not is_dtensor(weight)
+
+
+def fits(module: nn.Module, output: Tensor) -> bool:
+    """True unless an own convolution's output has other channels than its kernel has outputs."""
+    own, channels = _own(module), output_channels(module)
+    if isinstance(module, CONVOLUTIONS) or own is None or own.axes is None or channels is None:
+        return True
+    first = output.dim() - own.axes - 1  # [N, C, ...] or [C, ...]
+    return first in (0, 1) and output.shape[first] == channels
+
+
+def refuse(module: nn.Module) -> None:
+    """Treat a module as any other one from now on, although it looks like a convolution."""
+    _refused.add(module)
+
+
+def unused_convolutions(named: Mapping[str, nn.Module]) -> dict[str, nn.Module]:
+    """The modules that look like convolutions, but are none and contain none.
+
+    Such as one whose weight has another name, one that is quantized, or a norm called ConvNorm.
+    """
+    return {
+        name: module
+        for name, module in named.items()
+        if _looks_like_one(module) and not any(map(is_convolution, module.modules()))
+    }
 
 
 def by_kernel_shape(layers: Mapping[str, nn.Module]) -> dict[KernelShape, list[str]]:
@@ -41,3 +177,75 @@ def by_kernel_shape(layers: Mapping[str, nn.Module]) -> dict[KernelShape, list[s
         if shape is not None:
             groups.setdefault(shape, []).append(name)
     return groups
+
+
+def has_axes(modules: Iterable[nn.Module], axes: int) -> bool:
+    """True if there is a convolution with so many spatial axes."""
+    return any(spatial_axes(module) == axes for module in modules)
+
+
+@lru_cache(maxsize=256)
+def _axes_of_torch(kind: type) -> int | None:
+    return next((axes for known, axes in _SPATIAL.items() if issubclass(kind, known)), None)
+
+
+def _own(module: nn.Module) -> _Own | None:
+    code = _code(module)
+    if not (code.is_named or code.axes) or module in _refused:
+        return None
+    shape = _weight_shape(module)
+    if shape is None or len(shape) < (2 if code.axes else 3):
+        return None
+    if not code.axes and math.prod(shape[:-1]) == 1:
+        return None  # a factor per channel of [N, H, W, C], as in ConvNextV2GRN
+    axes = len(shape) - 2
+    is_kernel = axes in code.axes if code.axes else axes <= 3
+    called = next(iter(code.axes)) if len(code.axes) == 1 else None
+    return _Own(shape, axes if is_kernel else called, is_kernel, code.transposed)
+
+
+def _code(module: nn.Module) -> _Code:
+    kind: Any = type(module)  # a type is hashable, and mypy's stubs of lru_cache say otherwise
+    if "forward" in vars(module):
+        return _code_in(kind.__name__, functions(module))
+    return _code_of_class(kind)
+
+
+@lru_cache(maxsize=1024)
+def _code_of_class(kind: type) -> _Code:
+    return _code_in(kind.__name__, of_class(kind))
+
+
+def _code_in(name: str, own: Mapping[str, Any]) -> _Code:
+    used = [
+        names_in(function.__code__)
+        for method, function in own.items()
+        if method == "forward" or method.endswith("_forward")
+    ]
+    calls = [found for found in map(_CALL.fullmatch, set().union(*used)) if found]
+    named = name.lower()
+    transposed = all(call[1] for call in calls) if calls else "transpose" in named
+    return _Code("conv" in named, frozenset(int(call[2]) for call in calls), transposed)
+
+
+def _weight_shape(module: nn.Module) -> tuple[int, ...] | None:
+    """The shape of a module's own weight, or of what it is computed from; None without one."""
+    for place in (module._parameters, module._buffers, vars(module)):
+        weight = place.get("weight")
+        if isinstance(weight, Tensor):
+            return None if is_lazy(weight) else tuple(weight.shape)
+    parametrized = getattr(module._modules.get("parametrizations"), "weight", None)
+    if not isinstance(parametrized, nn.Module):
+        return None
+    own = [*parametrized.parameters(recurse=False), *parametrized.buffers(recurse=False)]
+    shapes = [tuple(tensor.shape) for tensor in own if not is_lazy(tensor)]
+    return max(shapes, key=math.prod, default=None)  # of weight_norm: the direction
+
+
+def _looks_like_one(module: nn.Module) -> bool:
+    code = _code(module)
+    own = [p for p in module._parameters.values() if p is not None and not is_lazy(p)]
+    if code.axes:
+        return bool(own)  # not a fixed filter
+    is_quantized = callable(getattr(type(module), "weight", None))  # a method of torch's
+    return code.is_named and (is_quantized or any(parameter.dim() > 2 for parameter in own))

@@ -14,7 +14,12 @@ from torch import nn
 
 from fmapboard.errors import ConfigurationError, LayerNotFound, NoConvolution, closest, log
 from fmapboard.model.given import check_model, check_no_modules
-from fmapboard.model.kernel_shapes import CONVOLUTIONS, by_kernel_shape
+from fmapboard.model.kernel_shapes import (
+    CONVOLUTIONS,
+    by_kernel_shape,
+    is_convolution,
+    unused_convolutions,
+)
 from fmapboard.records import KernelShape
 
 _WRAPPER_SEGMENTS = frozenset({"_orig_mod", "_checkpoint_wrapped_module", "_fsdp_wrapped_module"})
@@ -192,7 +197,10 @@ def _listed(layers: Any) -> list[Any]:
 def _default(
     model: nn.Module, named: Mapping[str, nn.Module], hint: str, has_taps: Callable[[], bool]
 ) -> dict[str, nn.Module]:
-    found: dict[str, nn.Module] = {n: m for n, m in named.items() if isinstance(m, CONVOLUTIONS)}
+    root = unwrap(model)
+    plain = {n: m for n, m in named.items() if "parametrizations" not in n.split(".")}
+    _log_unused(root, plain)
+    found = {name: module for name, module in plain.items() if is_convolution(module)}
     if found:
         return found
     # MultiheadAttention reads its child's weight directly and never calls the child.
@@ -200,12 +208,9 @@ def _default(
     uncalled = {id(child) for m in attention for child in m.children()}
     found = {
         name: module
-        for name, module in named.items()
-        if _holds_parameters(module)
-        and id(module) not in uncalled
-        and "parametrizations" not in name.split(".")
+        for name, module in plain.items()
+        if _holds_parameters(module) and id(module) not in uncalled
     }
-    root = unwrap(model)
     if not found:
         if has_taps():
             return found
@@ -223,6 +228,27 @@ def _default(
     return found
 
 
+def _log_unused(root: nn.Module, named: Mapping[str, nn.Module]) -> None:
+    """Log once which modules look like convolutions and are not watched as such."""
+    if root in _unused_logged:
+        return
+    _unused_logged.add(root)
+    unused = unused_convolutions(named)
+    if unused:
+        counts: dict[str, list[str]] = {}
+        for name, module in unused.items():
+            counts.setdefault(type(module).__name__, []).append(name)
+        listed = ", ".join(
+            f"{kind} ({names[0]}{f' and {len(names) - 1} more' if names[1:] else ''})"
+            for kind, names in counts.items()
+        )
+        log.info(
+            "not watched as convolutions, since they own no kernel called weight: %s; name them "
+            "with layers= to watch them", listed,
+        )  # fmt: skip
+
+
+_unused_logged: weakref.WeakSet[nn.Module] = weakref.WeakSet()
 _fallback_logged: weakref.WeakSet[nn.Module] = weakref.WeakSet()
 """Models without convolutions for which the fallback was already logged."""
 
@@ -287,10 +313,20 @@ def _matching(
         near = closest(str(getattr(pattern, "pattern", pattern)), named, listed=12)
         near = near or "; for the names: fmapboard.layers(model), or visualize --list"
         near = _several(pattern, named) or near
+        own = {name: module for name, module in named.items() if is_convolution(module)}
+        if (
+            isinstance(choice, type)
+            and issubclass(choice, CONVOLUTIONS)
+            and not any(isinstance(module, CONVOLUTIONS) for module in own.values())
+        ):
+            raise LayerNotFound(
+                f"no layer is a torch.nn.{choice.__name__}: the model's convolutions are of the "
+                f"type {_types(own)}{hint}"
+            )
         raise LayerNotFound(f"no layer matches {pattern!r} among {len(named)}{near}{hint}")
     if isinstance(choice, type):
         return matching
-    return {name for name in matching if isinstance(named[name], CONVOLUTIONS)} or matching
+    return {name for name in matching if is_convolution(named[name])} or matching
 
 
 def _several(pattern: Any, named: Mapping[str, nn.Module]) -> str:
@@ -320,4 +356,4 @@ def _is_absent(choice: str | re.Pattern[str] | type, named: Mapping[str, nn.Modu
     """True if the choice is a convolution type and the model has no convolution of any type."""
     if not isinstance(choice, type) or not issubclass(choice, CONVOLUTIONS):
         return False
-    return not any(isinstance(module, CONVOLUTIONS) for module in named.values())
+    return not any(map(is_convolution, named.values()))

@@ -167,12 +167,15 @@ class SummaryBuilder:
         arrangement_text = "a row per input, a column per output"
         if kernels.layout == "rows":
             arrangement_text = "a row per output, a column per input"
+        shape = layer_call.kernel_shape or (0,)
+        if len(shape) == 2:
+            arrangement_text = "a row per entry of the weight's first axis"
         if picture.palette is None:
             arrangement_text = "RGB, grey is 0"
         named = f"`{plain(layer_call.layer)}` ({layer_call.type})"
         parts = [f"kernels of {named}: {arrangement_text}; one scale for the layer"]
         rgb = kernels.is_of_colours
-        if most is not None and max((layer_call.kernel_shape or (0,))[: 1 if rgb else 2]) > most:
+        if most is not None and max(shape[: 1 if rgb or len(shape) == 2 else 2]) > most:
             parts.append(
                 f"at most {most} outputs{'' if rgb else ' and inputs'} of {layer_call.group}"
             )

@@ -167,6 +167,8 @@ def kernel_facts(kernels: Kernels, most: int | None, peak: float) -> dict[str, A
         return {"peak": peak}
     is_transposed = isinstance(shape, TransposedShape)
     outputs, inputs = reversed(shape[:2]) if is_transposed else shape[:2]
+    if len(shape) == 2:  # one row per output
+        inputs = 1
     drawn = kernels.cut(most).weight.shape
     return {
         "peak": peak,
