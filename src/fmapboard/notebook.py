@@ -90,11 +90,12 @@ class Grid:
         return axes.figure
 
     def save(self, path: str | Path) -> None:
-        """Write a PNG file, replacing an existing one.
+        """Write a PNG file, replacing an existing one; its folder is created if it is missing.
 
         Args:
             path: Path of the file.
         """
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
         Path(path).write_bytes(self._repr_png_())
 
     def _repr_png_(self) -> bytes:

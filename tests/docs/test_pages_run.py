@@ -10,14 +10,18 @@ from typing import Any
 import pytest
 import torch
 from markdown_pages import python_blocks
+from module_hooks import hook_count
 from recipe_runs import names_of
+from torch import nn
+
+import fmapboard
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = [page for page in sorted(DOCS.rglob("*.md")) if python_blocks(page)]
 SCRIPTS = {path.read_text() for path in (ROOT / "examples").glob("*.py")}
 """Shown verbatim; tests/integrations/test_examples.py runs them."""
-LEAVES = {"get_started": "runs/first/*tfevents*", "notebooks": "layer1.0.conv1.png"}
+LEAVES = {"get_started": "runs/first/*tfevents*", "notebooks": "runs/layer1.0.conv1.png"}
 """Page -> a file that its blocks write."""
 STAND_INS = ROOT / "tests" / "recipes" / "stand_ins"
 REPLACED = {path.stem for path in STAND_INS.iterdir() if path.stem != "__pycache__"}
@@ -65,6 +69,15 @@ def is_run_here(page: Path, block: str) -> bool:
     return block not in SCRIPTS
 
 
+def assert_nothing_is_left_behind(names: dict[str, Any], directory: Path) -> None:
+    """No hook, no open logger, and no file but in the folders that are meant for runs."""
+    models = {name: value for name, value in names.items() if isinstance(value, nn.Module)}
+    assert {name: hook_count(model) for name, model in models.items() if hook_count(model)} == {}
+    boards = [each for each in names.values() if isinstance(each, fmapboard.FeatureMapLogger)]
+    assert [board for board in boards if not board.is_closed] == []
+    assert {path.name for path in directory.iterdir()} <= {"runs", "wandb"}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(DOCS).as_posix())
 def test_the_python_blocks_of_a_page_run_and_print_what_it_says(
     page: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -77,6 +90,7 @@ def test_the_python_blocks_of_a_page_run_and_print_what_it_says(
                 capsys.readouterr().out.splitlines(), prints(block), strict=False
             ):
                 assert shown in ("", printed)
+    assert_nothing_is_left_behind(names, tmp_path)
     if page.stem in LEAVES:
         assert len(list(tmp_path.glob(LEAVES[page.stem]))) == 1
 

@@ -44,6 +44,7 @@ def test_the_quickstart_and_the_extraction_example_run_as_they_stand(
     for block in blocks("python"):
         exec(compile(block, "README.md", "exec"), scope)
     assert list((tmp_path / "runs" / "exp1").glob("*tfevents*"))
+    assert [path.name for path in tmp_path.iterdir()] == ["runs"]
     assert list(scope["maps"]) == [f"layer1.{b}.conv{c}" for b in (0, 1) for c in (1, 2)]
     assert len(blocks("python")[0].strip().splitlines()) <= 10
 

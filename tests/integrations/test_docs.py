@@ -27,7 +27,7 @@ def test_the_page_about_notebooks_runs(tmp_path: Path, monkeypatch: pytest.Monke
     names: dict[str, object] = {}
     for block in python_blocks(ROOT / "docs" / "notebooks.md"):
         exec(block, names)
-    assert (tmp_path / "layer1.0.conv1.png").stat().st_size > 1000
+    assert (tmp_path / "runs" / "layer1.0.conv1.png").stat().st_size > 1000
 
 
 def test_the_four_lines_that_fmapboard_needs_are_marked() -> None:
