@@ -72,6 +72,8 @@ from fmapboard.errors import FmapboardError
 Floats = npt.NDArray[np.floating[Any]]
 FORMAT = 2
 """Newest format that this version reads and writes."""
+_MAX_HEADER = 16 * 2**20
+"""Maximum size in bytes of a header: parsed, a hostile one takes many times the memory."""
 PLUGIN_NAME = "feature_maps"
 
 
@@ -108,6 +110,8 @@ def unpack(blobs: Sequence[bytes]) -> tuple[dict[str, Any], dict[str, Floats]]:
         FormatError: The record is damaged, or its format is newer than this version supports.
     """
     try:
+        if len(blobs[0]) > _MAX_HEADER:
+            raise ValueError(f"the header has {len(blobs[0])} bytes, more than {_MAX_HEADER}")
         header: dict[str, Any] = json.loads(blobs[0])
         version = header["format"]
         if version > FORMAT:

@@ -193,3 +193,10 @@ def test_a_stored_record_of_version_1_still_opens() -> None:
     assert stored["feature_maps.nan"].tolist() == [0.0, 2.0, 0.0]
     assert stored["feature_maps.constant"].tolist() == [0.0, 0.0, 1.0]
     assert "feature_maps.positive_infinity" not in stored
+
+
+def test_a_header_that_would_fill_the_memory_is_refused() -> None:
+    header, arrays = pack({"layer": "a"}, {})
+    unpack([header + b" " * 2**23, arrays])
+    with pytest.raises(FormatError, match=r"the header has \d+ bytes, more than 16777216"):
+        unpack([header + b" " * 2**24, arrays])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import threading
 import warnings
@@ -65,7 +66,8 @@ class ImageFile:
 
     Attributes:
         path: The file.
-        name: Its name; in a folder, its path from there on, with slashes.
+        name: Its name; in a folder, its path from there on, with slashes. Bytes that are no UTF-8
+            are replaced: the name is stored and shown.
         in_folder: It was found in a folder. If it cannot be read, it may be left out.
     """
 
@@ -85,7 +87,7 @@ def find_images(paths: Iterable[Path]) -> list[ImageFile]:
     A file is taken whatever its suffix. A folder is replaced by the image files in it and in its
     subfolders (see `IMAGE_SUFFIXES`), in natural order: ``photo2`` before ``photo10``, files before
     subfolders. Hidden files and folders are left out; links to folders are followed. A subfolder
-    that cannot be listed counts as a file that cannot be read.
+    that cannot be listed counts as a file that cannot be read, as does a link to nothing.
 
     Raises:
         ImageError: A path does not exist, or a folder contains no image.
@@ -220,11 +222,18 @@ def _expand(path: Path) -> list[ImageFile]:
             "the shell leaves it as it is: --checkpoint 'ckpt_*.pt'"
         )
     _check_exists(path)
-    return [ImageFile(path, path.name)]
+    return [ImageFile(path, _as_text(path.name))]
+
+
+def _as_text(name: str) -> str:
+    return os.fsencode(name).decode(errors="replace")
 
 
 def _images_in(folder: Path) -> list[ImageFile]:
-    found = [ImageFile(p, p.relative_to(folder).as_posix(), True) for p in _walk(folder, set())]
+    found = [
+        ImageFile(path, _as_text(path.relative_to(folder).as_posix()), True)
+        for path in _walk(folder)
+    ]
     if not found:
         raise ImageError(
             f"no image in the folder {str(folder)!r} and its subfolders; looked for "
@@ -233,23 +242,34 @@ def _images_in(folder: Path) -> list[ImageFile]:
     return found
 
 
-def _walk(folder: Path, above: set[Path]) -> Iterator[Path]:
-    """The images at and below a folder; ``above`` are the real paths of the folders around it."""
-    try:
-        entries = [entry for entry in folder.iterdir() if not entry.name.startswith(".")]
-        is_folder = {entry: entry.is_dir() for entry in sorted(entries, key=natural_order)}
-    except OSError as error:
-        if above:
-            yield folder
-            return
-        raise ImageError(f"cannot list the folder {str(folder)!r}: {error.strerror}") from error
-    for entry in is_folder:
-        if not is_folder[entry] and entry.suffix.lower() in IMAGE_SUFFIXES and entry.is_file():
-            yield entry
-    here = folder.resolve()
-    for entry in is_folder:
-        if is_folder[entry] and entry.resolve() not in {*above, here}:  # a link may lead upwards
-            yield from _walk(entry, {*above, here})
+def _walk(top: Path) -> Iterator[Path]:
+    """The images at and below a folder, and the subfolders that cannot be listed.
+
+    A folder to which several links lead is read once, so that links between folders end.
+    """
+    waiting, reached = [top], set()
+    while waiting:
+        folder = waiting.pop()
+        try:
+            status = folder.stat()
+            if (status.st_dev, status.st_ino) in reached:
+                continue
+            reached.add((status.st_dev, status.st_ino))
+            entries = [entry for entry in folder.iterdir() if not entry.name.startswith(".")]
+            is_folder = {entry: entry.is_dir() for entry in sorted(entries, key=natural_order)}
+        except OSError as error:
+            if folder is not top:
+                yield folder
+                continue
+            raise ImageError(f"cannot list the folder {str(folder)!r}: {error.strerror}") from error
+        yield from (entry for entry in is_folder if not is_folder[entry] and _is_image(entry))
+        waiting += reversed([entry for entry in is_folder if is_folder[entry]])
+
+
+def _is_image(path: Path) -> bool:
+    """True for a file with the suffix of an image, and for a link to nothing, which is named."""
+    is_image = path.suffix.lower() in IMAGE_SUFFIXES
+    return is_image and (path.is_file() or (path.is_symlink() and not path.exists()))
 
 
 def natural_order(path: Path) -> tuple[list[tuple[int, int, str]], str]:

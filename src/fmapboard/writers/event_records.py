@@ -51,14 +51,14 @@ def run_directories(path: Path, errors: list[OSError] | None = None) -> list[Pat
     """
     note = None if errors is None else errors.append
     found: list[Path] = []
-    reached: set[str] = set()
+    reached: set[object] = set()
     starts = [str(path)]
     while starts:
         links: list[str] = []
         for folder, folders, files in (
             entry for start in starts for entry in os.walk(start, onerror=note)
         ):
-            place = os.path.realpath(folder)
+            place = _place(folder)
             if place in reached:
                 folders.clear()
                 continue
@@ -103,6 +103,15 @@ def shown_steps(files: Iterable[Path]) -> set[int]:
                         steps.add(step)
                 opened.seek(offset + size + _FOOTER.size)
     return steps
+
+
+def _place(folder: str) -> object:
+    """The same for every path to a folder; unlike a real path, found in one call."""
+    try:
+        status = os.stat(folder)
+    except OSError:  # it has just been removed, or its path is too long
+        return folder
+    return status.st_dev, status.st_ino
 
 
 def stored_events(run: Path, problems: list[str]) -> Iterator[StoredEvent]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -45,6 +47,46 @@ def test_links_to_folders_are_followed_and_may_lead_upwards(tmp_path: Path) -> N
     (tmp_path / "photos" / "class0" / "up").symlink_to(tmp_path / "photos")
     found = find_images([tmp_path / "photos"])
     assert [one.name for one in found] == ["class0/a.png", "linked/b.png"]
+
+
+def test_links_between_folders_end(tmp_path: Path) -> None:
+    names = [f"class{number}" for number in range(12)]
+    for name in names:
+        touch(tmp_path, f"photos/{name}/a.png")
+        for other in names:
+            (tmp_path / "photos" / name / other).symlink_to(tmp_path / "photos" / other)
+    assert len(find_images([tmp_path / "photos"])) == 12
+
+
+def test_folders_may_be_nested_more_deeply_than_python_calls(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    try:
+        for _ in range(1100):
+            os.mkdir("d")
+            os.chdir("d")
+        touch(Path(), "a.png")
+        (found,) = find_images([tmp_path])
+    finally:
+        subprocess.run(["rm", "-rf", tmp_path / "d"], check=True)  # pytest could not remove it
+    assert found.name == "d/" * 1100 + "a.png"
+
+
+def test_a_link_to_nothing_is_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    touch(tmp_path, "a.png")
+    (tmp_path / "b.png").symlink_to(tmp_path / "b.png")
+    (tmp_path / "c.png").symlink_to(tmp_path / "none.png")
+    (tmp_path / "d.png").symlink_to("/dev/zero")
+    assert [one.name for one in find_images([tmp_path])] == ["a.png", "b.png", "c.png"]
+
+
+@pytest.mark.parametrize("name", [b"caf\xe9.png", b"caf\xe9/a.png"])
+def test_bytes_of_a_name_that_are_no_text_are_replaced(tmp_path: Path, name: bytes) -> None:
+    touch(tmp_path, os.fsdecode(name))
+    (found,) = find_images([tmp_path])
+    assert found.name == name.decode(errors="replace")
+    assert find_images([found.path])[0].name == found.path.name.replace("\udce9", "\ufffd")
 
 
 def test_a_subfolder_that_cannot_be_listed_counts_as_a_file_that_cannot_be_read(
