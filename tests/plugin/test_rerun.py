@@ -77,8 +77,8 @@ def test_the_steps_that_vanish_are_named(logdir: Path, first: int, said: list[st
     assert said == [
         f"fmapboard: {logdir / 'run'} holds an earlier run, up to step {last}: from step {first} "
         "on, TensorBoard shows this run instead (the earlier event files stay there); to keep "
-        "both, log into another directory, and to continue the earlier run, pass "
-        f"start_step={last + 1}"
+        "both, log into another directory; to continue the earlier run, begin at step "
+        f"{last + 1} (start_step={last + 1} in Python, --step {last + 1} on the command line)"
     ]
 
 

@@ -175,8 +175,9 @@ class EventFile:
             log.warning(
                 "%s holds an earlier run, up to step %d: from step %d on, TensorBoard shows this "
                 "run instead (the earlier event files stay there); to keep both, log into another "
-                "directory, and to continue the earlier run, pass start_step=%d",
-                *(directory, last, first, last + 1),
+                "directory; to continue the earlier run, begin at step %d (start_step=%d in "
+                "Python, --step %d on the command line)",
+                *(directory, last, first, last + 1, last + 1, last + 1),
             )
 
     def _new_file(self) -> LocalFile | RemoteFile:
