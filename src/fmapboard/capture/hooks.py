@@ -17,6 +17,7 @@ from torch import nn
 from fmapboard.capture.call_records import CallRecords
 from fmapboard.capture.compiled import force_eager, is_unobservable
 from fmapboard.capture.hook_order import install
+from fmapboard.capture.isolation import block_begins, block_ended
 from fmapboard.capture.layer_hook import LayerHook
 from fmapboard.capture.listener import CaptureListener
 from fmapboard.capture.module_calls import CallWatch, is_replica
@@ -72,6 +73,7 @@ class HookRegistry:
         self._watch(self._selected(), also or {})
         self.tap_choice = TapChoice.of(layers, named_layers(self.model))
         self._root_watch: CallWatch | None = None
+        self._finalizer: weakref.finalize[..., HookRegistry] | None = None
         self._hooks: contextlib.ExitStack | None = None
         self._listener: CaptureListener | None = None
         self._passes = PassTracker(_always, bool)  # bool() is False: never restart
@@ -138,20 +140,15 @@ class HookRegistry:
         """True while forward passes are awaited and recorded."""
         return self._hooks is not None
 
-    @contextlib.contextmanager
     def listening(
         self,
         listener: CaptureListener,
         *,
         sides: tuple[Side, ...] = ("output",),
         accept: Callable[[Any], bool] | None = None,
-    ) -> Iterator[None]:
+    ) -> contextlib.AbstractContextManager[None]:
         """Record passes in a ``with`` block; for the arguments see ``arm``."""
-        self.arm(listener, sides=sides, accept=accept)
-        try:
-            yield
-        finally:
-            self.disarm()
+        return _Listening(self, partial(self.arm, listener, sides=sides, accept=accept))
 
     def arm(
         self,
@@ -200,8 +197,8 @@ class HookRegistry:
         except BaseException:
             hooks.close()
             raise
-        self.root_ran, self._hooks = False, hooks
         self._finalizer = weakref.finalize(self, hooks.close)
+        self.root_ran, self._hooks = False, hooks
 
     def disarm(self) -> None:
         """Record no more; does nothing if the registry is not armed."""
@@ -213,8 +210,9 @@ class HookRegistry:
             self._root_watch.take()
         _take_all(self._parts)
         if hooks is not None:
-            self._finalizer.detach()
             hooks.close()
+        if self._finalizer is not None:
+            self._finalizer.detach()
         self._hooks = self._root_watch = None
 
     @contextlib.contextmanager
@@ -329,7 +327,10 @@ class HookRegistry:
     def _watch_parts(self) -> None:
         """Watch the calls of all parts of the model too: the user may not call the model itself."""
         for module in self.model.modules():
-            if module is not self.model and not isinstance(module, torch.jit.ScriptModule):
+            if module is self.model or isinstance(module, torch.jit.ScriptModule):
+                continue
+            before = self._parts.get(module)  # an interrupt may have kept some from being taken
+            if before is None or not before.is_placed:
                 watch = self._parts[module] = CallWatch(module, self)
                 watch.place()
 
@@ -439,6 +440,29 @@ class HookRegistry:
             "returned %s", name, type(module).__name__, channels, list(tensor.shape),
         )  # fmt: skip
         return False
+
+
+class _Listening(contextlib.AbstractContextManager[None]):
+    """A block in which a registry is armed."""
+
+    def __init__(self, registry: HookRegistry, arm: Callable[[], None]) -> None:
+        self._registry, self._arm = registry, arm
+
+    def __enter__(self) -> None:
+        block_begins(self)
+        try:
+            self._arm()
+        except BaseException:
+            self.close()
+            raise
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Disarm the registry; a second call does nothing."""
+        self._registry.disarm()
+        block_ended(self)
 
 
 def _always(received: Any) -> bool:

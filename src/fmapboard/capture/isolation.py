@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch._ops import _len_torch_dispatch_stack_pre_dispatch, _pop_mode_from_pre_dispatch
@@ -13,28 +13,54 @@ from torch.utils._python_dispatch import _push_mode
 from fmapboard.capture.cpu_threads import one_thread, thread_policy
 
 
+class Block(Protocol):
+    """A ``with`` block that restores something at its end.
+
+    An interrupt may come at any point of ``__exit__``, also before its first line, and then
+    nothing is restored. A generator that it keeps from ending is worse: it ends when it is deleted,
+    and restores what has changed since. So blocks inside a `Guard` are classes; they register with
+    ``block_begins`` before they change anything, and a guard closes those that are left over.
+    """
+
+    def close(self) -> None:
+        """Restore what the block has changed, and call ``block_ended``.
+
+        It may be called again, also if it was interrupted itself.
+        """
+
+
 class _Open(threading.local):
     """The blocks that this thread is in, the innermost last."""
 
     def __init__(self) -> None:
-        self.blocks: list[aside] = []
+        self.blocks: list[Block] = []
 
 
 _open = _Open()
 
 
+def block_begins(block: Block) -> None:
+    """Register a block of this thread."""
+    _open.blocks.append(block)
+
+
+def block_ended(block: Block) -> None:
+    """Called when a block has restored everything."""
+    if _open.blocks and _open.blocks[-1] is block:
+        _open.blocks.pop()
+
+
 def blocks_open() -> int:
-    """The number of `aside` blocks that this thread is in."""
+    """The number of blocks that this thread is in."""
     return len(_open.blocks)
 
 
 def close_blocks(count: int) -> None:
-    """Close all but the outermost ``count`` blocks, which an interrupt has kept from closing.
-
-    An interrupt may come at any point of ``aside.__exit__``, also before its first line.
-    """
+    """Close all but the outermost ``count`` blocks, which an interrupt has kept from closing."""
     while len(_open.blocks) > count:
-        _open.blocks[-1].close()
+        block = _open.blocks[-1]
+        block.close()
+        block_ended(block)
 
 
 class aside:  # lower case: a context manager that is used like a function
@@ -60,7 +86,7 @@ class aside:  # lower case: a context manager that is used like a function
     def __enter__(self) -> None:
         # ``torch.no_grad`` does the same, but alone takes 1.5 µs.
         self._had_grad = torch.is_grad_enabled()
-        _open.blocks.append(self)  # before anything changes: see `close_blocks`
+        block_begins(self)
         torch._C._set_grad_enabled(False)
         try:
             self._choose_threads()
@@ -92,8 +118,7 @@ class aside:  # lower case: a context manager that is used like a function
         if self._one_thread is not None:
             self._one_thread.__exit__()
         torch._C._set_grad_enabled(self._had_grad)
-        if _open.blocks and _open.blocks[-1] is self:
-            _open.blocks.pop()
+        block_ended(self)
 
 
 class _Modes:

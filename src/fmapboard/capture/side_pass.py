@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import random
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
+from fmapboard.capture.isolation import block_begins, block_ended
 from fmapboard.capture.transfer import pinned_memory
 from fmapboard.errors import ConfigurationError, first_line, interrupt_in
 from fmapboard.model.distributed import reshard
@@ -21,12 +22,13 @@ from fmapboard.model.layers import unwrap
 from fmapboard.model.tensors import map_tensors, tensors
 
 
-@contextlib.contextmanager
-def untouched(model: nn.Module, *, training: bool | None = None) -> Iterator[None]:
+class untouched:  # lower case: a context manager that is used like a function
     """Restore the model's training modes, its buffers and the random states after the block.
 
     The random states are those of Python, NumPy, and torch on the CPU and on the model's devices.
-    Nothing here waits for a device: the states of its generators are kept on the host.
+    Nothing here waits for a device: the states of its generators are kept on the host. Weights that
+    are cast inside the block stay out of the user's autocast cache: up to torch 2.7, a cast made
+    without a graph would be reused there, and the weight would get no gradient.
 
     Args:
         model: any module.
@@ -34,65 +36,69 @@ def untouched(model: nn.Module, *, training: bool | None = None) -> Iterator[Non
             per module, without ``train()``, so a BatchNorm that the user froze is still frozen
             afterwards.
     """
-    modules = list(model.modules())
-    modes = [module.training for module in modules]
-    slots = [(module._buffers, dict(module._buffers)) for module in modules]
-    # Lazy buffers have no values yet.
-    buffers = [(b, b.detach().clone()) for b in model.buffers() if not is_lazy(b)]
-    try:
-        with random_states_kept(model):
-            if training is not None:
-                for module in modules:
-                    module.training = training
-            yield
-    finally:
-        for module, mode in zip(modules, modes, strict=True):
-            module.training = mode
-        for slot, held in slots:
-            for name, buffer in held.items():
-                if slot[name] is not buffer:  # the forward pass replaced the tensor
-                    slot[name] = buffer
-        for saved, before in buffers:
-            # Through .data, because autograd raises if a buffer's version changes between the
-            # user's forward pass and its backward pass.
-            saved.data.copy_(before)
+
+    def __init__(self, model: nn.Module, *, training: bool | None = None) -> None:
+        self._model, self._training = model, training
+        self._restore: list[Callable[[], object]] = []
+
+    def __enter__(self) -> None:
+        model = self._model
+        modules = list(model.modules())
+        modes = [(module, module.training) for module in modules]
+        slots = [(module._buffers, dict(module._buffers)) for module in modules]
+        # Lazy buffers have no values yet.
+        buffers = [(b, b.detach().clone()) for b in model.buffers() if not is_lazy(b)]
+        self._restore = [
+            partial(_restore_modes, modes),
+            partial(_restore_buffers, slots, buffers),
+            *_random_states(_devices(model)),
+            partial(torch.set_autocast_cache_enabled, torch.is_autocast_cache_enabled()),
+        ]
+        block_begins(self)
+        torch.set_autocast_cache_enabled(False)
+        if self._training is not None:
+            for module in modules:
+                module.training = self._training
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Restore everything; a second call does nothing."""
+        for restore in self._restore:
+            restore()
+        self._restore = []
+        block_ended(self)
 
 
-@contextlib.contextmanager
-def random_states_kept(model: nn.Module) -> Iterator[None]:
-    """Restore the random states after the block, as `untouched` does, and no other state."""
-    with _random_states(_devices(model)), _no_autocast_cache():
-        yield
+def _restore_modes(modes: list[tuple[nn.Module, bool]]) -> None:
+    for module, mode in modes:
+        module.training = mode
 
 
-@contextlib.contextmanager
-def _random_states(devices: dict[str, list[int]]) -> Iterator[None]:
-    """Restore the random states, also of accelerators: indices by type of device."""
-    python, legacy = random.getstate(), np.random.get_state()
-    try:
-        with contextlib.ExitStack() as forks:
-            forks.enter_context(torch.random.fork_rng(devices=[]))
-            for kind, indices in devices.items():
-                forks.enter_context(torch.random.fork_rng(devices=indices, device_type=kind))
-            yield
-    finally:
-        random.setstate(python)
-        np.random.set_state(legacy)
+def _restore_buffers(
+    slots: list[tuple[dict[str, Tensor | None], dict[str, Tensor | None]]],
+    buffers: list[tuple[Tensor, Tensor]],
+) -> None:
+    for slot, held in slots:
+        for name, buffer in held.items():
+            if slot[name] is not buffer:  # the forward pass replaced the tensor
+                slot[name] = buffer
+    for saved, before in buffers:
+        # Through .data, because autograd raises if a buffer's version changes between the user's
+        # forward pass and its backward pass.
+        saved.data.copy_(before)
 
 
-@contextlib.contextmanager
-def _no_autocast_cache() -> Iterator[None]:
-    """Keep weights that are cast inside the block out of the user's autocast cache.
-
-    Up to torch 2.7, a cast made without a graph would be reused in the user's autocast region, and
-    the weight would get no gradient there.
-    """
-    enabled = torch.is_autocast_cache_enabled()
-    torch.set_autocast_cache_enabled(False)
-    try:
-        yield
-    finally:
-        torch.set_autocast_cache_enabled(enabled)
+def _random_states(devices: dict[str, list[int]]) -> Iterator[Callable[[], object]]:
+    """Functions that restore the random states of this moment, also those of accelerators."""
+    yield partial(random.setstate, random.getstate())
+    yield partial(np.random.set_state, np.random.get_state())
+    yield partial(torch.set_rng_state, torch.get_rng_state())
+    for kind, indices in devices.items():
+        module = torch.get_device_module(kind)
+        for index in indices:
+            yield partial(module.set_rng_state, module.get_rng_state(index), index)
 
 
 def _devices(model: nn.Module) -> dict[str, list[int]]:
