@@ -39,6 +39,12 @@ test("the kernel of a channel is its column of tiles, one per input", () => {
   assert.equal(kernelBlock(of, 3, 1), "only the kernels of channels 0 to 2 are stored");
 });
 
+test("a grouped transposed convolution is known whatever its class is called", () => {
+  const layer = { ...LAYER, type: "UpLayer", channels: 2, kernel_shape: [1, 1, 1, 1] };
+  const of = { picture: { ...PICTURE, transposed: true }, image: image([[HIGH]]), layer };
+  assert.match(String(kernelBlock(of, 0, 1)), /grouped transposed convolution/);
+});
+
 test("on a locked scale a kernel of a step with smaller weights is paler", () => {
   const layer = { ...LAYER, channels: 1, kernel_shape: [1, 1, 1, 1] };
   const of = { picture: PICTURE, image: image([[HIGH]]), layer };

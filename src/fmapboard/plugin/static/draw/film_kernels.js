@@ -42,7 +42,7 @@ const decoded = new WeakMap();
 export function kernelBlock({ picture, image, layer }, channel, peak) {
   const tile = tileOf(layer.kernel_shape);
   if (!picture || !image || !tile || !layer.kernel_shape) return "no kernel is stored";
-  const isTransposed = layer.type.includes("Transpose");
+  const isTransposed = picture.transposed ?? layer.type.includes("Transpose");
   if (isTransposed && layer.kernel_shape[1] !== layer.channels) {
     return "a grouped transposed convolution: its kernels are not told apart by channel";
   }
