@@ -83,11 +83,11 @@ class StepSession:
             collector_for, model, options, self._reducer, self._guard, self._attribution
         )
         self._graph = GraphDrawer(self.registry, options, self._guard, warn)
-        own = own_parameters(model, self.registry.layers)
+        self._watched = self.registry.layers
+        own = own_parameters(model, self._watched)
         self.probe_pass = ProbePass(model, options, self._reducer, self._guard)
         probe_cam = ProbeAttribution.of(model, self.probe_pass.probe, options, self._guard)
-        chosen = self.registry.layers
-        listed = None if layers is None else own_parameters(model, chosen, inner=True)
+        listed = None if layers is None else own_parameters(model, self._watched, inner=True)
         self._gradients = GradientReader(
             model, own, self._guard, options.update_ratios, listed=listed
         )
@@ -256,6 +256,10 @@ class StepSession:
     def _pass_ended(self, output: Any) -> None:
         with self._guard("forward pass"):
             self._selection.ended(output)
+            if self._watched is not self.registry.layers:  # one was no convolution, or replaced
+                self._watched = self.registry.layers
+                own = own_parameters(self.model, self._watched)
+                self._gradients.read_histograms_of(own)
 
     def _backward_ended(self) -> None:
         if self._open is not None and self._open.passes == "all":

@@ -124,6 +124,9 @@ def test_a_module_that_only_looks_like_a_convolution_is_dropped_in_the_first_pas
     for step in logged(model, layers=layers, inputs=True):
         assert tags(step, "feature_maps") == ["maps_4x8x3x3/0", "maps_5x4x3x3/2"]
         assert tags(step, "kernels") == ["4x8x3x3/0", "5x4x3x3/2"]
+        histograms = {h.tag for h in step.histograms}
+        assert "weights/2.weight" in histograms
+        assert "weights/1.weight" not in histograms
     said = [m for m in caplog.messages if "ConvGate" in m]
     (dropped,) = (m for m in said if "returned" in m)
     assert "1 (ConvGate) is not watched as a convolution: its weight has 2 output" in dropped

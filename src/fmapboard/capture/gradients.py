@@ -108,6 +108,10 @@ class GradientReader:
         self.trainable = tuple(p for _, p in named if p.requires_grad)
         self._sharded = sharded_names(self._parameters)
 
+    def read_histograms_of(self, names: Iterable[str]) -> None:
+        """Choose the parameters whose weights and gradients get histograms, by clean name."""
+        self._histograms = frozenset(names)
+
     def disarm(self) -> None:
         """Stop listening to optimizer steps."""
         self._hook.disarm()
