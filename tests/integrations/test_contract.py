@@ -13,6 +13,7 @@ from same_training import FRAMEWORKS, plain, series, steps
 
 import fmapboard
 from fmapboard.integrations.training_run import PlacedOptions, RunOptions, TrainingRun, placed
+from fmapboard.writers.memory import MemoryWriter
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "as it is": {},
@@ -134,3 +135,8 @@ def test_a_remote_directory_of_the_framework_stays_a_url(directory: str) -> None
     logger = SimpleNamespace(log_dir=directory)
     assert placed({}, logger, ".") == {"log_dir": f"{directory}/fmapboard"}
     assert str(placed({}, None, directory)["log_dir"]).startswith(f"{directory}/runs/")
+
+
+def test_share_writer_needs_no_writer_on_other_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fmapboard.integrations.training_run.rank", lambda: 1)
+    assert isinstance(placed({"share_writer": True}, None, ".")["writer"], MemoryWriter)

@@ -18,6 +18,7 @@ from fmapboard.schedule import Schedule
 from fmapboard.watching import watch
 from fmapboard.writers import WandbWriter
 from fmapboard.writers.log_dirs import log_directory
+from fmapboard.writers.memory import MemoryWriter
 from fmapboard.writers.tensorboard import default_log_dir
 from fmapboard.writers.trackers import wandb_follows
 
@@ -206,6 +207,8 @@ def placed(
     shares = rest.pop("share_writer", False)
     if rest.get("log_dir") is not None:
         return rest
+    if shares and rank() != 0:
+        return rest | {"writer": MemoryWriter()}  # rank 0 writes, and alone has the framework's
     if summary_writer is None:
         if shares and wandb is not None:
             return rest | {"writer": wandb()}
