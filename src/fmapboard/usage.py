@@ -101,6 +101,7 @@ class Usage:
         optimizer, number = self._optimizer(), self._steps.next
         is_trained = self._uncounted() >= _ENOUGH
         given = "the optimizer passed to watch()"
+        named = "" if optimizer is None else f" ({type(optimizer).__name__})"
         if number == self._start:
             if not is_over and not is_trained:
                 return None
@@ -113,8 +114,8 @@ class Usage:
         others = self._others(optimizer) if is_trained else ""
         if others:
             return (
-                f"nothing {'was' if is_over else 'is'} logged from step {number} on: {given} "
-                f"{_named(optimizer)} stopped stepping, while {others} trains the model; pass the "
+                f"nothing {'was' if is_over else 'is'} logged from step {number} on: {given}"
+                f"{named} stopped stepping, while {others} trains the model; pass the "
                 f"other one as optimizer= to a new watch() with start_step={number}, or wrap each "
                 "training step in: with board.step():"
             )
@@ -164,7 +165,8 @@ class Usage:
         found = [
             one
             for one in holding(self.versions.ids())
-            if one is not optimizer and not any(each is optimizer for each in vars(one).values())
+            if optimizer is None
+            or all(each is not optimizer for each in (one, *vars(one).values()))
         ]
         return " or ".join(sorted({type(one).__name__ for one in found}))
 
@@ -205,10 +207,6 @@ def _wait(end: queue.SimpleQueue[None], seconds: float) -> bool:
     except queue.Empty:
         return True
     return False
-
-
-def _named(optimizer: Optimizer | None) -> str:
-    return "" if optimizer is None else f"({type(optimizer).__name__})"
 
 
 def _no_optimizer() -> None:

@@ -100,6 +100,21 @@ def test_an_optimizer_that_stops_stepping_while_another_trains_is_named_at_close
     assert said() == [STOPPED.format("was")]
 
 
+def test_an_optimizer_that_was_replaced_and_freed_is_named(said: Callable[[], list[str]]) -> None:
+    model = NestedNet()
+    optimizer: torch.optim.Optimizer = sgd(model)
+    board = fmapboard.watch(model, writer=MemoryWriter(), optimizer=optimizer, every=2)
+    for _ in range(6):
+        train_step(model, optimizer)
+    optimizer = torch.optim.Adam(model.parameters())
+    gc.collect()
+    for _ in range(6):
+        train_step(model, optimizer)
+    board.close()
+    (text,) = said()
+    assert "from step 6 on: the optimizer passed to watch() stopped stepping, while Adam" in text
+
+
 def test_it_is_named_within_a_minute_and_once(
     minutes: Minutes, said: Callable[[], list[str]]
 ) -> None:
