@@ -230,6 +230,7 @@ class _Run:
         summary = self._summarize(step)
         for board in self._boards:
             board.write(summary)
+            board.flush()  # Ctrl-C while the next checkpoint loads ends the process
         for folder in self._folders:
             folder.write(labelled(summary) if self._labels else summary)
         return summary

@@ -15,6 +15,7 @@ from fmapboard.cli.images import IMAGE_SUFFIXES
 from fmapboard.cli.missing_files import nearby
 from fmapboard.cli.models.factory import imported
 from fmapboard.cli.models.messages import one_line
+from fmapboard.cli.models.slow_loading import loading
 from fmapboard.errors import CheckpointError, ConfigurationError
 from fmapboard.model.tensors import tensors
 
@@ -74,7 +75,8 @@ def _read(path: Path, text: str) -> Any:
             "torch.save(tensor, 'FILE.pt')"
         )
     try:
-        value = _array(path) if path.suffix.lower() == ".npy" else _saved(path)
+        with loading(path):
+            value = _array(path) if path.suffix.lower() == ".npy" else _saved(path)
     except Exception as error:  # damaged files make the unpickler raise nearly anything
         raise CheckpointError(
             f"--input {text!r}: {str(path)!r} cannot be read as tensors; code in it is not run, "

@@ -16,6 +16,7 @@ from fmapboard.cli.models.hub_errors import folder_errors, hub_errors
 from fmapboard.cli.models.preprocessing import Preprocessing, assumed, from_huggingface
 from fmapboard.cli.models.pretrained import WHOLE_SIDE, Request, hub_offline_if_unreachable
 from fmapboard.cli.models.saved_folders import is_path, saved_folder
+from fmapboard.cli.models.slow_loading import loading
 from fmapboard.errors import ConfigurationError, UnknownModel, closest, optional
 
 _NO_CODE = {"trust_remote_code": False}
@@ -50,7 +51,7 @@ def build_huggingface(request: Request) -> tuple[nn.Module, Preprocessing, LoadR
         name = saved_folder(name)
     transformers = optional("transformers", extra="transformers", why=f"{request.spec!r}")
     reading = folder_errors(request) if is_folder else hub_errors(request)
-    reach = contextlib.nullcontext() if is_folder else hub_offline_if_unreachable()
+    reach = loading(Path(name)) if is_folder else hub_offline_if_unreachable()
     with reach, reading, _quiet(transformers):
         model, report = _build(transformers, name, request)
         processor = _processor(transformers, name)

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from fmapboard.cli.missing_files import instead_of_data, nearby
 from fmapboard.cli.models.messages import few, one_line
+from fmapboard.cli.models.slow_loading import loading
 from fmapboard.cli.models.stand_ins import CodeInFile, load_with_stand_ins, modules_in
 from fmapboard.errors import CheckpointError, optional
 
@@ -44,10 +45,12 @@ def read_file(path: Path) -> Mapping[str, Any]:
             model, or calls functions that could run code.
         MissingExtra: it is a safetensors file and safetensors is not installed.
     """
-    parts = [
-        _read_safetensors(file) if file.suffix == ".safetensors" else _read_torch(file)
-        for file in _files(path)
-    ]
+    files = _files(path)
+    with loading(path):
+        parts = [
+            _read_safetensors(file) if file.suffix == ".safetensors" else _read_torch(file)
+            for file in files
+        ]
     if len(parts) == 1:
         return parts[0]  # not copied: torch keeps the layers' versions in an attribute of it
     return {name: value for part in parts for name, value in part.items()}

@@ -1,0 +1,101 @@
+"""A checkpoint that never finishes loading is named once, and Ctrl-C stops it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import zipfile
+from pathlib import Path
+
+import pytest
+import torch
+
+from fmapboard.cli.models import slow_loading
+from fmapboard.cli.models.slow_loading import loading
+from fmapboard.cli.models.weight_files import read_file
+
+
+def bomb(path: Path, depth: int) -> Path:
+    """A checkpoint with a dict whose key is a tuple of 2**depth parts, all the same object."""
+    torch.save({"weight": torch.ones(1)}, plain := path.with_name("plain.pt"))
+    key = b"K\x01\x85q\x00"
+    key += b"".join(b"h" + bytes([n]) + b"\x86q" + bytes([n + 1]) for n in range(depth))
+    with zipfile.ZipFile(plain) as source, zipfile.ZipFile(path, "w") as target:
+        for info in source.infolist():
+            is_pickle = info.filename.endswith("data.pkl")
+            data = b"\x80\x02}" + key + b"K\x02s." if is_pickle else source.read(info)
+            target.writestr(info.filename, data)
+    return path
+
+
+# If CI runs as a background job of a shell, programs start with SIGINT ignored.
+COMMAND = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from fmapboard.cli.main import run_visualize
+from fmapboard.cli.models import slow_loading
+slow_loading.SECONDS = 0.0
+run_visualize(sys.argv[1:])
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs signals of POSIX")
+def test_a_checkpoint_that_never_ends_is_named_once_and_stopped_by_an_interrupt(
+    tmp_path: Path,
+) -> None:
+    endless = bomb(tmp_path / "endless.pt", 60)
+    with subprocess.Popen(
+        [sys.executable, "-c", COMMAND, "--model", "demo", "--checkpoint", str(endless)],
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=tmp_path,
+    ) as job:  # fmt: skip
+        assert job.stderr is not None
+        named = job.stderr.readline()
+        job.send_signal(signal.SIGINT)
+        rest = job.stderr.read()
+    assert (job.returncode, rest) == (-signal.SIGINT, "")
+    assert named == f"still loading {str(endless)!r} after 0 s; Ctrl-C stops it\n"
+
+
+def test_a_file_that_loads_in_time_is_not_named(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert list(read_file(bomb(tmp_path / "quick.pt", 3)).values()) == [2]
+    assert capfd.readouterr().err == ""
+
+
+def test_an_interrupt_is_pythons_again_afterwards() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with contextlib.suppress(ValueError), loading(Path("a.pt")):
+            assert signal.getsignal(signal.SIGINT) is signal.SIG_DFL
+            raise ValueError("damaged")
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_a_handler_of_the_users_is_left_in_place() -> None:
+    def own(number: int, frame: object) -> None:
+        """Does nothing."""
+
+    before = signal.signal(signal.SIGINT, own)
+    try:
+        with loading(Path("a.pt")):
+            assert signal.getsignal(signal.SIGINT) is own
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_another_thread_can_load_too(tmp_path: Path) -> None:
+    torch.save({"weight": torch.ones(1)}, tmp_path / "a.pt")
+    found: list[str] = []
+    thread = threading.Thread(target=lambda: found.extend(read_file(tmp_path / "a.pt")))
+    thread.start()
+    thread.join()
+    assert found == ["weight"]
+    assert slow_loading.SECONDS == 60
