@@ -15,6 +15,7 @@ import torch
 import torch.optim.optimizer as torch_optimizer
 from interruptions import Interruption, TimesUp, ctrl_c, handling, on_alarm
 from torch import Tensor, nn
+from torch._dynamo import eval_frame
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import fmapboard
@@ -41,6 +42,7 @@ def state(model: nn.Module) -> dict[str, object]:
         "hooks": [len(m._forward_hooks) + len(m._forward_pre_hooks) for m in modules],
         "watched calls": [m for m in modules if vars(m).get("_compiled_call_impl") is not None],
         "modes of modules": [m.training for m in modules],
+        "stance": str(eval_frame._stance.stance),
         "step hooks": type(torch_optimizer._global_optimizer_pre_hooks).__name__,  # type: ignore[attr-defined]
         "grad": torch.is_grad_enabled(),
         "threads": torch.get_num_threads(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Iterator
+from typing import Any, ClassVar
 
 import torch
 
@@ -37,26 +38,41 @@ class _Stance:
     """Shared by all armed registries, which may be disarmed in any order.
 
     Attributes:
-        holders: number of registries that currently need eager execution.
-        kept: restores the stance once the last of them is done.
+        holders: identities of what currently needs eager execution.
+        set: sets the stance, and restores it once nothing needs it.
     """
 
-    holders = 0
-    kept = contextlib.ExitStack()
+    holders: ClassVar[set[int]] = set()
+    set: Any = None
     lock = threading.RLock()
+
+
+def hold_eager(holder: object) -> None:
+    """Run compiled models eagerly, so that their hooks are called, until ``release_eager``."""
+    with _Stance.lock:
+        _Stance.holders.add(id(holder))
+        if _Stance.set is None:
+            _Stance.set = torch.compiler.set_stance("force_eager")
+
+
+def release_eager(holder: object) -> None:
+    """Compiled models run compiled again, unless something else needs eager execution.
+
+    A second call, also after one that an interrupt has cut short, does no harm.
+    """
+    with _Stance.lock:
+        _Stance.holders.discard(id(holder))
+        if not _Stance.holders and _Stance.set is not None:
+            _Stance.set.__exit__(None, None, None)
+            _Stance.set = None
 
 
 @contextlib.contextmanager
 def force_eager() -> Iterator[None]:
     """Run compiled models eagerly inside the block, so that their hooks are called."""
-    with _Stance.lock:
-        if _Stance.holders == 0:
-            _Stance.kept.enter_context(torch.compiler.set_stance("force_eager"))
-        _Stance.holders += 1
+    holder = object()
     try:
+        hold_eager(holder)
         yield
     finally:
-        with _Stance.lock:
-            _Stance.holders -= 1
-            if _Stance.holders == 0:
-                _Stance.kept.close()
+        release_eager(holder)

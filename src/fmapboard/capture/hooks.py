@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from fmapboard.capture.call_records import CallRecords
-from fmapboard.capture.compiled import force_eager, is_unobservable
+from fmapboard.capture.compiled import hold_eager, is_unobservable, release_eager
 from fmapboard.capture.hook_order import install
 from fmapboard.capture.isolation import block_begins, block_ended
 from fmapboard.capture.layer_hook import LayerHook
@@ -73,6 +73,7 @@ class HookRegistry:
         self._watch(self._selected(), also or {})
         self.tap_choice = TapChoice.of(layers, named_layers(self.model))
         self._root_watch: CallWatch | None = None
+        self._eager: object = None
         self._finalizer: weakref.finalize[..., HookRegistry] | None = None
         self._hooks: contextlib.ExitStack | None = None
         self._listener: CaptureListener | None = None
@@ -185,7 +186,9 @@ class HookRegistry:
         hooks = contextlib.ExitStack()
         try:
             if "torch._dynamo" in sys.modules:  # otherwise nothing is compiled
-                hooks.enter_context(force_eager())
+                self._eager = object()
+                hooks.callback(release_eager, self._eager)
+                hold_eager(self._eager)
             if "output" in sides:
                 hooks.enter_context(receiving_taps(weakref.ref(self)))
             self._root_watch = CallWatch(self.model, self)
@@ -211,6 +214,8 @@ class HookRegistry:
         _take_all(self._parts)
         if hooks is not None:
             hooks.close()
+        if self._eager is not None:
+            release_eager(self._eager)
         if self._finalizer is not None:
             self._finalizer.detach()
         self._hooks = self._root_watch = None
