@@ -144,6 +144,30 @@ def test_gradients_of_outputs_and_attribution_are_those_that_the_optimizer_uses(
     assert "backward pass" not in " ".join(map(str, texts(found)))
 
 
+@pytest.mark.parametrize("in_place", [False, True])
+def test_a_generators_last_layer_shows_the_gradient_of_its_own_update(in_place: bool) -> None:
+    """Its images are not detached in the discriminator's update, and then used again."""
+    torch.manual_seed(0)
+    generator, critic, kept = nn.Conv2d(1, 1, 3), nn.Conv2d(1, 1, 3), MemoryWriter()
+    layers = nn.Sequential(generator, *([nn.ReLU(inplace=True)] if in_place else []))
+    optimizer = torch.optim.SGD(layers.parameters(), lr=0.1)
+    board = fmapboard.watch(
+        layers, writer=kept, optimizer=optimizer, every=1, activation_gradients=True, layers="0"
+    )
+    with board:
+        images = layers(torch.rand(2, 1, 8, 8))
+        (1000 * critic(images).sum()).backward(retain_graph=True)
+        optimizer.zero_grad()
+        critic(images).sum().backward()
+        expected = torch.autograd.grad(critic(twin := images.detach().requires_grad_()).sum(), twin)
+        optimizer.step()
+    found = measurement(kept.steps[0], "0", "gradients_of_maps").statistics
+    assert found is not None
+    assert max(abs(found.minimum[0]), abs(found.maximum[0])) == pytest.approx(
+        float(expected[0].abs().max()), rel=1e-5
+    )
+
+
 @pytest.mark.parametrize("loop", LOOPS, ids=lambda loop: loop.__name__)
 def test_gradients_and_weights_are_those_of_an_unwatched_training(loop: Loop) -> None:
     plain, watched = network(), network()

@@ -17,6 +17,7 @@ from fmapboard.capture import attribution, collector, input_images, isolation, t
 from fmapboard.capture.collector import ActivationCollector
 from fmapboard.capture.guard import Guard
 from fmapboard.capture.hints import Hints
+from fmapboard.capture.pass_selection import PassSelection
 from fmapboard.session import StepSession
 from fmapboard.writers.memory import MemoryWriter
 
@@ -120,6 +121,7 @@ def _on_fake_tensors(tracer: Tracer) -> Iterator[list[tuple[Tensor, Callable[[Te
             (StepSession, "close", closed),
             (Guard, "failed", failed),
             (Hints, "check_pass", _ignored),  # it sees that there was no backward pass
+            (PassSelection, "_begins", lambda *_: _ignored),
             (attribution, "is_observable", _is_not_empty),
             (collector, "is_observable", _is_not_empty),
             (input_images, "is_observable", _is_not_empty),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -118,6 +119,12 @@ class ActivationCollector:
             with self.guard("BatchNorm"):
                 self.batch_norms.ended()
 
+    def output_computed(self, nodes: Collection[Any], begins: Callable[[], None]) -> None:
+        """Called when the model has returned; for the arguments see ``GradientSums.ended``."""
+        self.sums.ended(nodes, begins)
+        if self.attribution is not None:
+            self.attribution.sums.ended(nodes, begins)
+
     def gradients_cleared(self) -> None:
         """Called when the gradients of the backward passes so far were cleared."""
         self.sums.cleared()
@@ -158,9 +165,9 @@ class ActivationCollector:
             tensor = first_tensor(value)
             if tensor is None:
                 return
-            why = why_unread(tensor)
-            if why is not None:
-                if side == "output":
+            if not is_observable(tensor):
+                why = why_unread(tensor)
+                if side == "output" and why is not None:
                     self.unread[layer_call.label] = why
                 return
             kind: TensorKind = "feature_maps" if side == "output" else "inputs"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import weakref
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 import torch
@@ -62,9 +63,21 @@ class GradientSums:
             select: see ``Select``.
             record: see ``Record``; it must not keep the tensor, which is changed later.
         """
-        followed = _Followed(self, about, _leaves_behind(tensor), select, record)
+        followed = _Followed(self, about, tensor, select, record)
         self._followed.append(followed)
         tensor.register_hook(followed.arrives)  # type: ignore[no-untyped-call]  # torch
+
+    def ended(self, nodes: Collection[Any], begins: Callable[[], None]) -> None:
+        """Called when the forward pass has ended.
+
+        Args:
+            nodes: the nodes of the model's output.
+            begins: called when a backward pass reaches a tensor that one of these nodes has
+                computed: hooks of a tensor run before those of its node.
+        """
+        for followed in self._followed:
+            if followed.is_at(nodes):
+                followed.begins = begins
 
     def cleared(self) -> None:
         """Called when the gradients of earlier backward passes were cleared."""
@@ -101,26 +114,33 @@ class _Followed:
 
     Attributes:
         kept: the sum so far, if another backward pass may add to it.
+        begins: called when a gradient arrives.
         is_alive: False once gradients are ignored.
     """
 
     def __init__(
-        self,
-        owner: GradientSums,
-        about: str,
-        leaves: tuple[Any, ...],
-        select: Select,
-        record: Record,
+        self, owner: GradientSums, about: str, tensor: Tensor, select: Select, record: Record
     ) -> None:
-        self._owner, self._about, self._leaves = owner, about, leaves
-        self._select, self._record = select, record
+        self._owner, self._about, self._select, self._record = owner, about, select, record
+        self._tensor, self._version = weakref.ref(tensor), tensor._version
+        self._leaves = _leaves_behind(tensor)
         self._count, self._times_cleared, self._counts = PassCount(0, 0), 0, False
         self.kept: Tensor | None = None
+        self.begins: Callable[[], None] | None = None
         self.is_alive = True
+
+    def is_at(self, nodes: Collection[Any]) -> bool:
+        """True if one of these nodes has computed the tensor, and nothing has changed it since."""
+        tensor = self._tensor()
+        if tensor is None or tensor._version != self._version:
+            return False
+        return tensor.grad_fn in nodes
 
     def arrives(self, gradient: Tensor) -> None:
         """The hook of the tensor."""
         owner = self._owner
+        if self.begins is not None:
+            self.begins()
         if not self.is_alive or (owner.are_complete and self._count.seen):
             return
         with owner.guard(self._about):

@@ -193,6 +193,8 @@ class PassSelection:
         nodes = {t.grad_fn for t in tensors(output) if t.grad_fn is not None}
         for node in nodes:
             node.register_prehook(self._backward_hook(graph, current))
+        if current is not None:
+            current.collected.output_computed(nodes, self._begins(graph, current))
         if current is not None and nodes:
             current.graph = weakref.ref(graph)
         elif current is not None and self.passes.is_frozen:
@@ -280,6 +282,18 @@ class PassSelection:
             found = selection()
             if found is not None:
                 found._backward_begins(graph, None if recorded is None else recorded())
+
+        return begins
+
+    def _begins(self, graph: _Graph, candidate: Candidate) -> Callable[[], None]:
+        """As ``_backward_hook``, for what must not keep the graph's token alive."""
+        selection, token = weakref.ref(self), weakref.ref(graph)
+        recorded = weakref.ref(candidate)
+
+        def begins() -> None:
+            found, graph = selection(), token()
+            if found is not None and graph is not None:
+                found._backward_begins(graph, recorded())
 
         return begins
 
