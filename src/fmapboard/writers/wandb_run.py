@@ -51,6 +51,7 @@ class WandbWriter:
                 f"run={type(run).__name__}: expected a run of wandb.init(); a WandbLogger has it "
                 "as .experiment"
             )
+        Image.preinit()  # not in the worker thread: a fork would inherit the import lock
         self._run = run
         self._commits = commit or run.disabled
         self._defined: set[str] = set()
