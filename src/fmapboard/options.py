@@ -18,6 +18,7 @@ from fmapboard.records import Normalization, Scale
 from fmapboard.schedule import Schedule, as_schedule, step_number, whole_number
 
 WhenFull = Literal["wait", "drop_oldest"]
+Compiled = Literal["side_pass", "eager"]
 
 PALETTES = ("grey", "viridis", "magma", "signed")
 """Names of the color palettes; ``signed`` has zero in the middle."""
@@ -56,6 +57,7 @@ class CommonOptions(TypedDict, total=False):
     reduce_statistics: bool
     graph: bool
     update_ratios: bool
+    compiled: Compiled
     scale: Scale
     colormap: str
     normalization: tuple[Sequence[float], Sequence[float]] | Normalizing | None
@@ -99,6 +101,7 @@ class Options:
     reduce_statistics: bool = False
     graph: bool = False
     update_ratios: bool = True
+    compiled: Compiled = "side_pass"
     scale: Scale = "channel"
     colormap: str = "grey"
     normalization: Normalization | None = None
@@ -123,6 +126,7 @@ class Options:
         check_depth(self.depth)
         self._need_one_of("scale", Scale)
         self._need_one_of("when_full", WhenFull)
+        self._need_one_of("compiled", Compiled)
         object.__setattr__(self, "colormap", checked_colormap(self.colormap))
         as_schedule(self.every)
         object.__setattr__(self, "start_step", step_number(self.start_step, "start_step"))

@@ -12,6 +12,8 @@ from torch.optim.optimizer import Optimizer
 from fmapboard.capture.attribution_layers import AttributionLayers
 from fmapboard.capture.before_update import BeforeUpdate
 from fmapboard.capture.collector import collector_for
+from fmapboard.capture.compiled_parts import is_compile_used
+from fmapboard.capture.eager_pass import EagerPass
 from fmapboard.capture.fact_recorder import FactRecorder
 from fmapboard.capture.gradients import GradientReader
 from fmapboard.capture.guard import Guard, Stopwatch
@@ -33,7 +35,7 @@ from fmapboard.errors import WarnOnce
 from fmapboard.measure.merge_ranks import RankExchange
 from fmapboard.measure.reducer import Reducer
 from fmapboard.model.distributed import is_sharded
-from fmapboard.model.layers import Layers, own_parameters, scripted_warning
+from fmapboard.model.layers import Layers, own_parameters, scripted_warning, unwrap
 from fmapboard.options import Options
 from fmapboard.records import LayerCall
 
@@ -46,14 +48,14 @@ class StepSession:
     errors inside fmapboard are reported to ``warn`` instead of being raised.
 
     Args:
-        model: the unwrapped model.
+        model: any module; its wrappers are unwrapped.
         layers: which layers to watch.
         options: what to collect.
         scaler: a GradScaler whose skipped steps are counted, or None.
         warn: where errors and hints are reported.
 
     Attributes:
-        model: as passed.
+        model: the unwrapped model.
         registry: the hooks.
         probe_pass: draws the images of ``probe=``.
         facts: records what only the training process knows.
@@ -65,10 +67,11 @@ class StepSession:
     def __init__(
         self, model: nn.Module, layers: Layers, options: Options, scaler: Any, warn: WarnOnce
     ) -> None:
+        given, model = model, unwrap(model)
         self._attribution = AttributionLayers(options.step_attribution, options.samples)
         also, self._guard = self._attribution.also(model), Guard(warn)
         self.registry = HookRegistry(
-            model, layers, also=also, effective=options.effective, failed=self._guard.failed
+            given, layers, also=also, effective=options.effective, failed=self._guard.failed
         )
         self.model, self._options, self._warn = model, options, warn
         if (scripted := scripted_warning(model)) is not None:
@@ -100,6 +103,7 @@ class StepSession:
         self._before_update = BeforeUpdate(
             self.registry, options, self.probe_pass, probe_cam, self._guard, self._sides
         )
+        self._eager_pass = EagerPass(model, warn)
         self._open: OpenStep | None = None
         self.open_step: int | None = None
         self._is_sharded = is_sharded(model)
@@ -131,7 +135,10 @@ class StepSession:
             self._before_update.draw_probe(opened)
         if self._open is None:  # out of memory
             return
-        follows = passes != "evaluation"
+        follows, runs_eager = passes != "evaluation", self._options.compiled == "eager"
+        self._eager_pass.was_left_out = False
+        if runs_eager and is_compile_used():
+            self._hints.not_neutral()
         with self._guard("arming"):
             self._gradients.forget()
             if follows:
@@ -147,6 +154,7 @@ class StepSession:
                 ended=self._pass_ended,
                 thread=None if any_thread else threading.get_ident(),
                 take_over=self._selection.restart,
+                aside=None if runs_eager else self._run_aside,
             )
 
     def close(self) -> PendingStep | None:
@@ -171,7 +179,9 @@ class StepSession:
             self._choose_pass()
             if self._open is opened:
                 missing = self.registry.tap_choice.missing() if self.registry.root_ran else None
-                self._hints.explain(opened, has_failed=self._guard.has_failed, missing=missing)
+                has_failed = self._guard.has_failed or self._eager_pass.was_left_out
+                unseen = not self.registry.was_called and is_compile_used()
+                self._hints.explain(opened, has_failed=has_failed, missing=missing, unseen=unseen)
                 pending = self._assembled(opened, parameters)
         self.abandon()
         self._before_update.steps += pending is not None or self._is_sharded
@@ -264,6 +274,19 @@ class StepSession:
     def _backward_ended(self) -> None:
         if self._open is not None and self._open.passes == "all":
             self._gradients.backward_ended(self._loss_scale.at_forward)
+
+    def _run_aside(self, module: nn.Module, args: Any, kwargs: Any) -> None:
+        """Record an uncompiled pass in place of the compiled one that is about to begin."""
+        opened = self._open
+        if opened is None or self._guard.is_disabled("compiled model"):
+            return
+        if opened.live.gradients or opened.live.attribution is not None:
+            self._hints.no_gradients_of_maps()
+            opened.live.gradients, opened.live.attribution = False, None
+        with self._guard("compiled model"):
+            if self._eager_pass.can_run():
+                with self.registry.hooked():
+                    self._eager_pass.run(module, args, kwargs)
 
     def _choose_pass(self) -> None:
         """Keep the pass that produced the gradients and drop the others."""

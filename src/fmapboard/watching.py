@@ -96,6 +96,9 @@ def watch(
         graph: also write the network's graph, from a copy of the model that runs once (in a single
             process). What ``forward`` changes outside the model (a cache) changes once more.
         update_ratios: also log by how much each optimizer step changes each parameter.
+        compiled: of a model under ``torch.compile``, record one uncompiled pass without gradients
+            beside the training's own; ``"eager"`` runs logged steps uncompiled instead, which
+            activation gradients and attribution need, and which is not bitwise neutral.
         scale: the range drawn from black to white: that of each ``"channel"``, of the whole
             ``"layer"``, or ``"locked"`` to each channel's range at the first logged step.
         colormap: ``"grey"``, ``"viridis"``, ``"magma"`` or the zero-centered ``"signed"``.

@@ -20,8 +20,11 @@ SGD = torch.optim.SGD
 
 
 @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")  # of dynamo itself
+@pytest.mark.parametrize("compiled", ["side_pass", "eager"])
 @pytest.mark.parametrize("by_hand", [True, False])
-def test_a_compiled_step_function_is_captured_and_not_recompiled(by_hand: bool) -> None:
+def test_a_compiled_step_function_is_captured_uncompiled_only_and_not_recompiled(
+    by_hand: bool, compiled: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     from torch._dynamo.utils import counters
 
     def train(watched: bool) -> tuple[Any, dict[str, int], list[LoggedStep]]:
@@ -40,7 +43,9 @@ def test_a_compiled_step_function_is_captured_and_not_recompiled(by_hand: bool) 
         board = None
         if watched:
             counted = None if by_hand else optimizer
-            board = fmapboard.watch(model, writer=kept, optimizer=counted, every=2)
+            board = fmapboard.watch(
+                model, writer=kept, optimizer=counted, every=2, compiled=compiled
+            )
         for number in range(5):
             if board is not None and by_hand:
                 with board.step(number):
@@ -54,13 +59,17 @@ def test_a_compiled_step_function_is_captured_and_not_recompiled(by_hand: bool) 
     bare, recompiled, _ = train(False)
     seen, recompiled_too, steps = train(True)
     # In torch 2.6 a compiled step differs in the last digit from one that is not compiled.
-    last_digit = 1e-7 if torch.__version__ < "2.7" else 0.0
+    last_digit = 1e-7 if compiled == "eager" and torch.__version__ < "2.7" else 0.0
     for name, value in bare.items():
         torch.testing.assert_close(seen[name], value, rtol=0.0, atol=last_digit)
     assert recompiled_too == recompiled
     assert [step.step for step in steps] == [0, 2, 4]
-    assert all("feature_maps_4x3x3x3/conv" in picture_tags(step) for step in steps)
+    is_drawn = ["feature_maps_4x3x3x3/conv" in picture_tags(step) for step in steps]
+    assert is_drawn == [compiled == "eager"] * 3
     assert len({logged_norms(step)["total"] for step in steps}) == 3
+    (said,) = [r.message for r in caplog.records if "compile" in r.message]
+    expected = "not bitwise the same" if compiled == "eager" else "pass the compiled model, as in"
+    assert expected in said
 
 
 def test_data_parallel_without_gpus_runs_and_logs_the_module_itself() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
 from collections.abc import Iterator
 from typing import Any, ClassVar
@@ -69,7 +70,13 @@ def release_eager(holder: object) -> None:
 
 @contextlib.contextmanager
 def force_eager() -> Iterator[None]:
-    """Run compiled models eagerly inside the block, so that their hooks are called."""
+    """Run compiled models eagerly inside the block, so that their hooks are called.
+
+    That holds for the whole process. Does nothing as long as nothing can be compiled.
+    """
+    if "torch._dynamo" not in sys.modules:
+        yield
+        return
     holder = object()
     try:
         hold_eager(holder)

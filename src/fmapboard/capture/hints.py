@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from torch import nn
 
+from fmapboard.capture.eager_pass import NOT_NEUTRAL
 from fmapboard.capture.eval_mode import eval_modules
 from fmapboard.capture.gradients import GradientReader
 from fmapboard.capture.loss_scale import LossScale
@@ -48,13 +49,21 @@ class Hints:
         self._loss_scale, self._selection = loss_scale, selection
         self._knows_optimizers = self._trains_input = False
 
-    def explain(self, opened: OpenStep, *, has_failed: bool, missing: str | None = None) -> None:
+    def explain(
+        self,
+        opened: OpenStep,
+        *,
+        has_failed: bool,
+        missing: str | None = None,
+        unseen: bool = False,
+    ) -> None:
         """Warn about anything missing or unexpected in a logged step that closes.
 
         Args:
             opened: the step.
             has_failed: errors were reported, which may be the reason why nothing was collected.
             missing: says that a pattern in ``layers=`` matched neither a layer nor a tapped tensor.
+            unseen: no call of the model or a part of it was seen, in a process that compiles.
         """
         if missing is not None:
             self._warn.warn("taps", f"step {opened.step}: {missing}")
@@ -65,7 +74,9 @@ class Hints:
                 is_named = True
                 self.unread(opened.step, names, why)
         if not opened.live.pending:
-            if not is_named:
+            if unseen and self._gradients.stepped:
+                self.ran_compiled(opened.step)
+            elif not is_named:
                 self.nothing_ran(opened.step, is_empty="empty" in opened.live.unread.values())
         elif opened.passes != "evaluation":
             if self._selection.passes.input_learns:
@@ -76,6 +87,31 @@ class Hints:
             self.check_optimizers(opened.step)
             if self._selection.chosen is not None:
                 self.check_pass(opened.step, self._selection.chosen)
+
+    def ran_compiled(self, step: int) -> None:
+        """Warn that the model trains, but that no call of it was seen."""
+        self._warn.warn(
+            "unseen",
+            f"step {step}: no forward pass of the model was seen, as inside code that "
+            "torch.compile made, so no feature maps are logged; pass the compiled model, as in "
+            f'fmapboard.watch(torch.compile(model)), or compiled="eager" ({NOT_NEUTRAL})',
+        )
+
+    def no_gradients_of_maps(self) -> None:
+        """Warn that a compiled model's pass is recorded without gradients."""
+        self._warn.warn(
+            "compiled gradients",
+            "the model is compiled, so activation_gradients= and attribution= log nothing; "
+            f'with compiled="eager" they do, but {NOT_NEUTRAL}',
+        )
+
+    def not_neutral(self) -> None:
+        """Warn about the option ``compiled="eager"``."""
+        self._warn.warn(
+            "eager",
+            'compiled="eager": logged steps run uncompiled, so training is not bitwise the same as '
+            "without fmapboard; without this option it is",
+        )
 
     def layers_gone(self, step: int, names: tuple[str, ...]) -> None:
         """Warn about watched layers that are no longer part of the model, if there are any."""

@@ -7,7 +7,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -16,6 +16,11 @@ from torch import nn
 
 from fmapboard.capture.call_records import CallRecords
 from fmapboard.capture.compiled import hold_eager, is_unobservable, release_eager
+from fmapboard.capture.compiled_parts import (
+    compiled_wrappers,
+    has_compiled_parts,
+    is_compile_used,
+)
 from fmapboard.capture.hook_order import install
 from fmapboard.capture.isolation import block_begins, block_ended
 from fmapboard.capture.layer_hook import LayerHook
@@ -72,7 +77,7 @@ class HookRegistry:
         self._dropped: set[str] = set()
         self._watch(self._selected(), also or {})
         self.tap_choice = TapChoice.of(layers, named_layers(self.model))
-        self._root_watch: CallWatch | None = None
+        self._root_watches: list[CallWatch] = []
         self._eager: object = None
         self._finalizer: weakref.finalize[..., HookRegistry] | None = None
         self._hooks: contextlib.ExitStack | None = None
@@ -86,7 +91,9 @@ class HookRegistry:
         self._take_over: Callable[[], bool] | None = None
         self._accept: Callable[[Any], bool] | None = None
         self._device: torch.device | None = None
-        self.root_ran = False
+        self.wrappers = compiled_wrappers(model)
+        self.root_ran = self.was_called = False
+        self._aside: Callable[[nn.Module, Any, Any], None] | None = None
         self._parts: dict[nn.Module, CallWatch] = {}
         self._calls_running: dict[int, _Call] = {}
 
@@ -148,7 +155,10 @@ class HookRegistry:
         sides: tuple[Side, ...] = ("output",),
         accept: Callable[[Any], bool] | None = None,
     ) -> contextlib.AbstractContextManager[None]:
-        """Record passes in a ``with`` block; for the arguments see ``arm``."""
+        """Record passes in a ``with`` block; for the arguments see ``arm``.
+
+        Compiled models run eagerly in the block.
+        """
         return _Listening(self, partial(self.arm, listener, sides=sides, accept=accept))
 
     def arm(
@@ -160,6 +170,7 @@ class HookRegistry:
         ended: Callable[[Any], None] | None = None,
         thread: int | None = None,
         take_over: Callable[[], bool] | None = None,
+        aside: Callable[[nn.Module, Any, Any], None] | None = None,
     ) -> None:
         """Record forward passes from now on; an armed registry is disarmed first.
 
@@ -175,25 +186,30 @@ class HookRegistry:
                 runs a recorded pass.
             take_over: called when the calling thread begins a pass that counts, while those of
                 another thread do; returns True if from now on only those of the calling thread do.
+            aside: called with a compiled module and its arguments right before a recorded pass of
+                it; calls ``hooked`` around an uncompiled pass, which is recorded instead. None runs
+                all compiled code of the process uncompiled while the registry is armed.
         """
         self.disarm()
-        self._listener, self._thread = listener, thread
+        self._listener, self._thread, self._aside = listener, thread, aside
         self._home, self._take_over, self._accept = threading.get_ident(), take_over, accept
         self._turns = _Turns() if thread is None and take_over is not None else _NO_TURNS
         self._ended, self._sides, self._paused = ended or _ignored, sides, False
+        self.was_called = False
         self._passes = PassTracker(accept or _always, listener.again)
         self._device = next((p.device for p in self.model.parameters()), None)
         hooks = contextlib.ExitStack()
         try:
-            if "torch._dynamo" in sys.modules:  # otherwise nothing is compiled
+            if aside is None and "torch._dynamo" in sys.modules:  # else nothing is compiled
                 self._eager = object()
                 hooks.callback(release_eager, self._eager)
                 hold_eager(self._eager)
             if "output" in sides:
                 hooks.enter_context(receiving_taps(weakref.ref(self)))
-            self._root_watch = CallWatch(self.model, self)
-            hooks.callback(self._root_watch.take)
-            self._root_watch.place()
+            self._root_watches = [self._watch_of(root) for root in self._roots()]
+            for watch in self._root_watches:
+                hooks.callback(watch.take)
+                watch.place()
             if not self.root_ran:
                 hooks.callback(_take_all, self._parts)
                 self._watch_parts()
@@ -209,8 +225,8 @@ class HookRegistry:
         self._ended = _ignored
         self._passes = PassTracker(_always, bool)  # the old tracker references the listener
         self._unhook_all()
-        if self._root_watch is not None:  # also if an interrupt has cut short `close` before
-            self._root_watch.take()
+        for watch in self._root_watches:  # also if an interrupt has cut short `close` before
+            watch.take()
         _take_all(self._parts)
         if hooks is not None:
             hooks.close()
@@ -218,7 +234,7 @@ class HookRegistry:
             release_eager(self._eager)
         if self._finalizer is not None:
             self._finalizer.detach()
-        self._hooks = self._root_watch = None
+        self._hooks, self._root_watches = None, []
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
@@ -251,18 +267,21 @@ class HookRegistry:
             raise error
         self._failed(name or "forward pass", error)
 
-    def call_begins(self, key: object, module: nn.Module, args: Any, kwargs: Any) -> bool:
+    def call_begins(
+        self, key: object, module: nn.Module, args: Any, kwargs: Any, *, compiles: bool
+    ) -> bool:
         """Called when the root or, while the root does not run, a part of it is called."""
         handled = sys.exc_info()[1]
         try:
             with self._turns:
                 if not self._follows(module, args, kwargs):
                     return False
-                call = self._calls_running[threading.get_ident()] = _Call(key)
+                self.was_called = True
+                call = self._calls_running[threading.get_ident()] = _Call(key, compiles=compiles)
                 if self._is_root(module):
                     self._root_begins(call, module, args, kwargs)
                 else:
-                    self._part_begins(call, module)
+                    self._part_begins(call, module, args, kwargs)
         except Exception as error:
             raise_interrupt(error, handled)
             self.failed("", error)
@@ -306,7 +325,9 @@ class HookRegistry:
         if self._take_over is None or self._home != threading.get_ident():
             return False
         accept, listener = self._accept or _always, self._listener
-        if module is not self.model or not accept(received) or not self._take_over():
+        if is_replica(module) or not self._is_root(module) or not accept(received):
+            return False
+        if not self._take_over():
             return False
         self._thread = self._home
         self._unhook_all()
@@ -319,7 +340,7 @@ class HookRegistry:
         return call if call is not None and call.key is key else None
 
     def _is_root(self, module: nn.Module) -> bool:
-        return module is self.model or is_replica(module)
+        return module is self.model or is_replica(module) or module in self.wrappers
 
     def makes(self, call: object) -> bool:
         """True if this thread makes the call, and it is still followed."""
@@ -329,14 +350,28 @@ class HookRegistry:
         """True if a call of the root that this thread makes is followed, and this is the root."""
         return threading.get_ident() in self._calls_running and self._is_root(module)
 
+    def _roots(self) -> list[nn.Module]:
+        """What to watch: the model, and what torch.compile made of it.
+
+        torch.compile does not look at the slot of a module inside, unless the module has hooks.
+        """
+        model = self.model
+        has_hooks = model._forward_hooks or model._forward_pre_hooks or model._backward_hooks
+        return self.wrappers if self.wrappers and has_hooks else [*self.wrappers, model]
+
+    def _watch_of(self, module: nn.Module) -> CallWatch:
+        allows_hooks = self._aside is None or not self._is_compiled(module)
+        return CallWatch(module, self, allows_hooks=allows_hooks)
+
     def _watch_parts(self) -> None:
         """Watch the calls of all parts of the model too: the user may not call the model itself."""
+        allows_hooks = self._aside is None or not is_compile_used()
         for module in self.model.modules():
             if module is self.model or isinstance(module, torch.jit.ScriptModule):
                 continue
             before = self._parts.get(module)  # an interrupt may have kept some from being taken
             if before is None or not before.is_placed:
-                watch = self._parts[module] = CallWatch(module, self)
+                watch = self._parts[module] = CallWatch(module, self, allows_hooks=allows_hooks)
                 watch.place()
 
     def _root_begins(self, call: _Call, module: nn.Module, args: Any, kwargs: Any) -> None:
@@ -350,32 +385,53 @@ class HookRegistry:
             self._thread = threading.get_ident()
         self._listener.begin(args, kwargs)
         if self._listener is not None:
-            self._hook_layers(call, module)
+            root = module if is_replica(module) else self.model
+            self._record(call, module, args, kwargs, self._own(root))
 
-    def _part_begins(self, call: _Call, module: nn.Module) -> None:
+    def _part_begins(self, call: _Call, module: nn.Module, args: Any, kwargs: Any) -> None:
         inside = set(module.modules())
         for part in inside - {module}:
             if (watch := self._parts.pop(part, None)) is not None:
                 watch.take()
         if not self._passes.is_done:
-            self._hook_layers(call, self.model, inside)
+            own = {name: layer for name, layer in self._own(self.model).items() if layer in inside}
+            self._record(call, module, args, kwargs, own)
 
-    def _hook_layers(
-        self, call: _Call, root: nn.Module, inside: set[nn.Module] | None = None
-    ) -> None:
-        """Install the hooks on the layers of the root, or of a replica of it.
-
-        Args:
-            call: the call that they are removed after.
-            root: the root or a replica.
-            inside: if given, only on these modules.
-        """
+    def _own(self, root: nn.Module) -> dict[str, nn.Module]:
+        """The layers to record of the model, or of a replica of it."""
         layers = {**self.layers, **self._numbers_only}
-        if root is not self.model:
-            layers = _own_layers(root, layers)
-        chosen = {n: m for n, m in layers.items() if inside is None or m in inside}
-        call.hooked = tuple(chosen.values())
-        for name, module in chosen.items():
+        return layers if root is self.model else _own_layers(root, layers)
+
+    def _record(
+        self, call: _Call, module: nn.Module, args: Any, kwargs: Any, layers: dict[str, nn.Module]
+    ) -> None:
+        """Record the call that begins, or an uncompiled one in its place if it is compiled."""
+        call.hooks = layers
+        if self._aside is None or not (call.compiles or self._is_compiled(module)):
+            self._hook_layers(call)
+            return
+        with self._passes.accepting((args, kwargs)) as counts:
+            if counts:
+                self._aside(module, args, kwargs)
+        call.is_recorded = True
+
+    def _is_compiled(self, module: nn.Module) -> bool:
+        """True if torch.compile must not see hooks inside the module."""
+        return is_compile_used() and (module in self.wrappers or has_compiled_parts(module))
+
+    @contextlib.contextmanager
+    def hooked(self) -> Iterator[None]:
+        """Install the hooks for an uncompiled pass that is recorded in place of a compiled one."""
+        call = self._calls_running[threading.get_ident()]
+        self._hook_layers(call)
+        try:
+            yield
+        finally:
+            self._unhook(call)
+
+    def _hook_layers(self, call: _Call) -> None:
+        call.hooked = tuple(call.hooks.values())
+        for name, module in call.hooks.items():
             if "input" in self._sides and name in self.layers:
                 hook = LayerHook(self, "_layer_begins", name, call=call)
                 module.register_forward_pre_hook(hook, with_kwargs=True)
@@ -413,7 +469,10 @@ class HookRegistry:
             self._deliver(name, tap_module(), "output", output)
 
     def _deliver(self, name: str, module: nn.Module, side: Side, value: Any) -> None:
-        if self._listener is None or self._paused or name in self._dropped:
+        call = self._calls_running.get(threading.get_ident())
+        if self._listener is None or self._paused or (call is not None and call.is_recorded):
+            return
+        if name in self._dropped:
             return
         if side == "output" and name in self._unproven and not self._is_proven(name, value):
             return
@@ -506,12 +565,18 @@ class _Call:
 
     Attributes:
         key: identifies the call.
+        compiles: it runs inside a function that torch.compile has made.
+        hooks: the layers that are recorded, by name.
         hooked: the modules that may have hooks until it ends.
+        is_recorded: an uncompiled pass was recorded in its place.
         puts_back: the parts of the model are watched again when it ends.
     """
 
     key: object
+    compiles: bool
+    hooks: dict[str, nn.Module] = field(default_factory=dict)
     hooked: tuple[nn.Module, ...] = ()
+    is_recorded: bool = False
     puts_back: bool = False
 
 

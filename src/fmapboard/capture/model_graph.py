@@ -13,6 +13,7 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 from torch.utils._python_dispatch import _disable_current_modes
 
+from fmapboard.capture.compiled import force_eager
 from fmapboard.capture.graph_nodes import GraphNodes
 from fmapboard.capture.guard import Guard
 from fmapboard.capture.hooks import HookRegistry
@@ -97,7 +98,7 @@ class GraphDrawer:
             self._warn.warn("graph", f"{obstacle}: {_CONSEQUENCE}")
             return None
         no_calls = NoCalls(self._model)
-        with untouched(self._model), torch.no_grad(), _disable_current_modes():
+        with untouched(self._model), torch.no_grad(), _disable_current_modes(), force_eager():
             try:
                 return self._run_of_copy(args, kwargs, no_calls)
             except Exception as error:

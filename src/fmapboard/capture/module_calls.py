@@ -22,6 +22,9 @@ from fmapboard.capture.layer_hook import InertInCopies
 _SLOT = "_compiled_call_impl"
 """What torch calls instead of ``_call_impl``, which runs the hooks and ``forward``."""
 
+_FORWARD = "forward"
+"""The slot of a module that ``torch.compile(module)`` returned; copies of it get their own."""
+
 _REPLICA = "_is_replica"
 """An attribute that DataParallel gives its copies of a module."""
 
@@ -30,12 +33,14 @@ MODULE_CALL = nn.Module.__call__.__code__
 
 
 class CallListener(Protocol):
-    """Receives the calls of a module, on the thread that makes them.
+    """Receives the calls of a module, on the thread that makes them; torch.compile sees nothing.
 
     An exception that a method raises reaches the caller of the module.
     """
 
-    def call_begins(self, key: object, module: nn.Module, args: Any, kwargs: Any) -> bool:
+    def call_begins(
+        self, key: object, module: nn.Module, args: Any, kwargs: Any, *, compiles: bool
+    ) -> bool:
         """Called when a call begins; True if the listener follows it.
 
         Args:
@@ -43,6 +48,7 @@ class CallListener(Protocol):
             module: the watched module, or a copy of it that DataParallel runs.
             args: what it is called with.
             kwargs: likewise.
+            compiles: the call runs inside a function that torch.compile has made.
         """
 
     def call_returned(self, module: nn.Module, output: Any) -> None:
@@ -60,15 +66,21 @@ class CallWatch:
     Args:
         module: any module that is not scripted; held by a weak reference.
         listener: held by a weak reference.
+        allows_hooks: where the slot cannot be used, watch with hooks; False watches nothing there.
 
     Attributes:
         before: what was in the slot.
         is_placed: True from ``place`` until ``take``.
     """
 
-    __slots__ = ("_function", "_handles", "before", "is_placed", "listener", "module")
+    __slots__ = ("_allows_hooks", "_function", "_handles", "_slot", "before", "is_placed",
+                 "listener", "module")  # fmt: skip
 
-    def __init__(self, module: nn.Module, listener: CallListener) -> None:
+    def __init__(
+        self, module: nn.Module, listener: CallListener, *, allows_hooks: bool = True
+    ) -> None:
+        self._allows_hooks = allows_hooks
+        self._slot = _FORWARD if "_orig_mod" in module._modules else _SLOT
         self.module, self.listener = weakref.ref(module), weakref.ref(listener)
         self.before: Callable[..., Any] | None = None
         self.is_placed = False
@@ -81,10 +93,10 @@ class CallWatch:
         if module is None:
             return
         self.is_placed = True
-        if _has_slot(type(module)):
-            self.before, self._function = vars(module).get(_SLOT), _seeing(self)
-            vars(module)[_SLOT] = self._function
-        else:
+        if self._slot == _FORWARD or _has_slot(type(module)):
+            self.before, self._function = vars(module).get(self._slot), _seeing(self)
+            vars(module)[self._slot] = self._function
+        elif self._allows_hooks:
             begins, ends = FallbackHook(self, begins=True), FallbackHook(self, begins=False)
             self._handles = (
                 module.register_forward_pre_hook(begins, prepend=True, with_kwargs=True),
@@ -100,22 +112,31 @@ class CallWatch:
         if module is None or self._function is None:
             return
         own = vars(module)
-        if own.get(_SLOT) is not self._function:  # but what `module.compile()` made, or another's
+        if own.get(self._slot) is not self._function:  # but what `module.compile()` made
             return
         before = self.before
         while (watch := getattr(before, "fmapboard_watch", None)) and not watch.is_placed:
             before = watch.before
         if before is None:
-            del own[_SLOT]
+            del own[self._slot]
         else:
-            own[_SLOT] = before
+            own[self._slot] = before
+
+
+def compiled_call(module: nn.Module) -> Callable[..., Any] | None:
+    """What ``module.compile()`` has made, or None."""
+    found = vars(module).get(_SLOT)
+    while (watch := getattr(found, "fmapboard_watch", None)) is not None:
+        found = watch.before
+    return found
 
 
 def _seeing(watch: CallWatch) -> Callable[..., Any]:
     """A plain function for the slot: with anything else there, torch.jit cannot script the module.
 
-    All that it calls itself is C code, so that torch.compile has nothing of ours to look at.
+    What it calls while torch.compile is active is C code, or what the user has called.
     """
+    set_compiler = _set_compiler()
 
     def fmapboard_sees_the_call(*args: Any, **kwargs: Any) -> Any:
         own, frame = watch.module(), sys._getframe(1)
@@ -130,22 +151,51 @@ def _seeing(watch: CallWatch) -> Callable[..., Any]:
         listener, key = watch.listener() if watch.is_placed else None, object()
         if listener is None:
             return call(*args, **kwargs)
+        compiler = set_compiler(None)  # while our own functions run
         try:
-            if not listener.call_begins(key, module, args, kwargs):
+            compiles = compiler is not None and compiler is not False
+            if not listener.call_begins(key, module, args, kwargs, compiles=compiles):
+                set_compiler(compiler)
                 return call(*args, **kwargs)
+            set_compiler(compiler)
             output = call(*args, **kwargs)
+            set_compiler(None)
             listener.call_returned(module, output)
             return output
         finally:
+            set_compiler(None)
             try:
                 listener.call_left(key)
             except BaseException:  # an interrupt, which may have come before its first line
                 listener.call_left(key)
                 raise
+            finally:
+                set_compiler(compiler)
 
     fmapboard_sees_the_call.fmapboard_watch = watch  # type: ignore[attr-defined]  # of a function
     _skip(fmapboard_sees_the_call)
     return fmapboard_sees_the_call
+
+
+def untraced(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Keep torch.compile out of a function that torch calls, and of all that it calls.
+
+    As ``torch.compiler.disable``, without importing torch._dynamo; the function itself, where this
+    version of torch lacks something.
+    """
+    if not _torch_has_slot():
+        return function
+    set_compiler = _set_compiler()
+
+    def runs_untraced(*args: Any, **kwargs: Any) -> Any:
+        compiler = set_compiler(None)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            set_compiler(compiler)
+
+    _skip(runs_untraced)
+    return runs_untraced
 
 
 def _skip(function: Any) -> None:
@@ -171,10 +221,22 @@ def _skip_code() -> Callable[[Any], None]:
 
 
 @functools.cache
+def _set_compiler() -> Callable[[Any], Any]:
+    """Sets what compiles the functions that this thread calls, and returns what did so before.
+
+    None stands for nothing. torch.compiler.disable uses it.
+    """
+    from torch._C._dynamo import eval_frame
+
+    found: Any = eval_frame
+    return found.set_eval_frame  # type: ignore[no-any-return]  # of C code
+
+
+@functools.cache
 def _torch_has_slot() -> bool:
     """True if this version of torch has all that a function in the slot needs."""
     try:
-        return _SLOT in vars(nn.Module) and callable(_skip_code())
+        return _SLOT in vars(nn.Module) and callable(_skip_code()) and callable(_set_compiler())
     except (ImportError, AttributeError):
         return False
 
@@ -221,7 +283,7 @@ class FallbackHook(InertInCopies):
             return
         if self._begins:
             listener.call_left(self._watch)
-            listener.call_begins(self._watch, module, args, kwargs)
+            listener.call_begins(self._watch, module, args, kwargs, compiles=False)
         else:
             listener.call_returned(module, output)
             listener.call_left(self._watch)

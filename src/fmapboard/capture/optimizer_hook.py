@@ -17,6 +17,7 @@ from fmapboard.capture.global_hooks import (
     before_each_optimizer_step,
     remove_step_hook,
 )
+from fmapboard.capture.module_calls import untraced
 
 
 class StepListener(Protocol):
@@ -65,10 +66,11 @@ class OptimizerHook:
             if found is not None and not is_capturing():
                 found.step_ended(optimizer)
 
-        self._removers = [partial(remove_step_hook, before), partial(remove_step_hook, after)]
+        acts = untraced(before), untraced(after)
+        self._removers = [partial(remove_step_hook, act) for act in acts]
         self._finalizer = weakref.finalize(self, _call_all, self._removers)
-        self._removers.append(before_each_optimizer_step(before))
-        self._removers.append(after_each_optimizer_step(after))
+        self._removers.append(before_each_optimizer_step(acts[0]))
+        self._removers.append(after_each_optimizer_step(acts[1]))
 
     def disarm(self) -> None:
         """Stop listening; does nothing if the hook is not armed."""

@@ -14,6 +14,7 @@ from torch.optim.optimizer import Optimizer
 from fmapboard.capture.collector import ActivationCollector
 from fmapboard.capture.gradient_state import GradientState
 from fmapboard.capture.guard import Guard
+from fmapboard.capture.module_calls import untraced
 from fmapboard.capture.optimizers import parameters_of
 from fmapboard.capture.pass_observer import PassObserver
 from fmapboard.capture.training_passes import TrainingPasses, learned_leaves
@@ -192,7 +193,7 @@ class PassSelection:
         graph = _Graph()
         nodes = {t.grad_fn for t in tensors(output) if t.grad_fn is not None}
         for node in nodes:
-            node.register_prehook(self._backward_hook(graph, current))
+            node.register_prehook(untraced(self._backward_hook(graph, current)))
         if current is not None:
             current.collected.output_computed(nodes, self._begins(graph, current))
         if current is not None and nodes:
@@ -320,7 +321,8 @@ class PassSelection:
         within a callback puts it behind that one.
         """
         engine = torch.autograd.Variable._execution_engine
-        engine.queue_callback(lambda: engine.queue_callback(self._backward_ends))
+        ends = untraced(self._backward_ends)
+        engine.queue_callback(untraced(lambda: engine.queue_callback(ends)))
 
     def _backward_ends(self) -> None:
         with self.guard("backward pass"):

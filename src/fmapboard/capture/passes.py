@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 Side = Literal["output", "input"]
@@ -28,6 +29,7 @@ class PassTracker:
     def __init__(self, accept: Callable[[Any], bool], restart: Callable[[], bool]) -> None:
         self._accept, self._restart = accept, restart
         self._phase: Phase = "waiting"
+        self._is_accepted = False
         self._calls: dict[tuple[str, Side], int] = {}
         self._positions: dict[tuple[str, int], int] = {}
 
@@ -43,6 +45,22 @@ class PassTracker:
         self._calls.clear()
         self._positions.clear()
         return True
+
+    @contextlib.contextmanager
+    def accepting(self, received: Any) -> Iterator[bool]:
+        """Record the layer calls in the block, whatever each of them receives.
+
+        Args:
+            received: what the root, or a part of the model, is called with.
+
+        Yields:
+            False if that call does not count, so that there is nothing to record.
+        """
+        self._is_accepted = self._phase == "recording" or self._accept(received)
+        try:
+            yield self._is_accepted
+        finally:
+            self._is_accepted = False
 
     @property
     def is_done(self) -> bool:
@@ -69,7 +87,9 @@ class PassTracker:
         if self._phase == "done":
             return None
         number = self._calls.get((layer, side), 0) + 1
-        if self._phase == "waiting" and (number > 1 or not self._accept(value)):
+        if self._phase == "waiting" and (
+            number > 1 or not (self._is_accepted or self._accept(value))
+        ):
             return None
         self._calls[layer, side] = number
         return number, self._positions.setdefault((layer, number), len(self._positions))

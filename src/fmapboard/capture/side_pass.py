@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
+from fmapboard.capture.compiled import force_eager
 from fmapboard.capture.isolation import block_begins, block_ended
 from fmapboard.capture.transfer import pinned_memory
 from fmapboard.errors import ConfigurationError, first_line, interrupt_in
@@ -51,7 +52,7 @@ class untouched:  # lower case: a context manager that is used like a function
         self._restore = [
             partial(_restore_modes, modes),
             partial(_restore_buffers, slots, buffers),
-            *_random_states(_devices(model)),
+            *random_states(model),
             partial(torch.set_autocast_cache_enabled, torch.is_autocast_cache_enabled()),
         ]
         block_begins(self)
@@ -90,12 +91,12 @@ def _restore_buffers(
         saved.data.copy_(before)
 
 
-def _random_states(devices: dict[str, list[int]]) -> Iterator[Callable[[], object]]:
-    """Functions that restore the random states of this moment, also those of accelerators."""
+def random_states(model: nn.Module) -> Iterator[Callable[[], object]]:
+    """Functions that restore the random states of this moment, also of the model's devices."""
     yield partial(random.setstate, random.getstate())
     yield partial(np.random.set_state, np.random.get_state())
     yield partial(torch.set_rng_state, torch.get_rng_state())
-    for kind, indices in devices.items():
+    for kind, indices in _devices(model).items():
         module = torch.get_device_module(kind)
         for index in indices:
             yield partial(module.set_rng_state, module.get_rng_state(index), index)
@@ -167,6 +168,7 @@ def run_side_pass(model: nn.Module, probe: Any, may_run: Callable[[], bool] = _a
         untouched(inner, training=False),
         torch.no_grad(),
         torch.autocast(like.device.type, enabled=False, cache_enabled=False),
+        force_eager(),
     ):
         arguments = kept.arguments(like)
         try:

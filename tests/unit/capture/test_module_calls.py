@@ -26,7 +26,9 @@ class Listener:
     def __init__(self, follows: bool = True) -> None:
         self.follows, self.seen = follows, list[Any]()
 
-    def call_begins(self, key: object, module: nn.Module, args: Any, kwargs: Any) -> bool:
+    def call_begins(
+        self, key: object, module: nn.Module, args: Any, kwargs: Any, *, compiles: bool
+    ) -> bool:
         self.seen.append(("begins", args[0].sum().item(), sorted(kwargs)))
         return self.follows
 

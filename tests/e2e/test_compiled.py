@@ -1,0 +1,299 @@
+"""A compiled training is bitwise the same when it is watched, and is compiled in the same way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from compiled_training import EVERY, NETWORKS, SETUPS, STEPS, Block, Own, Setup, train
+from logged_step import picture_tags, statistics_of
+from torch import Tensor, nn
+from torch._dynamo.eval_frame import OptimizedModule
+
+import fmapboard
+from fmapboard.capture.compiled import _Stance
+from fmapboard.records import LoggedStep
+from fmapboard.writers.memory import MemoryWriter
+
+pytestmark = pytest.mark.slow
+
+DUE = list(range(0, STEPS, EVERY))
+UNSEEN = {("torch.compile(m), watch(m)", "container"), ("watch(m), torch.compile(m)", "container")}
+PASS_THE_COMPILED_ONE = "pass the compiled model, as in fmapboard.watch(torch.compile(model))"
+
+
+def convolutions(step: LoggedStep) -> int:
+    return sum("feature_maps_" in tag for tag in picture_tags(step))
+
+
+def check(seen: Any, bare: Any) -> None:
+    """Both trainings are the same, and every due step has the maps of both convolutions."""
+    seen.assert_is(bare)
+    assert [step.step for step in seen.steps] == DUE
+    assert [convolutions(step) for step in seen.steps] == [2] * len(DUE)
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize("setup", SETUPS)
+def test_a_compiled_training_is_bitwise_the_same(
+    setup: str, network: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    make = NETWORKS[network]
+    bare, seen = train(False, SETUPS[setup], make), train(True, SETUPS[setup], make)
+    seen.assert_is(bare)
+    assert seen.compiled["calls"] == STEPS
+    assert [step.step for step in seen.steps] == DUE
+    unseen = [r.message for r in caplog.records if "no forward pass of the model was" in r.message]
+    if (setup, network) in UNSEEN:
+        assert [convolutions(step) for step in seen.steps] == [0] * len(DUE)
+        (said,) = unseen
+        assert PASS_THE_COMPILED_ONE in said
+        assert all(step.scalars for step in seen.steps)
+    elif setup == "watch(m), m.compile()":
+        assert [convolutions(step) for step in seen.steps] == [0, *[2] * (len(DUE) - 1)]
+    else:
+        assert unseen == []
+        assert [convolutions(step) for step in seen.steps] == [2] * len(DUE)
+
+
+@pytest.mark.parametrize(
+    ("setup", "network"),
+    [("watch(torch.compile(m))", "own"), ("m.compile(), watch(m)", "container")],
+)
+def test_with_inductor_too(setup: str, network: str) -> None:
+    run = {"setup": SETUPS[setup], "make": NETWORKS[network], "backend": "inductor"}
+    check(train(True, **run), train(False, **run))
+
+
+FULL = {
+    "fullgraph": {"fullgraph": True},
+    "autocast": {"autocast": True},
+    "a shorter batch": {"shorter_batch": True},
+    "probe and inputs": {"probe": torch.ones(1, 3, 12, 12), "inputs": True, "graph": True},
+}
+
+
+@pytest.mark.parametrize("options", FULL.values(), ids=FULL)
+@pytest.mark.parametrize("setup", ["watch(torch.compile(m))", "m.compile(), watch(m)"])
+def test_with_other_options_too(setup: str, options: Any) -> None:
+    check(train(True, SETUPS[setup], **options), train(False, SETUPS[setup], **options))
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+@pytest.mark.parametrize("options", FULL.values(), ids=FULL)
+@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize("setup", SETUPS)
+def test_all_set_ups_networks_options_and_backends(
+    setup: str, network: str, options: Any, backend: str
+) -> None:
+    run = {"make": NETWORKS[network], "backend": backend, **options}
+    train(True, SETUPS[setup], **run).assert_is(train(False, SETUPS[setup], **run))
+
+
+def test_the_maps_are_those_of_an_uncompiled_pass_and_the_gradients_of_the_compiled_one() -> None:
+    def plain(model: nn.Module, watch: Any, how: Any) -> Any:
+        watch(model)
+        return model
+
+    compiled = train(True, SETUPS["watch(torch.compile(m))"])
+    eager = train(True, plain)
+    for one, other in zip(compiled.steps[:1], eager.steps[:1], strict=True):
+        for layer in ("layer1.conv", "layer2.conv"):
+            a, b = statistics_of(one, layer), statistics_of(other, layer)
+            assert a.maximum.tolist() == pytest.approx(b.maximum.tolist(), rel=1e-5)
+        norms = {k: v for k, v in one.scalars.items() if k.startswith("gradient_norm/")}
+        assert norms == pytest.approx({k: other.scalars[k] for k in norms}, rel=1e-4)
+
+
+def test_no_execution_stance_is_set_while_the_users_code_runs() -> None:
+    seen, other_graphs = list[int](), list[int]()
+
+    def backend(graph: Any, inputs: Any) -> Any:
+        def run(*args: Any) -> Any:
+            other_graphs.append(1)
+            return graph.forward(*args)
+
+        return run
+
+    torch.compiler.reset()
+    other = torch.compile(lambda x: x * 2 + 1, backend=backend)
+
+    class Notes(Own):
+        def forward(self, x: Tensor) -> Tensor:
+            if not torch.compiler.is_compiling():
+                seen.append(len(_Stance.holders))
+            return super().forward(x)
+
+    model = Notes()
+    model.layer1 = torch.compile(model.layer1, backend="eager")
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with fmapboard.watch(model, writer=MemoryWriter(), optimizer=optimizer, every=1):
+        for _ in range(3):
+            other(torch.ones(2))
+            model(torch.rand(2, 3, 12, 12)).sum().backward()
+            other(torch.ones(2))
+            optimizer.step()
+    assert seen == [1, 0] * 3  # the side pass, and the user's own
+    assert len(other_graphs) == 6
+
+
+class Stateful(Own):
+    """Leaves something on itself in each pass, as an auxiliary loss or a counter."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("passes", torch.zeros(()))
+        self.calls, self.losses, self.kept = 0, list[Tensor](), torch.zeros(4)
+        self.aux: Tensor | None = None
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.passes.add_(1)
+        self.passes = self.passes.clone()
+        self.kept.add_(1)
+        self.calls += 1
+        out = super().forward(x)
+        self.aux = out.square().mean()
+        self.losses.append(self.aux)
+        return out + self.aux + self.passes * 0.01
+
+
+def test_what_forward_leaves_on_the_model_is_as_without_us() -> None:
+    class Summed(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.body = Stateful()
+
+        def forward(self, x: Tensor) -> Tensor:
+            out = self.body(x)
+            return out + self.body.aux + len(self.body.losses) + self.body.kept  # type: ignore[no-any-return]
+
+    def part(model: Any, watch: Any, how: Any) -> Any:
+        model.body.layer1 = torch.compile(model.body.layer1, **how)
+        watch(model)
+        return model
+
+    bare, seen = train(False, part, Summed), train(True, part, Summed)
+    check(seen, bare)
+
+
+def test_a_forward_that_changes_parameters_is_run_once_beside_and_its_changes_are_undone(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Decaying(Own):
+        def forward(self, x: Tensor) -> Tensor:
+            with torch.no_grad():
+                self.head.weight.mul_(0.9)
+            return super().forward(x)
+
+    setup = SETUPS["m.part.compile()"]
+    bare, seen = train(False, setup, Decaying), train(True, setup, Decaying)
+    seen.assert_is(bare)
+    (said,) = [r.message for r in caplog.records if "changes parameters" in r.message]
+    assert "forward() changes parameters (head.weight), so it is not run a second time" in said
+    assert [convolutions(step) for step in seen.steps] == [2, 0, 0]
+
+
+@pytest.mark.parametrize("kind", ["SyncBatchNorm", "lazy"])
+def test_no_pass_is_run_beside_where_it_would_change_something(
+    kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Special(Own):
+        def __init__(self) -> None:
+            super().__init__()
+            if kind == "lazy":
+                self.head = nn.LazyLinear(4)
+            else:
+                self.layer2.norm = nn.SyncBatchNorm(8)
+                self.layer2.norm.eval()
+
+    model = Special()
+    model.layer1.compile(backend="eager")
+
+    kept = MemoryWriter()
+    optimizer = torch.optim.SGD(list(model.parameters()), lr=0.0)
+    board = fmapboard.watch(model, writer=kept, every=1)
+    for number in range(2):
+        with board.step(number):
+            model(torch.rand(2, 3, 12, 12)).sum().backward()
+            optimizer.step()
+    board.close()
+    said = [r.message for r in caplog.records if "SyncBatchNorm" in r.message]
+    if kind == "lazy":
+        assert [convolutions(step) for step in kept.steps] == [0, 2]
+        assert said == []
+    else:
+        assert [convolutions(step) for step in kept.steps] == [0, 0]
+        assert len(said) == 1
+        assert "ranks would wait for each other, so it is not run a second time" in said[0]
+    assert "no watched layer ran" not in caplog.text
+
+
+def test_eager_is_the_way_that_has_gradients_of_maps_and_says_that_it_is_not_neutral(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    options = {"activation_gradients": True, "attribution": True}
+    setup: Setup = SETUPS["watch(torch.compile(m))"]
+    beside = train(True, setup, **options)
+    beside.assert_is(train(False, setup))
+    (said,) = [r.message for r in caplog.records if "compiled" in r.message]
+    assert said.startswith("fmapboard: the model is compiled, so activation_gradients= and")
+    caplog.clear()
+    eager = train(True, setup, compiled="eager", **options)
+    assert [convolutions(step) for step in eager.steps] == [2] * len(DUE)
+    kinds = {picture.kind for picture in eager.steps[0].pictures}
+    assert {"gradients_of_maps", "attribution"} <= kinds
+    (said,) = [r.message for r in caplog.records if "eager" in r.message]
+    assert "training is not bitwise the same as without fmapboard" in said
+    assert eager.compiled["calls"] == STEPS - len(DUE)
+
+
+def test_an_error_in_the_pass_beside_is_reported_and_training_is_the_same(
+    caplog: pytest.LogCaptureFixture, errors_are_only_logged: None
+) -> None:
+    class Fails(Own):
+        def forward(self, x: Tensor) -> Tensor:
+            if not torch.compiler.is_compiling():
+                raise LookupError("only compiled")
+            return super().forward(x)
+
+    setup = SETUPS["watch(torch.compile(m))"]
+    bare, seen = train(False, setup, Fails), train(True, setup, Fails)
+    seen.assert_is(bare)
+    assert caplog.text.count("compiled model: LookupError: only compiled") == 1
+    assert "no watched layer ran" not in caplog.text
+
+
+def test_a_compiled_network_whose_parent_is_watched_but_never_called() -> None:
+    class Module(nn.Module):
+        """As a LightningModule, whose own forward does not run."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.net = Own()
+
+    def setup(model: Any, watch: Any, how: Any) -> Any:
+        model.net = torch.compile(model.net, **how)
+        watch(model)
+        return model.net
+
+    check(train(True, setup, Module), train(False, setup, Module))
+
+
+def test_copies_of_a_compiled_model_leave_the_watch_behind() -> None:
+    import copy
+
+    model = Block(3, 4)
+    compiled = torch.compile(model, backend="eager")
+    kept = MemoryWriter()
+    board = fmapboard.watch(compiled, writer=kept, every=1)
+    with board.step(0):
+        twin = copy.deepcopy(compiled)
+        assert isinstance(twin, OptimizedModule)
+        twin(torch.rand(1, 3, 12, 12))
+        compiled(torch.rand(1, 3, 12, 12))
+        assert "fmapboard" not in repr(vars(twin).get("forward"))
+    assert "fmapboard" not in repr(vars(compiled).get("forward"))
+    board.close()
+    assert len(kept.steps) == 1
