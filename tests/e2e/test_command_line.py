@@ -126,8 +126,10 @@ CASES = [
     (["photo.jpg", "--checkpoint", "other.pt"], 2, "other.pt"),
     (["photo.jpg", "--checkpoint", "evil.pt"], 2, "evil.pt"),
     (["photo.jpg", "--model", "resnet18"], 1, "--weights FILE"),
-    (["photo.jpg", "--logdir", "photo.jpg/run"], 1, "cannot write to"),
-    (["photo.jpg", "--out", "photo.jpg/maps"], 1, "cannot write to"),
+    (["photo.jpg", "--logdir", "photo.jpg/run"], 2, "'photo.jpg' is a file"),
+    (["photo.jpg", "--out", "photo.jpg/maps"], 2, "'photo.jpg' is a file"),
+    (["photo.jpg", "--logdir", "/proc/none/run"], 1, "cannot write to"),
+    (["photo.jpg", "--out", "/proc/none/maps"], 1, "cannot write to"),
     (["photo.jpg", "--device", "cuda:99"], 2, "--device 'cuda:99'"),
     (["pipe.png"], 2, "'pipe.png' is a pipe or a device"),
     (["photo.jpg", "--checkpoint-key", "ema"], 2, "give --checkpoint FILE"),
@@ -198,10 +200,9 @@ def test_the_demo_trains_measures_draws_and_starts_a_new_run_each_time(tmp_path:
 
 
 def test_a_demo_that_cannot_write_fails_with_one_line(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    done = run("fmapboard", "demo", "--logdir", "file/run", cwd=tmp_path)
+    done = run("fmapboard", "demo", "--logdir", "/proc/none/run", cwd=tmp_path)
     assert (done.returncode, done.stderr.strip().count("\n")) == (1, 0)
-    assert "cannot write to file/run" in done.stderr
+    assert "cannot write to /proc/none/run" in done.stderr
 
 
 def test_serve_starts_tensorboard_and_leaves_no_process(tmp_path: Path) -> None:
