@@ -59,7 +59,7 @@ nitpick_ignore_regex = [
     ),
     (
         "py:.*",
-        r"(typing_extensions|torch|nn|np|numpy|npt|typing|collections|datetime|pathlib|types|re)\..*",
+        r"(typing_extensions|torch|nn|np|numpy|npt|typing|collections|contextlib|datetime|pathlib|types|re)\..*",
     ),
     ("py:.*", r"(Tensor|Optimizer|Path|Any|Callable|Mapping|Sequence|Iterator|Unpack|Literal)"),
     (
@@ -68,7 +68,7 @@ nitpick_ignore_regex = [
     ),
     (
         "py:.*",
-        r"(Findings|Steps|FirstNonfinite|LayerFacts|Class|Floats|Bytes8|TracebackType|StepBlock|Options|WatchOptions|CommonOptions)",
+        r"(Findings|Steps|FirstNonfinite|LayerFacts|Class|Floats|Bytes8|TracebackType|StepBlock|Options|WatchOptions|CommonOptions|Normalizing)",
     ),
     ("py:.*", r"(PIL\.)?Image\.Image|Mapping\[str|fmapboard\.capture\.taps\.T"),
     ("py:.*", r"fmapboard\.(logger|run|options|schedule|model|lifetime|writers\.remote)\..*"),
