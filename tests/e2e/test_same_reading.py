@@ -10,8 +10,11 @@ import torch
 from torch import Tensor, nn
 
 import fmapboard
+from fmapboard.cli.images import find_images
+from fmapboard.cli.input_files import inputs_from
 from fmapboard.cli.models.load import LoadedModel
 from fmapboard.cli.models.preprocessing import Preprocessing
+from fmapboard.cli.read_images import ReadImages
 from fmapboard.cli.visualize import Request, draw_images
 from fmapboard.demo.bundled import bundled
 from fmapboard.records import Statistics
@@ -30,6 +33,10 @@ class Rows(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.norm(self.convolution(x.flatten(2)))  # type: ignore[no-any-return]
+
+
+def photograph(prepare: Preprocessing) -> ReadImages:
+    return ReadImages(find_images([bundled("photographs") / "chelsea.jpg"]), prepare.fit)
 
 
 def watched(model: nn.Module, image: Tensor) -> MemoryWriter:
@@ -58,7 +65,7 @@ def test_visualize_and_watch_take_the_same_axis_of_a_sequence_for_its_channels(
     request = Request(layers=("norm",), logdir=tmp_path / "run")
     draw_images(
         request, LoadedModel(model.eval(), "rows", prepare),
-        [bundled("photographs") / "chelsea.jpg"],
+        photograph(prepare), inputs_from((), 1),
     )  # fmt: skip
     watched_steps = watched(model, images[0])
     drawn, live = found(kept), found(watched_steps)
@@ -95,7 +102,7 @@ def test_visualize_draws_the_depth_slice_that_was_asked_for(
     request = Request(logdir=tmp_path / "run", depth=depth)
     draw_images(
         request, LoadedModel(Volume().eval(), "volume", prepare),
-        [bundled("photographs") / "chelsea.jpg"],
+        photograph(prepare), inputs_from((), 1),
     )  # fmt: skip
     described = [picture.description for picture in kept.steps[0].pictures]
     assert f"; depth {said}; " in described[0]
