@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -200,3 +201,53 @@ def test_the_worker_has_no_openmp_team(tmp_path: Path) -> None:
     command = [sys.executable, "-c", _OPENMP_TEAMS, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert int(done.stdout) == 0
+
+
+_SECOND_THREAD = """if 1:
+    import sys, threading
+    import torch
+    from torch import nn
+    import fmapboard
+    from fmapboard.writers.memory import MemoryWriter
+
+    def trained(parts, side, watched):
+        torch.manual_seed(0)
+        model, batches = nn.Sequential(*parts()), torch.rand(4, 16, 3, side, side)
+        optimizer, kept = torch.optim.SGD(model.parameters(), lr=0.05), MemoryWriter()
+
+        def train():
+            if watched:
+                board = fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1)
+            for batch in batches:
+                optimizer.zero_grad()
+                model(batch).square().mean().backward()
+                optimizer.step()
+            if watched:
+                board.close()
+
+        thread = threading.Thread(target=train)
+        thread.start()
+        thread.join()
+        assert len(kept.steps) == 4 * watched
+        return torch.cat([p.detach().flatten() for p in model.parameters()])
+
+    torch.set_num_threads(1)
+    convolutions = lambda: [nn.Conv2d(3 if n == 0 else 8, 8, 3, padding=1) for n in range(6)]
+    pooled = lambda: [nn.Conv2d(3, 8, 3), nn.Conv2d(8, 8, 3), nn.MaxPool2d(2), nn.Conv2d(8, 4, 3)]
+    for parts in convolutions, pooled:
+        for side in 12, 40:
+            print(torch.equal(trained(parts, side, False), trained(parts, side, True)))
+"""
+
+
+def test_training_in_a_second_thread_is_bitwise_the_same_after_set_num_threads_in_the_first() -> (
+    None
+):
+    done = subprocess.run(
+        [sys.executable, "-c", _SECOND_THREAD],
+        env={**os.environ, "OMP_NUM_THREADS": "2"},
+        capture_output=True,
+        text=True,
+        timeout=200,
+    )
+    assert done.stdout.split() == ["True"] * 4, done.stderr

@@ -12,12 +12,14 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from fmapboard.capture.isolation import aside
+from fmapboard.measure.thread_count import without_settling
 from fmapboard.model.distributed import is_dtensor
 
 MAX_IMAGES = 1024
@@ -73,7 +75,7 @@ def compared(batch: Tensor) -> PendingBatch:
     images = batch[:MAX_IMAGES].detach()
     with aside(images.device.type):
         if images.is_cpu:
-            return PendingBatch(size, *_on_cpu(images))
+            return PendingBatch(size, *without_settling(partial(_on_cpu, images)))
         planes = _in_memory_order(images)
         dim = 1 if planes is not None and planes.shape[-1] == images.shape[1] else 2
         if planes is None:

@@ -12,21 +12,14 @@ as much time as several threads save in ten reductions.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
 
 import torch
-from threadpoolctl import ThreadpoolController
 
-
-@lru_cache(maxsize=1)
-def _openmp() -> tuple[Any, ...]:
-    """The loaded OpenMP runtimes. First called inside a hook, when torch's runtime is loaded."""
-    return tuple(ThreadpoolController().select(user_api="openmp").lib_controllers)
+from fmapboard.measure.thread_count import is_settled, openmp_runtimes
 
 
 class one_thread:  # lower case: a context manager that is used like a function
-    """Operations inside the block run on the calling thread alone.
+    """Operations inside the block run on the calling thread alone, once its count is settled.
 
     Sets OpenMP's thread count, which is per calling thread (specification 5.2,
     ``omp_set_num_threads``), so other threads are not affected. ``torch.get_num_threads`` returns
@@ -39,15 +32,15 @@ class one_thread:  # lower case: a context manager that is used like a function
         self._before: list[int] = []
 
     def __enter__(self) -> None:
-        # torch sets the count on its first call in a thread: trigger that now, not after ours.
-        torch.get_num_threads()
-        self._before = [runtime.get_num_threads() for runtime in _openmp()]
-        for runtime in _openmp():
+        if not is_settled():
+            return
+        self._before = [runtime.get_num_threads() for runtime in openmp_runtimes()]
+        for runtime in openmp_runtimes():
             runtime.set_num_threads(1)
 
     def __exit__(self, *error: object) -> None:
         # Of different lengths if an interrupt came before the counts were read.
-        for runtime, before in zip(_openmp(), self._before, strict=False):
+        for runtime, before in zip(openmp_runtimes(), self._before, strict=False):
             runtime.set_num_threads(before)
 
 
@@ -76,7 +69,7 @@ class ThreadPolicy:
 
     def allows_several(self, nbytes: int) -> bool:
         """True if a tensor of this many bytes is to be reduced by several threads."""
-        if nbytes < MANY_BYTES or torch.get_num_threads() == 1:
+        if nbytes < MANY_BYTES or not is_settled() or torch.get_num_threads() == 1:
             return False
         if self.single_threaded:
             self.single_threaded -= 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -18,6 +19,7 @@ from fmapboard.capture.parameter_samples import Samples, sample_parameters
 from fmapboard.capture.pending_parameters import PendingParameters
 from fmapboard.capture.update_ratios import UpdateReader
 from fmapboard.measure.norms import NO_NORMS, GradientNorms, PendingNorms
+from fmapboard.measure.thread_count import without_settling
 from fmapboard.model.distributed import local, sharded_names
 from fmapboard.model.flat_parameters import not_flattened
 from fmapboard.model.layers import clean_name, unwrap
@@ -295,9 +297,9 @@ class GradientReader:
             Those that have a gradient.
         """
         gradients = {n: p.grad for n, p in parameters.items() if p.grad is not None}
-        self._norms.read(gradients, scale)
+        without_settling(partial(self._norms.read, gradients, scale))
         own = {name: p for name, p in parameters.items() if name in self._histograms}
-        self._samples |= sample_parameters(own, scale)
+        self._samples |= without_settling(partial(sample_parameters, own, scale))
         return {name: parameters[name] for name in gradients}
 
     def _read_what_no_optimizer_holds(self) -> None:

@@ -12,6 +12,7 @@ from fmapboard.capture.step_parts import Failed, PendingStep, StepHeader, StepPa
 from fmapboard.capture.transfer import Transfer
 from fmapboard.errors import WarnOnce
 from fmapboard.measure.pending import joined
+from fmapboard.measure.thread_count import settle
 from fmapboard.records import LayerMeasurement, StepData
 
 
@@ -63,6 +64,7 @@ def finished(
             even after an error. None if nothing is merged.
     """
     measured: tuple[LayerMeasurement, ...] = ()
+    settle()
     with one_thread():
         try:
             received = receive()

@@ -30,6 +30,7 @@ from fmapboard.measure.layout import (
 from fmapboard.measure.pending import PendingMaps, PendingMeasurement
 from fmapboard.measure.pending_stats import PendingStatistics
 from fmapboard.measure.subsample import PendingSample, sample
+from fmapboard.measure.thread_count import without_settling
 from fmapboard.model.activations import is_bounded
 from fmapboard.model.kernel_shapes import has_axes
 from fmapboard.records import LayerCall, Scale, TensorKind
@@ -139,6 +140,19 @@ class Reducer:
             pictures: Keep the maps to draw.
             numbers: Keep statistics and a histogram sample.
         """
+        return without_settling(
+            partial(self._reduced, layer_call, kind, tensor, module, pictures, numbers)
+        )
+
+    def _reduced(
+        self,
+        layer_call: LayerCall,
+        kind: TensorKind,
+        tensor: Tensor,
+        module: nn.Module,
+        pictures: bool,
+        numbers: bool,
+    ) -> PendingMeasurement:
         view = self.view(tensor, module)
         counted: PendingStatistics | None = None
         sampled: PendingSample | None = None

@@ -1,0 +1,98 @@
+"""Operations that leave it to the user's own when torch sets the number of threads in a thread."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, TypeVar
+
+import torch
+from threadpoolctl import ThreadpoolController
+
+T = TypeVar("T")
+
+
+@lru_cache(maxsize=1)
+def openmp_runtimes() -> tuple[Any, ...]:
+    """The loaded OpenMP runtimes. First called inside a hook, when torch's runtime is loaded."""
+    return tuple(ThreadpoolController().select(user_api="openmp").lib_controllers)
+
+
+class _Thread(threading.local):
+    """What is known of torch's number of threads in this thread.
+
+    Attributes:
+        is_settled: torch has set the count, or would not change it.
+        counts: those of the OpenMP runtimes when they were last looked at.
+    """
+
+    def __init__(self) -> None:
+        self.is_settled, self.counts = False, list[int]()
+
+
+_thread = _Thread()
+
+
+def is_settled() -> bool:
+    """True if nothing that runs now changes how many threads the user's operations use later.
+
+    A new thread begins with OpenMP's own count. The first operation there that may be parallel,
+    such as ``max_pool2d``, makes torch set the count of ``torch.set_num_threads``, whichever thread
+    that was called in. If fmapboard's operations came first, the user's would run on another number
+    of threads, with other rounding errors. So in a thread where that is still to come and changes
+    the count, fmapboard does not ask torch for it, and reads tensors in another thread.
+    """
+    if _thread.is_settled:
+        return True
+    if threading.current_thread() is not threading.main_thread():
+        counts = [runtime.get_num_threads() for runtime in openmp_runtimes()]
+        if counts == _thread.counts:
+            return False  # as when they were looked at last
+        if counts and _count_in_a_new_thread() not in counts:
+            _thread.counts = counts
+            return False
+    settle()
+    return True
+
+
+def settle() -> None:
+    """Make torch set the count in this thread, which is one of fmapboard's or of no consequence."""
+    torch.get_num_threads()
+    _thread.is_settled = True
+
+
+def _count_in_a_new_thread() -> int:
+    """How many threads torch uses in a thread, from its first parallel operation on."""
+    found: list[int] = []
+    thread = threading.Thread(target=lambda: found.append(torch.get_num_threads()))
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+def without_settling(act: Callable[[], T]) -> T:
+    """Call a function without gradients, in another thread if the count is not settled in this one.
+
+    Returns:
+        What the function returns.
+    """
+    if is_settled():
+        return act()
+    found: list[T] = []
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            settle()
+            with torch.no_grad():
+                found.append(act())
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    if failed:
+        raise failed[0]
+    return found[0]
