@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
+import random
 import signal
 from collections.abc import Callable
 from types import FrameType
@@ -220,3 +221,31 @@ def test_an_interrupt_while_the_probe_is_checked_is_raised(kind: type[BaseExcept
     model.is_armed = True
     with handling(on_alarm), pytest.raises(kind):
         fmapboard.watch(model, writer=MemoryWriter(), probe=PROBE)
+
+
+def interrupted_by_timer(every: int, seconds: float) -> bool:
+    """Interrupt a training after some time; True if the interrupt reached the user."""
+    model = network()
+    before = state(model)
+    with handling(on_alarm):
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        try:
+            with fmapboard.watch(model, writer=MemoryWriter(), optimizer=optimizer, every=every):
+                signal.setitimer(signal.ITIMER_REAL, seconds)
+                for _ in range(100_000):
+                    optimizer.zero_grad()
+                    model(PROBE).square().mean().backward()
+                    optimizer.step()
+        except TimesUp:
+            assert state(model) == before
+            return True
+    return False
+
+
+@pytest.mark.sweep
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("every", [1, 10])
+def test_a_thousand_real_interrupts_reach_the_user_and_leave_nothing(every: int) -> None:
+    generator = random.Random(0)
+    for _ in range(1000):
+        assert interrupted_by_timer(every, 1e-3 + 0.03 * generator.random())
