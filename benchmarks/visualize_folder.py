@@ -27,8 +27,10 @@ from rich.table import Table
 from torch import Tensor
 from workloads import machine
 
-from fmapboard.cli.images import read_image
+from fmapboard.cli.images import find_images, read_image
+from fmapboard.cli.input_files import inputs_from
 from fmapboard.cli.models.load import LoadedModel, load_model
+from fmapboard.cli.read_images import ReadImages
 from fmapboard.cli.visualize import Request, draw_images
 from fmapboard.demo.bundled import bundled
 
@@ -62,7 +64,10 @@ def ours(request: Request, loaded: LoadedModel, paths: list[Path], place: Path) 
     if request.out is not None:
         request = replace(request, out=place / "png")
     with contextlib.redirect_stdout(io.StringIO()):
-        draw_images(request, loaded, paths)
+        images = ReadImages(
+            find_images(paths), loaded.preprocessing.fit, ahead=2 * request.batch_size
+        )
+        draw_images(request, loaded, images, inputs_from((), len(paths)))
 
 
 def timed(act: Callable[[], None]) -> tuple[float, float]:
