@@ -16,6 +16,7 @@ from hostile_folders import attempts_on_images, attempts_on_runs
 from long_trainings import attempts_at_many_steps, attempts_beside_tensorboard
 from model_folders import attempts_on_models
 from run_to_read import written_run
+from servers import attempts_to_examine, attempts_to_serve
 
 Part = Callable[[Path, argparse.Namespace], Iterator[Tried]]
 
@@ -52,6 +53,14 @@ def _models(work: Path, options: argparse.Namespace) -> Iterator[Tried]:
     return attempts_on_models(work)
 
 
+def _serve(work: Path, options: argparse.Namespace) -> Iterator[Tried]:
+    return attempts_to_serve(work, options.run)
+
+
+def _doctor(work: Path, options: argparse.Namespace) -> Iterator[Tried]:
+    return attempts_to_examine(work)
+
+
 PARTS: dict[str, Part] = {
     "kills": _kills,
     "interrupts": _interrupts,
@@ -61,6 +70,8 @@ PARTS: dict[str, Part] = {
     "images": _images,
     "files": _files,
     "models": _models,
+    "serve": _serve,
+    "doctor": _doctor,
 }
 
 

@@ -6,9 +6,10 @@ import os
 import shutil
 import socket
 import struct
+import subprocess
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import chdir, suppress
+from contextlib import chdir
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -80,13 +81,9 @@ def attempts_on_images(work: Path) -> Iterator[Tried]:
 
 
 def remove(folder: Path) -> None:
-    """Remove a folder with anything in it."""
-    folder.chmod(0o700)
-    for _, folders, _, above in os.fwalk(folder):  # paths may be too long for any other way
-        for name in folders:
-            with suppress(OSError):  # links that lead nowhere
-                os.chmod(name, 0o700, dir_fd=above)
-    shutil.rmtree(folder)
+    """Remove a folder with anything in it; Python's own functions cannot remove very deep ones."""
+    subprocess.run(["chmod", "-R", "u+rwx", folder], check=True, stderr=subprocess.DEVNULL)
+    subprocess.run(["rm", "-rf", folder], check=True)
 
 
 def _filled(work: Path, fill: Fill) -> Path:
@@ -110,6 +107,8 @@ def _run_folders(file: Path) -> dict[str, Folder]:
             "a pipe named as an event file": (_pipe, f"good/{EVENTS}.0"),
             "a socket named as an event file": (_socket, f"good/{EVENTS}.0"),
             "a folder named as an event file": (_folder, f"good/{EVENTS}.0"),
+            "1100 folders in each other": (_deep, "d"),
+            "12 folders that link to each other": (_linked, "linked"),
             "a path longer than the system's limit": (_long_path, "deep"),
         }.items()
     }
@@ -163,6 +162,8 @@ def _image_folders(image: Path) -> dict[str, Folder]:
         "a folder that links to the one above": (_link_above, "loop"),
         "a PNG with 40 MB of compressed text": (_text_bomb, "bad.png"),
         "a path longer than the system's limit": (_long_path, "deep"),
+        "1100 folders in each other": (_deep, "d"),
+        "12 folders that link to each other": (_linked, "linked"),
     }.items():
         folders[name] = Folder(_all(good, partial(fill, at=at)))
     folders["an unreadable image"] = Folder(
@@ -245,6 +246,21 @@ def _text(above: Path, at: str) -> None:
 
 def _forbidden(above: Path, at: str) -> None:
     (above / at).chmod(0)
+
+
+def _deep(above: Path, at: str) -> None:
+    with chdir(above):
+        for _ in range(1100):
+            os.mkdir(at)
+            os.chdir(at)
+
+
+def _linked(above: Path, at: str) -> None:
+    places = [above / f"{at}{number}" for number in range(12)]
+    for place in places:
+        place.mkdir()
+        for other in places:
+            (place / other.name).symlink_to(other)
 
 
 def _long_path(above: Path, at: str) -> None:
