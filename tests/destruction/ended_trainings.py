@@ -24,7 +24,7 @@ MOST_LOST = 8
 """Closed logged steps that may be missing after a process has ended without warning."""
 CLOSING = 10.0
 """s that closing may take after an interrupt."""
-_START, _SILENCE = 120.0, 30.0  # s
+_START, _SILENCE = 300.0, 60.0  # s
 _TOGETHER = 5
 """Trainings at once, so that the machine is loaded and each is interrupted anywhere."""
 
@@ -44,10 +44,10 @@ class Training:
         """Number of steps that it said to have closed."""
         return sum(line.startswith("step ") for line in self.lines)
 
-    def wait_for(self, word: str, count: int, limit: float) -> bool:
-        """Read until a line has been printed this often; False after ``limit`` s or at the end."""
+    def wait_for(self, line: str, limit: float) -> bool:
+        """Read until a line has been printed; False after ``limit`` s or at the end."""
         until = time.monotonic() + limit
-        while self.lines.count(word) < count:
+        while line not in self.lines:
             left = until - time.monotonic()
             if left < 0 or not self._read(left):
                 return False
@@ -105,7 +105,7 @@ def _started(work: Path, number: int, way: str) -> Training:
 
 
 def _killed(training: Training, chance: random.Random) -> str:
-    if not training.wait_for("ready", 1, _START):
+    if not training.wait_for("ready", _START):
         training.process.kill()
         return f"did not start: {training.errors.read_text()[-300:]}"
     moment = chance.choice((0.0, chance.uniform(0, 0.2), chance.uniform(0, 3)))
@@ -118,12 +118,12 @@ def _killed(training: Training, chance: random.Random) -> str:
 def _interrupted(training: Training, way: str, each: int, chance: random.Random) -> str:
     process = training.process
     try:
-        if not training.wait_for("ready", 1, _START):
+        if not training.wait_for("ready", _START):
             return f"did not start: {training.errors.read_text()[-300:]}"
         for number in range(1, each + 1):
             select.select([], [], [], chance.uniform(0.002, 0.06))
             process.send_signal(getattr(signal, way))
-            if not training.wait_for("caught", number, _SILENCE):
+            if not training.wait_for(f"caught {number}", _SILENCE):
                 goes_on = "training went on" if training.closed else "nothing went on"
                 state = "ended" if process.poll() is not None else goes_on
                 errors = " ".join(training.errors.read_text().split())[-300:]

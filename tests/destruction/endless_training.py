@@ -2,8 +2,8 @@
 
     python endless_training.py LOGDIR marked|counted kill|SIGINT|SIGUSR1 [STEPS]
 
-Prints one line per thing that happened: ``ready``, ``step N`` after step N has closed, ``caught``
-for each exception of a signal that reached the training loop, and at the end one JSON object.
+Prints one line per thing that happened: ``ready``, ``step N`` after step N has closed, ``caught N``
+when N exceptions of signals have reached the training loop, and at the end one JSON object.
 SIGUSR1 has a handler of the user that raises TimeoutError. SIGTERM ends the training.
 """
 
@@ -111,12 +111,15 @@ def main(logdir: str, form: str, way: str, steps: int) -> None:
 
 
 def _train(training: Training, raised: Any) -> None:
+    caught = 0
     while True:
         try:
+            if caught:  # said where the next exception, which may come at once, is caught too
+                say("caught", caught)
             while True:
                 training.step()
         except raised:
-            say("caught")
+            caught += 1
 
 
 if __name__ == "__main__":

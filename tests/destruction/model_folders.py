@@ -118,6 +118,6 @@ def _save(folder: Path) -> None:
         config = transformers.ResNetConfig(**_CONFIG)
         transformers.ResNetForImageClassification(config).save_pretrained(folder)
 
-    ended = in_process(work)
+    ended = in_process(work, limit=300.0)
     if ended.code:
         raise RuntimeError(ended.errors)

@@ -17,7 +17,7 @@ def written_run(run: Path) -> Path:
 
         log_steps(run, steps=range(STEPS), lr=0.01)
 
-    ended = in_process(work)
+    ended = in_process(work, limit=300.0)
     if ended.code:
         raise RuntimeError(ended.errors)
     return run

@@ -93,7 +93,7 @@ def interpreter_of(command: Path) -> str | None:
     with command.open("rb") as file:
         first, second = [file.readline(1000).decode(errors="replace") for _ in range(2)]
     words = first.removeprefix("#!").split()
-    if not first.startswith("#!") or not words:
+    if not first.startswith("#!") or not words or "\0" in first + second:
         return None
     if Path(words[0]).name == "env":
         return shutil.which(words[-1])
