@@ -39,6 +39,8 @@ def small_and_local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
     monkeypatch.syspath_prepend(STAND_INS)
     monkeypatch.setenv("WANDB_MODE", "offline")
     monkeypatch.setenv("WANDB_CONSOLE", "off")
+    if "wandb" in sys.modules:
+        sys.modules["wandb"].teardown()  # it reads the environment when it starts
     forget()
     before = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -46,6 +48,7 @@ def small_and_local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
     torch.set_num_threads(before)
     if "wandb" in sys.modules:
         sys.modules["wandb"].tensorboard.unpatch()  # sync_tensorboard=True outlives its run
+        sys.modules["wandb"].teardown()
     forget()
 
 
