@@ -52,6 +52,9 @@ def test_a_compiled_training_is_bitwise_the_same(
         assert all(step.scalars for step in seen.steps)
     elif setup == "watch(m), m.compile()":
         assert [convolutions(step) for step in seen.steps] == [0, *[2] * (len(DUE) - 1)]
+        assert unseen == []
+        (said,) = [r.message for r in caplog.records if "model.compile()" in r.message]
+        assert "step 0: model.compile() was called after fmapboard.watch()" in said
     else:
         assert unseen == []
         assert [convolutions(step) for step in seen.steps] == [2] * len(DUE)

@@ -92,7 +92,7 @@ class HookRegistry:
         self._accept: Callable[[Any], bool] | None = None
         self._device: torch.device | None = None
         self.wrappers = compiled_wrappers(model)
-        self.root_ran = self.was_called = False
+        self.root_ran = self.was_called = self.compiled_since = False
         self._aside: Callable[[nn.Module, Any, Any], None] | None = None
         self._parts: dict[nn.Module, CallWatch] = {}
         self._calls_running: dict[int, _Call] = {}
@@ -195,7 +195,7 @@ class HookRegistry:
         self._home, self._take_over, self._accept = threading.get_ident(), take_over, accept
         self._turns = _Turns() if thread is None and take_over is not None else _NO_TURNS
         self._ended, self._sides, self._paused = ended or _ignored, sides, False
-        self.was_called = False
+        self.was_called = self.compiled_since = False
         self._passes = PassTracker(accept or _always, listener.again)
         self._device = next((p.device for p in self.model.parameters()), None)
         hooks = contextlib.ExitStack()
@@ -226,6 +226,7 @@ class HookRegistry:
         self._passes = PassTracker(_always, bool)  # the old tracker references the listener
         self._unhook_all()
         for watch in self._root_watches:  # also if an interrupt has cut short `close` before
+            self.compiled_since = self.compiled_since or watch.is_displaced
             watch.take()
         _take_all(self._parts)
         if hooks is not None:

@@ -103,6 +103,17 @@ class CallWatch:
                 module.register_forward_hook(ends, with_kwargs=True),
             )
 
+    @property
+    def is_displaced(self) -> bool:
+        """True if ``module.compile()`` was called since ``place``: no call is seen any more."""
+        module = self.module()
+        if module is None or self._function is None or not self.is_placed:
+            return False
+        found = vars(module).get(self._slot)
+        while found is not self._function and (above := getattr(found, "fmapboard_watch", None)):
+            found = above.before
+        return found is not None and found is not self._function
+
     def take(self) -> None:
         """Stop watching; the module is as it would be if it had never been watched."""
         self.is_placed = False
