@@ -118,7 +118,7 @@ class _Rows:
         self._names, self._views = tuple(views), list(views.values())
         self._parameters = [parameters[name] for name in views]
         self._places = _places(self._parameters)
-        self._counts = tuple(len(rows) for rows in self._views)
+        self._counts = tuple(map(len, self._views))
         self._before = torch.cat(self._views)
         self.device_type = self._before.device.type
 
@@ -311,7 +311,7 @@ def _is_dense(tensor: Tensor) -> bool:
 
 def _places(parameters: list[Tensor]) -> list[int]:
     """Addresses of the parameters' values; none if one has no memory of its own."""
-    if not all(type(p) in _PLAIN for p in parameters):
+    if not _PLAIN.issuperset(map(type, parameters)):
         return []
     return [p.data_ptr() for p in parameters]
 
