@@ -135,10 +135,11 @@ def _interrupted(training: Training, way: str, each: int, chance: random.Random)
     finally:
         process.kill()
         process.wait()
-    return _end(training)
+    return _end(training, each)
 
 
-def _end(training: Training) -> str:
+def _end(training: Training, most: int) -> str:
+    """What is wrong at the end; each interrupt may cost the step that it hits, ``most`` in all."""
     errors = training.errors.read_text()
     if training.process.returncode or not training.lines[-1:] or training.lines[-1][:1] != "{":
         return f"exit status {training.process.returncode}: {' '.join(errors.split())[-300:]}"
@@ -149,7 +150,7 @@ def _end(training: Training) -> str:
         return f"left on the model or in torch: {said['left']}"
     if said["closing"] > CLOSING:
         return f"closing took {said['closing']:.1f} s"
-    return _lost(training, 0)
+    return _lost(training, most)
 
 
 def _lost(training: Training, most: int) -> str:
@@ -160,7 +161,7 @@ def _lost(training: Training, most: int) -> str:
     if log.started is None:
         return "there is no readable event file"
     missing = sorted(set(range(training.closed)) - set(read))
-    if len(missing) > most or (missing and missing[0] < training.closed - most):
+    if len(missing) > most:
         ends = f"{missing[0]} to {missing[-1]}"
         return f"{len(missing)} of {training.closed} closed steps are lost: {ends}"
     return ""

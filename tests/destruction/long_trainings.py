@@ -26,7 +26,7 @@ from fmapboard.writers.event_records import stored_events
 PROGRAM = Path(__file__).with_name("long_training.py")
 _GROWTH = 40_000_000  # bytes that the memory may grow from the second tenth to the last
 _LARGER = 1.1  # factor by which a step may take more bytes in the last tenth than in the second
-_READING = 600.0  # s
+_READING = 1800.0  # s
 _POLL, _ANSWER, _START, _CATCH_UP = 5.0, 30.0, 120.0, 120.0  # s
 _LOADING, _TRIES = 6, 3
 """Rounds of questions until TensorBoard must have read the run; how often one is asked anew."""
