@@ -6,7 +6,7 @@ import math
 import os
 import re
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -55,9 +55,7 @@ def run_directories(path: Path, errors: list[OSError] | None = None) -> list[Pat
     starts = [str(path)]
     while starts:
         links: list[str] = []
-        for folder, folders, files in (
-            entry for start in starts for entry in os.walk(start, onerror=note)
-        ):
+        for folder, folders, files in (entry for start in starts for entry in _walk(start, note)):
             place = _place(folder)
             if place in reached:
                 folders.clear()
@@ -103,6 +101,26 @@ def shown_steps(files: Iterable[Path]) -> set[int]:
                         steps.add(step)
                 opened.seek(offset + size + _FOOTER.size)
     return steps
+
+
+def _walk(
+    start: str, note: Callable[[OSError], None] | None
+) -> Iterator[tuple[str, list[str], list[str]]]:
+    """As ``os.walk``, which calls itself for each folder within another in Python before 3.12."""
+    waiting = [start]
+    while waiting:
+        folder = waiting.pop()
+        try:
+            with os.scandir(folder) as entries:
+                is_folder = {entry.name: entry.is_dir() for entry in entries}
+        except OSError as error:
+            if note is not None:
+                note(error)
+            continue
+        folders = [name for name in is_folder if is_folder[name]]
+        yield folder, folders, [name for name in is_folder if not is_folder[name]]
+        inner = (os.path.join(folder, name) for name in folders)
+        waiting += (path for path in inner if not os.path.islink(path))
 
 
 def _place(folder: str) -> object:

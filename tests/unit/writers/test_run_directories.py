@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -48,3 +50,18 @@ def test_event_files_that_are_links_count_and_broken_ones_do_not(tmp_path: Path)
         (tmp_path / "logs" / name).mkdir(parents=True)
         (tmp_path / "logs" / name / "events.out.tfevents.2.host").symlink_to(target / file)
     assert run_directories(tmp_path / "logs") == [tmp_path / "logs" / "good"]
+
+
+def test_runs_may_be_nested_more_deeply_than_python_calls(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    try:
+        for _ in range(1100):
+            os.mkdir("d")
+            os.chdir("d")
+        run_in(Path("run"))
+        (found,) = run_directories(tmp_path)
+    finally:
+        subprocess.run(["rm", "-rf", tmp_path / "d"], check=True)  # pytest could not remove it
+    assert found.relative_to(tmp_path) == Path("d/" * 1100 + "run")
