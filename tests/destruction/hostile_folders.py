@@ -151,6 +151,8 @@ def _image_folders(image: Path) -> dict[str, Folder]:
             "a PNG of 60000 x 60000 pixels": (partial(_bomb, ((60_000, 60_000),)), "bad.png"),
             "a PNG with two sizes": (partial(_bomb, ((8, 8), (12_000, 14_000))), "bad.png"),
             "a GIF of 65535 x 65535 pixels": (_gif_bomb, "bad.gif"),
+            "a PNG with 40 MB of compressed text": (_text_bomb, "bad.png"),
+            "a path longer than the system's limit": (_long_path, "deep"),
         }.items()
     }
     for name, (fill, at) in {
@@ -160,8 +162,6 @@ def _image_folders(image: Path) -> dict[str, Folder]:
         "an empty folder named as an image": (_folder, "bad.png"),
         "a folder that links to itself": (_link, "loop"),
         "a folder that links to the one above": (_link_above, "loop"),
-        "a PNG with 40 MB of compressed text": (_text_bomb, "bad.png"),
-        "a path longer than the system's limit": (_long_path, "deep"),
         "1100 folders in each other": (_deep, "d"),
         "12 folders that link to each other": (_linked, "linked"),
     }.items():
