@@ -185,7 +185,7 @@ def test_an_error_that_nobody_expects_does_not_exit_like_a_difference(
         (("a.pt", "absent.pt", *MODEL), "no such checkpoint: 'absent.pt'"),
         (("a.pt", "photo1.png", *MODEL), "'photo1.png' is not a checkpoint"),
         (("a.pt", "a.pt", *MODEL, "absent.png"), "no such file or folder: 'absent.png'"),
-        (("a.pt", "a.pt", *MODEL, "a.pt"), "'a.pt' is not an image"),
+        (("a.pt", "a.pt", *MODEL, "a.pt"), "'a.pt' is a checkpoint, not an image"),
         (("a.pt", "a.pt"), "Missing option '--model'"),
         (("a.pt", "a.pt", *MODEL, "--tolerance", "-1"), "-1.0 is not in the range"),
         (("a.pt", "a.pt", *MODEL, "--out", "m", "--layers", "x"), "no layer matches 'x'"),
