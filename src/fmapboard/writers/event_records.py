@@ -112,7 +112,7 @@ def _walk(
         folder = waiting.pop()
         try:
             with os.scandir(folder) as entries:
-                is_folder = {entry.name: entry.is_dir() for entry in entries}
+                is_folder = {entry.name: os.path.isdir(entry) for entry in entries}
         except OSError as error:
             if note is not None:
                 note(error)

@@ -41,6 +41,8 @@ def test_a_run_is_listed_once_without_the_link_to_it(logdir: Path) -> None:
     (logdir / "a" / "latest").symlink_to(logdir / "b" / "inner")
     (logdir / "a" / "up").symlink_to(logdir)  # a circle
     (logdir / "z").symlink_to(logdir / "nowhere")
+    for name in ("loop", "events.out.tfevents.2.host"):
+        (logdir / "b" / "inner" / name).symlink_to(logdir / "b" / "inner" / name)
     assert run_directories(logdir) == [logdir / "b" / "inner"]
 
 
