@@ -7,8 +7,9 @@ import threading
 
 
 def own_threads() -> list[threading.Thread]:
-    """All running threads of fmapboard in this process."""
-    return [thread for thread in threading.enumerate() if thread.name.startswith("fmapboard")]
+    """All running threads of fmapboard in this process, but for those of the tab's plugin."""
+    own = [one for one in threading.enumerate() if one.name.startswith("fmapboard")]
+    return [one for one in own if not one.name.startswith("fmapboard-nudge")]  # a pool, kept
 
 
 def own_priority() -> int:

@@ -111,7 +111,10 @@ class ReadImages:
     def say_left_out(self, say: Callable[[str], object]) -> None:
         """Name the files that were left out, one per line, and those that are drawn black."""
         if self.dark:
-            name, peak = next(iter(self.dark.items()))
+            # Several threads read, so the first one that was noted need not be the first one.
+            files = (source for source in self.sources if isinstance(source, ImageFile))
+            name = next(file.name for file in files if file.name in self.dark)
+            peak = self.dark[name]
             others = f", and {len(self.dark) - 1:,} more are alike" if len(self.dark) > 1 else ""
             dark = (
                 f"{name}: its brightest pixel is {100 * peak:.1f} % of 16 bits, so it is drawn dark"

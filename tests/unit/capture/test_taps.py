@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import gc
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,7 @@ def test_outside_of_a_logged_step_a_tap_calls_nothing(monkeypatch: pytest.Monkey
     def fail(*_: Any) -> None:
         raise AssertionError
 
+    gc.collect()  # loggers of other tests that were not closed
     monkeypatch.setattr(taps, "_deliver", fail)
     model, kept = Residual(), MemoryWriter()
     model(images())

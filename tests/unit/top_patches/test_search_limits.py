@@ -130,5 +130,5 @@ def test_the_command_refuses_a_directory_before_the_search(
     photograph = str(bundled("photographs") / "coffee.jpg")
     with pytest.raises(SystemExit) as done:
         run(["patches", photograph, "--model", "demo", "--out", str(tmp_path / "file")])
-    assert done.value.code == 1
-    assert "cannot write to" in capsys.readouterr().err
+    assert done.value.code == 2
+    assert "is a file; expected a directory" in capsys.readouterr().err
