@@ -9,11 +9,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from event_files import event_files
 from small_records import ARRAYS, HEADER
 from tab_client import Tab, open_tab
 from tensorboard import errors
+from tensorboard.compat.proto import event_pb2
+from tensorboard.summary.writer.event_file_writer import EventFileWriter
 from two_layer_runs import log_steps, store_blobs
 
+from fmapboard.errors import ConfigurationError
 from fmapboard.records import Picture, TaggedPictures
 from fmapboard.report.write import write_report
 from fmapboard.tab_format import pack
@@ -153,6 +157,20 @@ def test_a_step_may_be_any_number_of_64_bits(tmp_path: Path, step: int) -> None:
     facts, _ = open_tab(tmp_path).open("data/maps", run="run", key="fmapboard/a", step=step)
     assert facts["step"] == step
     assert write_report([tmp_path / "run"], tmp_path / "out.html").steps == ((step,),)
+
+
+def test_a_run_whose_steps_were_all_dropped_by_a_new_start_has_no_report(tmp_path: Path) -> None:
+    log_steps(tmp_path / "run", steps=[0])
+    writer = EventFileWriter(str(tmp_path / "run"))
+    start = event_pb2.SessionLog(status=event_pb2.SessionLog.START)
+    writer.add_event(event_pb2.Event(step=0, session_log=start))
+    writer.close()
+    (file,) = {*event_files(tmp_path)} - {*(tmp_path / "run").glob("*.fmapboard")}
+    file.rename(file.with_name("events.out.tfevents.9999999999"))  # the last one
+    with pytest.raises(ConfigurationError, match="nothing logged by fmapboard in"):
+        write_report([tmp_path / "run"], tmp_path / "out.html")
+    log_steps(tmp_path / "other", steps=[0])
+    assert write_report([tmp_path], tmp_path / "out.html").runs == ("other",)
 
 
 ASK = {"run": "run2", "key": KEY, "step": 10}

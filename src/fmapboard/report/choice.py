@@ -63,7 +63,11 @@ def onsets(since: Mapping[str, Mapping[str, int]], steps: Sequence[int]) -> list
 
 def layers_of(log: EventLog) -> dict[str, str]:
     """Key of a layer -> its name, and the call if it is not the first."""
-    layers = [layer_of(tag) for tag, series in log.series.items() if series.plugin == PLUGIN_NAME]
+    layers = [
+        layer_of(tag)
+        for tag, series in log.series.items()
+        if series.plugin == PLUGIN_NAME and series.data  # a run begun anew may have dropped all
+    ]
     return {layer.key: layer.label for layer in layers if layer is not None}
 
 
