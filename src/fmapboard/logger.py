@@ -24,7 +24,7 @@ from fmapboard.model.layers import Layers, unwrap
 from fmapboard.options import Options
 from fmapboard.records import KernelShape
 from fmapboard.report.of_logger import ReportsRun
-from fmapboard.run import OptimizerSteps, Run, StepBlock
+from fmapboard.run import OptimizerSteps, Run, StepBlock, UnusedStepBlock
 from fmapboard.schedule import StepCounter, as_schedule, never, step_number
 from fmapboard.session import StepSession
 from fmapboard.usage import explain_every_minute
@@ -131,7 +131,7 @@ class FeatureMapLogger(ReportsRun):
                 "board.step is not a decorator; wrap each training step in: with board.step(i):"
             )
         begin = partial(self.begin_step, None if number is None else step_number(number))
-        return StepBlock(begin, self.end_step, self._run.abandon_step, self._run.warn)
+        return UnusedStepBlock(begin, self.end_step, self._run.abandon_step, self._run.warn)
 
     def begin_step(self, number: int | None = None, *, training: bool = True) -> None:
         """Begin a step that ``end_step`` ends, for callbacks that cannot use a ``with`` block.

@@ -168,10 +168,8 @@ class StepBlock:
         warn: WarnOnce,
     ) -> None:
         self._begin, self._end, self._broken, self._warn = begin, end, broken, warn
-        self._is_used = False
 
     def __enter__(self) -> None:
-        self._is_used = True
         self._begin()
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
@@ -179,13 +177,29 @@ class StepBlock:
 
     def __call__(self, function: object) -> Any:
         """Refuse to be used as a decorator."""
-        self._is_used = True
         raise ConfigurationError(
             "board.step is not a decorator; wrap each training step in: with board.step(i):"
         )
 
+
+class UnusedStepBlock(StepBlock):
+    """A block that has not been entered; a warning if it never is.
+
+    It then becomes a ``StepBlock``, so that Python runs no code of ours when the block is deleted:
+    an exception of a signal handler would be lost there.
+    """
+
+    def __enter__(self) -> None:
+        self.__class__ = StepBlock  # type: ignore[assignment]
+        self._begin()
+
+    def __call__(self, function: object) -> Any:
+        """Refuse to be used as a decorator."""
+        self.__class__ = StepBlock  # type: ignore[assignment]
+        return self(function)
+
     def __del__(self) -> None:
-        if not getattr(self, "_is_used", True):
+        if hasattr(self, "_warn"):
             self._warn.warn(
                 "step without with",
                 "board.step(...) was called without a with block, so the step is not logged; "

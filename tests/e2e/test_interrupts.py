@@ -7,6 +7,7 @@ import functools
 import itertools
 import random
 import signal
+import weakref
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
@@ -221,6 +222,34 @@ def test_an_interrupt_while_the_probe_is_checked_is_raised(kind: type[BaseExcept
     model.is_armed = True
     with handling(on_alarm), pytest.raises(kind):
         fmapboard.watch(model, writer=MemoryWriter(), probe=PROBE)
+
+
+def callbacks(one: object) -> list[object]:
+    """What Python would call when an object is deleted."""
+    return [reference.__callback__ for reference in weakref.getweakrefs(one)]
+
+
+def test_nothing_of_ours_is_called_when_the_users_objects_are_deleted() -> None:
+    """An exception of a signal handler in such a call is lost, whoever's step it happens in."""
+    model = network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    objects = [*model.modules(), *model.parameters(), optimizer]
+    before = [len(list(filter(None, callbacks(one)))) for one in objects]
+    with fmapboard.watch(model, writer=MemoryWriter(), optimizer=optimizer, every=1) as board:
+        for _ in range(3):
+            optimizer.zero_grad()
+            model(PROBE).square().mean().backward()
+            optimizer.step()
+        board.flush()
+        assert [len(list(filter(None, callbacks(one)))) for one in objects] == before
+
+
+def test_nothing_of_ours_is_called_when_the_block_of_a_step_is_deleted() -> None:
+    with fmapboard.watch(network(), writer=MemoryWriter(), every=1) as board:
+        block = board.step(0)
+        with block:
+            pass
+        assert not hasattr(block, "__del__")
 
 
 def interrupted_by_timer(every: int, seconds: float) -> bool:

@@ -119,4 +119,4 @@ def test_optimizers_are_found_by_their_ids_and_not_kept_alive() -> None:
     number = id(optimizer)
     del optimizer
     gc.collect()
-    assert number not in found._known
+    assert found._known[number]() is None

@@ -79,7 +79,11 @@ def force_eager() -> Iterator[None]:
         return
     holder = object()
     try:
-        hold_eager(holder)
-        yield
-    finally:
+        try:
+            hold_eager(holder)
+            yield
+        finally:
+            release_eager(holder)
+    except BaseException:  # an interrupt may have come right before that call
         release_eager(holder)
+        raise

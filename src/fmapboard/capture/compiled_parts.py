@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-import weakref
 from types import FunctionType
 from typing import Any
 
 from torch import nn
 
 from fmapboard.capture.module_calls import compiled_call
+from fmapboard.model.weak_table import WeakTable
 
 
 class _Process:
@@ -58,15 +58,16 @@ def has_compiled_parts(model: nn.Module) -> bool:
     return False
 
 
-_classes: weakref.WeakKeyDictionary[type, bool] = weakref.WeakKeyDictionary()
+_classes: WeakTable[type, bool] = WeakTable()
 """Class of modules -> whether a method of it is compiled."""
 
 
 def _holds_compiled(kind: type) -> bool:
-    if kind not in _classes:
+    found = _classes.get(kind)
+    if found is None:
         own = [one for one in kind.__mro__ if issubclass(one, nn.Module) and one is not nn.Module]
-        _classes[kind] = any(_any_compiled(vars(one)) for one in own)
-    return _classes[kind]
+        found = _classes[kind] = any(_any_compiled(vars(one)) for one in own)
+    return found
 
 
 def _any_compiled(attributes: Any) -> bool:

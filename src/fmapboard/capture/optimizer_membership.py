@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Mapping
 
 from torch import Tensor
 from torch.optim.optimizer import Optimizer
 
 from fmapboard.capture.optimizers import holding, parameters_of
+from fmapboard.model.weak_table import WeakTable
 
 
 class OptimizerMembership:
@@ -20,14 +20,14 @@ class OptimizerMembership:
     """
 
     def __init__(self) -> None:
-        self._known: weakref.WeakSet[Optimizer] = weakref.WeakSet()
+        self._known: WeakTable[Optimizer, bool] = WeakTable()
         self._searches = 0
         self._missing: frozenset[int] = frozenset()
         self._versions: dict[int, int] = {}
 
     def stepping(self, optimizer: Optimizer) -> None:
         """Called when an optimizer of the model steps."""
-        self._known.add(optimizer)
+        self._known[optimizer] = True
 
     def opens(self, trainable: Mapping[str, Tensor]) -> None:
         """Called when a logged step opens, with the trainable parameters by name."""
@@ -41,7 +41,7 @@ class OptimizerMembership:
             Names of the trainable parameters that no optimizer holds and that nothing else has
             changed in the step; None if no optimizer of the model is known.
         """
-        if not self._known:
+        if not any(True for _ in self._known):
             return None
         unseen = self._unseen(trainable)
         if unseen:
@@ -69,7 +69,8 @@ class OptimizerMembership:
         self._searches = 1 if is_new else self._searches + 1
         self._missing = missing
         if self._searches & (self._searches - 1) == 0:
-            self._known.update(holding(missing))
+            for optimizer in holding(missing):
+                self._known[optimizer] = True
 
     def _unseen(self, trainable: Mapping[str, Tensor]) -> dict[int, str]:
         held = self._held()

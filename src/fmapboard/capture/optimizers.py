@@ -72,7 +72,7 @@ class OptimizersById:
     """Finds living optimizers by their ``id``, and remembers them without keeping them alive."""
 
     def __init__(self) -> None:
-        self._known: weakref.WeakValueDictionary[int, Optimizer] = weakref.WeakValueDictionary()
+        self._known: dict[int, weakref.ref[Optimizer]] = {}  # no callback: see WeakTable
         self._others: set[int] = set()
 
     def __call__(self, ids: Iterable[int]) -> list[Optimizer | None]:
@@ -81,10 +81,14 @@ class OptimizersById:
         Scans all objects that the garbage collector tracks if it does not know an id yet.
         """
         wanted = list(ids)
-        if any(one not in self._known and one not in self._others for one in wanted):
-            self._known.update({id(o): o for o in _living() if id(o) in wanted})
-            self._others |= set(wanted) - set(self._known)
-        return [self._known.get(one) for one in wanted]
+        if any(self._get(one) is None and one not in self._others for one in wanted):
+            self._known.update({id(o): weakref.ref(o) for o in _living() if id(o) in wanted})
+            self._others |= {one for one in wanted if self._get(one) is None}
+        return [self._get(one) for one in wanted]
+
+    def _get(self, one: int) -> Optimizer | None:
+        known = self._known.get(one)
+        return None if known is None else known()
 
 
 def in_no_optimizer(parameters: Mapping[str, Tensor]) -> list[str]:

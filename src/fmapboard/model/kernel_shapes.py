@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 import re
-import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -25,6 +24,7 @@ from torch.nn.parameter import is_lazy
 
 from fmapboard.model.distributed import is_dtensor
 from fmapboard.model.own_code import functions, names_in, of_class
+from fmapboard.model.weak_table import WeakTable
 from fmapboard.records import KernelShape, TransposedShape
 
 CONVOLUTIONS = (
@@ -40,7 +40,7 @@ TRANSPOSED = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
 _SPATIAL = dict(zip(CONVOLUTIONS, (1, 2, 3) * 2, strict=True))
 _CALL = re.compile(r"conv(_transpose)?([123])d")
 
-_refused: weakref.WeakSet[nn.Module] = weakref.WeakSet()
+_refused: WeakTable[nn.Module, bool] = WeakTable()
 """Modules that look like convolutions and returned something else."""
 
 
@@ -154,7 +154,7 @@ def fits(module: nn.Module, output: Tensor) -> bool:
 
 def refuse(module: nn.Module) -> None:
     """Treat a module as any other one from now on, although it looks like a convolution."""
-    _refused.add(module)
+    _refused[module] = True
 
 
 def unused_convolutions(named: Mapping[str, nn.Module]) -> dict[str, nn.Module]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, TypeAlias
@@ -20,6 +19,7 @@ from fmapboard.model.kernel_shapes import (
     is_convolution,
     unused_convolutions,
 )
+from fmapboard.model.weak_table import WeakTable
 from fmapboard.records import KernelShape
 
 _WRAPPER_SEGMENTS = frozenset({"_orig_mod", "_checkpoint_wrapped_module", "_fsdp_wrapped_module"})
@@ -220,7 +220,7 @@ def _default(
             + (hint or ". Select some by name or type with layers=")
         )
     if root not in _fallback_logged:
-        _fallback_logged.add(root)
+        _fallback_logged[root] = True
         log.info(
             "%s has no convolution: watching its leaf layers with parameters instead (%d: %s); "
             "use layers= to select others%s", type(root).__name__, len(found), _types(found), hint,
@@ -232,7 +232,7 @@ def _log_unused(root: nn.Module, named: Mapping[str, nn.Module]) -> None:
     """Log once which modules look like convolutions and are not watched as such."""
     if root in _unused_logged:
         return
-    _unused_logged.add(root)
+    _unused_logged[root] = True
     unused = unused_convolutions(named)
     if unused:
         counts: dict[str, list[str]] = {}
@@ -248,8 +248,8 @@ def _log_unused(root: nn.Module, named: Mapping[str, nn.Module]) -> None:
         )  # fmt: skip
 
 
-_unused_logged: weakref.WeakSet[nn.Module] = weakref.WeakSet()
-_fallback_logged: weakref.WeakSet[nn.Module] = weakref.WeakSet()
+_unused_logged: WeakTable[nn.Module, bool] = WeakTable()
+_fallback_logged: WeakTable[nn.Module, bool] = WeakTable()
 """Models without convolutions for which the fallback was already logged."""
 
 
