@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import queue
 import sys
-import threading
 import weakref
 from collections.abc import Callable
 from functools import partial
@@ -17,6 +16,7 @@ from fmapboard.capture.optimizers import holding, parameters_of
 from fmapboard.capture.parameter_versions import ParameterVersions, most_changes
 from fmapboard.errors import WarnOnce, raise_interrupt
 from fmapboard.schedule import StepCounter, next_due
+from fmapboard.writers.own_thread import OwnThread
 
 _SECONDS = 60.0
 _ENOUGH = 5
@@ -186,10 +186,9 @@ def explain_every_minute(
         A function that ends the thread; it does not wait for it.
     """
     end = queue.SimpleQueue[None]()  # garbage collection may call `put` at any time
-    body = weakref.ref(usage), wait or partial(_wait, end)
-    thread = threading.Thread(target=_loop, args=body, name="fmapboard-usage", daemon=True)
+    body = partial(_loop, weakref.ref(usage), wait or partial(_wait, end))
     with contextlib.suppress(RuntimeError):  # without a thread, all is explained at the end
-        thread.start()
+        OwnThread(body, "fmapboard-usage").start()
     return partial(end.put, None)
 
 

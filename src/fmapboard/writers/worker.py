@@ -21,12 +21,14 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from queue import SimpleQueue
 from typing import Generic, TypeVar
 
 from fmapboard.errors import WorkerEnded, raise_interrupt
 from fmapboard.options import WhenFull
 from fmapboard.writers.backlog import Backlog, Urgency
+from fmapboard.writers.own_thread import OwnThread
 
 T = TypeVar("T")
 _LOWEST_PRIORITY = 19
@@ -72,10 +74,11 @@ class Worker(Generic[T]):
         self._callers: deque[_Caller] = deque()
         self._parts: Iterator[None] | None = None
         self._closed = self._ended = False
-        self._pid = os.getpid()
+        self._pid: int | None = None  # of the process that started the first thread
         self._working = threading.Lock()  # taken by worker threads only
         self._wake: dict[bool, SimpleQueue[object]] = {low: SimpleQueue() for low in (True, False)}
-        self._threads: list[threading.Thread] = []
+        self._threads: list[OwnThread] = []
+        self._identifiers: set[int] = set()  # of the threads that run
         self._running: set[bool] = set()  # priorities of the threads that run: True is low
         self.dropped = 0
 
@@ -85,7 +88,7 @@ class Worker(Generic[T]):
 
         The child has this object without its threads, and a lock that one of them may have held.
         """
-        return bool(self._threads) and self._pid != os.getpid()
+        return self._pid is not None and self._pid != os.getpid()
 
     @property
     def unfinished(self) -> int:
@@ -151,8 +154,7 @@ class Worker(Generic[T]):
             wake.put(None)
         if is_done and not self._is_own_thread():
             for thread in self._threads:
-                if thread.ident is not None:  # otherwise its start was interrupted
-                    thread.join()
+                thread.join()
         return is_done
 
     def _make_space(self, nbytes: int) -> float:
@@ -190,7 +192,7 @@ class Worker(Generic[T]):
 
     def _is_own_thread(self) -> bool:
         """True in a worker thread, where garbage collection may finalize the worker's owner."""
-        return threading.current_thread() in self._threads
+        return threading.get_ident() in self._identifiers
 
     def _start_normal(self) -> None:
         if False not in self._running:
@@ -204,16 +206,15 @@ class Worker(Generic[T]):
         """
         self._pid = os.getpid()
         # When this object is deleted, the thread is woken, and ends.
-        body = weakref.ref(self, self._wake[low].put), self._wake[low], low
-        thread = threading.Thread(target=_loop, args=body, name="fmapboard", daemon=True)
-        self._threads.append(thread)
+        reference, wake = weakref.ref(self, self._wake[low].put), self._wake[low]
+        thread = OwnThread(partial(_loop, reference, wake, low, self._identifiers), "fmapboard")
         handled = sys.exc_info()[1]
         try:
             thread.start()
         except (RuntimeError, MemoryError) as error:
             raise_interrupt(error, handled)
-            self._threads.remove(thread)
             return _ended_by(error, "cannot start")
+        self._threads.append(thread)
         self._running.add(low)
         return None
 
@@ -288,10 +289,27 @@ class _Caller:
         return self.go_on.acquire(timeout=-1 if seconds is None else seconds)
 
 
-def _loop(reference: weakref.ref[Worker[T]], wake: SimpleQueue[object], low: bool) -> None:
-    """Body of a thread; while idle, it keeps only a weak reference, so the worker can be freed."""
-    if low:
-        _lower_own_priority()
+def _loop(
+    reference: weakref.ref[Worker[T]], wake: SimpleQueue[object], low: bool, identifiers: set[int]
+) -> None:
+    """Body of a thread; while idle, it keeps only a weak reference, so the worker can be freed.
+
+    Args:
+        reference: to the worker.
+        wake: wakes the thread.
+        low: run at the lowest priority.
+        identifiers: of the worker's threads; holds this one's while it runs.
+    """
+    identifiers.add(threading.get_ident())
+    try:
+        if low:
+            _lower_own_priority()
+        _process(reference, wake, low)
+    finally:
+        identifiers.discard(threading.get_ident())
+
+
+def _process(reference: weakref.ref[Worker[T]], wake: SimpleQueue[object], low: bool) -> None:
     while True:
         wake.get()
         worker = reference()

@@ -20,6 +20,7 @@ from fmapboard.errors import ImageError, WriteError
 from fmapboard.records import InputImage, LoggedStep, StepData
 from fmapboard.summary.build import SummaryBuilder
 from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.own_thread import OwnThread
 
 
 def data(step: int) -> StepData:
@@ -217,16 +218,19 @@ def test_an_interruption_waits_for_the_image_being_written_and_for_no_other(
 def test_ctrl_c_while_the_worker_thread_starts_leaves_no_thread_and_no_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runs: bool
 ) -> None:
-    board, start = MemoryWriter(), threading.Thread.start
+    board, start, started = MemoryWriter(), OwnThread.start, list[OwnThread]()
 
-    def interrupted(thread: threading.Thread) -> None:
+    def interrupted(thread: OwnThread) -> None:
         if runs:
             start(thread)
+            started.append(thread)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    monkeypatch.setattr(OwnThread, "start", interrupted)
     with pytest.raises(KeyboardInterrupt):
         list(ImageWriter(SummaryBuilder(), board, [tmp_path]).write(iter([image(0)])))
+    for thread in started:
+        thread.join()
     assert board.steps == []
     assert files(tmp_path) == []
     assert own_threads() == []

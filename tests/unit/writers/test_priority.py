@@ -17,6 +17,7 @@ from fmapboard.errors import WarnOnce
 from fmapboard.options import Options
 from fmapboard.records import LoggedStep, StepData
 from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.own_thread import OwnThread
 from fmapboard.writers.pipeline import Pipeline
 from fmapboard.writers.worker import Worker
 
@@ -148,12 +149,12 @@ def test_the_priority_is_normal_while_a_caller_waits(
 def test_the_priority_stays_the_lowest_if_no_second_thread_can_start(
     recorder: PriorityRecorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def start(thread: threading.Thread) -> None:
+    def start(thread: OwnThread) -> None:
         raise RuntimeError("can't start new thread")
 
     recorder.put(0)
     assert recorder.next() == (0, "begins", 19)
-    monkeypatch.setattr(threading.Thread, "start", start)
+    monkeypatch.setattr(OwnThread, "start", start)
     recorder.put(1)
     recorder.worker.close()
     assert [recorder.next() for _ in range(3)] == [

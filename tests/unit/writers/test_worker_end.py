@@ -20,6 +20,7 @@ import fmapboard
 from fmapboard.errors import WorkerEnded
 from fmapboard.records import LoggedStep
 from fmapboard.writers.memory import MemoryWriter
+from fmapboard.writers.own_thread import OwnThread
 from fmapboard.writers.worker import Worker
 
 
@@ -84,10 +85,10 @@ def test_a_failing_error_report_blocks_no_caller() -> None:
 def test_a_thread_that_cannot_start_is_reported_once_and_training_continues(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def start(thread: threading.Thread) -> None:
+    def start(thread: OwnThread) -> None:
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(threading.Thread, "start", start)
+    monkeypatch.setattr(OwnThread, "start", start)
     worker, lost = desk.worker(), Item()
     for _ in range(3):
         worker.put(lost, 1)
