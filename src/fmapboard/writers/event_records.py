@@ -112,7 +112,7 @@ def _walk(
         folder = waiting.pop()
         try:
             with os.scandir(folder) as entries:
-                is_folder = {entry.name: os.path.isdir(entry) for entry in entries}
+                is_folder = {entry.name: _is_folder(entry) for entry in entries}
         except OSError as error:
             if note is not None:
                 note(error)
@@ -121,6 +121,13 @@ def _walk(
         yield folder, folders, [name for name in is_folder if not is_folder[name]]
         inner = (os.path.join(folder, name) for name in folders)
         waiting += (path for path in inner if not os.path.islink(path))
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link to itself
+        return False
 
 
 def _place(folder: str) -> object:
