@@ -81,7 +81,9 @@ def another_one_after_the_step(
     first, second = losses(model(x))
     (first + second).backward(retain_graph=True)
     # A changed version counter would make the second pass fail, if the update reached the trunk.
-    with torch.autograd._unsafe_preserve_version_counter(tuple(model.parameters())):
+    with contextlib.ExitStack() as kept:
+        for parameter in model.parameters():
+            kept.enter_context(torch.autograd._unsafe_preserve_version_counter(parameter))
         optimizer.step()
     second.backward()
 
