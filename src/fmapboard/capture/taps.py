@@ -111,7 +111,7 @@ def changing_taps(change: TapChange) -> Iterator[None]:
 
 
 def _deliver(name: str, value: Any) -> Any:
-    """Change a tensor, and deliver it to the registries whose model is running in this thread."""
+    """Change a tensor, then deliver it to each registry whose model runs in this thread."""
     modules, handled = list(_running_modules()), sys.exc_info()[1]
     for change in _changes:
         value = change(name, value, modules)

@@ -180,7 +180,7 @@ def by_kernel_shape(layers: Mapping[str, nn.Module]) -> dict[KernelShape, list[s
 
 
 def has_axes(modules: Iterable[nn.Module], axes: int) -> bool:
-    """True if there is a convolution with so many spatial axes."""
+    """True if the model has a convolution with this many spatial axes."""
     return any(spatial_axes(module) == axes for module in modules)
 
 
